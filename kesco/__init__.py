@@ -1,0 +1,3 @@
+"""kesco compiles serial CUDA into concurrent CUDA and proves that no dependence was lost."""
+
+__version__ = "0.1.0"

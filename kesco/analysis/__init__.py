@@ -1,0 +1,1 @@
+"""What each operation reads and writes: kernels' effects, pointer expressions, and both together."""

@@ -1,0 +1,346 @@
+"""Calls of the CUDA runtime API → sites, by the table in ``frontend/resources/cuda_api.toml``.
+
+In: a call, its table entry and the state. Out: its site, and what it does to the store: new buffers, streams and events
+behind out-parameters. What the table calls opaque joins pending work and is otherwise left alone.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.evaluate import Evaluator, State
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.region import Draft
+from kesco.frontend.api_table import CudaCall
+from kesco.ir import program as ir
+from kesco.ir.access import UNKNOWN, AccessMode, Buffer, BufferKind
+from kesco.ir.flow import Handle, Role, SiteKind
+from kesco.source import Span
+
+_MEMORY = {
+    "device": BufferKind.DEVICE,
+    "managed": BufferKind.MANAGED,
+    "pinned": BufferKind.PINNED,
+    "mapped": BufferKind.PINNED,
+    "array": BufferKind.DEVICE,
+    "async": BufferKind.DEVICE,
+}
+_KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
+_DEVICE_TO_DEVICE = 3
+_NON_BLOCKING = 1
+
+
+class CudaApi(Evaluator):
+    """What the calls of the runtime API do."""
+
+    def __init__(self, program: ir.Program, *, streams: bool) -> None:
+        super().__init__(program)
+        self.streams = streams  # whether streams and events in the text are followed (to verify it) or an obstacle
+
+    # ---- sites ------------------------------------------------------------------------------------------------------
+
+    def site(self, state: State, name: str, kind: SiteKind, role: Role, operation: int, span: Span) -> Draft:
+        """The site of an operation at this point; control has passed it afterwards."""
+        self.flush_host(state)
+        key = (operation, role.value, self.now.iterations)
+        draft, state.frontier = self.now.builder.add(key, name, kind, role, span, state.frontier)
+        if role not in (Role.HOST, Role.EXIT):
+            self.now.touches_device = True
+        return draft
+
+    def flush_host(self, state: State) -> None:
+        """A site for what the host itself has touched since the last site."""
+        if not self.now.host:
+            return
+        span = self.now.statement or self.now.function.span
+        touched, self.now.host = self.now.host, {}
+        key = (-2 - span.start, "host", self.now.iterations)
+        draft, state.frontier = self.now.builder.add(
+            key, f"host line {span.line}", SiteKind.HOST_USE, Role.HOST, span, state.frontier
+        )
+        for buffer, mode in touched.items():
+            draft.accesses[buffer, "host"] = draft.accesses.get((buffer, "host"), AccessMode.NONE) | mode
+
+    def device_site(
+        self,
+        state: State,
+        name: str,
+        kind: SiteKind,
+        operation: int,
+        span: Span,
+        stream: Value,
+        has_stream: bool,
+        note: str,
+    ) -> Draft:
+        """The site of asynchronous device work: movable where its text can be edited and nothing speaks against it."""
+        handle = self.handle_of(stream) if has_stream else None
+        stuck = self.program.operations[operation].stuck
+        if self.program.operations[operation].stream_text is None and not stuck:
+            stuck = "its text cannot be edited"
+        if handle is not None and not self.streams:
+            self.stay_serial(f"{name} uses a stream of its own", span)
+        role = Role.LEGACY if (stuck or note) and handle is None else Role.MOVABLE
+        draft = self.site(state, name, kind, role, operation, span)
+        draft.note = note or stuck
+        draft.stream = handle
+        return draft
+
+    def stay_serial(self, why: str, span: Span) -> None:
+        """This function is left as it was."""
+        if not self.now.builder.serial_because:
+            self.now.builder.serial_because = f"{why} (line {span.line})"
+
+    def handle_of(self, value: Value) -> Handle | None:
+        """The stream or event a value stands for; None for the legacy default stream."""
+        if not value.places and not value.unknown and value.number in (0, 1):
+            return None  # 0 and cudaStreamLegacy
+        handles = {p.object.handle for p in value.places if p.object.handle is not None}
+        if len(handles) == 1 and not value.unknown and len(value.places) == 1:
+            (place,) = value.places
+            handle = place.object.handle
+            if handle is not None and not place.object.many:
+                return handle
+        names = ",".join(sorted(h.name for h in handles)) or "unknown"
+        return Handle(f"?{names}", names, all(h.blocking for h in handles) and not value.unknown, False)
+
+    def buffer_of(self, place: Place) -> Buffer:
+        """The unit of aliasing a place belongs to."""
+        one = place.object
+        if one.buffer is not None:
+            return one.buffer
+        return Buffer(f"host:{one.key}", one.name, BufferKind.HOST)
+
+    # ---- calls ------------------------------------------------------------------------------------------------------
+
+    def cuda(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        """A call that the table knows."""
+        kind = entry.kind
+        if kind in ("query", "advise"):
+            return self._query(state, call, entry)
+        if kind == "alloc":
+            return self._alloc(state, call, entry)
+        if kind in ("stream_create", "event_create"):
+            return self._create(state, call, entry)
+        if kind in ("stream_destroy", "event_destroy"):
+            return self._evaluated(state, call)
+        if kind in _KINDS:
+            return self._transfer(state, call, entry)
+        if kind == "launch" and entry.name == "cudaLaunchKernel":
+            return self._launch_call(state, call, entry)
+        if kind == "free":
+            return self._free(state, call, entry)
+        if kind in ("sync", "event_sync", "event_record", "event_wait"):
+            return self._order(state, call, entry)
+        if kind == "device":
+            return self._device(state, call)
+        return self.opaque(state, call, foreign=kind in ("opaque", "graph", "capture", "launch", "host_func"))
+
+    def _evaluated(self, state: State, call: ir.Call) -> Value:
+        for argument in call.arguments:
+            self.evaluate(state, argument)
+        return NOTHING
+
+    def _query(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        values = [self.evaluate(state, a) for a in call.arguments]
+        for index in entry.out:
+            if index < len(values):
+                self.assign(state, values[index].places, values[index].unknown, TOP)
+        return NOTHING
+
+    def _alloc(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        values = [self.evaluate(state, a) for a in call.arguments]
+        if entry.stream is not None:
+            self._ordered(state, call, entry, values, SiteKind.ALLOC)
+        for index in entry.out:
+            if index < len(values) and index != entry.allocates:
+                self.assign(state, values[index].places, values[index].unknown, TOP)
+        if entry.allocates is None or entry.allocates >= len(values):
+            return self.opaque(state, call)
+        target = values[entry.allocates]
+        name = "/".join(sorted(p.name for p in target.places)) or entry.name
+        base = self.fresh(f"alloc:{call.operation}", name)
+        kind = _MEMORY.get(entry.memory or "device", BufferKind.UNKNOWN)
+        buffer = Buffer(base.key, name, kind, call.span)
+        made = Object(base.key, name, ObjectKind.BUFFER, buffer, many=base.many)
+        self.assign(state, target.places, target.unknown, pointer(Place(made)))
+        return NOTHING
+
+    def _create(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        values = [self.evaluate(state, a) for a in call.arguments]
+        if entry.allocates is None or entry.allocates >= len(values):
+            return self.opaque(state, call)
+        target = values[entry.allocates]
+        name = "/".join(sorted(p.name for p in target.places)) or entry.name
+        base = self.fresh(f"handle:{call.operation}", name)
+        flags = values[entry.flags] if entry.flags is not None and entry.flags < len(values) else None
+        blocking = flags is None or flags.number == 0
+        handle = Handle(base.key, name, blocking, not base.many)
+        made = Object(base.key, name, ObjectKind.HANDLE, handle=handle, many=base.many)
+        self.assign(state, target.places, target.unknown, pointer(Place(made)))
+        return NOTHING
+
+    def _stream(self, call: ir.Call, values: list[Value], entry: CudaCall) -> tuple[Value, bool]:
+        """The value of the stream argument, and whether it is written at all."""
+        index = entry.stream
+        if index is None or index >= len(values) or call.arguments[index] == ir.Literal("default"):
+            return NOTHING, False
+        return values[index], True
+
+    def _transfer(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        values = [self.evaluate(state, a) for a in call.arguments]
+        stream, given = self._stream(call, values, entry)
+        note = self._why_stuck(entry, values)
+        if note and not given:
+            draft = self.site(state, entry.name, _KINDS[entry.kind], Role.LEGACY, call.operation, call.span)
+            draft.note = note
+        elif note:
+            handle = self.handle_of(stream)
+            if handle is not None and not self.streams:
+                self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+            role = Role.LEGACY if handle is None else Role.MOVABLE
+            draft = self.site(state, entry.name, _KINDS[entry.kind], role, call.operation, call.span)
+            draft.note, draft.stream = note, handle
+        else:
+            name = entry.name
+            kind = _KINDS[entry.kind]
+            draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
+        for indexes, mode in ((entry.reads, AccessMode.READ), (entry.writes, AccessMode.WRITE)):
+            for index in indexes:
+                self._access(state, draft, values[index] if index < len(values) else TOP, mode)
+        if entry.kind == "prefetch":
+            self._access(state, draft, values[0], AccessMode.WRITE)
+        return NOTHING
+
+    def _access(self, state: State, draft: Draft, value: Value, mode: AccessMode) -> None:
+        for place in value.places:
+            key = (self.buffer_of(place), "copies" if draft.kind is SiteKind.COPY else draft.kind.value)
+            draft.accesses[key] = draft.accesses.get(key, AccessMode.NONE) | mode
+            if mode & AccessMode.WRITE and place.object.kind in (ObjectKind.VARIABLE, ObjectKind.HEAP):
+                state.store.clobber((place.object,))
+        if value.unknown or not value.places:
+            key = (UNKNOWN, "through a pointer that may point anywhere")
+            draft.accesses[key] = draft.accesses.get(key, AccessMode.NONE) | mode
+            if mode & AccessMode.WRITE:
+                self.clobber_escaped(state)
+
+    def _why_stuck(self, entry: CudaCall, values: list[Value]) -> str:
+        """Why a copy or memset keeps its place on the default stream, or an empty text."""
+        if entry.symbol is not None:
+            return "copies to and from symbols stay on the default stream"
+        if entry.stream is not None:
+            return "" if entry.kind != "copy" or entry.direction is not None else "copies of this kind stay in place"
+        if entry.async_form is None:
+            return "it has no asynchronous form"
+        kinds = {self.buffer_of(p).kind for i in (*entry.reads, *entry.writes) if i < len(values) for p in values[i].places}
+        known = all(i < len(values) and values[i].places and not values[i].unknown for i in (*entry.reads, *entry.writes))
+        if not known or kinds - {BufferKind.DEVICE}:
+            return "the host may have to wait for it here"
+        if entry.kind == "copy":
+            direction = values[entry.direction].number if entry.direction is not None and entry.direction < len(values) else None
+            if direction != _DEVICE_TO_DEVICE:
+                return "the host may have to wait for it here"
+        return ""
+
+    def _launch_call(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        """``cudaLaunchKernel(function, grid, block, arguments, shared, stream)``."""
+        values = [self.evaluate(state, a) for a in call.arguments]
+        kernel = kernel_named(call.arguments[0]) if call.arguments else None
+        stream, given = self._stream(call, values, entry)
+        index = entry.arguments
+        if kernel is None or index is None or index >= len(values):
+            return self.opaque(state, call)
+        arguments = []
+        for position in range(len(kernel.parameters)):
+            at = self.offset(values[index], position)
+            slot = self.read_all(state, at.places, at.unknown)
+            arguments.append(self.read_all(state, slot.places, slot.unknown or not slot.places))
+        self.kernel_site(state, kernel, arguments, call.operation, call.span, stream, given)
+        return NOTHING
+
+    def _free(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        values = [self.evaluate(state, a) for a in call.arguments]
+        if entry.stream is not None:
+            return self._ordered(state, call, entry, values, SiteKind.FREE)
+        draft = self.site(state, entry.name, SiteKind.FREE, Role.JOIN, call.operation, call.span)
+        if entry.frees is not None and entry.frees < len(values):
+            self._access(state, draft, values[entry.frees], AccessMode.WRITE)
+        return NOTHING
+
+    def _ordered(self, state: State, call: ir.Call, entry: CudaCall, values: list[Value], kind: SiteKind) -> Value:
+        """Stream-ordered allocation and deallocation: stays where it is."""
+        stream, given = self._stream(call, values, entry)
+        handle = self.handle_of(stream) if given else None
+        if handle is not None and not self.streams:
+            self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+        role = Role.LEGACY if handle is None else Role.MOVABLE
+        draft = self.site(state, entry.name, kind, role, call.operation, call.span)
+        draft.stream = handle
+        draft.note = "stream-ordered memory stays on the default stream"
+        if entry.frees is not None and entry.frees < len(values):
+            self._access(state, draft, values[entry.frees], AccessMode.WRITE)
+        return NOTHING
+
+    def _order(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        """Synchronizes, event records and waits."""
+        values = [self.evaluate(state, a) for a in call.arguments]
+        if entry.kind == "sync" and entry.host_waits == "device":
+            self.site(state, entry.name, SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
+            return NOTHING
+        stream, given = self._stream(call, values, entry)
+        handle = self.handle_of(stream) if given else None
+        event = None
+        if entry.event is not None and entry.event < len(values):
+            event = self.handle_of(values[entry.event]) or Handle("?event", "an event", True, False)
+        if not self.streams:
+            if handle is not None:
+                self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+            self.site(state, entry.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
+            return NOTHING
+        role = {
+            "sync": Role.STREAM_SYNC,
+            "event_sync": Role.EVENT_SYNC,
+            "event_record": Role.RECORD,
+            "event_wait": Role.WAIT,
+        }[entry.kind]
+        mine = event is not None and event.key.startswith("kesco:")
+        if handle is None and not mine:  # on the default stream it may show what has run: the serial program's view
+            self.site(state, entry.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
+        draft = self.site(state, entry.name, SiteKind.SYNC, role, call.operation, call.span)
+        draft.stream, draft.event = handle, event
+        return NOTHING
+
+    def _device(self, state: State, call: ir.Call) -> Value:
+        """``cudaSetDevice`` and its relatives: fine before the first operation of a function, an obstacle behind it."""
+        self._evaluated(state, call)
+        if call.name == "cudaSetDevice":
+            if self.now.touches_device or self.rolled or self.now.iterations:
+                self.stay_serial("cudaSetDevice stands behind or between device work", call.span)
+            self.now.devices_set += 1
+            return NOTHING
+        self.site(state, call.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
+        return NOTHING
+
+    def kernel_site(
+        self,
+        state: State,
+        kernel: ir.Kernel,
+        arguments: list[Value],
+        operation: int,
+        span: Span,
+        stream: Value,
+        has_stream: bool,
+    ) -> None:
+        raise NotImplementedError
+
+    def opaque(self, state: State, call: ir.Call, name: str = "", foreign: bool = True) -> Value:
+        raise NotImplementedError
+
+    def leave(self, state: State, how: str, span: Span) -> None:
+        raise NotImplementedError
+
+
+def kernel_named(expression: ir.Expr) -> ir.Kernel | None:
+    """The kernel that an expression such as ``(const void*)blur<float>`` names."""
+    if isinstance(expression, ir.Cast):
+        return kernel_named(expression.operand)
+    if isinstance(expression, ir.AddressOf):
+        return kernel_named(expression.target)
+    return expression.kernel if isinstance(expression, ir.FunctionName) else None

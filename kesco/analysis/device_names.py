@@ -1,0 +1,33 @@
+"""The name a person knows a kernel by, from its mangled one: ``_ZN2ns4blurIfEvPT_`` is ``ns::blur``.
+
+Only what kernels are called is read: names, namespaces (nested, anonymous, ``std``), internal linkage. Template
+arguments and parameters are dropped. Everything else keeps its mangled name, which is never wrong.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SOURCE_NAME = re.compile(r"L?(\d+)")
+
+
+def display_name(mangled: str) -> str:
+    """The source name without template arguments and parameters, or `mangled` itself."""
+    if not mangled.startswith("_Z"):
+        return mangled
+    nested = mangled.startswith("_ZN")
+    at = 3 if nested else 2
+    parts: list[str] = []
+    if mangled.startswith("St", at):
+        parts.append("std")
+        at += 2
+    while match := _SOURCE_NAME.match(mangled, at):
+        start, at = match.end(), match.end() + int(match[1])
+        name = mangled[start:at]
+        if len(name) < int(match[1]):
+            return mangled
+        parts.append("(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name)
+        if not nested:
+            break
+    complete = parts and (mangled[at : at + 1] in ("E", "I") if nested else at <= len(mangled))
+    return "::".join(parts) if complete else mangled

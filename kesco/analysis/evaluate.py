@@ -1,0 +1,424 @@
+"""Expressions of the host program → abstract values.
+
+In: an expression and the current state. Out: what it may evaluate to; the state's store is updated in place. Kept apart
+from calls and control flow: this file answers only "where does this pointer expression point".
+
+What it cannot follow becomes unknown, never nothing: an unknown value conflicts with everything later on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, number, pointer
+from kesco.analysis.region import Frontier, RegionBuilder
+from kesco.ir import program as ir
+from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.flow import Iteration
+from kesco.source import Span
+
+_HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
+
+
+@dataclass(slots=True)
+class State:
+    """What is known at one point of one path: the store, and the sites control may have come from."""
+
+    store: Store
+    frontier: Frontier
+
+    def fork(self) -> State:
+        """An independent copy."""
+        return State(self.store.copy(), self.frontier)
+
+    def merge(self, other: State | None) -> State:
+        """The state when control may have come along either path."""
+        if other is None:
+            return self
+        return State(self.store.join(other.store), self.frontier | other.frontier)
+
+
+@dataclass(slots=True)
+class Activation:
+    """One function being walked: its region so far and where control may leave it."""
+
+    function: ir.Function
+    key: str
+    builder: RegionBuilder
+    generic: bool
+    this: frozenset[Place] = frozenset()
+    iterations: tuple[Iteration, ...] = ()
+    breaks: list[list[State]] = field(default_factory=list)
+    continues: list[list[State]] = field(default_factory=list)
+    cases: list[State] = field(default_factory=list)
+    returns: list[tuple[State, Value]] = field(default_factory=list)
+    result: Value = NOTHING
+    touches_device: bool = False
+    foreign: bool = False
+    statement: Span | None = None
+    host: dict[Buffer, AccessMode] = field(default_factory=dict)
+    devices_set: int = 0
+
+
+class Evaluator:
+    """Evaluates expressions; calls are left to the subclass."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self.objects: dict[str, Object] = {}
+        self.stack: list[Activation] = []
+        self.guarded: set[str] = set()  # entry values whose distinctness is only assumed
+        self.rolled = 0  # loops around the current point whose iterations are not told apart
+
+    @property
+    def now(self) -> Activation:
+        """The function being walked."""
+        return self.stack[-1]
+
+    # ---- objects ----------------------------------------------------------------------------------------------------
+
+    def object_of(self, variable: ir.Variable) -> Object:
+        """The storage of a variable."""
+        found = self.objects.get(variable.key)
+        if found is None:
+            buffer = None
+            if variable.scope is ir.Scope.SYMBOL:
+                buffer = Buffer(variable.mangled or variable.key, variable.name, BufferKind.SYMBOL, variable.span)
+            entry = variable.scope in (ir.Scope.GLOBAL, ir.Scope.STATIC)
+            found = Object(variable.key, variable.name, ObjectKind.VARIABLE, buffer, entry=entry)
+            self.objects[variable.key] = found
+        return found
+
+    def entry_value(self, place: Place, promised: bool = False) -> Value:
+        """What an unwritten place of a parameter or global held when the function was entered.
+
+        It counts as an allocation of its own; the region's guards make the program check that at run time, unless
+        the author `promised` it with ``__restrict__``.
+        """
+        name = place.name.replace("this.", "this->", 1)
+        if not promised:
+            self.guarded.add(name)
+        key = f"entry:{self.now.function.key}:{place.object.key}:{place.path}"
+        buffer = Buffer(key, name, BufferKind.ENTRY)
+        return pointer(Place(Object(key, name, ObjectKind.BUFFER, buffer)))
+
+    # ---- reading and writing ----------------------------------------------------------------------------------------
+
+    def read(self, state: State, place: Place) -> Value:
+        """The value at a place; the host touching memory that the device can reach is noted."""
+        self.touch(place, AccessMode.READ)
+        if place.object.kind is ObjectKind.BUFFER:
+            return state.store.read(place) if state.store.has(place) else TOP
+        if place.object.entry and not state.store.has(place):
+            if place.object in state.store.clobbered or None in place.path:
+                return TOP
+            return self.unwritten(place)
+        return state.store.read(place)
+
+    def unwritten(self, place: Place) -> Value:
+        """The value of a global or parameter that nothing here has written yet."""
+        shared = place.object.key in self.static_keys
+        return self.entry_value(place) if self.now.generic and not shared else TOP
+
+    static_keys: frozenset[str] = frozenset()
+
+    def touch(self, place: Place, mode: AccessMode) -> None:
+        """Note that the host itself reads or writes a place."""
+        buffer = place.object.buffer
+        if buffer is not None and buffer.kind in _HOST_REACHABLE:
+            self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
+
+    def read_all(self, state: State, places: frozenset[Place], unknown: bool) -> Value:
+        """The union of what these places hold; unknown when the places themselves are."""
+        result = TOP if unknown or not places else NOTHING
+        for place in places:
+            result = result | self.read(state, place) if result is not NOTHING else self.read(state, place)
+        return result
+
+    def assign(self, state: State, places: frozenset[Place], unknown: bool, value: Value) -> None:
+        """Store a value; a store through an unknown pointer may change everything that has escaped."""
+        for place in places:
+            self.touch(place, AccessMode.WRITE)
+        state.store.write(places, value)
+        if unknown or not places:
+            self.escape_values(state, value)
+            self.clobber_escaped(state)
+
+    def escape_values(self, state: State, *values: Value) -> None:
+        raise NotImplementedError
+
+    def clobber_escaped(self, state: State) -> None:
+        raise NotImplementedError
+
+    # ---- lvalues ----------------------------------------------------------------------------------------------------
+
+    def places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:
+        """Where an lvalue may be, and whether it may be anywhere else besides."""
+        if isinstance(expression, ir.Name):
+            variable = expression.variable
+            place = Place(self.object_of(variable))
+            if variable.type.shape is ir.Shape.REFERENCE:
+                bound = state.store.read(place) if state.store.has(place) else TOP
+                return bound.places, bound.unknown or not bound.places
+            return frozenset((place,)), False
+        if isinstance(expression, ir.Select):
+            return self._select(state, expression)
+        if isinstance(expression, ir.Subscript):
+            return self._subscript(state, expression)
+        if isinstance(expression, ir.Dereference):
+            if isinstance(expression.pointer, ir.Literal) and expression.pointer.text == "this":
+                return self.now.this, not self.now.this
+            value = self.evaluate(state, expression.pointer)
+            return value.places, value.unknown or not value.places
+        if isinstance(expression, ir.Cast):
+            return self.places(state, expression.operand)
+        if isinstance(expression, ir.Decay):
+            return self.places(state, expression.array)
+        if isinstance(expression, ir.Assign):
+            self.evaluate(state, expression)
+            return self.places(state, expression.target)
+        if isinstance(expression, ir.Branch):
+            self.evaluate(state, expression.condition)
+            a, b = self.places(state, expression.then), self.places(state, expression.other)
+            return a[0] | b[0], a[1] or b[1]
+        value = self.evaluate(state, expression)
+        if isinstance(expression, ir.Call) and expression.type is not None:
+            if expression.type.shape is ir.Shape.REFERENCE or self.returns_reference(expression):
+                return value.places, True
+            return self._temporary(state, value, expression.operation), False
+        return frozenset(), True
+
+    def returns_reference(self, call: ir.Call) -> bool:
+        """Whether a call is an lvalue: libclang gives the referenced type, so only values known by place count."""
+        return not call.constructs and call.type is not None and call.type.shape is not ir.Shape.RECORD
+
+    def _temporary(self, state: State, value: Value, operation: int) -> frozenset[Place]:
+        place = Place(Object(f"temporary:{operation}:{self.now.key}", "temporary", ObjectKind.VARIABLE, many=True))
+        state.store.write((place,), value)
+        return frozenset((place,))
+
+    def _select(self, state: State, expression: ir.Select) -> tuple[frozenset[Place], bool]:
+        if expression.base is None:
+            bases, unknown = self.now.this, not self.now.this
+        elif expression.arrow:
+            value = self.evaluate(state, expression.base)
+            bases, unknown = value.places, value.unknown or not value.places
+        else:
+            bases, unknown = self.places(state, expression.base)
+        result = set()
+        for base in bases:
+            if base.object.kind is ObjectKind.BUFFER and base.object.buffer is not None:
+                result.add(Place(base.object, (*base.path, expression.member)))
+            else:
+                result.add(Place(base.object, (*base.path, expression.member)))
+        return frozenset(result), unknown
+
+    def _subscript(self, state: State, expression: ir.Subscript) -> tuple[frozenset[Place], bool]:
+        index = self.evaluate(state, expression.index).number
+        if expression.array:
+            bases, unknown = self.places(state, expression.base)
+            return frozenset(Place(b.object, (*b.path, index)) for b in bases), unknown
+        value = self.evaluate(state, expression.base)
+        moved = self.offset(value, index)
+        return moved.places, moved.unknown or not moved.places
+
+    def offset(self, value: Value, by: int | None) -> Value:
+        """A pointer moved by a number of elements; device buffers are one unit, so they stay as they are."""
+        if by == 0 or not value.places:
+            return value
+        places, unknown = set(), value.unknown
+        for place in value.places:
+            if place.object.kind is ObjectKind.BUFFER or place.object.buffer is not None:
+                places.add(place)
+            elif place.path and not isinstance(place.path[-1], str):
+                last = place.path[-1]
+                places.add(Place(place.object, (*place.path[:-1], None if last is None or by is None else last + by)))
+            else:
+                places.add(place)
+                unknown = True
+        return Value(frozenset(places), None, unknown)
+
+    # ---- rvalues ----------------------------------------------------------------------------------------------------
+
+    def evaluate(self, state: State, expression: ir.Expr) -> Value:
+        """What the expression may evaluate to."""
+        if isinstance(expression, ir.Constant):
+            return number(expression.value)
+        if isinstance(expression, (ir.Literal, ir.FunctionName)):
+            return NOTHING
+        if isinstance(expression, ir.Name):
+            return self._name(state, expression)
+        if isinstance(expression, (ir.Select, ir.Subscript, ir.Dereference)):
+            places, unknown = self.places(state, expression)
+            return self.read_all(state, places, unknown)
+        if isinstance(expression, ir.AddressOf):
+            places, unknown = self.places(state, expression.target)
+            return Value(places, None, unknown)
+        if isinstance(expression, ir.Decay):
+            places, unknown = self.places(state, expression.array)
+            return Value(frozenset(Place(p.object, (*p.path, 0)) for p in places), None, unknown)
+        if isinstance(expression, ir.Binary):
+            return self._binary(state, expression)
+        if isinstance(expression, ir.Unary):
+            return self._unary(state, expression)
+        if isinstance(expression, ir.Assign):
+            return self._assign(state, expression)
+        if isinstance(expression, ir.Branch):
+            return self._branch(state, expression)
+        if isinstance(expression, ir.Cast):
+            return self._cast(state, expression)
+        if isinstance(expression, ir.InitList):
+            parts = tuple((((i,), self.evaluate(state, item))) for i, item in enumerate(expression.items))
+            return Value(fields=_flatten(parts))
+        if isinstance(expression, ir.New):
+            self.escape_values(state, *(self.evaluate(state, e) for e in expression.inner))
+            return pointer(Place(self.fresh(f"new:{expression.span.start}", "new"), (0,)))
+        if isinstance(expression, ir.Call):
+            return self.call(state, expression)
+        if isinstance(expression, ir.Launch):
+            return self.launch(state, expression)
+        if isinstance(expression, ir.Unknown):
+            values = [self.evaluate(state, part) for part in expression.parts]
+            if expression.what != "cxx_delete_expr":
+                self.escape_values(state, *values)
+            return TOP
+        return TOP
+
+    def call(self, state: State, call: ir.Call) -> Value:
+        raise NotImplementedError
+
+    def launch(self, state: State, launch: ir.Launch) -> Value:
+        raise NotImplementedError
+
+    def fresh(self, what: str, name: str) -> Object:
+        """A host allocation of this place in the text, in this iteration of this activation."""
+        key = f"{what}:{self.now.key}:{_iteration_text(self.now.iterations)}"
+        return Object(key, name, ObjectKind.HEAP, many=self.in_loop())
+
+    def in_loop(self) -> bool:
+        """Whether the text may run more than once for one abstract object."""
+        return self.rolled > 0
+
+    def _name(self, state: State, expression: ir.Name) -> Value:
+        variable = expression.variable
+        if variable.constant is not None:
+            return number(variable.constant)
+        places, unknown = self.places(state, expression)
+        if variable.scope is ir.Scope.SYMBOL:
+            for place in places:
+                self.touch(place, AccessMode.READ)
+            return Value(places)
+        if variable.type.volatile:
+            return TOP
+        return self.read_all(state, places, unknown)
+
+    def _binary(self, state: State, expression: ir.Binary) -> Value:
+        left, right = self.evaluate(state, expression.left), self.evaluate(state, expression.right)
+        if expression.operator == ",":
+            return right
+        if left.number is not None and right.number is not None:
+            result = fold(expression.operator, left.number, right.number)
+            wraps = result is not None and result < 0 and (_unsigned(expression.left) or _unsigned(expression.right))
+            return NOTHING if result is None or wraps else number(result)
+        if expression.operator in ("==", "!=", "<", ">", "<=", ">=", "<=>"):
+            return NOTHING
+        if expression.operator in ("+", "-"):
+            sign = 1 if expression.operator == "+" else -1
+            if left.places and not right.places:
+                moved = self.offset(left, None if right.number is None else sign * right.number)
+                return Value(moved.places, None, moved.unknown or right.unknown)
+            if right.places and not left.places and sign == 1:
+                moved = self.offset(right, left.number)
+                return Value(moved.places, None, moved.unknown or left.unknown)
+        mixed = left.places | right.places
+        if mixed:
+            return Value(frozenset(Place(p.object, ()) for p in mixed), None, True)
+        return TOP if left.unknown or right.unknown else NOTHING
+
+    def _unary(self, state: State, expression: ir.Unary) -> Value:
+        value = self.evaluate(state, expression.operand)
+        if value.number is None:
+            return NOTHING if expression.operator == "!" else Value(value.places, None, value.unknown)
+        return number({"-": -value.number, "+": value.number, "~": ~value.number}.get(
+            expression.operator, int(not value.number)
+        ))
+
+    def _assign(self, state: State, expression: ir.Assign) -> Value:
+        value = self.evaluate(state, expression.value)
+        places, unknown = self.places(state, expression.target)
+        if not expression.operator:
+            self.assign(state, places, unknown, value)
+            return value
+        old = self.read_all(state, places, unknown)
+        if old.number is not None and value.number is not None:
+            folded = fold(expression.operator, old.number, value.number)
+            wraps = folded is not None and folded < 0 and _unsigned(expression.target)
+            new = NOTHING if folded is None or wraps else number(folded)
+        elif expression.operator in ("+", "-") and old.places:
+            step = value.number if value.number is None or expression.operator == "+" else -value.number
+            new = self.offset(old, step)
+        else:
+            new = TOP if old.unknown or value.unknown or old.places or value.places else NOTHING
+        self.assign(state, places, unknown, new)
+        return old if expression.post else new
+
+    def _branch(self, state: State, expression: ir.Branch) -> Value:
+        condition = self.evaluate(state, expression.condition)
+        if condition.number is not None:
+            return self.evaluate(state, expression.then if condition.number else expression.other)
+        other = state.fork()
+        then_value = self.evaluate(state, expression.then)
+        other_value = self.evaluate(other, expression.other)
+        merged = state.merge(other)
+        state.store, state.frontier = merged.store, merged.frontier
+        return then_value | other_value
+
+    def _cast(self, state: State, expression: ir.Cast) -> Value:
+        value = self.evaluate(state, expression.operand)
+        to_pointer = expression.type.shape is ir.Shape.POINTER
+        if to_pointer and not value.places and not value.unknown and value.number not in (None, 0, 1, 2):
+            return TOP  # 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread
+        return value
+
+
+def _flatten(parts: tuple[tuple[tuple[int, ...], Value], ...]) -> tuple[tuple[tuple[str | int | None, ...], Value], ...]:
+    flat: list[tuple[tuple[str | int | None, ...], Value]] = []
+    for path, value in parts:
+        flat.append((path, Value(value.places, value.number, value.unknown)))
+        flat.extend(((*path, *inner), part) for inner, part in value.fields)
+    return tuple(flat)
+
+
+def _iteration_text(iterations: tuple[Iteration, ...]) -> str:
+    return ",".join(f"{i.loop}={i.value}" for i in iterations)
+
+
+def _unsigned(expression: ir.Expr) -> bool:
+    """Whether arithmetic on the expression may wrap around at zero."""
+    if isinstance(expression, ir.Name):
+        return "unsigned" in expression.variable.type.spelling
+    if isinstance(expression, ir.Cast):
+        return "unsigned" in expression.type.spelling or _unsigned(expression.operand)
+    if isinstance(expression, ir.Binary):
+        return _unsigned(expression.left) or _unsigned(expression.right)
+    return isinstance(expression, (ir.Select, ir.Subscript, ir.Dereference, ir.Call))
+
+
+def fold(operator: str, left: int, right: int) -> int | None:
+    """Integer arithmetic as C++ does it on 64-bit integers, or None where it has no value."""
+    if operator in ("/", "%"):
+        if right == 0:
+            return None
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+        return quotient if operator == "/" else left - quotient * right
+    if operator in ("<<", ">>"):
+        if not 0 <= right < 63:
+            return None
+        return left << right if operator == "<<" else left >> right
+    operations = {
+        "+": left + right, "-": left - right, "*": left * right, "&": left & right, "|": left | right,
+        "^": left ^ right, "<": int(left < right), ">": int(left > right), "<=": int(left <= right),
+        ">=": int(left >= right), "==": int(left == right), "!=": int(left != right),
+    }  # fmt: skip
+    result = operations.get(operator)
+    return result if result is not None and -(2**63) <= result < 2**63 else None

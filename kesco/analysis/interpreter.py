@@ -1,0 +1,502 @@
+"""Statements and functions of the host program, walked abstractly.
+
+In: a program and the kernels' effects. Out: for each activation of a function, the region of its sites. This is the
+control flow of the analysis; expressions, calls and API facts come from the base classes.
+
+1. Blocks, branches and switches fork and merge the state. 2. A loop whose trips are known (a counter with constant
+bounds) is walked once per trip, so that ``x[i]`` is a different buffer each time. 3. Any other loop is walked until
+neither state nor region changes. 4. A call of a function of the file is walked in a region of its own; in the
+caller's region it is one join. 5. Every exit is a site, so that work can be joined there.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.calls import Calls
+from kesco.analysis.evaluate import Activation, State
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
+from kesco.analysis.region import RegionBuilder
+from kesco.frontend.api_table import cuda_call, host_call
+from kesco.ir import program as ir
+from kesco.ir.access import AccessMode
+from kesco.ir.flow import Iteration, Role, SiteKind
+from kesco.source import Span
+
+MAX_TRIPS = 64
+MAX_UNROLLED = 1024
+_MAX_ROUNDS = 12
+
+
+class Interpreter(Calls):
+    """Walks functions."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+        self.activations: dict[str, dict[str, Activation]] = {}
+        self.unroll: dict[int, bool] = {}
+
+    # ---- functions --------------------------------------------------------------------------------------------------
+
+    def walk_function(self, function: ir.Function, state: State, key: str, generic: bool, this: frozenset[Place]) -> None:
+        """Walk one activation; its result and region are left in `activations`. Parameters are already bound."""
+        known = self.activations.setdefault(function.key, {})
+        activation = known.get(key)
+        if activation is None:
+            activation = Activation(function, key, RegionBuilder(function.name, function.span), generic, this)
+            known[key] = activation
+        activation.returns, activation.iterations = [], ()
+        activation.this = this
+        self.stack.append(activation)
+        try:
+            state.frontier = frozenset((0,))
+            end = self.execute(function.body, state)
+            if end is not None:
+                self.leave(end, "end", _end_of(function.span))
+                activation.returns.append((end, NOTHING))
+        finally:
+            self.stack.pop()
+
+    def walk_call(self, state: State, call: ir.Call, function: ir.Function) -> Value:
+        """Walk a function of this file with the values of this call."""
+        this, values = frozenset[Place](), []
+        if call.receiver is not None:
+            this, unknown = self.places(state, call.receiver)
+            this = frozenset() if unknown else this
+        elif call.constructs:
+            this = frozenset((Place(self.fresh(f"construct:{call.operation}", call.name)),))
+        for index, argument in enumerate(call.arguments):
+            parameter = function.parameters[index] if index < len(function.parameters) else None
+            if parameter is not None and parameter.type.shape is ir.Shape.REFERENCE:
+                places, unknown = self.places(state, argument)
+                values.append(Value(places, None, unknown))
+            else:
+                values.append(self.evaluate(state, argument))
+        if argument_defaults(call):
+            values = [TOP if a == ir.Literal("default") else v for a, v in zip(call.arguments, values, strict=True)]
+        self.flush_host(state)
+        key = f"{self.now.key}/{call.operation}:{','.join(str(i.value) for i in self.now.iterations)}"
+        for index, parameter in enumerate(function.parameters):
+            value = values[index] if index < len(values) else TOP
+            state.store.write((Place(self.object_of(parameter)),), self.shaped(parameter.type, value))
+        frontier = state.frontier
+        inner = State(state.store, frontier)
+        self.walk_function(function, inner, key, False, this)
+        activation = self.activations[function.key][key]
+        result, after = NOTHING, None
+        for left, value in activation.returns:
+            result = result | value if after is not None else value
+            after = left if after is None else left.merge(after)
+        state.frontier = frontier
+        if after is None:  # it never returns
+            state.store = Store(dict(state.store.objects), state.store.clobbered)
+            self.leave(state, "exit", call.span)
+            return NOTHING
+        state.store = after.store
+        self._after_call(state, call, function, activation)
+        if call.constructs:
+            built = [state.store.read(p) for p in this]
+            return built[0] if built else TOP
+        return result
+
+    def _after_call(self, state: State, call: ir.Call, function: ir.Function, callee: Activation) -> None:
+        """In the caller, the callee is a join if it touches the device, and a host use if it touches shared memory."""
+        drafts = callee.builder.drafts
+        shared = {b: m for d in drafts for (b, _), m in d.accesses.items()}
+        if callee.touches_device:
+            site = self.site(state, function.name, SiteKind.CALL, Role.JOIN, call.operation, call.span)
+            for buffer, mode in shared.items():
+                key = (buffer, "in the function called")
+                site.accesses[key] = site.accesses.get(key, AccessMode.NONE) | mode
+            site.foreign = site.foreign or callee.foreign
+            self.now.foreign = self.now.foreign or callee.foreign
+        else:
+            for buffer, mode in shared.items():
+                self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
+
+    def leave(self, state: State, how: str, span: Span) -> None:
+        """Control leaves the function here (or the process, for ``exit``)."""
+        self.flush_host(state)
+        if how != "exit":
+            key = (-2 - span.start, how, self.now.iterations)
+            _, state.frontier = self.now.builder.add(key, how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier)
+        else:
+            self.ended.append(state)
+
+    ended: list[State] = []
+
+    # ---- statements -------------------------------------------------------------------------------------------------
+
+    def execute(self, statement: ir.Stmt, state: State | None) -> State | None:
+        """Walk a statement; None when control cannot come out at its end."""
+        if isinstance(statement, ir.Case):
+            entered = self.now.cases[-1].fork()
+            return self.execute(statement.body, entered if state is None else state.merge(entered))
+        if isinstance(statement, ir.Block):
+            return self._block(statement, state)
+        if state is None:
+            return self._skip_to_case(statement)
+        outer, self.now.statement = self.now.statement, statement.span
+        self.ended = []
+        try:
+            result = self._execute(statement, state)
+        finally:
+            if self.now.host and isinstance(statement, (ir.Evaluate, ir.Declare)):
+                self.flush_host(state)
+            self.now.statement = outer
+        return result
+
+    def _skip_to_case(self, statement: ir.Stmt) -> State | None:
+        """Code behind a jump runs only where a case label inside it is."""
+        return None
+
+    def _block(self, block: ir.Block, state: State | None) -> State | None:
+        declared: list[ir.Variable] = []
+        for statement in block.body:
+            if isinstance(statement, ir.Declare):
+                declared.append(statement.variable)
+            state = self.execute(statement, state)
+        if state is not None:
+            for variable in reversed(declared):
+                self._destroy(variable, state)
+        return state
+
+    def _destroy(self, variable: ir.Variable, state: State) -> None:
+        """An object with a destructor of its own goes out of scope: code that is not seen runs."""
+        shape = variable.type
+        while shape.shape is ir.Shape.ARRAY and shape.element is not None:
+            shape = shape.element
+        record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
+        if record is None or not record.destructor:
+            return
+        place = Place(self.object_of(variable))
+        self.escape_values(state, Value(frozenset((place,))))
+        key = (-2 - variable.span.start, "destroy", self.now.iterations)
+        self.flush_host(state)
+        name = f"~{record.name}"
+        draft, state.frontier = self.now.builder.add(
+            key, name, SiteKind.CALL, Role.JOIN, variable.span, state.frontier
+        )
+        draft.foreign = True
+        self.now.touches_device = self.now.foreign = True
+        self.clobber_escaped(state)
+
+    def _execute(self, statement: ir.Stmt, state: State) -> State | None:
+        if isinstance(statement, ir.Evaluate):
+            self.evaluate(state, statement.expression)
+            return None if any(e is state for e in self.ended) else state
+        if isinstance(statement, ir.Declare):
+            self._declare(statement, state)
+            return None if any(e is state for e in self.ended) else state
+        if isinstance(statement, ir.If):
+            return self._if(statement, state)
+        if isinstance(statement, ir.Loop):
+            return self._loop(statement, state)
+        if isinstance(statement, ir.Switch):
+            return self._switch(statement, state)
+        if isinstance(statement, ir.Leave):
+            return self._leave(statement, state)
+        if isinstance(statement, ir.Obstacle):
+            self.stay_serial(f"it contains {statement.reason}", statement.span)
+            return state
+        raise AssertionError(f"statement {type(statement).__name__}")
+
+    def _declare(self, statement: ir.Declare, state: State) -> None:
+        variable = statement.variable
+        place = Place(self.object_of(variable))
+        if statement.initial is None:
+            if variable.scope is not ir.Scope.STATIC:
+                state.store.write((place,), NOTHING)
+                state.store.clobbered -= {place.object}
+            return
+        if variable.type.shape is ir.Shape.REFERENCE:
+            places, unknown = self.places(state, statement.initial)
+            state.store.write((place,), Value(places, None, unknown))
+            return
+        value = self.evaluate(state, statement.initial)
+        if variable.scope is ir.Scope.STATIC:
+            return  # initialised once, at a time that is not followed
+        if place.object not in self.escaped:
+            state.store.clobbered -= {place.object}
+        state.store.write((place,), self.shaped(variable.type, value))
+
+    def shaped(self, declared: ir.Type, value: Value) -> Value:
+        """An initialiser list's items by number become a record's fields by name."""
+        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
+        if record is None or not value.fields:
+            return value
+        fields = []
+        for path, part in value.fields:
+            if path and isinstance(path[0], int) and path[0] < len(record.fields):
+                path = (record.fields[path[0]].name, *path[1:])
+            fields.append((path, part))
+        return Value(value.places, value.number, value.unknown, tuple(fields))
+
+    def _if(self, statement: ir.If, state: State) -> State | None:
+        for one in statement.before:
+            after = self.execute(one, state)
+            if after is None:
+                return None
+            state = after
+        condition = self.evaluate(state, statement.condition)
+        if any(e is state for e in self.ended):
+            return None
+        self.flush_host(state)
+        if condition.number is not None:
+            if condition.number:
+                return self.execute(statement.then, state)
+            return self.execute(statement.other, state) if statement.other is not None else state
+        other: State | None = state.fork()
+        then = self.execute(statement.then, state)
+        if statement.other is not None:
+            other = self.execute(statement.other, other)
+        return other if then is None else then.merge(other)
+
+    def _switch(self, statement: ir.Switch, state: State) -> State | None:
+        for one in statement.before:
+            after = self.execute(one, state)
+            if after is None:
+                return None
+            state = after
+        self.evaluate(state, statement.condition)
+        self.flush_host(state)
+        self.now.cases.append(state)
+        self.now.breaks.append([])
+        end = self.execute(statement.body, None)
+        self.now.cases.pop()
+        for left in self.now.breaks.pop():
+            end = left.merge(end)
+        return end if _has_default(statement.body) else state.merge(end)
+
+    def _leave(self, statement: ir.Leave, state: State) -> State | None:
+        if statement.how in ("return", "throw"):
+            value = self.evaluate(state, statement.value) if statement.value is not None else NOTHING
+            result = self.now.function.result
+            if statement.value is not None and result is not None and result.shape is ir.Shape.REFERENCE:
+                places, unknown = self.places(state, statement.value)
+                value = Value(places, None, unknown)
+            self.leave(state, statement.how, statement.span)
+            if statement.how == "return":
+                self.now.returns.append((state, value))
+            return None
+        if statement.how == "break":
+            self.now.breaks[-1].append(state)
+        elif self.now.continues:
+            self.now.continues[-1].append(state)
+        return None
+
+    # ---- loops ------------------------------------------------------------------------------------------------------
+
+    def _loop(self, loop: ir.Loop, state: State) -> State | None:
+        for one in loop.before:
+            after = self.execute(one, state)
+            if after is None:
+                return None
+            state = after
+        trips = self._trips(loop, state)
+        if trips is not None:
+            return self._unrolled(loop, state, trips)
+        return self._rolled(loop, state)
+
+    def _trips(self, loop: ir.Loop, state: State) -> list[Iteration] | None:
+        """The iterations of a loop whose counter has constant bounds, or None."""
+        decided = self.unroll.get(loop.number)
+        if decided is False or loop.tested_after or loop.condition is None or loop.step is None:
+            return None
+        counter = _counter(loop)
+        values = None
+        if counter is not None:
+            inside = 1
+            for one in self.now.iterations:
+                inside *= one.trips
+            start = state.store.read(Place(self.object_of(counter))).number
+            step = _step(loop.step, counter)
+            if start is not None and step:
+                limit = min(MAX_TRIPS, MAX_UNROLLED // inside)
+                values = self._values(loop.condition, counter, start, step, state, limit)
+        if decided is None and (self.now.generic or self.now.function.name == "main" or not self.now.function.here):
+            self.unroll[loop.number] = values is not None
+        elif decided is None:
+            values = None
+        if values is None or counter is None:
+            return None
+        first, step = values[0] if values else 0, _step(loop.step, counter) or 1
+        return [
+            Iteration(loop.number, counter.name, i, len(values), v, first, step) for i, v in enumerate(values)
+        ]
+
+    def _values(
+        self, condition: ir.Expr, counter: ir.Variable, start: int, step: int, state: State, limit: int
+    ) -> list[int] | None:
+        probe = state.fork()
+        place = Place(self.object_of(counter))
+        keep, self.now.host = self.now.host, {}
+        found: list[int] = []
+        at = start
+        try:
+            while len(found) <= limit:
+                probe.store.write((place,), Value(number=at))
+                holds = self.evaluate(probe, condition).number if _simple(condition) else None
+                if holds is None:
+                    return None
+                if not holds:
+                    return found
+                found.append(at)
+                at += step
+        finally:
+            self.now.host = keep
+        return None
+
+    def _unrolled(self, loop: ir.Loop, state: State, trips: list[Iteration]) -> State | None:
+        outer = self.now.iterations
+        place = Place(self.object_of(_counter(loop) or _no_counter()))
+        current: State | None = state
+        left: list[State] = []
+        for iteration in trips:
+            if current is None:
+                break
+            current.store.write((place,), Value(number=iteration.value))
+            self.now.iterations = (*outer, iteration)
+            self.now.breaks.append([])
+            self.now.continues.append([])
+            current = self.execute(loop.body, current)
+            for again in self.now.continues.pop():
+                current = again.merge(current)
+            left += self.now.breaks.pop()
+        self.now.iterations = outer
+        if current is not None:
+            last = trips[-1].value + trips[-1].step if trips else None
+            if last is not None:
+                current.store.write((place,), Value(number=last))
+        for one in left:
+            current = one.merge(current)
+        return current
+
+    def _rolled(self, loop: ir.Loop, state: State) -> State | None:
+        head = state
+        out: State | None = None
+        self.rolled += 1
+        for _ in range(_MAX_ROUNDS):
+            edges = self._size()
+            again, out = self._round(loop, head.fork())
+            if again is None:
+                break
+            merged = again.merge(head)
+            if merged.store == head.store and merged.frontier == head.frontier and self._size() == edges:
+                break
+            head = merged
+        else:
+            self.stay_serial("the values in a loop could not be followed to an end", loop.span)
+        self.rolled -= 1
+        return out
+
+    def _size(self) -> int:
+        return sum(a.builder.edges() for known in self.activations.values() for a in known.values()) + len(self.escaped)
+
+    def _round(self, loop: ir.Loop, state: State) -> tuple[State | None, State | None]:
+        """One trip: the state at the next test, and the state behind the loop."""
+        out: State | None = None
+        if not loop.tested_after:
+            out = self._test(loop, state)
+            if out is state:  # the condition is never true
+                return None, out
+        self.now.breaks.append([])
+        self.now.continues.append([])
+        end = self.execute(loop.body, state)
+        for again in self.now.continues.pop():
+            end = again.merge(end)
+        for left in self.now.breaks.pop():
+            out = left.merge(out)
+        if end is not None and loop.step is not None:
+            self.evaluate(end, loop.step)
+            self.flush_host(end)
+        if loop.tested_after and end is not None:
+            done = self._test(loop, end)
+            if done is not None:
+                out = done.fork().merge(out)
+                if done is end:
+                    end = None
+        return end, out
+
+    def _test(self, loop: ir.Loop, state: State) -> State | None:
+        """The state when the condition fails: None if it cannot, `state` itself if it always does."""
+        if loop.condition is None:
+            return None
+        value = self.evaluate(state, loop.condition)
+        self.flush_host(state)
+        if value.number is None:
+            return state.fork()
+        return None if value.number else state
+
+
+def argument_defaults(call: ir.Call) -> bool:
+    """Whether some arguments of a call are the callee's defaults, whose values are not followed."""
+    return any(a == ir.Literal("default") for a in call.arguments)
+
+
+def _counter(loop: ir.Loop) -> ir.Variable | None:
+    """The counter of a counting loop, if its body leaves it alone."""
+    step = loop.step
+    if not isinstance(step, ir.Assign) or not isinstance(step.target, ir.Name):
+        return None
+    variable = step.target.variable
+    if variable.scope not in (ir.Scope.LOCAL, ir.Scope.PARAMETER) or variable.type.shape is not ir.Shape.INTEGER:
+        return None
+    return None if _changes(loop.body, variable.key) else variable
+
+
+def _step(step: ir.Expr | None, counter: ir.Variable) -> int | None:
+    if not isinstance(step, ir.Assign):
+        return None
+    value = step.value.value if isinstance(step.value, ir.Constant) else None
+    if isinstance(step.value, ir.Name):
+        value = step.value.variable.constant
+    if step.operator in ("+", "-") and value is not None:
+        return value if step.operator == "+" else -value
+    return None
+
+
+def _simple(expression: ir.Expr) -> bool:
+    """Whether evaluating a condition again and again has no effect."""
+    if isinstance(expression, ir.Binary):
+        return _simple(expression.left) and _simple(expression.right)
+    if isinstance(expression, ir.Cast):
+        return _simple(expression.operand)
+    return isinstance(expression, (ir.Name, ir.Constant, ir.Literal))
+
+
+def _changes(node: object, key: str) -> bool:
+    """Whether code may assign a variable or take its address."""
+    if isinstance(node, ir.Assign) and isinstance(node.target, ir.Name) and node.target.variable.key == key:
+        return True
+    if isinstance(node, ir.AddressOf) and isinstance(node.target, ir.Name) and node.target.variable.key == key:
+        return True
+    if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE:
+        if isinstance(node.initial, ir.Name) and node.initial.variable.key == key:
+            return True
+    if isinstance(node, ir.Call) and not (cuda_call(node.name) or host_call(node.name)):
+        if any(isinstance(a, ir.Name) and a.variable.key == key for a in node.arguments):
+            return True  # it may be taken by reference
+    if isinstance(node, tuple):
+        return any(_changes(n, key) for n in node)
+    if isinstance(node, (ir.Expr, ir.Stmt)):
+        names = [n for c in type(node).__mro__ for n in getattr(c, "__slots__", ())]
+        return any(_changes(getattr(node, n), key) for n in names)
+    return False
+
+
+def _has_default(statement: ir.Stmt) -> bool:
+    if isinstance(statement, ir.Case):
+        return statement.value is None or _has_default(statement.body)
+    if isinstance(statement, ir.Block):
+        return any(_has_default(s) for s in statement.body)
+    return False
+
+
+def _end_of(span: Span) -> Span:
+    return Span(span.path, max(span.start, span.end - 1), span.end, span.line, span.column)
+
+
+def _no_counter() -> ir.Variable:
+    raise AssertionError("an unrolled loop has a counter")
+
+
+__all__ = ["Interpreter", "Object", "ObjectKind", "pointer"]

@@ -1,0 +1,217 @@
+"""The abstract memory of the host program: objects, values, and the store that maps places to values.
+
+In and out: values of its own. It is kept apart from the interpreter so that the one thing that must be sound, namely
+what a place may hold after a write, can be read and tested alone.
+
+1. An *object* is a variable, a host allocation, a device buffer, a symbol, a stream or an event. 2. A *place* is an
+object and a path of field names and element numbers; ``None`` in a path is an unknown element. 3. A *value* is a set of
+places it may point to, an integer, unknown, or an aggregate of such by path. 4. A write to one certain place replaces;
+every other write adds.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kesco.ir.access import Buffer
+from kesco.ir.flow import Handle
+
+Path = tuple[str | int | None, ...]
+
+
+class ObjectKind(enum.Enum):
+    """What an object is."""
+
+    VARIABLE = "variable"
+    HEAP = "heap"
+    BUFFER = "buffer"
+    HANDLE = "handle"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A unit of storage. `many` stands for several at once; `entry` makes unwritten places mean their value at entry."""
+
+    key: str
+    name: str
+    kind: ObjectKind
+    buffer: Buffer | None = None
+    handle: Handle | None = None
+    many: bool = False
+    entry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A location inside an object."""
+
+    object: Object
+    path: Path = ()
+
+    @property
+    def name(self) -> str:
+        """As a person would write it, such as ``x[3]`` or ``d.rows``."""
+        text = self.object.name
+        for step in self.path:
+            text += f".{step}" if isinstance(step, str) else f"[{'?' if step is None else step}]"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a place may hold. No places, no number and not unknown: nothing that could be followed."""
+
+    places: frozenset[Place] = frozenset()
+    number: int | None = None
+    unknown: bool = False
+    fields: tuple[tuple[Path, Value], ...] = ()
+
+    def __or__(self, other: Value) -> Value:
+        if self == other:
+            return self
+        number = self.number if self.number == other.number else None
+        fields = dict(self.fields)
+        for path, value in other.fields:
+            fields[path] = fields[path] | value if path in fields else value
+        merged = tuple(sorted(fields.items(), key=lambda item: tuple(map(str, item[0]))))
+        return Value(self.places | other.places, number, self.unknown or other.unknown, merged)
+
+    def every_place(self) -> frozenset[Place]:
+        """All places the value or any part of it may point to."""
+        result = self.places
+        for _, part in self.fields:
+            result |= part.every_place()
+        return result
+
+    def any_unknown(self) -> bool:
+        """Whether the value or any part of it is unknown."""
+        return self.unknown or any(part.any_unknown() for _, part in self.fields)
+
+
+NOTHING = Value()
+TOP = Value(unknown=True)
+
+
+def number(value: int) -> Value:
+    """An integer."""
+    return Value(number=value)
+
+
+def pointer(*places: Place) -> Value:
+    """A pointer to any of these places."""
+    return Value(frozenset(places))
+
+
+def _may_equal(a: Path, b: Path) -> bool:
+    return len(a) == len(b) and all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
+
+
+def _may_begin(prefix: Path, path: Path) -> bool:
+    return len(path) > len(prefix) and _may_equal(prefix, path[: len(prefix)])
+
+
+@dataclass(slots=True)
+class Store:
+    """Place → value. Copies share what neither has written since."""
+
+    objects: dict[Object, dict[Path, Value]] = field(default_factory=dict)
+    clobbered: frozenset[Object] = frozenset()
+
+    def copy(self) -> Store:
+        """An independent copy."""
+        return Store(dict(self.objects), self.clobbered)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Store) and self.objects == other.objects and self.clobbered == other.clobbered
+
+    def has(self, place: Place) -> bool:
+        """Whether anything was written that a read of this place could see."""
+        entries = self.objects.get(place.object, {})
+        return any(_may_equal(p, place.path) or _may_begin(place.path, p) for p in entries)
+
+    def read(self, place: Place) -> Value:
+        """What the place may hold, with its parts when it is an aggregate."""
+        entries = self.objects.get(place.object)
+        result = TOP if place.object in self.clobbered else NOTHING
+        if not entries:
+            return result
+        exact = entries.get(place.path)
+        if exact is not None and not exact.fields and None not in place.path and len(entries) == 1:
+            return result | exact if result.unknown else exact
+        found: Value | None = None
+        parts: dict[Path, Value] = {}
+        for path, value in entries.items():
+            if _may_equal(path, place.path):
+                found = value if found is None else found | value
+            elif _may_begin(place.path, path):
+                rest = path[len(place.path) :]
+                parts[rest] = parts[rest] | value if rest in parts else value
+        base = found or NOTHING
+        if result.unknown:
+            base = base | result
+        if parts:
+            base = replace(base, fields=tuple(sorted(parts.items(), key=lambda item: tuple(map(str, item[0])))))
+        return base
+
+    def write(self, places: Iterable[Place], value: Value) -> None:
+        """Store `value` at one of these places."""
+        targets = tuple(places)
+        certain = len(targets) == 1 and not targets[0].object.many and None not in targets[0].path
+        for place in targets:
+            self._write(place, value, certain)
+
+    def _write(self, place: Place, value: Value, certain: bool) -> None:
+        entries = dict(self.objects.get(place.object, {}))
+        if certain:
+            for path in [p for p in entries if p[: len(place.path)] == place.path]:
+                del entries[path]
+        scalar = replace(value, fields=())
+        for path, part in (((), scalar), *value.fields):
+            at = place.path + path
+            entries[at] = part if certain or at not in entries else entries[at] | part
+        self.objects[place.object] = entries
+
+    def clobber(self, objects: Iterable[Object]) -> None:
+        """Forget what these objects hold: anything may be there now."""
+        self.clobbered |= frozenset(objects)
+
+    def reachable(self, places: Iterable[Place]) -> frozenset[Object]:
+        """All objects that can be reached by following pointers from these places."""
+        seen: set[Object] = set()
+        work = [p.object for p in places]
+        while work:
+            one = work.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            for value in self.objects.get(one, {}).values():
+                work.extend(p.object for p in value.every_place())
+        return frozenset(seen)
+
+    def join(self, other: Store) -> Store:
+        """What may hold when either of two stores does."""
+        if self is other or self == other:
+            return self
+        objects: dict[Object, dict[Path, Value]] = {}
+        for one in self.objects.keys() | other.objects.keys():
+            mine, its = self.objects.get(one), other.objects.get(one)
+            if mine is None or its is None or mine is its:
+                objects[one] = dict(mine or its or {}) if mine is not its else (mine or {})
+                if one.entry and (mine is None or its is None):
+                    objects[one] = {p: v | TOP for p, v in objects[one].items()}
+                continue
+            merged: dict[Path, Value] = {}
+            for path in mine.keys() | its.keys():
+                a, b = mine.get(path), its.get(path)
+                if a is None or b is None:
+                    merged[path] = (a or b or NOTHING) | (TOP if one.entry else NOTHING)
+                else:
+                    merged[path] = a | b
+            objects[one] = merged
+        return Store(objects, self.clobbered | other.clobbered)
+
+    def items(self) -> Iterator[tuple[Object, dict[Path, Value]]]:
+        """All objects with what was written to them."""
+        return iter(self.objects.items())

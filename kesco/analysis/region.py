@@ -1,0 +1,94 @@
+"""Collects the sites of one function activation while the interpreter walks it.
+
+In: sites, in the order in which control reaches them, along every path, possibly many times. Out: a `Region`. The
+interpreter asks for sites by what they are (operation, purpose, iteration), so walking a loop until nothing changes
+adds edges and accesses but no duplicates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from kesco.ir.access import Access, AccessMode, Buffer
+from kesco.ir.flow import Handle, Iteration, Region, Role, Site, SiteKind
+from kesco.source import Span
+
+Frontier = frozenset[int]
+SiteKey = tuple[int, str, tuple[Iteration, ...]]
+
+
+@dataclass(slots=True)
+class Draft:
+    """A site that is still gathering accesses."""
+
+    number: int
+    operation: int
+    name: str
+    kind: SiteKind
+    role: Role
+    span: Span
+    iterations: tuple[Iteration, ...]
+    accesses: dict[tuple[Buffer, str], AccessMode] = field(default_factory=dict)
+    note: str = ""
+    priority: int = 1
+    stream: Handle | None = None
+    event: Handle | None = None
+    foreign: bool = False
+
+
+class RegionBuilder:
+    """Builds the control-flow graph over sites of one activation of a function."""
+
+    def __init__(self, function: str, span: Span) -> None:
+        self.function, self.span = function, span
+        self.drafts: list[Draft] = []
+        self._by_key: dict[SiteKey, Draft] = {}
+        self._successors: list[set[int]] = []
+        self.serial_because = ""
+        self.add((-1, "entry", ()), "entry", SiteKind.BOUNDARY, Role.ENTRY, span, frozenset())
+
+    def add(
+        self, key: SiteKey, name: str, kind: SiteKind, role: Role, span: Span, frontier: Frontier
+    ) -> tuple[Draft, Frontier]:
+        """The site with this key, reached from `frontier`; and the new frontier, which is the site itself."""
+        draft = self._by_key.get(key)
+        if draft is None:
+            draft = Draft(len(self.drafts), key[0], name, kind, role, span, key[2])
+            self._by_key[key] = draft
+            self.drafts.append(draft)
+            self._successors.append(set())
+        for source in frontier:
+            self._successors[source].add(draft.number)
+        return draft, frozenset((draft.number,))
+
+    def connect(self, source: int, target: int) -> None:
+        """Control may go from one site to another."""
+        self._successors[source].add(target)
+
+    def edges(self) -> int:
+        """How many control-flow edges there are, a measure that grows until the walk is complete."""
+        return sum(map(len, self._successors)) + sum(len(d.accesses) for d in self.drafts)
+
+    def finish(self) -> Region:
+        """The region; labels get ``#k`` where a name occurs more than once."""
+        counts = Counter(d.name for d in self.drafts if d.role is not Role.HOST)
+        seen: Counter[str] = Counter()
+        sites = []
+        for d in self.drafts:
+            label = d.name
+            if counts[d.name] > 1 and d.kind is not SiteKind.BOUNDARY:
+                seen[d.name] += 1
+                label = f"{d.name}#{seen[d.name]}"
+            ordered = sorted(d.accesses.items(), key=lambda item: (item[0][0].key, item[0][1]))
+            accesses = tuple(Access(buffer, mode, why) for (buffer, why), mode in ordered)
+            sites.append(
+                Site(
+                    d.number, d.operation, label, d.kind, d.role, d.span, d.iterations, accesses, d.note, d.priority,
+                    d.stream, d.event, d.foreign,
+                )  # fmt: skip
+            )
+        successors = tuple(tuple(sorted(s)) for s in self._successors)
+        return Region(
+            self.function, self.span, tuple(sites), successors, (), self.serial_because
+        )

@@ -1,0 +1,215 @@
+"""Program and kernel effects → one region for each function: which sites it has and what each touches.
+
+In: `ir.program.Program`, `KernelEffects` by mangled name. Out: a `Region` a function, in source order. It is the stage that
+decides from where a function is entered, which is what makes its pointers known or not.
+
+1. A function that others may call (external linkage, address taken) is walked with parameters and globals that each stand
+   for an allocation of their own; that assumption is listed as the region's guards, which the output checks.
+2. A function that only this file calls is walked from each of its calls; its region holds what any of them touches.
+3. ``main`` is walked as it is.
+4. What cannot be walked (templates, goto, other host threads) gets a region that says why it stays serial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kesco.analysis.calls import has_obstacle
+from kesco.analysis.evaluate import Activation, State
+from kesco.analysis.interpreter import Interpreter
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value
+from kesco.analysis.region import RegionBuilder
+from kesco.ir import program as ir
+from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.effects import KernelEffects
+from kesco.ir.flow import Region, Role
+
+_FILE_WIDE = {
+    "threads": "the file starts host threads",
+    "openmp": "the file uses OpenMP",
+    "per-thread-stream": "it is compiled for the per-thread default stream",
+}
+_SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
+
+
+def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, streams: bool = False) -> tuple[Region, ...]:
+    """The regions of all functions; with `streams`, stream and event operations of the text become sites."""
+    walker = Interpreter(program, dict(effects), streams=streams)
+    called = _called(program)
+    walker.written_outside = _written_by_others(program)
+    walker.static_keys = _statics(program)
+    regions: list[Region] = []
+    why = next((text for name, text in _FILE_WIDE.items() for n, _ in program.constructs if n == name), "")
+    plain = [f for f in program.functions if f.here and not f.template and not has_obstacle(f.body)]
+    for function in plain:  # decides which loops are unrolled, with nothing known but constants
+        if function.name != "main":
+            _walk_generic(walker, function)
+    closed = {f.key for f in plain if f.internal and not f.address_taken and f.key in called}
+    open_keys = {f.key for f in plain if f.key not in closed and f.name != "main"}
+    for known in walker.activations.values():  # contexts that only a closed function's own generic walk made
+        for key in [k for k in known if k.partition("/")[0] not in open_keys]:
+            del known[key]
+    for function in plain:
+        if function.name == "main":
+            _walk_main(walker, function)
+    for function in filter(lambda f: f.here, program.functions):
+        regions.append(_region(walker, function, closed, why))
+    return tuple(regions)
+
+
+def _called(program: ir.Program) -> set[str]:
+    found: set[str] = set()
+
+    def look(node: object) -> None:
+        if isinstance(node, ir.Call):
+            found.add(node.key)
+        if isinstance(node, tuple):
+            for one in node:
+                look(one)
+        elif isinstance(node, (ir.Expr, ir.Stmt)):
+            for name in [n for c in type(node).__mro__ for n in getattr(c, "__slots__", ())]:
+                look(getattr(node, name))
+
+    for function in program.functions:
+        look(function.body)
+    return found
+
+
+def _names(node: object, found: set[str]) -> None:
+    if isinstance(node, ir.Name):
+        found.add(node.variable.key)
+    elif isinstance(node, tuple):
+        for one in node:
+            _names(one, found)
+    elif isinstance(node, (ir.Expr, ir.Stmt)):
+        for name in [n for c in type(node).__mro__ for n in getattr(c, "__slots__", ())]:
+            _names(getattr(node, name), found)
+
+
+def _written_by_others(program: ir.Program) -> frozenset[str]:
+    """Variables that a function which others may call mentions: unseen code may change them through it."""
+    found: set[str] = set()
+    for function in program.functions:
+        if function.name != "main" and (not function.internal or function.address_taken):
+            _names(function.body, found)
+    return frozenset(found)
+
+
+def _statics(program: ir.Program) -> frozenset[str]:
+    found: set[str] = set()
+
+    def look(node: object) -> None:
+        if isinstance(node, ir.Declare) and node.variable.scope is ir.Scope.STATIC:
+            found.add(node.variable.key)
+        for name in [n for c in type(node).__mro__ for n in getattr(c, "__slots__", ())]:
+            value = getattr(node, name)
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, ir.Stmt):
+                    look(one)
+
+    for function in program.functions:
+        look(function.body)
+    return frozenset(found)
+
+
+def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
+    state = State(Store(), frozenset())
+    this: frozenset[Place] = frozenset()
+    if function.method_of:
+        this = frozenset((Place(Object(f"this:{function.key}", "this", ObjectKind.HEAP, entry=True)),))
+    starter = Activation(function, function.key, RegionBuilder(function.name, function.span), True)
+    walker.stack.append(starter)  # entry values belong to the function being bound
+    for parameter in function.parameters:
+        place = Place(walker.object_of(parameter))
+        for at, value in _entry_parts(walker, parameter.type, place, 3):
+            state.store.write((at,), value)
+    walker.stack.pop()
+    walker.walk_function(function, state, function.key, True, this)
+
+
+def _entry_parts(walker: Interpreter, shape: ir.Type, place: Place, depth: int) -> list[tuple[Place, Value]]:
+    if shape.shape is ir.Shape.POINTER:
+        return [(place, walker.entry_value(place, shape.restrict))]
+    if shape.shape is ir.Shape.RECORD and depth:
+        record = walker.program.records.get(shape.record)
+        if record is None or record.standard:
+            return [(place, TOP)]
+        parts: list[tuple[Place, Value]] = []
+        for one in record.fields:
+            parts += _entry_parts(walker, one.type, Place(place.object, (*place.path, one.name)), depth - 1)
+        return parts or [(place, NOTHING)]
+    return [(place, NOTHING if shape.shape is ir.Shape.INTEGER else TOP)]
+
+
+def _walk_main(walker: Interpreter, function: ir.Function) -> None:
+    state = State(Store(), frozenset())
+    for parameter in function.parameters:
+        integer = parameter.type.shape is ir.Shape.INTEGER
+        state.store.write((Place(walker.object_of(parameter)),), NOTHING if integer else TOP)
+    walker.walk_function(function, state, "main", False, frozenset())
+
+
+def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: str) -> Region:
+    contexts = walker.activations.get(function.key, {})
+    if function.template:
+        why = why or "it is a template, whose kernels and types are only known where it is used"
+    why = why or has_obstacle(function.body) and f"it contains {has_obstacle(function.body)}"
+    if function.key in closed:
+        chosen = list(contexts.values())
+    else:
+        chosen = [a for k, a in contexts.items() if k in (function.key, "main")]
+    if not chosen:
+        empty = RegionBuilder(function.name, function.span).finish()
+        return replace(empty, serial_because=why or "nothing in this file calls it")
+    region = _merge(function, chosen)
+    guards, unsafe = _guards(region, walker.guarded)
+    return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe)
+
+
+def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
+    """One region for all contexts; a buffer of one context is never one of another, as each call ends with a join."""
+    if len(contexts) == 1:
+        return contexts[0].builder.finish()
+    merged = RegionBuilder(function.name, function.span)
+    roles: dict[tuple[int, object], set[Role]] = {}
+    for number, context in enumerate(contexts):
+        numbers: dict[int, int] = {}
+        region = context.builder.finish()
+        for draft in context.builder.drafts:
+            key = (draft.operation, draft.role.value if draft.operation >= 0 else draft.name, draft.iterations)
+            new, _ = merged.add(key, draft.name, draft.kind, draft.role, draft.span, frozenset())
+            numbers[draft.number] = new.number
+            new.note, new.priority = draft.note, draft.priority
+            new.stream, new.event, new.foreign = draft.stream, draft.event, new.foreign or draft.foreign
+            roles.setdefault((draft.operation, draft.iterations), set()).add(draft.role)
+            for (buffer, reason), mode in draft.accesses.items():
+                tagged = _tagged(buffer, number)
+                new.accesses[tagged, reason] = new.accesses.get((tagged, reason), AccessMode.NONE) | mode
+        for source, targets in enumerate(region.successors):
+            for target in targets:
+                merged.connect(numbers[source], numbers[target])
+        merged.serial_because = merged.serial_because or region.serial_because
+    if any({Role.MOVABLE, Role.LEGACY} <= r for (o, _), r in roles.items() if o >= 0):
+        merged.serial_because = merged.serial_because or "an operation is asynchronous in some calls of it and not in others"
+    return merged.finish()
+
+
+def _tagged(buffer: Buffer, context: int) -> Buffer:
+    if buffer.kind in (BufferKind.UNKNOWN, BufferKind.ORDER, BufferKind.SYMBOL):
+        return buffer
+    return replace(buffer, key=f"{buffer.key}@{context}")
+
+
+def _guards(region: Region, guarded: set[str]) -> tuple[tuple[str, ...], str]:
+    """The entry values to compare at run time, and why that is impossible, if it is."""
+    accesses = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
+    entries = {a.buffer.name for a in accesses if a.buffer.kind is BufferKind.ENTRY}
+    written = any(a.mode & AccessMode.WRITE for a in accesses)
+    if not entries or not written:
+        return (), ""
+    if any(a.buffer.kind is BufferKind.SYMBOL for a in accesses):
+        return (), "it uses device symbols beside pointers that come from outside and might point to them"
+    if len(entries) < 2:
+        return (), ""
+    return tuple(sorted(entries & guarded)), ""

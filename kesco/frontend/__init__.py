@@ -1,0 +1,1 @@
+"""libclang's view of a CUDA file, lowered to `kesco.ir.program`."""

@@ -1,0 +1,185 @@
+"""libclang, as far as the front-end needs it: loading, parsing, and the few calls its Python binding lacks.
+
+In: paths, arguments and bytes. Out: a translation unit, cursors' operators, constants and places. It is a module of
+its own so that nothing else touches ctypes, and so that the oddities of several libclang versions stay here:
+cursor kinds unknown to the binding, built-ins unknown to an older libclang than the headers were written for, and
+places inside macro expansions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clang import cindex
+from clang.cindex import Cursor, CursorKind, SourceLocation, TranslationUnit
+
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import InputError, ToolchainError
+from kesco.source import Span
+
+BINARY_OPERATORS = (
+    "? .* ->* * / % + - << >> <=> < > <= >= == != & ^ | && || = *= /= %= += -= <<= >>= &= ^= |= ,".split()
+)
+UNARY_OPERATORS = "? post++ post-- ++ -- & * + - ~ ! __real __imag __extension__ co_await".split()
+_PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: reading the output again then costs little
+
+
+def load(library: str) -> None:
+    """Make the binding use this shared library; raises `ToolchainError` when it cannot be loaded."""
+    if cindex.Config.loaded:
+        return
+    cindex.Config.set_library_file(library)
+    try:
+        lib = cindex.conf.lib
+    except cindex.LibclangError as error:
+        raise ToolchainError(
+            Diagnostic(
+                "K502",
+                Severity.ERROR,
+                f"libclang cannot be loaded from {library}: {error}",
+                help="run 'kesco doctor' to see which libraries were found",
+            )
+        ) from None
+    lib.clang_getCursorBinaryOperatorKind.argtypes = [Cursor]
+    lib.clang_getCursorUnaryOperatorKind.argtypes = [Cursor]
+    lib.clang_Cursor_Evaluate.argtypes = [Cursor]
+    lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+    lib.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
+    for ask in (lib.clang_getFileLocation, lib.clang_getSpellingLocation):
+        ask.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
+    lib.clang_Cursor_getVarDeclInitializer.argtypes = [Cursor]
+    lib.clang_Cursor_getVarDeclInitializer.restype = Cursor
+    lib.clang_Cursor_getVarDeclInitializer.errcheck = Cursor.from_cursor_result
+
+
+class SourceFile:
+    """The parsed translation unit of one named file, which can be parsed again with other text."""
+
+    def __init__(self, path: str, text: bytes, arguments: tuple[str, ...]) -> None:
+        """Parse `text` as the content of `path`; raises `InputError` with clang's messages for errors in user files."""
+        self.path, self.text = path, text
+        index = cindex.Index.create(excludeDecls=False)
+        try:
+            self.unit = index.parse(path, list(arguments), [(path, _decode(text))], options=_PREAMBLE)
+        except cindex.TranslationUnitLoadError:
+            raise InputError(
+                Diagnostic(
+                    "K101",
+                    Severity.ERROR,
+                    f"clang could not read {path} with the arguments {' '.join(arguments)}",
+                    help="check the flags after '--'; 'kesco doctor' shows what clang is called with",
+                )
+            ) from None
+        self._check()
+
+    def reparse(self, text: bytes) -> None:
+        """Parse other text under the same name; raises `InputError` as the constructor does."""
+        self.text = text
+        self.unit.reparse([(self.path, _decode(text))], options=_PREAMBLE)
+        self._check()
+
+    def _check(self) -> None:
+        errors = [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
+        found = tuple(_diagnostic(d) for d in errors if not _is_wrapper(d))
+        if found:
+            raise InputError(*found)
+
+    def top_level(self) -> list[Cursor]:
+        """The declarations of the named file itself, in order."""
+        return [c for c in self.unit.cursor.get_children() if self.is_here(c)]
+
+    def is_here(self, cursor: Cursor) -> bool:
+        """Whether the cursor begins in the named file."""
+        file = cursor.location.file
+        return file is not None and file.name == self.path
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
+    """Errors in Clang's own CUDA wrapper come from an older libclang reading newer headers, and are harmless."""
+    file = diagnostic.location.file
+    return file is not None and Path(file.name).name.startswith("__clang_cuda_")
+
+
+def _diagnostic(diagnostic: cindex.Diagnostic) -> Diagnostic:
+    where = diagnostic.location
+    span = None
+    if where.file is not None:
+        span = Span(where.file.name, where.offset, where.offset + 1, where.line, where.column)
+    return Diagnostic("K100", Severity.ERROR, diagnostic.spelling, span)
+
+
+def kind_of(cursor: Cursor) -> CursorKind:
+    """The cursor's kind; kinds newer than the binding count as unexposed expressions."""
+    try:
+        return cursor.kind
+    except ValueError:
+        return CursorKind.UNEXPOSED_EXPR
+
+
+def binary_operator(cursor: Cursor) -> str:
+    """The operator of a binary or compound assignment expression, as in C."""
+    number = int(cindex.conf.lib.clang_getCursorBinaryOperatorKind(cursor))
+    return BINARY_OPERATORS[number] if 0 <= number < len(BINARY_OPERATORS) else "?"
+
+
+def unary_operator(cursor: Cursor) -> str:
+    """The operator of a unary expression; ``post++`` and ``post--`` are told from ``++`` and ``--``."""
+    number = int(cindex.conf.lib.clang_getCursorUnaryOperatorKind(cursor))
+    return UNARY_OPERATORS[number] if 0 <= number < len(UNARY_OPERATORS) else "?"
+
+
+def constant(cursor: Cursor) -> int | None:
+    """The value of a constant integer expression or variable, or None."""
+    lib = cindex.conf.lib
+    result = lib.clang_Cursor_Evaluate(cursor)
+    if not result:
+        return None
+    try:
+        return int(lib.clang_EvalResult_getAsLongLong(result)) if lib.clang_EvalResult_getKind(result) == 1 else None
+    finally:
+        lib.clang_EvalResult_dispose(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A location as text: the file it is spelled in and whether that is inside a macro's body."""
+
+    file: str
+    offset: int
+    line: int
+    column: int
+
+
+def file_place(location: SourceLocation) -> Place:
+    """Where the location is in the file: macro arguments map to their own text, macro bodies to the invocation."""
+    return _place(cindex.conf.lib.clang_getFileLocation, location)
+
+
+def spelled_elsewhere(location: SourceLocation) -> bool:
+    """Whether the location's token comes out of a macro invocation, from its body or its arguments."""
+    place = _place(cindex.conf.lib.clang_getSpellingLocation, location)
+    file = location.file
+    return place.offset != location.offset or (file is not None and place.file != file.name)
+
+
+def _place(ask: Any, location: SourceLocation) -> Place:
+    handle, line, column, offset = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
+    ask(location, ctypes.byref(handle), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset))
+    name = str(cindex.File(handle).name) if handle else ""
+    return Place(name, offset.value, line.value, column.value)
+
+
+def initializer(cursor: Cursor) -> Cursor | None:
+    """The initialiser of a variable declaration, or None."""
+    found = cindex.conf.lib.clang_Cursor_getVarDeclInitializer(cursor)
+    return found if isinstance(found, Cursor) else None

@@ -1,0 +1,131 @@
+"""One CUDA file → `ir.program.Program`.
+
+In: the path, the bytes and the arguments for clang. Out: every host function with a body in the named file, its
+globals and records. It is the first stage, and the only one (with its siblings in this package) that knows libclang.
+
+1. Parse. 2. Walk the file's own declarations through namespaces and classes. 3. Lower each host function; kernels and
+device functions are left to the device IR. 4. Note what concerns the whole file: host threads, OpenMP, the
+per-thread default stream.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from clang.cindex import Cursor, CursorKind
+
+from kesco.frontend import clang
+from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.expressions import is_kernel, kernel_symbol
+from kesco.frontend.statements import Statements
+from kesco.frontend.types import TypeTable
+from kesco.ir import program as ir
+from kesco.source import Span
+
+K = CursorKind
+_FUNCTIONS = {K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.FUNCTION_TEMPLATE, K.CONVERSION_FUNCTION}
+_CONTAINERS = {
+    K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL, K.STRUCT_DECL, K.CLASS_DECL, K.CLASS_TEMPLATE,
+    K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION,
+}  # fmt: skip
+_CLASSES = _CONTAINERS - {K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL}
+_THREADS = re.compile(
+    rb"\bstd\s*::\s*(?:jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b|#\s*include\s*<(?:thread|pthread\.h)>"
+)
+_OPENMP = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp\b", re.MULTILINE)
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def parse(source: SourceFile, arguments: tuple[str, ...] = ()) -> ir.Program:
+    """The host side of an already parsed file; `arguments` are clang's, searched for ``-D`` that matter."""
+    types = TypeTable()
+    statements = Statements(source, types)
+    functions: list[ir.Function] = []
+    variables: list[tuple[ir.Variable, ir.Expr | None]] = []
+    kernels: list[str] = []
+    _walk(source.top_level(), statements, functions, variables, kernels, "")
+    functions += _elsewhere(statements, {f.key for f in functions})
+    statements.share()
+    done = tuple(replace(f, address_taken=f.key in statements.taken) for f in functions)
+    constructs = tuple(statements.seen) + _file_wide(source, arguments)
+    return ir.Program(
+        source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
+        tuple(kernels),
+    )  # fmt: skip
+
+
+def _elsewhere(statements: Statements, known: set[str]) -> list[ir.Function]:
+    """Functions that the file calls and whose bodies are in user headers or are instances of templates."""
+    found: list[ir.Function] = []
+    while statements.elsewhere:
+        key, cursor = statements.elsewhere.popitem()
+        if key in known:
+            continue
+        known.add(key)
+        body = cursor.get_definition()
+        if body is None or kind_of(body) is K.FUNCTION_TEMPLATE or _device_only(body) or is_kernel(body):
+            continue
+        owner = body.semantic_parent
+        function = statements.function(body, owner.get_usr() if _is_class(owner) else "", here=False)
+        if function is not None and function.key == key:
+            found.append(function)
+    return found
+
+
+def _walk(
+    cursors: list[Cursor],
+    statements: Statements,
+    functions: list[ir.Function],
+    variables: list[tuple[ir.Variable, ir.Expr | None]],
+    kernels: list[str],
+    record: str,
+) -> None:
+    for cursor in cursors:
+        kind = kind_of(cursor)
+        if kind in _FUNCTIONS:
+            if is_kernel(cursor):
+                if kind is K.FUNCTION_DECL:
+                    kernels.append(kernel_symbol(cursor.mangled_name))
+            elif not _device_only(cursor):
+                owner = record or (cursor.semantic_parent.get_usr() if _is_class(cursor.semantic_parent) else "")
+                found = statements.function(cursor, owner)
+                if found is not None:
+                    functions.append(found)
+        elif kind is K.VAR_DECL:
+            initial = clang.initializer(cursor)
+            statements.anchor = None
+            value = statements.unanchored(initial) if initial is not None else None
+            variables.append((statements.variable(cursor), value))
+        elif kind in _CONTAINERS:
+            owner = cursor.get_usr() if kind in _CLASSES else record
+            _walk(list(cursor.get_children()), statements, functions, variables, kernels, owner)
+
+
+def _is_class(cursor: Cursor | None) -> bool:
+    return cursor is not None and kind_of(cursor) in _CLASSES
+
+
+def _device_only(cursor: Cursor) -> bool:
+    kinds = {kind_of(c) for c in cursor.get_children()}
+    return K.CUDADEVICE_ATTR in kinds and K.CUDAHOST_ATTR not in kinds
+
+
+def _file_wide(source: SourceFile, arguments: tuple[str, ...]) -> tuple[tuple[str, Span], ...]:
+    found: list[tuple[str, Span]] = []
+    bare = _COMMENT.sub(lambda m: b" " * len(m.group()), source.text)
+    for name, pattern in (("threads", _THREADS), ("openmp", _OPENMP)):
+        match = pattern.search(bare)
+        if match:
+            found.append((name, _span_at(source, match.start(), match.end())))
+    per_thread = b"CUDA_API_PER_THREAD_DEFAULT_STREAM" in bare or any(
+        "CUDA_API_PER_THREAD_DEFAULT_STREAM" in a or "default-stream=per-thread" in a for a in arguments
+    )
+    if per_thread or any(a == "per-thread" for a in arguments):
+        found.append(("per-thread-stream", _span_at(source, 0, 1)))
+    return tuple(found)
+
+
+def _span_at(source: SourceFile, start: int, end: int) -> Span:
+    line = source.text.count(b"\n", 0, start) + 1
+    return Span(source.path, start, end, line, start - source.text.rfind(b"\n", 0, start))

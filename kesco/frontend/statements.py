@@ -1,0 +1,384 @@
+"""Statements and functions: libclang cursors → `ir.program.Stmt` and `Function`.
+
+In: the body of a host function. Out: its structured control flow. Kept apart from the expressions because this is
+where the *anchor* of every operation is decided: the statement of the file before and behind which text may be
+inserted.
+
+1. Each statement of a block sets the anchor for what it contains; statements that a macro expands to share the
+   anchor of the outermost invocation. 2. Conditions, loop headers and returns clear it. 3. Loops and branches inside
+   one macro invocation mark it stuck, since text around the invocation would not run as often as the operation.
+It refuses goto, labels, inline assembly and try: they become an `Obstacle`.
+"""
+
+from __future__ import annotations
+
+from clang.cindex import Cursor, CursorKind
+
+from kesco.frontend import clang
+from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.expressions import Expressions
+from kesco.frontend.operations import (
+    Anchor,
+    file_range,
+    header_semicolons,
+    semicolon_between,
+    span_of,
+)
+from kesco.frontend.types import TypeTable
+from kesco.ir import program as ir
+
+K = CursorKind
+_OBSTACLES = {
+    K.GOTO_STMT: "goto",
+    K.INDIRECT_GOTO_STMT: "a computed goto",
+    K.LABEL_STMT: "a label",
+    K.ASM_STMT: "inline assembly",
+    K.MS_ASM_STMT: "inline assembly",
+    K.CXX_TRY_STMT: "a try block",
+    K.SEH_TRY_STMT: "a try block",
+}
+_JUMPS = {K.BREAK_STMT: "break", K.CONTINUE_STMT: "continue"}
+_DECLARATIONS_WITHOUT_EFFECT = {
+    K.TYPEDEF_DECL, K.TYPE_ALIAS_DECL, K.STRUCT_DECL, K.CLASS_DECL, K.UNION_DECL, K.ENUM_DECL, K.USING_DECLARATION,
+    K.USING_DIRECTIVE, K.NAMESPACE_ALIAS, K.STATIC_ASSERT, K.FUNCTION_DECL, K.TYPE_ALIAS_TEMPLATE_DECL,
+}  # fmt: skip
+
+
+class Statements(Expressions):
+    """Lowers statements; expressions come from the base class."""
+
+    def __init__(self, source: SourceFile, types: TypeTable) -> None:
+        super().__init__(source, types)
+        self.loops = 0
+        self.on_lambda = self._lambda_body
+
+    # ---- anchors --------------------------------------------------------------------------------------------------
+
+    def _first_token(self, offset: int) -> tuple[str, int]:
+        text = self.source.text
+        end = offset
+        while end < len(text) and (text[end : end + 1].isalnum() or text[end : end + 1] == b"_"):
+            end += 1
+        return text[offset:end].decode("utf-8", "replace"), end
+
+    def statement(self, cursor: Cursor, *, lone: bool = False) -> ir.Stmt:
+        """The statement at `cursor`; `lone` for the unbraced body of an if, else or loop."""
+        outer = self.anchor
+        if outer is not None and self._inside_macro:
+            return self._statement(cursor)
+        start, end = cursor.extent.start.offset, cursor.extent.end.offset
+        inside = clang.spelled_elsewhere(cursor.extent.start)
+        if inside and end <= start:
+            end = self._end_of_invocation(start)
+        self.anchor = Anchor(start, end, lone)
+        self._inside_macro = inside
+        try:
+            return self._statement(cursor)
+        finally:
+            self.anchor, self._inside_macro = outer, False
+
+    _inside_macro = False
+
+    def _end_of_invocation(self, start: int) -> int:
+        from kesco.frontend.expressions import _closing
+
+        _, end = self._first_token(start)
+        close = _closing(self.source.text, end)
+        return end if close is None else close + 1
+
+    def share(self) -> None:
+        """An operation whose text a macro expands twice cannot be edited for one of its expansions only."""
+        by_text: dict[tuple[int, int], list[int]] = {}
+        for one in self.operations:
+            if not one.stuck and one.stream_text is not None:
+                by_text.setdefault(one.stream_text, []).append(one.number)
+        for numbers in by_text.values():
+            for number in numbers if len(numbers) > 1 else ():
+                self._stick(number, "its text is expanded more than once by a macro")
+
+    def _stick(self, number: int, why: str) -> None:
+        old = self.operations[number]
+        self.operations[number] = ir.Operation(
+            old.number, old.span, None, old.lone, None, (), old.name_text, old.stuck or why
+        )
+
+    def unanchored(self, cursor: Cursor) -> ir.Expr:
+        """An expression before and behind which nothing can be inserted."""
+        keep, self.anchor = self.anchor, None
+        try:
+            return self.lower(cursor)
+        finally:
+            self.anchor = keep
+
+    # ---- statements -------------------------------------------------------------------------------------------------
+
+    def _statement(self, cursor: Cursor) -> ir.Stmt:
+        kind = kind_of(cursor)
+        span = self.span(cursor)
+        if kind is K.COMPOUND_STMT:
+            return self._compound(cursor)
+        if kind is K.DECL_STMT:
+            return self._declarations(cursor)
+        if kind is K.NULL_STMT:
+            return ir.Block(span, ())
+        if kind is K.IF_STMT:
+            return self._if(cursor)
+        if kind is K.FOR_STMT:
+            return self._for(cursor)
+        if kind in (K.WHILE_STMT, K.DO_STMT):
+            return self._while(cursor, kind is K.DO_STMT)
+        if kind is K.CXX_FOR_RANGE_STMT:
+            return self._range_for(cursor)
+        if kind is K.SWITCH_STMT:
+            return self._switch(cursor)
+        if kind in (K.CASE_STMT, K.DEFAULT_STMT):
+            return self._case(cursor, kind is K.DEFAULT_STMT)
+        if kind is K.RETURN_STMT:
+            inner = self.children(cursor)
+            return ir.Leave(span, "return", self.unanchored(inner[0]) if inner else None)
+        if kind is K.CXX_THROW_EXPR:
+            inner = self.children(cursor)
+            return ir.Leave(span, "throw", self.unanchored(inner[0]) if inner else None)
+        if kind in _JUMPS:
+            return ir.Leave(span, _JUMPS[kind])
+        if kind in _OBSTACLES or kind.name.startswith("OMP_"):
+            reason = _OBSTACLES.get(kind, "an OpenMP directive")
+            if kind.name.startswith("OMP_"):
+                self.seen.append(("openmp", span))
+            return ir.Block(span, (ir.Obstacle(span, reason), *(self._statement_or_skip(c) for c in cursor.get_children())))
+        if kind in _DECLARATIONS_WITHOUT_EFFECT:
+            return ir.Block(span, ())
+        return ir.Evaluate(span, self.lower(cursor))
+
+    def _statement_or_skip(self, cursor: Cursor) -> ir.Stmt:
+        if kind_of(cursor).is_expression() or kind_of(cursor).is_statement():
+            return self.statement(cursor)
+        return ir.Block(self.span(cursor), ())
+
+    def _compound(self, cursor: Cursor) -> ir.Stmt:
+        body = [self.statement(c) for c in cursor.get_children()]
+        return ir.Block(self.span(cursor), tuple(body))
+
+    def _declarations(self, cursor: Cursor) -> ir.Stmt:
+        found: list[ir.Stmt] = []
+        for child in cursor.get_children():
+            if kind_of(child) is not K.VAR_DECL:
+                continue
+            found.append(self._declare_variable(child))
+        return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found))
+
+    def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
+        initial = clang.initializer(cursor)
+        value = self.lower(initial) if initial is not None else None
+        return ir.Declare(self.span(cursor), self.variable(cursor), value)
+
+    def _header(self, cursors: list[Cursor]) -> tuple[ir.Stmt, ...]:
+        keep, self.anchor = self.anchor, None
+        try:
+            return tuple(self._statement(c) for c in cursors)
+        finally:
+            self.anchor = keep
+
+    def _body(self, cursor: Cursor) -> ir.Stmt:
+        """The sub-statement of an if or loop; inside one macro invocation it is stuck to it."""
+        if self._inside_macro and self.anchor is not None:
+            keep = self.anchor.stuck
+            self.anchor.stuck = keep or "it stands in a loop or branch inside a macro"
+            try:
+                return self._statement(cursor)
+            finally:
+                self.anchor.stuck = keep
+        lone = kind_of(cursor) is not K.COMPOUND_STMT
+        keep_anchor, self.anchor = self.anchor, None
+        try:
+            return self.statement(cursor, lone=lone)
+        finally:
+            self.anchor = keep_anchor
+
+    def _if(self, cursor: Cursor) -> ir.Stmt:
+        inner = self.children(cursor)
+        before: list[Cursor] = []
+        while len(inner) > 2 and kind_of(inner[0]) is K.DECL_STMT:
+            before.append(inner.pop(0))
+        if len(inner) > 2:
+            first, second = inner[0].extent, inner[1].extent
+            if semicolon_between(self.source.text, first.end.offset, second.start.offset) and not self._inside_macro and (
+                b")" not in self.source.text[first.end.offset : second.start.offset].split(b";")[0]
+            ):
+                before.append(inner.pop(0))
+        if len(inner) not in (2, 3):
+            return ir.Obstacle(self.span(cursor), "an if statement of unknown form")
+        head = self._header(before)
+        condition = self._condition(inner[0])
+        then = self._body(inner[1])
+        other = self._body(inner[2]) if len(inner) == 3 else None
+        return ir.If(self.span(cursor), head, condition, then, other)
+
+    def _condition(self, cursor: Cursor) -> ir.Expr:
+        """A condition; inside a macro invocation (``if ((call) != ok)``) the invocation still runs it once."""
+        return self.lower(cursor) if self._inside_macro else self.unanchored(cursor)
+
+    def _loop(self) -> int:
+        self.loops += 1
+        return self.loops
+
+    def _for(self, cursor: Cursor) -> ir.Stmt:
+        inner = self.children(cursor)
+        span = self.span(cursor)
+        if not inner:
+            return ir.Obstacle(span, "a for statement of unknown form")
+        body, header = inner[-1], inner[:-1]
+        marks = None if self._inside_macro else header_semicolons(self.source.text, cursor.extent.start.offset)
+        if marks is None:
+            if len(header) != 3:
+                return ir.Obstacle(span, "a for statement that comes from a macro")
+            first, conditions, steps = header[:1], header[1:2], header[2:]
+        else:
+            first = [c for c in header if c.extent.start.offset < marks[0]]
+            conditions = [c for c in header if marks[0] < c.extent.start.offset < marks[1]]
+            steps = [c for c in header if marks[1] < c.extent.start.offset]
+        if len(conditions) > 1 or len(steps) > 1:
+            return ir.Obstacle(span, "a for statement of unknown form")
+        number = self._loop()
+        head = self._header(first)
+        stuck = self._enter_macro_loop()
+        condition = self.unanchored(conditions[0]) if conditions else None
+        step = self.unanchored(steps[0]) if steps else None
+        lowered = self._body(body)
+        self._leave_macro_loop(stuck)
+        return ir.Loop(span, number, head, condition, step, lowered)
+
+    def _enter_macro_loop(self) -> str | None:
+        if not self._inside_macro or self.anchor is None:
+            return None
+        keep, self.anchor.stuck = self.anchor.stuck, self.anchor.stuck or "it stands in a loop inside a macro"
+        return keep
+
+    def _leave_macro_loop(self, keep: str | None) -> None:
+        if keep is not None and self.anchor is not None:
+            self.anchor.stuck = keep
+
+    def _while(self, cursor: Cursor, after: bool) -> ir.Stmt:
+        inner = self.children(cursor)
+        span = self.span(cursor)
+        if len(inner) != 2:
+            return ir.Obstacle(span, "a while statement with a declaration in its condition")
+        number = self._loop()
+        body, condition = (inner[0], inner[1]) if after else (inner[1], inner[0])
+        test = self.unanchored(condition)
+        once = after and isinstance(test, ir.Constant) and test.value == 0
+        if once:  # do { … } while (0): the usual dress of a macro; what is inside runs once
+            lowered = self._statement(body) if self._inside_macro else self._body(body)
+            if not _breaks(lowered):
+                return lowered
+            return ir.Loop(span, number, (), test, None, lowered, True)
+        stuck = self._enter_macro_loop()
+        lowered = self._body(body)
+        self._leave_macro_loop(stuck)
+        return ir.Loop(span, number, (), test, None, lowered, after)
+
+    def _range_for(self, cursor: Cursor) -> ir.Stmt:
+        inner = [c for c in cursor.get_children() if kind_of(c).is_expression() or kind_of(c).is_statement()]
+        variables = [c for c in cursor.get_children() if kind_of(c) is K.VAR_DECL]
+        span = self.span(cursor)
+        if len(inner) < 2 or len(variables) != 1:
+            return ir.Obstacle(span, "a range-based for statement of unknown form")
+        number = self._loop()
+        over = self.unanchored(inner[0])
+        variable = self.variable(variables[0])
+        base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
+        array = self.types.lower(inner[0].type).shape is ir.Shape.ARRAY
+        element: ir.Expr = (
+            ir.Subscript(base, ir.Literal(), True, span) if array else ir.Unknown((over,), "range element", span)
+        )
+        body = self._body(inner[-1])
+        each = ir.Block(span, (ir.Declare(span, variable, element), body))
+        return ir.Loop(span, number, (), ir.Literal(), None, each)
+
+    def _switch(self, cursor: Cursor) -> ir.Stmt:
+        inner = self.children(cursor)
+        span = self.span(cursor)
+        before = inner[:-2]
+        if len(inner) < 2:
+            return ir.Obstacle(span, "a switch statement of unknown form")
+        head = self._header(before)
+        condition = self._condition(inner[-2])
+        return ir.Switch(span, head, condition, self._body(inner[-1]))
+
+    def _case(self, cursor: Cursor, default: bool) -> ir.Stmt:
+        inner = self.children(cursor)
+        value = None if default else clang.constant(inner[0])
+        if not default and value is None:
+            return ir.Obstacle(self.span(cursor), "a case label whose value is not known")
+        if not default and len(inner) > 2:
+            return ir.Obstacle(self.span(cursor), "a case range")
+        return ir.Case(self.span(cursor), value, self.statement(inner[-1]))
+
+    # ---- functions --------------------------------------------------------------------------------------------------
+
+    def _lambda_body(self, cursor: Cursor) -> None:
+        """Look through a lambda's body for the variables it mentions; its operations cannot be edited."""
+        keep, self.anchor = self.anchor, None
+        inside, self._inside_macro = self._inside_macro, False
+        before = len(self.operations)
+        for child in cursor.get_children():
+            if kind_of(child) is K.COMPOUND_STMT:
+                self.statement(child)
+            elif kind_of(child) is K.VARIABLE_REF:
+                self.lower(child)
+        for number in range(before, len(self.operations)):
+            self._stick(number, "it stands in a lambda")
+        self.anchor, self._inside_macro = keep, inside
+
+    def function(self, cursor: Cursor, method_of: str, *, here: bool = True) -> ir.Function | None:
+        """The function defined at `cursor`, or None when it has no body; unless `here`, nothing in it is editable."""
+        before = len(self.operations)
+        found = self._function(cursor, method_of, here)
+        for number in range(before if not here else len(self.operations), len(self.operations)):
+            self._stick(number, "it is not in this file's own text")
+        return found
+
+    def _function(self, cursor: Cursor, method_of: str, here: bool) -> ir.Function | None:
+        children = list(cursor.get_children())
+        bodies = [c for c in children if kind_of(c) in (K.COMPOUND_STMT, K.CXX_TRY_STMT)]
+        if not bodies:
+            return None
+        self.anchor = None
+        parameters = tuple(self.variable(c) for c in children if kind_of(c) is K.PARM_DECL)
+        body = self.statement(bodies[0])
+        if kind_of(cursor) is K.CONSTRUCTOR:  # member initialisers run before the body
+            inits = [c for c in children if kind_of(c).is_expression()]
+            if inits:
+                heads = tuple(ir.Evaluate(self.span(c), self.unanchored(c)) for c in inits)
+                body = ir.Block(self.span(cursor), (*heads, body))
+        template = kind_of(cursor) is K.FUNCTION_TEMPLATE or self._dependent(cursor)
+        key = cursor.canonical.get_usr()
+        internal = cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
+        return ir.Function(
+            key,
+            cursor.spelling,
+            parameters,
+            body,
+            span_of(self.source.path, cursor),
+            internal,
+            False,
+            template,
+            method_of,
+            here,
+            self.types.lower(cursor.result_type),
+        )
+
+
+def _breaks(statement: ir.Stmt) -> bool:
+    """Whether a break or continue inside the statement would leave it."""
+    if isinstance(statement, ir.Leave):
+        return statement.how in ("break", "continue")
+    if isinstance(statement, ir.Block):
+        return any(_breaks(s) for s in statement.body)
+    if isinstance(statement, ir.If):
+        return _breaks(statement.then) or (statement.other is not None and _breaks(statement.other))
+    if isinstance(statement, ir.Case):
+        return _breaks(statement.body)
+    if isinstance(statement, ir.Switch):
+        return True
+    return False

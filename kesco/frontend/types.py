@@ -1,0 +1,135 @@
+"""Types and records of the parsed file, reduced to what decides where pointers point.
+
+In: libclang types. Out: `ir.program.Type` values, and `Record` values for every class that is met. Kept apart from
+the expressions because types are interned: one look at each canonical type, however often it occurs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from clang.cindex import Cursor, CursorKind, TypeKind
+from clang.cindex import Type as ClangType
+
+from kesco.frontend.clang import kind_of
+from kesco.ir.program import Field, Record, Shape, Type
+
+_INTEGERS = {
+    TypeKind.BOOL, TypeKind.CHAR_U, TypeKind.UCHAR, TypeKind.CHAR16, TypeKind.CHAR32, TypeKind.USHORT, TypeKind.UINT,
+    TypeKind.ULONG, TypeKind.ULONGLONG, TypeKind.CHAR_S, TypeKind.SCHAR, TypeKind.WCHAR, TypeKind.SHORT, TypeKind.INT,
+    TypeKind.LONG, TypeKind.LONGLONG, TypeKind.ENUM,
+}  # fmt: skip
+_ARRAYS = {
+    TypeKind.CONSTANTARRAY,
+    TypeKind.INCOMPLETEARRAY,
+    TypeKind.VARIABLEARRAY,
+    TypeKind.DEPENDENTSIZEDARRAY,
+}
+_STANDARD_NAME = re.compile(r"\b(?:std|__gnu_cxx)(?:::\w+)+")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_PLAIN_WORDS = frozenset("char unsigned signed int long short float double bool const void true false UL L U".split())
+_OTHER = Type(Shape.OTHER, "?")
+
+
+class TypeTable:
+    """Interns types by spelling and collects the records that they mention."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, Type] = {}
+        self.records: dict[str, Record] = {}
+
+    def lower(self, clang_type: ClangType) -> Type:
+        """The canonical form of a libclang type."""
+        spelling = clang_type.spelling
+        found = self._types.get(spelling)
+        if found is None:
+            self._types[spelling] = _OTHER  # a type that mentions itself stays opaque below its first level
+            found = self._types[spelling] = self._build(clang_type.get_canonical(), spelling)
+        return found
+
+    def _build(self, canonical: ClangType, written: str) -> Type:
+        kind = canonical.kind
+        volatile = bool(canonical.is_volatile_qualified())
+        spelling = canonical.spelling
+        if kind in _INTEGERS:
+            return Type(Shape.INTEGER, spelling, volatile=volatile)
+        if kind is TypeKind.POINTER:
+            restrict = bool(canonical.is_restrict_qualified()) or "__restrict" in written
+            return Type(
+                Shape.POINTER, spelling, self.lower(canonical.get_pointee()), volatile=volatile, restrict=restrict
+            )
+        if kind in (TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
+            return Type(Shape.REFERENCE, spelling, self.lower(canonical.get_pointee()))
+        if kind in _ARRAYS:
+            count = canonical.element_count if kind is TypeKind.CONSTANTARRAY else -1
+            return Type(Shape.ARRAY, spelling, self.lower(canonical.element_type), count, volatile=volatile)
+        if kind is TypeKind.RECORD:
+            name = canonical.get_declaration().get_usr() or spelling
+            self._record(name, canonical)
+            return Type(Shape.RECORD, spelling, record=name, volatile=volatile)
+        return Type(Shape.OTHER, spelling, volatile=volatile)
+
+    def _record(self, name: str, canonical: ClangType) -> None:
+        if name in self.records:
+            return
+        declaration = canonical.get_declaration()
+        standard = is_standard(declaration)
+        self.records[name] = Record(declaration.spelling, (), False, standard)
+        fields: list[Field] = []
+        destructor = False
+        bases: list[Cursor] = []
+        for child in declaration.get_children():
+            kind = kind_of(child)
+            if kind is CursorKind.FIELD_DECL:
+                bits = -1 if standard else int(canonical.get_offset(child.spelling))
+                fields.append(Field(child.spelling, self.lower(child.type), bits // 8 if bits >= 0 else -1))
+            elif kind is CursorKind.DESTRUCTOR:
+                destructor = destructor or not child.is_default_method()
+            elif kind is CursorKind.CXX_BASE_SPECIFIER:
+                bases.append(child)
+        for base in bases:
+            inner = self.records.get(self.lower(base.type).record)
+            if inner is None:
+                destructor = True
+            else:
+                destructor = destructor or inner.destructor
+                fields = [Field(f.name, f.type, -1) for f in inner.fields] + fields
+        for one in fields:
+            destructor = destructor or self._destroys(one.type)
+        if standard:
+            destructor = _runs_user_code(canonical.spelling)
+        self.records[name] = Record(declaration.spelling, tuple(fields), destructor, standard)
+
+    def _destroys(self, one: Type) -> bool:
+        while one.shape is Shape.ARRAY and one.element is not None:
+            one = one.element
+        record = self.records.get(one.record) if one.shape is Shape.RECORD else None
+        return record is not None and record.destructor
+
+
+def _runs_user_code(spelling: str) -> bool:
+    """Whether destroying a standard library object may call code that is not the library's own."""
+    if not spelling.startswith("std::"):
+        return False
+    owners = ("unique_ptr", "shared_ptr", "function", "any", "thread", "jthread", "lock_guard", "unique_lock", "future")
+    if any(f"std::{o}<" in spelling or spelling.startswith(f"std::{o}") for o in owners):
+        return True
+    return any(w not in _PLAIN_WORDS for w in _WORD.findall(_STANDARD_NAME.sub(" ", spelling)))
+
+
+def is_standard(cursor: Cursor) -> bool:
+    """Whether something is declared in a system header (the C and C++ libraries, or CUDA's own headers)."""
+    file = cursor.location.file
+    if file is None:
+        return True
+    name = file.name
+    return (
+        "/c++/" in name
+        or "/libcxx/" in name
+        or name.startswith("/usr/include/")
+        or "/lib/clang/" in name
+        or "/lib/libc/" in name
+        or "/gcc/" in name
+        or "/cuda" in name.rpartition("/include/")[0]
+        or "/nvidia/" in name
+    )

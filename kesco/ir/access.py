@@ -1,0 +1,81 @@
+"""What an operation touches: buffers, access modes and the accesses that pair them.
+
+A *buffer* is an allocation site (one per iteration of an unrolled loop), a device symbol, the unknown target of a
+pointer that came in from outside, or one of a few pseudo buffers that stand for an observable order (device printf).
+Two buffers conflict only when they are the same one, with the exceptions that `may_alias` states.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from kesco.source import Span
+
+
+class AccessMode(enum.Flag):
+    """How memory is touched through one pointer."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    READ_WRITE = 3
+
+    @property
+    def text(self) -> str:
+        """``-``, ``r``, ``w`` or ``rw``."""
+        return ("-", "r", "w", "rw")[self.value]
+
+
+class BufferKind(enum.Enum):
+    """Where a buffer comes from."""
+
+    DEVICE = "device"  # cudaMalloc and its relatives
+    MANAGED = "managed"
+    PINNED = "pinned"  # page-locked host memory, which kernels may reach too
+    HOST = "host"  # pageable host memory: variables, malloc, new
+    SYMBOL = "symbol"  # a __device__, __constant__ or __managed__ variable
+    ENTRY = "entry"  # what a parameter or a global pointed to when the function was entered
+    ORDER = "order"  # not memory: an observable order, such as that of device printf
+    UNKNOWN = "unknown"  # may be anything
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One unit of aliasing.
+
+    `key` is unique in a program and stable between runs; `name` is what a person reads, such as ``x[3]``.
+    """
+
+    key: str
+    name: str
+    kind: BufferKind
+    span: Span | None = None
+
+    def __lt__(self, other: object) -> bool:
+        return self.key < other.key if isinstance(other, Buffer) else NotImplemented
+
+
+UNKNOWN = Buffer("?", "unknown memory", BufferKind.UNKNOWN)
+DEVICE_PRINTF = Buffer("!printf", "device printf", BufferKind.ORDER)
+DEVICE_HEAP = Buffer("!heap", "device heap", BufferKind.ORDER)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One buffer touched by one operation; `why` says in words how this is known."""
+
+    buffer: Buffer
+    mode: AccessMode
+    why: str = ""
+
+
+def may_alias(a: Buffer, b: Buffer) -> bool:
+    """Whether the two buffers may overlap: equal ones do, and unknown memory overlaps with all that is memory."""
+    if a.key == b.key:
+        return True
+    if a.kind is BufferKind.UNKNOWN:
+        return b.kind is not BufferKind.ORDER
+    if b.kind is BufferKind.UNKNOWN:
+        return a.kind is not BufferKind.ORDER
+    return False

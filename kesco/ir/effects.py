@@ -1,0 +1,68 @@
+"""What a kernel does to memory, as read from its device LLVM IR or stated by its author.
+
+A kernel is described by the *roots* it reaches memory through. A root is a pointer parameter, a pointer field of a
+by-value struct parameter, or a device symbol. `direct` is the access through the root itself; `deep` is the access
+through pointers that were loaded from memory reached through the root (``float**``, structs of pointers), any number
+of levels down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kesco.ir.access import AccessMode
+
+
+@dataclass(frozen=True, slots=True)
+class RootEffect:
+    """Access through one root: `direct` through the pointer, `deep` through pointers loaded from there."""
+
+    direct: AccessMode = AccessMode.NONE
+    deep: AccessMode = AccessMode.NONE
+
+    def __or__(self, other: RootEffect) -> RootEffect:
+        return RootEffect(self.direct | other.direct, self.deep | other.deep)
+
+
+@dataclass(frozen=True, slots=True)
+class ParamEffect:
+    """Effect through parameter number `index`.
+
+    `fields` holds one effect per byte offset of a pointer inside a by-value struct (offset 0 for a plain pointer).
+    A parameter through which no memory is touched has no fields.
+    """
+
+    index: int
+    fields: tuple[tuple[int, RootEffect], ...] = ()
+
+    @property
+    def whole(self) -> RootEffect:
+        """The union over all fields."""
+        result = RootEffect()
+        for _, effect in self.fields:
+            result |= effect
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEffects:
+    """All effects of one kernel.
+
+    `name` is the mangled name (``_Z4blurPKfPfi``), `display` the demangled one without parameters.
+    `symbols` maps mangled names of device symbols to their effect.
+    `opaque` is empty, or the reason why the kernel counts as touching everything reachable from its arguments, all
+    symbols and everything it could have been told earlier.
+    `order` lists observable orders: ``"printf"``, ``"heap"`` (device malloc and free), ``"clock"`` (the kernel reads a
+    timer, so that running it beside others changes what it measures), ``"launch"`` (dynamic parallelism),
+    ``"assert"`` (may trap), ``"texture"`` (reads a texture or surface object handle that is not a pointer).
+    `outputs` and `priority` are what the author stated with KeSCo's trailing parameters, if anything.
+    """
+
+    name: str
+    display: str
+    params: tuple[ParamEffect, ...] = ()
+    symbols: tuple[tuple[str, RootEffect], ...] = ()
+    opaque: str = ""
+    order: frozenset[str] = frozenset()
+    outputs: int | None = None
+    priority: int | None = None

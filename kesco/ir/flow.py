@@ -1,0 +1,117 @@
+"""Sites and the paths between them: the form in which dependences, schedules and proofs see a function.
+
+A *site* is one operation of the text, or one iteration of it where a loop of known trip count was unrolled. A
+`Region` is one function: its sites and the control-flow edges between them. Expressions and statements are gone;
+what is left is what each site touches and how it relates to the default stream.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from kesco.ir.access import Access
+from kesco.source import Span
+
+
+class Role(enum.Enum):
+    """How a site takes part in the order of the device's work."""
+
+    ENTRY = "entry"  # where the function begins: everything earlier is joined
+    EXIT = "exit"  # a return, a throw or the end of the body: everything must be joined
+    MOVABLE = "movable"  # device work that may be put on any stream
+    LEGACY = "legacy"  # device work that stays on the legacy default stream: waits for all, all wait for it
+    DEVICE_SYNC = "device-sync"  # the host waits here for the whole device
+    JOIN = "join"  # something that may look at the default stream or the clock: pending work is joined to it first
+    HOST = "host"  # the host itself touches memory that the device can reach; orders nothing
+    RECORD = "record"  # an event is recorded on a stream
+    WAIT = "wait"  # a stream waits for an event
+    STREAM_SYNC = "stream-sync"  # the host waits for a stream
+    EVENT_SYNC = "event-sync"  # the host waits for an event
+
+
+class SiteKind(enum.Enum):
+    """What the operation is, for people and for the emitter."""
+
+    KERNEL = "kernel"
+    COPY = "copy"
+    MEMSET = "memset"
+    PREFETCH = "prefetch"
+    ALLOC = "alloc"
+    FREE = "free"
+    LIBRARY = "library"
+    SYNC = "sync"
+    CALL = "call"
+    HOST_USE = "host-use"
+    BOUNDARY = "boundary"
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One fixed value of an unrolled loop: iteration `index` (from 0) of `trips`, loop counter `counter` = `value`."""
+
+    loop: int
+    counter: str
+    index: int
+    trips: int
+    value: int
+    first: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A stream or event object that a program uses.
+
+    `key` is unique in a program. `blocking` tells that a stream takes part in the legacy default stream's barriers.
+    `certain` is False when it may be one of several objects (`key` then names the set, and nothing may rely on it).
+    """
+
+    key: str
+    name: str
+    blocking: bool = True
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One operation.
+
+    `number` is its place in the region's tuple of sites. `operation` identifies the operation in the text (all
+    iterations of an unrolled launch share it; it indexes `Program.operations`). `label` is the kernel's or call's
+    name, with ``#k`` where it occurs more than once. `note` says why a site that might have moved did not.
+    `stream` is the stream the text puts it on, None for the legacy default stream; `event` is the event that a
+    record, wait or event-sync names. In a serial program all streams are None and there are no record and wait sites.
+    `foreign` marks a join whose callee may use streams that are not seen here: what follows must wait for those too.
+    """
+
+    number: int
+    operation: int
+    label: str
+    kind: SiteKind
+    role: Role
+    span: Span
+    iterations: tuple[Iteration, ...] = ()
+    accesses: tuple[Access, ...] = ()
+    note: str = ""
+    priority: int = 1
+    stream: Handle | None = None
+    event: Handle | None = None
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """One function as a control-flow graph over its sites; site 0 is its entry.
+
+    `successors[i]` are the numbers of the sites that may be executed next after site *i*, ascending. `guards` names the
+    pointer expressions (over parameters and globals, as they are at entry) that the analysis assumed to be distinct
+    allocations and that therefore must be compared at run time.
+    """
+
+    function: str
+    span: Span
+    sites: tuple[Site, ...]
+    successors: tuple[tuple[int, ...], ...]
+    guards: tuple[str, ...] = ()
+    serial_because: str = ""

@@ -1,0 +1,435 @@
+"""The host side of one CUDA file as a small C: what the front-end hands to the analysis.
+
+Only what decides where pointers point, which operations run in which order and what the host touches is kept.
+Everything else is `Unknown` with its sub-expressions, so that nothing with an effect is ever dropped. Operations that
+the device sees (launches and API calls) are expressions like any other, each with its place in the text.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from kesco.source import Span
+
+
+class Shape(enum.Enum):
+    """What a type is, as far as the analysis cares."""
+
+    INTEGER = "integer"
+    POINTER = "pointer"
+    ARRAY = "array"
+    RECORD = "record"
+    REFERENCE = "reference"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record."""
+
+    shape: Shape
+    spelling: str
+    element: Type | None = None
+    count: int = -1
+    record: str = ""
+    volatile: bool = False
+    restrict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A non-static data member; `offset` in bytes, -1 where unknown."""
+
+    name: str
+    type: Type
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A class or struct: its fields in order, and whether destroying one runs code that is not visible here."""
+
+    name: str
+    fields: tuple[Field, ...]
+    destructor: bool
+    standard: bool
+
+
+class Scope(enum.Enum):
+    """Where a variable lives."""
+
+    LOCAL = "local"
+    PARAMETER = "parameter"
+    STATIC = "static"  # a function's static variable
+    GLOBAL = "global"
+    SYMBOL = "symbol"  # __device__, __constant__ or __managed__
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A declared variable; `key` is unique in the file. `internal` tells that no other file can name it."""
+
+    key: str
+    name: str
+    type: Type
+    scope: Scope
+    span: Span
+    internal: bool = True
+    constant: int | None = None
+    mangled: str = ""
+    managed: bool = False
+
+
+# ---- expressions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """Base of expressions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expr):
+    """An integer constant, wherever the front-end could fold one; null pointers are 0."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Expr):
+    """A variable."""
+
+    variable: Variable
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionName(Expr):
+    """A function used as a value; `kernel` is set when it is a ``__global__`` function."""
+
+    key: str
+    name: str
+    kernel: Kernel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Expr):
+    """``base.member`` or, with `arrow`, ``base->member``; a missing base is ``this``."""
+
+    base: Expr | None
+    member: str
+    arrow: bool
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript(Expr):
+    """``base[index]``; `array` when the base is an array object rather than a pointer."""
+
+    base: Expr
+    index: Expr
+    array: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Dereference(Expr):
+    """``*pointer``."""
+
+    pointer: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AddressOf(Expr):
+    """``&target``."""
+
+    target: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Decay(Expr):
+    """An array used as a pointer to its first element."""
+
+    array: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """Arithmetic, comparison or pointer arithmetic; `operator` as in C."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expr):
+    """``-``, ``+``, ``~`` or ``!``."""
+
+    operator: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assign(Expr):
+    """``target operator= value``; plain assignment has an empty operator. `post` marks ``x++`` and ``x--``."""
+
+    target: Expr
+    operator: str
+    value: Expr
+    span: Span
+    post: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch(Expr):
+    """``condition ? then : other``; ``a && b`` is ``a ? b : 0`` and ``a || b`` is ``a ? 1 : b``."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """A conversion to another type."""
+
+    operand: Expr
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class InitList(Expr):
+    """``{a, b, c}`` for an array or record."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A string or floating-point literal, or anything else without effect and without a pointer to data we track."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class New(Expr):
+    """``new T`` or ``new T[n]``, a fresh host object; `inner` are the arguments."""
+
+    inner: tuple[Expr, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A call that is not a kernel launch.
+
+    `name` is the qualified name (empty for calls through pointers), `key` the callee's identity, whether or not its
+    body is in this file; `receiver` is the object of a member call (an lvalue); `constructs` is set for constructors.
+    `standard` marks callees declared in system headers. `operation` indexes `Program.operations`.
+    """
+
+    name: str
+    key: str
+    arguments: tuple[Expr, ...]
+    span: Span
+    operation: int
+    receiver: Expr | None = None
+    constructs: bool = False
+    standard: bool = False
+    type: Type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The kernel a launch names. `candidates` are the mangled names it may stand for, empty when not known.
+
+    `outputs` and `priority` are the integer defaults of KeSCo's trailing parameters, `parameters` the types as
+    declared (empty where the kernel is only known by name).
+    """
+
+    name: str
+    candidates: tuple[str, ...]
+    parameters: tuple[Type, ...] = ()
+    outputs: int | None = None
+    priority: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch(Expr):
+    """``kernel<<<grid, block, shared, stream>>>(arguments)`` or ``cudaLaunchKernel``.
+
+    `configuration` holds the written configuration arguments (2 to 4).
+    """
+
+    kernel: Kernel
+    configuration: tuple[Expr, ...]
+    arguments: tuple[Expr, ...]
+    span: Span
+    operation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Expr):
+    """Anything else: evaluates `parts`, and what comes out is not known."""
+
+    parts: tuple[Expr, ...]
+    what: str
+    span: Span
+
+
+# ---- statements -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stmt:
+    """Base of statements. `span` covers the statement in the text without its semicolon."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Stmt):
+    """``{ … }``; statements that come from one macro invocation share its span."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate(Stmt):
+    """An expression statement."""
+
+    expression: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Declare(Stmt):
+    """One declared variable with its initialiser, if any."""
+
+    variable: Variable
+    initial: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class If(Stmt):
+    """``if``; `condition` may be preceded by declarations (C++17 init-statement, condition variable)."""
+
+    before: tuple[Stmt, ...]
+    condition: Expr
+    then: Stmt
+    other: Stmt | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loop(Stmt):
+    """Any loop. `before` runs once; `condition` is tested before the body unless `tested_after`; `step` after it.
+
+    `condition` None is an endless loop. `number` identifies the loop in the file.
+    """
+
+    number: int
+    before: tuple[Stmt, ...]
+    condition: Expr | None
+    step: Expr | None
+    body: Stmt
+    tested_after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Stmt):
+    """``case value:`` (None for ``default:``) in front of a statement of a switch."""
+
+    value: int | None
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Switch(Stmt):
+    """``switch``: control enters at any `Case` of `body`, or skips it when there is no default."""
+
+    before: tuple[Stmt, ...]
+    condition: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Leave(Stmt):
+    """``return``, ``throw``, ``break`` or ``continue`` (in `how`)."""
+
+    how: str
+    value: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle(Stmt):
+    """Control flow that is not followed (goto, label, inline assembly, try): the function stays serial."""
+
+    reason: str
+
+
+# ---- operations and functions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A launch or call as text, with what is needed to edit it.
+
+    `statement` covers the whole statement with its semicolon, or is None when the operation does not stand alone in a
+    statement of the file (it is part of a condition, shares its statement with another one, or comes from the body of
+    a macro). `lone` tells that the statement is the unbraced body of an ``if``, ``else`` or loop. `stream_text` is
+    the byte range of the text that states the stream: an empty range where a stream argument may be appended, the
+    range of the written argument otherwise; None where it cannot be edited. `defaults` counts the arguments that must
+    be spelled out between the last written one and the stream (a launch without shared memory has one).
+    `stuck` says in words why it cannot be edited.
+    """
+
+    number: int
+    span: Span
+    statement: Span | None
+    lone: bool
+    stream_text: tuple[int, int] | None
+    defaults: tuple[str, ...] = ()
+    name_text: tuple[int, int] | None = None
+    stuck: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A host function with a body in the named file.
+
+    `internal`: no other file can call it. `address_taken`: it may be called through a pointer. `template`: a pattern
+    whose types are not known. `here` is False for functions of headers and instances of templates, which are looked
+    into but not edited. `method_of` names the record of a member function, which has an implicit ``this``.
+    """
+
+    key: str
+    name: str
+    parameters: tuple[Variable, ...]
+    body: Stmt
+    span: Span
+    internal: bool
+    address_taken: bool
+    template: bool = False
+    method_of: str = ""
+    here: bool = True
+    result: Type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One parsed file.
+
+    `constructs` names file-wide facts that decide what is safe: ``"threads"`` (other host threads), ``"openmp"``,
+    ``"per-thread-stream"``, each with the place it was seen at. `text` is the file as bytes.
+    """
+
+    path: str
+    text: bytes
+    functions: tuple[Function, ...]
+    globals: tuple[tuple[Variable, Expr | None], ...]
+    records: dict[str, Record] = field(hash=False)
+    operations: tuple[Operation, ...]
+    constructs: tuple[tuple[str, Span], ...] = ()
+    kernels: tuple[str, ...] = ()

@@ -1,0 +1,43 @@
+"""Which events are recorded and awaited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kesco.ir.dfg import Dependence
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Before site `target` is issued its stream waits for the event recorded after site `source`."""
+
+    source: int
+    target: int
+    dependences: tuple[Dependence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedWait:
+    """A dependence that needs no event, with the reason, such as ``A and G are on one stream``."""
+
+    source: int
+    target: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Before site `target` the default stream is made to wait for all that is pending on `streams`."""
+
+    target: int
+    streams: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """`events` are the sites after which an event is recorded, ascending; the other fields are ordered by target."""
+
+    events: tuple[int, ...]
+    waits: tuple[Wait, ...]
+    joins: tuple[Join, ...]
+    removed: tuple[RemovedWait, ...] = ()

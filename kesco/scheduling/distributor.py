@@ -1,0 +1,109 @@
+"""KeSCo's distributor: ``distribute(dfg, streams)`` turns a `Dfg` into a `Schedule` with few waits and much overlap.
+
+In: the data-flow graph and how many streams there may be. Out: a stream for each movable site and the order in which they
+were placed. It is the published algorithm (ICCD 2023) with every choice that was left to chance made by a rule, so that
+the same program always gives the same output.
+
+Method, phase by phase (a phase is what lies between two full barriers):
+
+1. Levelize. Operation *i* of the first level goes to stream *i* mod *S*.
+2. Then level by level. An operation *prefers* those predecessors that are still the last operation of their stream:
+   right behind one of them it needs no event for it.
+3. Place first the operation with the fewest preferred predecessors; among equals the one with the fewest predecessors
+   that no other operation of this level went behind; then the first in the text. It goes right behind the preferred
+   predecessor that the fewest others prefer (then the latest), which takes that one out of the others' sets.
+4. With none left it goes where it delays least: to the stream with the fewest operations of this level, then the fewest
+   at all, then the one of its latest predecessor, then the first.
+5. Streams that stayed empty are closed up, so that those in use count from 0.
+
+What it refuses to do: reorder the text (a stream runs its operations in the order in which the program issues them), use
+more streams than asked for, or look at priorities.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from kesco.ir.dfg import Dfg
+from kesco.ir.schedule import Schedule
+from kesco.scheduling.levels import levelize, phases, predecessors
+
+
+def distribute(dfg: Dfg, streams: int) -> Schedule:
+    """The schedule of `dfg` over at most `streams` streams."""
+    if streams < 1:
+        raise ValueError(f"at least one stream is needed, not {streams}")
+    before = predecessors(dfg)
+    level_of = {site: level for level, sites in enumerate(levelize(dfg)) for site in sites}
+    stream_of: dict[int, int] = {}
+    for phase in phases(dfg):
+        levels: dict[int, list[int]] = {}
+        for site in phase:
+            levels.setdefault(level_of[site], []).append(site)
+        placed = _Phase(before, streams)
+        for level in sorted(levels):
+            if level == 0:
+                for turn, site in enumerate(levels[level]):
+                    placed.put(site, turn % streams)
+            else:
+                placed.level(levels[level])
+        stream_of.update(placed.stream_of)
+    number = {stream: index for index, stream in enumerate(sorted(set(stream_of.values())))}
+    pairs = tuple((site, number[stream_of[site]]) for site in sorted(stream_of))
+    return Schedule("kesco", len(number), pairs, tuple(stream_of))
+
+
+class _Phase:
+    """The streams while the operations of one phase are placed on them."""
+
+    def __init__(self, before: dict[int, tuple[int, ...]], streams: int) -> None:
+        self.before = before
+        self.stream_of: dict[int, int] = {}  # in the order of placement
+        self.last: list[int | None] = [None] * streams
+        self.load = [0] * streams
+
+    def put(self, site: int, stream: int) -> int | None:
+        """Place `site` at the end of `stream`; the operation that was the last one there."""
+        behind = self.last[stream]
+        self.last[stream] = site
+        self.load[stream] += 1
+        self.stream_of[site] = stream
+        return behind
+
+    def level(self, sites: list[int]) -> None:
+        """Place all operations of one level, all of which have their predecessors placed."""
+        prefers = {
+            site: {source for source in self.before[site] if self.last[self.stream_of[source]] == source}
+            for site in sites
+        }
+        open_predecessors = {site: len(self.before[site]) for site in sites}
+        wanted_by: dict[int, set[int]] = {}
+        for site, sources in prefers.items():
+            for source in sources:
+                wanted_by.setdefault(source, set()).add(site)
+        level_load = [0] * len(self.load)
+        queue = [(len(prefers[site]), open_predecessors[site], site) for site in sites]
+        heapq.heapify(queue)
+        while queue:
+            preferred, open_count, site = heapq.heappop(queue)
+            if site in self.stream_of or (preferred, open_count) != (len(prefers[site]), open_predecessors[site]):
+                continue  # placed, or queued again since with what is left to it
+            if prefers[site]:
+                source = min(prefers[site], key=lambda source: (len(wanted_by[source]), -source))
+                stream = self.stream_of[source]
+            else:
+                stream = self._least_delaying(site, level_load)
+            for source in prefers[site]:
+                wanted_by[source].discard(site)
+            behind = self.put(site, stream)
+            level_load[stream] += 1
+            for loser in sorted(wanted_by.pop(behind, ())) if behind is not None else ():
+                prefers[loser].discard(behind)
+                open_predecessors[loser] -= 1
+                heapq.heappush(queue, (len(prefers[loser]), open_predecessors[loser], loser))
+
+    def _least_delaying(self, site: int, level_load: list[int]) -> int:
+        """The stream for an operation that can go right behind none of its predecessors."""
+        latest = self.stream_of[self.before[site][-1]] if self.before[site] else -1
+        streams = range(len(self.load))
+        return min(streams, key=lambda s: (level_load[s], self.load[s], s != latest, s))

@@ -1,0 +1,154 @@
+"""The shape of a data-flow graph: its phases, levels, width and longest chain, for strategies and reports.
+
+In: a `Dfg`. Out: plain tuples and numbers. It is apart from the strategies because several need it and so do the pictures
+and the choice of the number of streams.
+
+Method:
+
+1. *Phases*: the parts of the region that remain connected when its full barriers are taken out. Sites of two phases never
+   run together, whatever the streams, so a phase is levelled, measured and distributed by itself.
+2. *Levels*: an operation is one level below the lowest of its predecessors. Dependences carried around a loop and those
+   of a site on itself are left out: within one round they order nothing, and what remains has no cycle.
+3. *Width*: the largest set of operations of one phase of which none depends on another. By Dilworth's theorem it is the
+   number of sites less the largest matching between sites and their (indirect) successors. Augmenting paths find that
+   matching, on bit masks. Phases above `EXACT_WIDTH` sites take their largest level instead, which is never more.
+
+What it refuses to do: choose a stream.
+"""
+
+from __future__ import annotations
+
+from kesco.ir.dfg import Dfg
+from kesco.ir.flow import Role
+
+EXACT_WIDTH = 300
+_BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
+
+
+def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
+    """The movable sites, grouped so that between two groups there is a full barrier on every path."""
+    region = dfg.region
+    leader = list(range(len(region.sites)))
+
+    def find(site: int) -> int:
+        while leader[site] != site:
+            leader[site] = leader[leader[site]]
+            site = leader[site]
+        return site
+
+    for site, successors in enumerate(region.successors):
+        if region.sites[site].role in _BARRIERS:
+            continue
+        for after in successors:
+            if region.sites[after].role not in _BARRIERS:
+                a, b = find(site), find(after)
+                leader[max(a, b)] = min(a, b)
+    groups: dict[int, list[int]] = {}
+    for site in sorted(dfg.graph.nodes):
+        groups.setdefault(find(site), []).append(site)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
+    """The sites that each site depends on within one round of every loop, ascending."""
+    found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
+    for dependence in dfg.dependences:
+        sources = found[dependence.target]
+        if not dependence.carried and dependence.source != dependence.target:
+            if not sources or sources[-1] != dependence.source:  # dependences come ordered by source
+                sources.append(dependence.source)
+    return {site: tuple(sources) for site, sources in found.items()}
+
+
+def levelize(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
+    """The sites of each level, ascending; the first level depends on nothing."""
+    before = predecessors(dfg)
+    after: dict[int, list[int]] = {site: [] for site in before}
+    missing = {site: len(sources) for site, sources in before.items()}
+    for site, sources in before.items():
+        for source in sources:
+            after[source].append(site)
+    levels: list[tuple[int, ...]] = []
+    ready = [site for site, count in missing.items() if not count]
+    while ready:
+        levels.append(tuple(sorted(ready)))
+        follow: list[int] = []
+        for site in ready:
+            for target in after[site]:
+                missing[target] -= 1
+                if not missing[target]:
+                    follow.append(target)
+        ready = follow
+    return tuple(levels)
+
+
+def critical_path_length(dfg: Dfg) -> int:
+    """How many operations the longest chain of dependences has."""
+    return len(levelize(dfg))
+
+
+def width(dfg: Dfg) -> int:
+    """How many operations can run at once: the largest antichain of any phase (a lower bound for very large ones)."""
+    levels = levelize(dfg)
+    before = predecessors(dfg)
+    level_of = {site: level for level, sites in enumerate(levels) for site in sites}
+    best = 0
+    for phase in phases(dfg):
+        if len(phase) <= best:
+            continue
+        if len(phase) <= EXACT_WIDTH:
+            best = max(best, _antichain(phase, before, level_of))
+        else:
+            sizes = [0] * len(levels)
+            for site in phase:
+                sizes[level_of[site]] += 1
+            best = max(best, *sizes)
+    return best
+
+
+def _antichain(phase: tuple[int, ...], before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> int:
+    """The size of the largest antichain of `phase`: its sites less the largest matching of sites and ancestors."""
+    order = sorted(phase, key=lambda site: (level_of[site], site))
+    index = {site: position for position, site in enumerate(order)}
+    ancestors: list[int] = []
+    for site in order:
+        mask = 0
+        for source in before[site]:
+            mask |= ancestors[index[source]] | 1 << index[source]
+        ancestors.append(mask)
+    taken_by: dict[int, int] = {}  # ancestor → the site matched with it
+    matched = 0
+    for root in range(len(order)):
+        matched += _augment(root, ancestors, taken_by)
+    return len(order) - matched
+
+
+def _augment(root: int, ancestors: list[int], taken_by: dict[int, int]) -> bool:
+    """Match one more site, `root`, by an alternating path; whether there is one. Breadth first, so never deep."""
+    fresh = (1 << len(ancestors)) - 1  # ancestors that no step has looked at
+    free = fresh
+    for ancestor in taken_by:
+        free &= ~(1 << ancestor)
+    reached_from: dict[int, int] = {}
+    partner: dict[int, int] = {}  # site → the ancestor that it holds now
+    queue = [root]
+    for site in queue:
+        direct = ancestors[site] & fresh & free
+        if direct:
+            ancestor = direct.bit_length() - 1
+            while True:
+                taken_by[ancestor] = site
+                if site == root:
+                    return True
+                ancestor, site = partner[site], reached_from[partner[site]]
+        mask = ancestors[site] & fresh
+        fresh &= ~mask
+        while mask:
+            low = mask & -mask
+            mask ^= low
+            ancestor = low.bit_length() - 1
+            holder = taken_by[ancestor]
+            reached_from[ancestor] = site
+            partner[holder] = ancestor
+            queue.append(holder)
+    return False

@@ -1,0 +1,227 @@
+"""Run the compilers: arguments for libclang, LLVM IR of the device side, and a check that a file compiles at all.
+
+In: a `Toolchain`, a source file, the user's flags. Out: argument tuples, IR text, or what a compiler said. Host parse
+and device compile get the same headers, language and macros, so that both see the same program.
+
+1. `host_arguments`: what libclang needs to parse the host side;
+2. `device_arguments`, `device_ir`: clang's LLVM IR of the device side, at -O1, where attribute inference has run;
+3. `check_compiles`: the whole file, both sides, to an object that is thrown away.
+
+Errors in the user's code are an `InputError` with clang's own words and places. Nothing here links or writes output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.errors import InputError, ToolchainError
+from kesco.source import Span
+from kesco.toolchain import hostcxx
+from kesco.toolchain.cuda import HOW_TO_GET, NO_CUDA
+from kesco.toolchain.flags import UserFlags, translate
+from kesco.toolchain.model import Toolchain
+from kesco.toolchain.process import Finished, run
+
+NOT_VALID_CUDA = "K100"
+COMPILER_FAILED = "K508"
+_DEFAULT_STANDARD = "-std=gnu++17"
+"""What nvcc's host compiler and clang take when nothing is said."""
+_CURAND = "curand_mtgp32_kernel.h"
+
+# NVVM built-ins that the 22 headers use in device functions and libclang 18 does not know. Their value does not matter
+# in a host-side parse; defining them leaves it without a single error, so that any error is the user's.
+_FOR_OLD_LIBCLANG = (
+    "-D__nvvm_activemask()=0u",
+    "-D__nvvm_atom_cas_gen_us(p,c,v)=(*(p))",
+    "-D__nvvm_atom_cta_cas_gen_us(p,c,v)=(*(p))",
+    "-D__nvvm_atom_sys_cas_gen_us(p,c,v)=(*(p))",
+)
+_FIRST_WITH_THEM = 21
+
+_PLACED = re.compile(
+    r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+):(?:(?P<ranges>(?:\{[^}]*\})+):)? "
+    r"(?P<kind>fatal error|error|warning|note): (?P<message>.*)$"
+)
+_UNPLACED = re.compile(r"[^\s:]+: (?:fatal )?error: (?P<message>.*)$")
+_RANGE = re.compile(r"\{(\d+):(\d+)-(\d+):(\d+)\}")
+_MISSING_HEADER = re.compile(r"'([^']+)' file not found")
+_C_HEADERS = {
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "features.h",
+    "stdint.h",
+    "limits.h",
+    "math.h",
+    "assert.h",
+    "time.h",
+}
+
+
+def host_arguments(toolchain: Toolchain, user_flags: Sequence[str] = ()) -> tuple[str, ...]:
+    """Arguments for libclang's host-side parse, without the file's name."""
+    user = translate(user_flags)
+    old = 0 < toolchain.libclang_major < _FIRST_WITH_THEM <= toolchain.clang_major
+    shims = _FOR_OLD_LIBCLANG if old else ()
+    return (*_common(toolchain, user), *shims, "--cuda-host-only", "-nocudalib", "-w", "-ferror-limit=100")
+
+
+def device_arguments(toolchain: Toolchain, user_flags: Sequence[str] = (), arch: str | None = None) -> tuple[str, ...]:
+    """Arguments for clang that print the device side's LLVM IR, without the command and the file's name."""
+    user = translate(user_flags)
+    library = () if toolchain.libdevice else ("-nocudalib",)
+    target = f"--cuda-gpu-arch={arch or architectures(toolchain, user_flags)[0]}"
+    return (
+        *_common(toolchain, user),
+        *library,
+        "--cuda-device-only",
+        target,
+        "-w",
+        "-O1",
+        "-S",
+        "-emit-llvm",
+        "-o",
+        "-",
+    )
+
+
+def architectures(toolchain: Toolchain, user_flags: Sequence[str] = ()) -> tuple[str, ...]:
+    """The architectures the user compiles for, highest first; the toolchain's where none is named."""
+    return translate(user_flags).architectures or (toolchain.arch,)
+
+
+def device_ir(
+    toolchain: Toolchain,
+    source_path: str | Path,
+    user_flags: Sequence[str] = (),
+    timeout: float = 300,
+    arch: str | None = None,
+) -> str:
+    """The LLVM IR of a file's device side; raises `InputError` with clang's diagnostics if it does not compile."""
+    plain = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-print-source-range-info")
+    arguments = (*device_arguments(toolchain, user_flags, arch), *plain, str(source_path))
+    finished = run((*toolchain.clang, *arguments), timeout=timeout)
+    if finished.returncode == 0:
+        return finished.text
+    diagnostics = parse_diagnostics(finished.stderr)
+    if diagnostics and finished.returncode > 0:
+        raise InputError(*diagnostics)
+    raise ToolchainError(_failed(finished))
+
+
+def check_compiles(
+    toolchain: Toolchain,
+    path: str | Path,
+    user_flags: Sequence[str] = (),
+    compiler: Literal["clang", "nvcc"] = "clang",
+    output: str | Path | None = None,
+    timeout: float = 600,
+) -> Finished:
+    """Compile both sides of a file to an object, without linking; the result says whether it worked and what was said.
+
+    The object is thrown away unless `output` names a file.
+    """
+    if output is None:
+        with TemporaryDirectory(prefix="kesco-") as folder:
+            return check_compiles(toolchain, path, user_flags, compiler, Path(folder) / "object.o", timeout)
+    arch = architectures(toolchain, user_flags)[0]
+    if compiler == "nvcc":
+        if toolchain.nvcc is None:
+            raise ToolchainError(Diagnostic(NO_CUDA, Severity.ERROR, "no nvcc found", help=HOW_TO_GET))
+        chosen = () if translate(user_flags).architectures else (f"-arch={arch}",)
+        folders = tuple(part for folder in toolchain.cuda_include for part in ("-isystem", str(folder)))
+        command = (str(toolchain.nvcc), *user_flags, *chosen, *folders)
+    else:
+        command = (*toolchain.clang, *_common(toolchain, translate(user_flags)), f"--cuda-gpu-arch={arch}")
+    return run((*command, "-c", str(path), "-o", str(output)), timeout=timeout)
+
+
+def _common(toolchain: Toolchain, user: UserFlags) -> tuple[str, ...]:
+    """What host parse and device compile share; the user's folders come before kesco's."""
+    folders = list(toolchain.cuda_include)
+    if not any((folder / _CURAND).is_file() for folder in (toolchain.cuda_path / "include", *folders)):
+        folders.insert(0, hostcxx.OWN_HEADERS)
+    own_library = user.has("-stdlib", "-nostdinc", "--gcc-", "--sysroot", "-isysroot")
+    return (
+        "-x",
+        "cuda",
+        # ziglang's clang would assume musl; libclang and clang must agree.
+        *((f"--target={toolchain.target}",) if toolchain.is_zig and not user.has("--target", "-target") else ()),
+        "-resource-dir",
+        str(toolchain.resource_dir),
+        f"--cuda-path={toolchain.cuda_path}",
+        *(() if user.has("-std=") else (_DEFAULT_STANDARD,)),
+        "-Wno-unknown-cuda-version",
+        *user.passed,
+        *(part for folder in folders for part in ("-isystem", str(folder))),
+        *(() if own_library else toolchain.cxx_flags),
+    )
+
+
+def parse_diagnostics(stderr: str) -> tuple[Diagnostic, ...]:
+    """Clang's errors as diagnostics, each with the notes that follow it; warnings are left out."""
+    found: list[tuple[str, Span | None, list[Note]]] = []
+    following: list[Note] = []
+    for line in stderr.splitlines():
+        if match := _PLACED.match(line):
+            span, message = _span(match), match["message"]
+            if match["kind"] == "note":
+                following.append(Note(message, span))
+            else:
+                following = []
+                if match["kind"] != "warning":
+                    found.append((message, span, following))
+        elif match := _UNPLACED.match(line):
+            found.append((match["message"], None, []))
+    return tuple(
+        Diagnostic(NOT_VALID_CUDA, Severity.ERROR, message, span, tuple(notes), help_for(message))
+        for message, span, notes in found
+    )
+
+
+def help_for(message: str) -> str:
+    """What a user can do about one of clang's messages, where it is the machine that lacks something."""
+    if message.startswith("unknown argument"):
+        return "the flags after '--' are given to clang; nvcc's own are translated where kesco knows them"
+    header = _MISSING_HEADER.search(message)
+    if header and header[1] in _C_HEADERS:
+        return "the C library's headers are missing on this machine: apt-get install libc6-dev"
+    if header and re.fullmatch(r"c?[a-z_]+", header[1]):
+        return f"C++ standard headers are missing on this machine: {hostcxx.HOW_TO_GET}"
+    return "give its folder with -I after '--'" if header else ""
+
+
+def _span(match: re.Match[str]) -> Span | None:
+    """The place of a clang message, with the range clang underlined where it begins at the caret."""
+    path, line, column = match["file"], int(match["line"]), int(match["column"])
+    try:
+        lines = Path(path).read_bytes().splitlines(keepends=True)
+    except OSError:
+        lines = []
+    if line > len(lines):
+        return None if path.startswith("<") else Span(path, 0, 0, line, column)
+    start = sum(len(text) for text in lines[: line - 1]) + column - 1
+    end = start + 1
+    for first_line, first, last_line, last in (map(int, found) for found in _RANGE.findall(match["ranges"] or "")):
+        if first_line == last_line == line and first <= column < last:
+            end = start + last - column
+    return Span(path, start, end, line, column)
+
+
+def _failed(finished: Finished) -> Diagnostic:
+    """A compiler that crashed, or failed without saying why."""
+    last = [line for line in finished.stderr.strip().splitlines() if line.strip()][-5:]
+    code = finished.returncode
+    how = f"was ended by signal {-code}" if code < 0 else f"failed with exit code {code} and no error message"
+    return Diagnostic(
+        COMPILER_FAILED,
+        Severity.ERROR,
+        f"'{finished.argv[0]}' {how}",
+        notes=tuple(Note(line) for line in last),
+        help=f"run it by hand to see more: {finished.command}",
+    )

@@ -1,0 +1,333 @@
+"""What is known to have happened before what, at every site of a region, on every path.
+
+In: a region whose sites name streams and events. Out: `Facts` before each site. A stage of its own because it is the
+meaning of CUDA's ordering rules, whatever they are used for.
+
+An *observer* is a stream, an event, the legacy default stream or the next work on it. For each observer a set of sites
+is kept that come before its next action (for an event: that its latest record covers). All sets are bit masks over
+site numbers, and every rule treats the bits separately:
+
+1. Work is ordered after what its stream is ordered after, and from then on known to that stream only.
+2. A record gives the event what its stream knows; a wait gives the stream what the event knows.
+3. Work on the legacy stream comes after all work on blocking streams, and before all that follows on them.
+4. What the host has waited for is complete: nobody needs to be told.
+5. Where paths meet, only what is known on both remains. `run` repeats this to the fixpoint.
+6. Meeting loses which facts belong together, so `run_alone` follows one site with all its combinations of facts.
+
+What it refuses to believe: anything of streams and events that may be one of several; that an event recorded, or
+waited for, on the legacy stream waits for other streams; that streams it does not see are idle.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kesco.ir.flow import Handle, Region, Role, Site, SiteKind
+from kesco.verify.match import is_work
+
+LEGACY, NEXT_LEGACY_WORK = 0, 1
+_MOST_COMBINATIONS = 64  # per block, before `run_alone` gives up
+
+
+@dataclass(slots=True)
+class State:
+    """`pending`: executed and not known to be complete; `hidden`: of these, what the serial program's host had awaited.
+
+    `known` holds a mask for each of the legacy stream, the next work on it and the streams; `covered` one for each event.
+    """
+
+    pending: int
+    hidden: int
+    known: list[int]
+    covered: list[int]
+
+    def copy(self) -> State:
+        """An independent copy."""
+        return State(self.pending, self.hidden, self.known.copy(), self.covered.copy())
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Before a site: what its own action is not ordered after, and `pending`, `hidden` as in `State`."""
+
+    unordered: int
+    pending: int
+    hidden: int
+
+
+class HappensBefore:
+    """The ordering rules, applied to one region.
+
+    `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for at that point.
+    With `generous` an event-sync counts as a wait for everything: right for a serial program, whose order must not be
+    underestimated.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        awaited_before: Mapping[int, int] | None = None,
+        awaited_after: Mapping[int, int] | None = None,
+        generous: bool = False,
+    ) -> None:
+        self.region = region
+        self._before, self._after = awaited_before or {}, awaited_after or {}
+        self._generous = generous
+        self._only = -1
+        streams: dict[str, bool] = {}
+        events: dict[str, None] = {}
+        for site in region.sites:
+            if site.stream is not None and site.stream.certain:
+                streams[site.stream.key] = streams.get(site.stream.key, True) and site.stream.blocking
+            if site.event is not None and site.event.certain:
+                events[site.event.key] = None
+        self._streams = {key: n for n, key in enumerate(streams, start=2)}
+        self._blocking = [n for n, blocking in enumerate(streams.values(), start=2) if blocking]
+        self._observers = 2 + len(streams)
+        self._events = {key: n for n, key in enumerate(events)}
+        self._blocks = _blocks(region)
+        self._work = 0  # executed so far in the current block; sites occur once in a block
+        self._stamps: list[int] = []  # per event: `_work` as it was when `covered` was last written
+
+    # ---- solving ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> dict[int, Facts]:
+        """The facts before each site that control can reach, true on every path to it."""
+        self._only = -1
+        entry = {0: self._empty()}
+        queue = [0]
+        while queue:
+            head = heapq.heappop(queue)
+            out = entry[head].copy()
+            for _ in self._through(head, out):
+                pass
+            for successor in self._leave(head):
+                if successor not in entry:
+                    entry[successor] = out.copy()
+                elif not _meet(entry[successor], out):
+                    continue
+                if successor not in queue:
+                    heapq.heappush(queue, successor)
+        return {number: facts for head in entry for number, facts in self._through(head, entry[head].copy())}
+
+    def run_alone(self, site: int, budget: int) -> tuple[dict[int, list[Facts]], int] | None:
+        """The facts about one site, path by path where they differ, and what is left of `budget`; None if exceeded."""
+        self._only = 1 << site
+        entry: dict[int, list[State]] = {0: [self._empty()]}
+        queue = [(0, entry[0][0])]
+        while queue:
+            head, state = queue.pop()
+            if not any(state is s for s in entry[head]):
+                continue
+            budget -= 1
+            out = state.copy()
+            for _ in self._through(head, out):
+                pass
+            out.known = [k & out.pending for k in out.known]
+            out.covered = [k & out.pending for k in out.covered]
+            for successor in self._leave(head):
+                there = entry.setdefault(successor, [])
+                if any(_weaker(other, out) for other in there):
+                    continue
+                there[:] = [other for other in there if not _weaker(out, other)] + [out]
+                queue.append((successor, out))
+                if len(there) > _MOST_COMBINATIONS or budget <= 0:
+                    return None
+        found: dict[int, list[Facts]] = {}
+        for head, states in entry.items():
+            for state in states:
+                for number, facts in self._through(head, state.copy()):
+                    found.setdefault(number, []).append(facts)
+        return found, budget
+
+    def _empty(self) -> State:
+        return State(0, 0, [0] * self._observers, [0] * len(self._events))
+
+    def _leave(self, head: int) -> tuple[int, ...]:
+        return self.region.successors[self._blocks[head][-1]]
+
+    def _through(self, head: int, state: State) -> Iterator[tuple[int, Facts]]:
+        """Walk one block from `state`, which is changed to what holds behind it."""
+        self._work = 0
+        self._stamps = [0] * len(state.covered)
+        for number in self._blocks[head]:
+            site = self.region.sites[number]
+            state.hidden |= state.pending & self._before.get(number, 0)
+            at = state.known[LEGACY]
+            if is_work(site):
+                at = self._front(state, site.stream) | (state.known[NEXT_LEGACY_WORK] if site.stream is None else 0)
+            yield number, Facts(state.pending & ~at, state.pending, state.hidden)
+            self._step(state, site)
+            state.hidden = (state.hidden | self._after.get(number, 0)) & state.pending
+        for event in range(len(state.covered)):
+            state.covered[event] = self._covered(state, event)
+
+    # ---- the rules --------------------------------------------------------------------------------------------------
+
+    def _step(self, state: State, site: Site) -> None:
+        if is_work(site):
+            self._launch(state, site)
+        if site.role is Role.ENTRY:
+            self._enter(state, site)
+        elif site.role is Role.JOIN:
+            self._call(state, site)
+        elif site.role is Role.RECORD:
+            self._record(state, site)
+        elif site.role is Role.WAIT:
+            self._wait(state, site)
+        elif site.role in (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC):
+            self._host_waits(state, site)
+
+    def _enter(self, state: State, site: Site) -> None:
+        """What ran before the function is joined to the legacy stream, thus to blocking streams, but to nothing else.
+
+        Nothing runs before ``main``.
+        """
+        fresh = self._empty()
+        state.pending, state.hidden, state.known, state.covered = 0, 0, fresh.known, fresh.covered
+        if self.region.function != "main":
+            bit = state.pending = 1 << site.number & self._only
+            for observer in (LEGACY, NEXT_LEGACY_WORK, *self._blocking):
+                state.known[observer] = bit
+
+    def _launch(self, state: State, site: Site) -> None:
+        known = state.known
+        bit = 1 << site.number & self._only
+        stream = site.stream
+        if stream is None:
+            known[LEGACY] |= known[NEXT_LEGACY_WORK]
+        front = self._front(state, stream)
+        self._forget(state, 1 << site.number)
+        state.pending |= bit
+        if stream is None:
+            known[LEGACY] |= bit
+            self._legacy_acted(state)
+        elif stream.certain:
+            known[self._streams[stream.key]] |= bit
+        if stream is None or self._blocks_legacy(stream):
+            known[NEXT_LEGACY_WORK] |= front | bit
+
+    def _call(self, state: State, site: Site) -> None:
+        """A call may put work on the legacy stream; a foreign one also on streams that only legacy work waits for."""
+        bit = 1 << site.number & self._only
+        self._forget(state, 1 << site.number)
+        state.pending |= bit
+        state.known[NEXT_LEGACY_WORK] |= bit
+        if not site.foreign:
+            for observer in (LEGACY, *self._blocking):
+                state.known[observer] |= bit
+
+    def _record(self, state: State, site: Site) -> None:
+        front = self._front(state, site.stream)
+        if site.event is not None and site.event.certain:
+            event = self._events[site.event.key]
+            state.covered[event], self._stamps[event] = front, self._work
+            return
+        for event in range(len(state.covered)):
+            state.covered[event] = self._covered(state, event) & front
+            self._stamps[event] = self._work
+
+    def _wait(self, state: State, site: Site) -> None:
+        if site.event is None or not site.event.certain:
+            return
+        covered = self._covered(state, self._events[site.event.key])
+        if site.stream is None:
+            state.known[LEGACY] |= covered
+            state.known[NEXT_LEGACY_WORK] |= covered
+            self._legacy_acted(state)
+        elif site.stream.certain:
+            state.known[self._streams[site.stream.key]] |= covered
+
+    def _host_waits(self, state: State, site: Site) -> None:
+        done = 0
+        if site.role is Role.DEVICE_SYNC or (self._generous and site.role is Role.EVENT_SYNC):
+            # A copy makes the host wait for the legacy stream, which is the whole device but for non-blocking streams.
+            done = -1 if not is_work(site) else state.known[LEGACY]
+        elif site.role is Role.STREAM_SYNC:
+            if site.stream is None or site.stream.certain:
+                done = self._front(state, site.stream)
+        elif site.event is not None and site.event.certain:
+            done = self._covered(state, self._events[site.event.key])
+        state.pending &= ~done
+        state.hidden &= state.pending
+
+    def _front(self, state: State, stream: Handle | None) -> int:
+        """What the next action of a stream is ordered after; of an uncertain one, whichever it is."""
+        if stream is None:
+            return state.known[LEGACY]
+        if stream.certain:
+            return state.known[self._streams[stream.key]]
+        if not stream.blocking:
+            return 0
+        front = state.known[LEGACY]
+        for known in state.known[2:]:
+            front &= known
+        return front
+
+    def _blocks_legacy(self, stream: Handle) -> bool:
+        return self._streams[stream.key] in self._blocking if stream.certain else stream.blocking
+
+    def _legacy_acted(self, state: State) -> None:
+        legacy = state.known[LEGACY]
+        for observer in self._blocking:
+            state.known[observer] |= legacy
+
+    def _forget(self, state: State, bit: int) -> None:
+        """A site executes again: what was known of its earlier executions is not known of this one."""
+        state.known[:] = [known & ~bit for known in state.known]
+        self._work |= bit
+
+    def _covered(self, state: State, event: int) -> int:
+        return state.covered[event] & ~(self._work & ~self._stamps[event])
+
+
+def _meet(into: State, other: State) -> bool:
+    """Keep in `into` only what both know; whether that changed it."""
+    pending = into.pending | other.pending
+    hidden = into.hidden | other.hidden
+    changed = pending != into.pending or hidden != into.hidden
+    for mine, theirs in ((into.known, other.known), (into.covered, other.covered)):
+        for n, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+            if a is not b and a != b:
+                both = pending & ~((into.pending & ~a) | (other.pending & ~b))
+                if both != a:
+                    changed = True
+                    mine[n] = both
+    into.pending, into.hidden = pending, hidden
+    return changed
+
+
+def _weaker(a: State, b: State) -> bool:
+    """Whether all that may go wrong from `b` may also go wrong from `a`, which knows no more."""
+    if b.pending & ~a.pending or b.hidden & ~a.hidden:
+        return False
+    return all(
+        not (a.pending & ~y) < (b.pending & ~x) and not (b.pending & ~x) & ~(a.pending & ~y)
+        for mine, theirs in ((b.known, a.known), (b.covered, a.covered))
+        for x, y in zip(mine, theirs, strict=True)
+    )
+
+
+def _blocks(region: Region) -> dict[int, tuple[int, ...]]:
+    """Maximal runs of sites without a branch or a meeting of paths, by their first site."""
+    predecessors = [0] * len(region.sites)
+    for successors in region.successors:
+        for successor in successors:
+            predecessors[successor] += 1
+    heads = {0}
+    for successors in region.successors:
+        heads.update(s for s in successors if len(successors) > 1 or predecessors[s] > 1)
+    result = {}
+    for head in heads:
+        run = [head]
+        while len(region.successors[run[-1]]) == 1 and region.successors[run[-1]][0] not in heads:
+            run.append(region.successors[run[-1]][0])
+        result[head] = tuple(run)
+    return result
+
+
+def pure_sync(site: Site) -> bool:
+    """Whether the site is a call whose only purpose is to wait."""
+    return site.kind is SiteKind.SYNC

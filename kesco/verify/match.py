@@ -1,0 +1,167 @@
+"""Which site of the concurrent program is which site of the serial one, and whether control flow still agrees.
+
+In: two regions. Out: a `Matching`. A stage of its own because the proof must not depend on how the concurrent text came
+to be: it may be kesco's output or somebody's own work, with operations moved about.
+
+1. Sites that do or see work are paired by name, iteration and buffers, then by name and iteration, then by name and
+   buffers, each time in site order.
+2. Both graphs are reduced to the paired sites. Equal graphs mean that every path of one is a path of the other.
+3. Host synchronisations are paired only where that keeps the graphs equal; the others count as removed.
+
+It decides nothing about order, and it does not compare arguments other than buffers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from kesco.ir.flow import Region, Role, Site, SiteKind
+
+Graph = dict[int, frozenset[int]]
+
+_SYNCS = (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC)
+_ORDERING = (Role.RECORD, Role.WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The pairs, from either side (-1 where a site has none), and what could not be paired, in words.
+
+    `same_paths` tells that the two control-flow graphs, reduced to the pairs, are equal. `serial_graph` and
+    `concurrent_graph` are those reduced graphs, both over the numbers of concurrent sites.
+    """
+
+    to_serial: tuple[int, ...]
+    to_concurrent: tuple[int, ...]
+    problems: tuple[str, ...]
+    same_paths: bool
+    serial_graph: Graph
+    concurrent_graph: Graph
+
+
+def is_work(site: Site) -> bool:
+    """Whether the site gives the device something to do; a copy that also keeps the host waiting does."""
+    if site.role in (Role.DEVICE_SYNC, Role.STREAM_SYNC):
+        return bool(site.accesses) or site.kind is not SiteKind.SYNC
+    return site.role in (Role.MOVABLE, Role.LEGACY)
+
+
+def is_sync(site: Site) -> bool:
+    """Whether all the site does is to keep the host waiting."""
+    return site.role in _SYNCS and not is_work(site)
+
+
+def base_label(site: Site) -> str:
+    """The name without its ``#k``, and without the suffix by which a call and its asynchronous form differ."""
+    return site.label.split("#")[0].removesuffix("Async")
+
+
+def match(serial: Region, concurrent: Region) -> Matching:
+    """Pair the sites of two regions."""
+    pairs = _pair(serial, concurrent, lambda site: not is_sync(site) and site.role not in _ORDERING)
+    problems = _left_over(serial, {s for s, _ in pairs}, "is missing from the concurrent program")
+    problems += _left_over(concurrent, {c for _, c in pairs}, "is not in the serial program")
+    syncs = dict(_pair(serial, concurrent, is_sync))
+    while True:
+        to_concurrent = dict(pairs) | syncs
+        ours = _reduce(serial, to_concurrent)
+        theirs = _reduce(concurrent, {c: c for c in to_concurrent.values()})
+        near = {n for v in ours.keys() | theirs.keys() if ours.get(v) != theirs.get(v)
+                for n in (v, *ours.get(v, ()), *theirs.get(v, ()))}  # fmt: skip
+        kept = {s: c for s, c in syncs.items() if c not in near}
+        if len(kept) == len(syncs):
+            break
+        syncs = kept
+    to_serial = {c: s for s, c in to_concurrent.items()}
+    return Matching(
+        tuple(to_serial.get(n, -1) for n in range(len(concurrent.sites))),
+        tuple(to_concurrent.get(n, -1) for n in range(len(serial.sites))),
+        tuple(problems),
+        ours == theirs,
+        ours,
+        theirs,
+    )
+
+
+def through(region: Region, start: int, stops: Callable[[int], bool]) -> frozenset[int]:
+    """The first sites for which `stops` holds on the paths that leave `start`."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = list(region.successors[start])
+    while stack:
+        number = stack.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        if stops(number):
+            found.add(number)
+        else:
+            stack += region.successors[number]
+    return frozenset(found)
+
+
+def _family(site: Site) -> str:
+    if is_work(site):
+        return "work"
+    return "sync" if site.role in _SYNCS else site.role.value
+
+
+def _pair(serial: Region, concurrent: Region, wanted: Callable[[Site], bool]) -> list[tuple[int, int]]:
+    def name(site: Site) -> Hashable:
+        return _family(site), base_label(site)
+
+    def iteration(site: Site) -> Hashable:
+        return tuple(i.value for i in site.iterations)
+
+    def buffers(site: Site) -> Hashable:
+        return tuple(sorted((a.buffer.name, a.mode.value) for a in site.accesses))
+
+    rounds: tuple[Callable[[Site], Hashable], ...] = (
+        lambda site: (name(site), iteration(site), buffers(site)),
+        lambda site: (name(site), iteration(site)),
+        lambda site: (name(site), buffers(site)),
+    )
+    left, right = [s for s in serial.sites if wanted(s)], [s for s in concurrent.sites if wanted(s)]
+    pairs: list[tuple[int, int]] = []
+    for key in rounds:
+        waiting: defaultdict[Hashable, list[Site]] = defaultdict(list)
+        for site in reversed(right):
+            waiting[key(site)].append(site)
+        unpaired = []
+        for site in left:
+            if candidates := waiting[key(site)]:
+                pairs.append((site.number, candidates.pop().number))
+            else:
+                unpaired.append(site)
+        left = unpaired
+        right = sorted((s for group in waiting.values() for s in group), key=lambda site: site.number)
+    return pairs
+
+
+def _left_over(region: Region, paired: set[int], what: str) -> list[str]:
+    """Sites without a counterpart. A prefetch only moves pages about: it may come and go."""
+    return [
+        f"'{site.label}' ({site.span}) {what}"
+        for site in region.sites
+        if not is_sync(site)
+        and site.role not in _ORDERING
+        and site.kind is not SiteKind.PREFETCH
+        and site.number not in paired
+    ]
+
+
+def _reduce(region: Region, names: dict[int, int]) -> Graph:
+    """The control-flow graph over the sites in `names`, renamed by it."""
+    reached = {0}
+    stack = [0]
+    graph: Graph = {}
+    while stack:
+        number = stack.pop()
+        successors = through(region, number, names.__contains__)
+        if number in names:
+            graph[names[number]] = frozenset(names[s] for s in successors)
+        stack += successors - reached
+        reached |= successors
+    return graph
