@@ -1,25 +1,29 @@
 """Which site must come after which: ``build(region)`` turns a `Region` into its data-flow graph, a `Dfg`.
 
-In: the sites of one function, what each touches, and the paths between them. Out: every RAW, WAR and WAW dependence
-between two movable sites, with the buffer, and a frozen graph over them. It is a stage of its own because everything
-after it (streams, events, pictures) asks only this question, and because the proof asks the same question differently.
+In: the sites of one function, what each touches, and the paths between them. Out: every RAW, WAR and WAW
+dependence between two movable sites, with the buffer, and a frozen graph over them. It is a stage of its own
+because everything after it (streams, events, pictures) asks only this question, and because the proof asks
+the same question differently.
 
 Method:
 
 1. Cut the control-flow graph into straight chains, in reverse post order.
-2. A state says for each buffer which sites may have been the last to write it and which have read it since. A site
-   that reads comes after the last writers (RAW); a site that writes comes after the readers since (WAR) and the last
-   writers (WAW) and then is the only last writer, because it is ordered behind all those it replaced.
-3. Where paths meet the sets are united; repeat until nothing changes. An ENTRY, EXIT, JOIN, LEGACY or DEVICE_SYNC site
-   orders all that is before it against all that is behind it, so it empties the state.
-4. Unknown memory overlaps with all memory. Reading it is reading every buffer; writing it is writing every buffer, so
-   one entry then stands for all of them until a buffer is touched by its own name.
-5. Once more without the edges that lead back in a depth-first walk: what only the full graph shows is loop-carried.
+2. A state says for each buffer which sites may have been the last to write it and which have read it since. A
+   site that reads comes after the last writers (RAW); a site that writes comes after the readers since (WAR)
+   and the last writers (WAW) and then is the only last writer, because it is ordered behind all those it
+   replaced.
+3. Where paths meet the sets are united; repeat until nothing changes. An ENTRY, EXIT, JOIN, LEGACY or
+   DEVICE_SYNC site orders all that is before it against all that is behind it, so it empties the state.
+4. Unknown memory overlaps with all memory. Reading it is reading every buffer; writing it is writing every
+   buffer, so one entry then stands for all of them until a buffer is touched by its own name.
+5. Once more without the edges that lead back in a depth-first walk: what only the full graph shows is
+   loop-carried.
 
 So a site that may conflict with an earlier one is reached from it by dependences, directly or through others.
 
-What it refuses to do: it neither moves nor drops anything, it never calls two buffers distinct that `may_alias` joins,
-and it says nothing about HOST, RECORD, WAIT and other synchronizing sites, which order no memory here.
+What it refuses to do: it neither moves nor drops anything, it never calls two buffers distinct that
+`may_alias` joins, and it says nothing about HOST, RECORD, WAIT and other synchronizing sites, which order no
+memory here.
 """
 
 from __future__ import annotations
@@ -49,12 +53,9 @@ def build(region: Region) -> Dfg:
     forward = _facts(region, touches, order, retreating) if retreating else facts
     dependences = tuple(
         Dependence(source, target, kind, known[key], (source, target, kind, key) not in forward)
-        for source, target, kind, key in sorted(facts, key=lambda fact: (*fact[:2], _RANK[fact[2]], fact[3]))
+        for source, target, kind, key in sorted(facts, key=lambda fact: (*fact[:2], fact[2].value, fact[3]))
     )
     return Dfg(region, _graph(region, dependences), dependences)
-
-
-_RANK = {kind: rank for rank, kind in enumerate(DependenceKind)}
 
 
 def _graph(region: Region, dependences: tuple[Dependence, ...]) -> nx.DiGraph[int]:
@@ -64,7 +65,9 @@ def _graph(region: Region, dependences: tuple[Dependence, ...]) -> nx.DiGraph[in
         edges.setdefault((dependence.source, dependence.target), []).append(dependence)
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(site.number for site in region.sites if site.role is Role.MOVABLE)
-    graph.add_edges_from((source, target, {"dependences": tuple(why)}) for (source, target), why in edges.items())
+    graph.add_edges_from(
+        (source, target, {"dependences": tuple(why)}) for (source, target), why in edges.items()
+    )
     return nx.freeze(graph)
 
 
@@ -98,7 +101,7 @@ def _is_memory(buffer: Buffer) -> bool:
 
 @dataclass(slots=True)
 class _State:
-    """Last writers and readers since: of the buffers named in `entries`, and in `rest` of all other memory."""
+    """Last writers and readers since: of each buffer in `entries`, and in `rest` of all other memory."""
 
     rest: _Entry = _NOBODY
     entries: dict[Buffer, _Entry] = field(default_factory=dict)
@@ -222,7 +225,7 @@ def _depends(number: int, touch: _Touch, state: _State, through_unknown: _Entry)
 
 
 def _overlapping(buffer: Buffer, state: _State, through_unknown: _Entry) -> Iterator[tuple[int, int, str]]:
-    """Last writers and readers of all that `buffer` may overlap with, and the key of the buffer to name for them.
+    """Last writers and readers of all that `buffer` may overlap with, and the key of the buffer to name.
 
     Between a known and an unknown target the known one is named: it tells a person more.
     """
@@ -246,7 +249,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _walk(successors: tuple[tuple[int, ...], ...]) -> tuple[list[int], frozenset[tuple[int, int]]]:
-    """The sites reachable from site 0 in reverse post order, and the edges that lead back to a site still open."""
+    """The sites reachable from site 0 in reverse post order, and the edges back to a site still open."""
     open_sites: set[int] = {0}
     seen = {0}
     finished: list[int] = []
@@ -276,15 +279,13 @@ def _chains(order: list[int], successors: dict[int, list[int]]) -> list[list[int
     for site in order:
         for after in successors[site]:
             fan_in[after] += 1
-    inside: set[int] = {
-        after for site in order for after in _only(successors[site]) if fan_in[after] == 1
-    }
+    inside: set[int] = {after for site in order for after in _only(successors[site]) if fan_in[after] == 1}
     chains: list[list[int]] = []
     for site in order:
         if site not in inside:
             chain = [site]
-            while (after := next(iter(_only(successors[chain[-1]])), None)) is not None and after in inside:
-                chain.append(after)
+            while (onward := _only(successors[chain[-1]])) and onward[0] in inside:
+                chain.append(onward[0])
             chains.append(chain)
     return chains
 

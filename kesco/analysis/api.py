@@ -54,7 +54,7 @@ class CudaApi(Evaluator):
         touched, self.now.host = self.now.host, {}
         key = (-2 - span.start, "host", self.now.iterations)
         draft, state.frontier = self.now.builder.add(
-            key, f"host line {span.line}", SiteKind.HOST_USE, Role.HOST, span, state.frontier
+            key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier
         )
         for buffer, mode in touched.items():
             draft.accesses[buffer, "host"] = draft.accesses.get((buffer, "host"), AccessMode.NONE) | mode
@@ -188,18 +188,18 @@ class CudaApi(Evaluator):
         values = [self.evaluate(state, a) for a in call.arguments]
         stream, given = self._stream(call, values, entry)
         note = self._why_stuck(entry, values)
+        name = entry.name.removesuffix("Async")  # the same operation before and after it is made asynchronous
         if note and not given:
-            draft = self.site(state, entry.name, _KINDS[entry.kind], Role.LEGACY, call.operation, call.span)
+            draft = self.site(state, name, _KINDS[entry.kind], Role.LEGACY, call.operation, call.span)
             draft.note = note
         elif note:
             handle = self.handle_of(stream)
             if handle is not None and not self.streams:
                 self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
             role = Role.LEGACY if handle is None else Role.MOVABLE
-            draft = self.site(state, entry.name, _KINDS[entry.kind], role, call.operation, call.span)
+            draft = self.site(state, name, _KINDS[entry.kind], role, call.operation, call.span)
             draft.note, draft.stream = note, handle
         else:
-            name = entry.name
             kind = _KINDS[entry.kind]
             draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
         for indexes, mode in ((entry.reads, AccessMode.READ), (entry.writes, AccessMode.WRITE)):
@@ -333,7 +333,7 @@ class CudaApi(Evaluator):
     def opaque(self, state: State, call: ir.Call, name: str = "", foreign: bool = True) -> Value:
         raise NotImplementedError
 
-    def leave(self, state: State, how: str, span: Span) -> None:
+    def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         raise NotImplementedError
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from kesco.analysis.api import CudaApi
-from kesco.analysis.evaluate import Activation, State
+from kesco.analysis.evaluate import KESCO, Activation, State, is_kesco
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name
 from kesco.ir import program as ir
@@ -208,6 +208,8 @@ class Calls(CudaApi):
 
     def call(self, state: State, call: ir.Call) -> Value:
         """Any call that is not written with ``<<<…>>>``."""
+        if self.streams and is_kesco(call.name):
+            return pointer(Place(KESCO))
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
             for argument in call.arguments:
                 self.evaluate(state, argument)

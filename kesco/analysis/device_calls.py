@@ -12,6 +12,7 @@ import enum
 import re
 from dataclasses import dataclass
 
+from kesco.analysis.device_names import display_name
 from kesco.ir.access import AccessMode
 
 R, W, RW, NONE = AccessMode.READ, AccessMode.WRITE, AccessMode.READ_WRITE, AccessMode.NONE
@@ -162,7 +163,7 @@ def callee_behaviour(name: str, attributes: str, params: tuple[tuple[bool, str],
     for prefix, behaviour in _INTRINSICS:
         if name.startswith(prefix):
             return behaviour if behaviour is not None else _by_attribute(name, attributes, params)
-    return Behaviour(opaque=f"calls undefined function {name}")
+    return Behaviour(opaque=f"calls undefined function {display_name(name)}")
 
 
 def _by_attribute(name: str, attributes: str, params: tuple[tuple[bool, str], ...]) -> Behaviour:
@@ -230,14 +231,19 @@ def assembly_behaviour(text: str) -> Behaviour:
     template = re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), parts[1])
     outputs = sum(1 for c in _constraints(parts[2]) if c.startswith("=") and "*" not in c)
     touches: list[Touch] = [Touch(None, RW)] if "*" in parts[2] else []
-    order = ("clock",) if _CLOCKS.search(template) else ()
+    order: tuple[str, ...] = ("clock",) if _CLOCKS.search(template) else ()
     opaque = ""
     for statement in _statements(template):
         found = _statement(statement, outputs)
         touches += found.touches
         order += found.order
         opaque = opaque or found.opaque
-    return Behaviour(tuple(dict.fromkeys(touches)), _values(template, parts[2], outputs), tuple(dict.fromkeys(order)), opaque)
+    return Behaviour(
+        tuple(dict.fromkeys(touches)),
+        _values(template, parts[2], outputs),
+        tuple(dict.fromkeys(order)),
+        opaque,
+    )
 
 
 def _values(template: str, constraints: str, outputs: int) -> tuple[int, ...]:

@@ -1,57 +1,26 @@
-"""Device LLVM IR as plain values: only what the effects analysis needs, read once through llvmlite.
+"""The nouns of device code: as much of LLVM IR as the effects analysis needs, in plain values.
 
-In: the text of a module, as clang prints it. Out: a `DeviceModule`, which hands out a `Function` per name (read when
-first asked for, then kept) and a `Global` per symbol.
-
-A stage of its own because llvmlite is the only way in to LLVM and the only slow part: behind this door there are
-tuples, integers and strings, and nothing else in kesco knows how LLVM spells things.
-
-1. Parse, let LLVM verify and print the module again, so that what regular expressions meet is LLVM's one spelling.
-2. From that text take kernels (calling convention ``ptx_kernel``) and global variables with the names they mention.
-3. Per function, number the values (*slots*: parameters, instructions, constants that matter) and keep each instruction
-   that can move a pointer or touch memory as one `Instr`; control flow, comparisons and floating point are dropped.
-
-It refuses text that LLVM rejects, and judges nothing: an opcode it has no word for becomes ``unknown``.
+`device_reader` makes them; whoever uses them needs to know nothing of LLVM or llvmlite. Values of a function are
+numbered (*slots*): its parameters, its instructions, and the constants that may be pointers.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
-from kesco.diagnostics import Diagnostic, Severity
-from kesco.errors import InputError
+from kesco.analysis.device_calls import Behaviour
 
 NOTHING = -1  # the slot of a value that cannot hold a pointer
 
-NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
-_NAMES = re.compile(NAME)
-_KERNEL = re.compile(rf"^define\b[^\n@]*\bptx_kernel\b[^\n@]*{NAME}\(", re.MULTILINE)
-_GLOBAL = re.compile(rf"^{NAME} = (.*)$", re.MULTILINE)
-_KIND = re.compile(r"\b(global|constant|alias|ifunc)\b")
-_SPACE = re.compile(r"\baddrspace\((\d+)\)")
-_BYTE_STEP = re.compile(r"getelementptr [^,(]*\bi8, ")  # an instruction
-_BYTE_OFFSET = re.compile(r"^[^(]*getelementptr [^(]*\(i8, [^(]*(?:\([^()]*\)[^()]*)?, i64 (-?\d+)\)$")  # an expression
-
-# Results of these cannot hold a pointer: comparisons, control flow, floating point arithmetic.
-_DROPPED = frozenset(
-    "br switch unreachable icmp fcmp fence fadd fsub fmul fdiv frem fneg fptrunc fpext sitofp uitofp fptosi fptoui".split()
-)
-_MOVES = frozenset(
-    "phi freeze trunc zext sext ptrtoint ptrtoaddr bitcast addrspacecast mul udiv sdiv urem srem shl lshr ashr xor"
-    " extractvalue insertvalue shufflevector".split()
-)
-_PLAIN = {"add": "offset", "or": "offset", "and": "offset", "sub": "sub", "inttoptr": "inttoptr", "ret": "ret"}
-
 
 class Shape(NamedTuple):
-    """A type: its size in bytes, whether it holds a pointer, and whether it is one floating-point number."""
+    """A type: its size in bytes, whether it holds a pointer, is one floating-point number, is made of such only."""
 
     size: int
     pointer: bool
     floating: bool
+    floats: bool
 
 
 class Constant(NamedTuple):
@@ -98,7 +67,6 @@ class Function:
     constants: tuple[tuple[int, Constant], ...]
     slots: int
     straight: bool
-    returns: Shape | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,296 +78,3 @@ class Global:
     fixed: bool
     declared: bool
     names: tuple[str, ...]
-
-
-def bare(name: str) -> str:
-    """A global's name without LLVM's quotes and escapes."""
-    if not name.startswith('"'):
-        return name
-    return re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), name[1:-1])
-
-
-class DeviceModule:
-    """A parsed module; see the module's docstring."""
-
-    def __init__(self, ir_text: str) -> None:
-        import llvmlite.binding as llvm  # takes 50 ms, which only a run that has kernels to analyse should pay
-
-        try:
-            self._module: Any = llvm.parse_assembly(ir_text)
-            self._module.verify()
-        except RuntimeError as error:
-            message = f"LLVM cannot read the device code: {' '.join(str(error).split())}"
-            raise InputError(
-                Diagnostic("K110", Severity.ERROR, message, help="use a clang whose LLVM is not newer than llvmlite's")
-            ) from error
-        self._layout: Any = llvm.create_target_data(self._module.data_layout)
-        self._structs: dict[str, Any] = {t.name: t for t in self._module.struct_types if t.name}
-        text = str(self._module)
-        self.kernels = tuple(sorted(bare(n) for n in _KERNEL.findall(text)))
-        self.aliases: dict[str, tuple[str, ...]] = {}
-        self.globals: dict[str, Global] = {}
-        self.texts: dict[str, str] = {}  # initializers of constants, for format strings
-        for name, rest in _GLOBAL.findall(text):
-            self._add_global(bare(name), rest)
-        self._functions: dict[str, Function | None] = {}
-        self._behaviours: dict[str, Behaviour] = {}
-        self._shapes: dict[int, Shape] = {}
-        self._constants: dict[int, Constant | Behaviour | str | None] = {}
-
-    def _add_global(self, name: str, rest: str) -> None:
-        kind = _KIND.search(rest)
-        if kind is None:
-            return
-        names = tuple(dict.fromkeys(bare(n) for n in _NAMES.findall(rest, kind.end())))
-        if kind[1] in ("alias", "ifunc"):
-            self.aliases[name] = names
-            return
-        head = rest[: kind.start()].split()
-        space = _SPACE.search(rest, 0, kind.start())
-        declared = "external" in head or "extern_weak" in head
-        fixed = kind[1] == "constant" and not declared and "externally_initialized" not in head
-        self.globals[name] = Global(name, int(space[1]) if space else 0, fixed, declared, names)
-        if fixed:
-            self.texts[name] = rest
-
-    def targets(self, name: str) -> tuple[str, ...]:
-        """The name, or what it is an alias of."""
-        seen: list[str] = []
-        todo = [name]
-        while todo:
-            one = todo.pop()
-            if one in self.aliases and one not in seen:
-                todo += self.aliases[one]
-            seen.append(one)
-        return tuple(n for n in seen if n not in self.aliases)
-
-    def function(self, name: str) -> Function | None:
-        """The function of that name if it has a body here."""
-        if name not in self._functions:
-            try:
-                ref = self._module.get_function(name)
-            except NameError:
-                ref = None
-            self._functions[name] = None if ref is None or ref.is_declaration else self._read(name, ref)
-        return self._functions[name]
-
-    # Reading one function
-
-    def _read(self, name: str, ref: Any) -> Function:
-        slot: dict[int, int] = {}  # a value's identity (llvmlite hashes by address) to its slot
-        params = []
-        for argument in ref.arguments:
-            slot[hash(argument)] = len(slot)
-            params.append(self._param(argument))
-        todo: list[tuple[int, str, Any]] = []
-        ignored: set[int] = set()
-        for block in _in_order(ref):
-            for opcode, instruction in block:
-                if opcode in _DROPPED:
-                    ignored.add(hash(instruction))
-                else:
-                    slot[hash(instruction)] = len(slot)
-                    todo.append((len(slot) - 1, opcode, instruction))
-        reader = _Operands(self, slot, ignored)
-        instrs = [made for one in todo if (made := self._instr(*one, reader)) is not None]
-        straight = all(a < i.result for i in instrs for a in i.args if a < reader.first_constant)
-        constants = tuple(reader.constants.items())
-        result = self._shape_of(ref.global_value_type.get_function_return())
-        return Function(name, tuple(params), tuple(instrs), constants, reader.next, straight, result)
-
-    def _param(self, argument: Any) -> Param:
-        for attribute in argument.attributes:
-            if attribute.startswith(b"byval("):
-                spelled = attribute.decode()[len("byval(") : -1]
-                struct = self._structs.get(bare(spelled[1:])) if spelled.startswith("%") else None
-                if struct is None:
-                    return Param(True, 1 << 20, None)
-                return Param(True, self._layout.get_abi_size(struct), tuple(self._pointers(struct, 0)))
-        return Param(bool(argument.type.is_pointer))
-
-    def _pointers(self, type_: Any, base: int) -> list[int]:
-        """Byte offsets of the pointers in a type."""
-        if type_.is_pointer:
-            return [base]
-        if type_.is_struct:
-            return [
-                offset
-                for i, element in enumerate(type_.elements)
-                for offset in self._pointers(element, base + self._layout.get_element_offset(type_, i))
-            ]
-        if type_.is_array or type_.is_vector:
-            element = next(iter(type_.elements))
-            inner = self._pointers(element, 0)
-            size = self._layout.get_abi_size(element)
-            return [base + i * size + o for i in range(type_.element_count) for o in inner] if inner else []
-        return []
-
-    def _shape_of(self, type_: Any) -> Shape:
-        key = hash(type_)
-        if key not in self._shapes:
-            spelled = str(type_)
-            size = 0 if spelled == "void" else self._layout.get_abi_size(type_)
-            pointer = "ptr" in spelled or "%" in spelled
-            self._shapes[key] = Shape(size, pointer, spelled in ("void", "half", "bfloat", "float", "double"))
-        return self._shapes[key]
-
-    def _instr(self, result: int, opcode: str, instruction: Any, reader: _Operands) -> Instr | None:
-        if opcode == "call":
-            return self._call(result, instruction, reader)
-        operands = list(instruction.operands)
-        if opcode == "load":
-            return Instr("load", result, (reader.slot(operands[0]),), self._shape_of(instruction.type))
-        if opcode == "store":
-            args = (reader.slot(operands[0]), reader.slot(operands[1]))
-            return Instr("store", result, args, self._shape_of(operands[0].type))
-        if opcode == "getelementptr":
-            return self._gep(result, instruction, operands, reader)
-        if opcode in ("select", "insertelement", "extractelement"):
-            operands = operands[1:] if opcode == "select" else operands[: -1]
-        args = tuple(reader.slot(o) for o in operands)
-        if opcode in _MOVES or opcode in ("select", "insertelement", "extractelement"):
-            return Instr("move", result, args) if any(a >= 0 for a in args) else None
-        if opcode in ("atomicrmw", "cmpxchg"):
-            return Instr("atomic", result, args, self._shape_of(operands[1].type))
-        if opcode == "alloca":
-            return Instr("alloca", result, ())
-        if opcode in _PLAIN:
-            return Instr(_PLAIN[opcode], result, args)
-        return Instr("unknown", result, args, call=opcode)
-
-    def _gep(self, result: int, instruction: Any, operands: list[Any], reader: _Operands) -> Instr:
-        steps = [self._integer(o) for o in operands[1:]]
-        offset: int | None = None
-        if all(step == 0 for step in steps):
-            offset = 0
-        elif len(steps) == 1 and steps[0] is not None and _BYTE_STEP.search(str(instruction)):
-            offset = steps[0]
-        args = tuple(reader.slot(o) for o in operands)
-        known = self._constant(operands[0]) if args[0] >= reader.first_constant else None
-        null = isinstance(known, Constant) and known.null
-        return Instr("gep", result, args, offset=offset, null_base=null)
-
-    def _call(self, result: int, instruction: Any, reader: _Operands) -> Instr | None:
-        *operands, callee = instruction.operands
-        target = self._callee(callee)
-        if isinstance(target, Behaviour) and target.plain and not operands:
-            return None
-        args = tuple(reader.slot(o) for o in operands)
-        if isinstance(target, Behaviour) and target.plain:
-            return Instr("move", result, args) if any(a >= 0 for a in args) else None
-        lengths = tuple(self._integer(o) for o in operands)
-        return Instr("call", result, args, self._shape_of(instruction.type), call=target, lengths=lengths)
-
-    def _callee(self, callee: Any) -> str | Behaviour:
-        known = self._constant(callee) if callee.is_constant or callee.value_kind.name == "inline_asm" else None
-        if isinstance(known, (str, Behaviour)):
-            name = known
-        elif isinstance(known, Constant) and len(known.names) == 1:
-            name = known.names[0]
-        else:
-            return Behaviour(opaque="calls a function through a pointer")
-        if isinstance(name, Behaviour):
-            return name
-        real = self.targets(name)
-        name = real[0] if len(real) == 1 else name
-        if name not in self._behaviours:
-            try:
-                ref = self._module.get_function(name)
-            except NameError:
-                return Behaviour(opaque=f"calls undefined function {name}")
-            if not ref.is_declaration:
-                return name
-            self._behaviours[name] = callee_behaviour(
-                name,
-                b" ".join(ref.attributes).decode(),
-                tuple((bool(a.type.is_pointer), b" ".join(a.attributes).decode()) for a in ref.arguments),
-            )
-        return self._behaviours[name]
-
-    def _integer(self, operand: Any) -> int | None:
-        if operand.is_constant and operand.value_kind.name == "constant_int":
-            return int(operand.get_constant_value(signed_int=True))
-        return None
-
-    def _constant(self, operand: Any) -> Constant | Behaviour | str | None:
-        """What a constant operand means: None if it cannot be a pointer, a function's name, an inline assembly."""
-        key = hash(operand)
-        if key not in self._constants:
-            try:
-                kind = operand.value_kind.name
-            except ValueError:
-                kind = "constant_expr"
-            self._constants[key] = self._classify(kind, operand)
-        return self._constants[key]
-
-    def _classify(self, kind: str, operand: Any) -> Constant | Behaviour | str | None:
-        if kind == "function":
-            return str(operand.name)
-        if kind == "inline_asm":
-            return assembly_behaviour(str(operand))
-        if kind == "global_variable" or kind in ("global_alias", "global_ifunc"):
-            return Constant((str(operand.name),))
-        if kind in ("constant_pointer_null", "undef_value", "poison_value", "constant_aggregate_zero"):
-            return Constant(null=True)
-        if kind in ("constant_int", "constant_fp", "constant_data_array", "constant_data_vector", "metadata_as_value"):
-            return None
-        return constant_from_text(str(operand))
-
-
-def constant_from_text(text: str) -> Constant:
-    """A constant expression or aggregate, from LLVM's spelling of it."""
-    names = tuple(dict.fromkeys(bare(n) for n in _NAMES.findall(text)))
-    offset: int | None = 0
-    if "getelementptr" in text or len(names) > 1 or "sub (" in text or "add (" in text:
-        step = _BYTE_OFFSET.match(text)
-        offset = int(step[1]) if step and len(names) == 1 and text.count("getelementptr") == 1 else None
-    absolute = not names and "inttoptr" in text
-    return Constant(names, offset, null=not names and not absolute, absolute=absolute)
-
-
-def _in_order(function: Any) -> list[list[tuple[str, Any]]]:
-    """The instructions, block by block, so that a value comes before its uses wherever the control flow allows."""
-    blocks: dict[int, list[tuple[str, Any]]] = {
-        hash(block): [(i.opcode, i) for i in block.instructions] for block in function.blocks
-    }
-    keys = list(blocks)
-    after: list[int] = []  # postorder
-    seen: set[int] = set()
-    todo = [(keys[0], False)]
-    while todo:
-        key, done = todo.pop()
-        if done:
-            after.append(key)
-        elif key not in seen:
-            seen.add(key)
-            todo.append((key, True))
-            todo += [(k, False) for o in blocks[key][-1][1].operands if (k := hash(o)) in blocks and k not in seen]
-    order = after[::-1] + [key for key in keys if key not in seen]
-    return [blocks[key] for key in order]
-
-
-class _Operands:
-    """Slots of one function's operands; constants that may be pointers get theirs when first met."""
-
-    def __init__(self, module: DeviceModule, slot: dict[int, int], ignored: set[int]) -> None:
-        self._module, self._slot, self._ignored = module, slot, ignored
-        self.first_constant = self.next = len(slot)
-        self.constants: dict[int, Constant] = {}
-
-    def slot(self, operand: Any) -> int:
-        key = hash(operand)
-        found = self._slot.get(key)
-        if found is not None:
-            return found
-        known = None if key in self._ignored else self._module._constant(operand)
-        if isinstance(known, str):
-            known = Constant((known,))
-        if not isinstance(known, Constant):
-            self._slot[key] = NOTHING
-            return NOTHING
-        self._slot[key] = self.next
-        self.constants[self.next] = known
-        self.next += 1
-        return self.next - 1
-

@@ -5,8 +5,10 @@ In: the IR of one translation unit, as clang prints it. Out: one `KernelEffects`
 A stage of its own because it is the only one that looks at device code, and because everything later trusts it blindly:
 an access missed here is a race there.
 
-1. `device_ir` reads the module through llvmlite into plain values; `device_calls` knows calls without a body.
-2. `effects_solver` follows every pointer of a kernel to the parameter, field or symbol it came from.
+1. `device_reader` reads the module through llvmlite into plain values (`device_ir`); `device_calls` knows what calls
+   without a body do.
+2. `effects_solver` follows every pointer of a kernel to the parameter, field or symbol it came from;
+   `effects_machine` knows what an access through it means.
 3. Here the findings become the nouns of `ir.effects`.
 
 What cannot be followed makes the kernel opaque, with the reason; it is never guessed. Integers that are derived from
@@ -19,8 +21,8 @@ must treat those pointers as unknown once any kernel may have written that memor
 
 from __future__ import annotations
 
-from kesco.analysis.device_ir import DeviceModule
 from kesco.analysis.device_names import display_name
+from kesco.analysis.device_reader import DeviceModule
 from kesco.analysis.effects_solver import Solver
 from kesco.ir.effects import KernelEffects, ParamEffect, RootEffect
 

@@ -14,7 +14,7 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store
 from kesco.analysis.region import Frontier, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
-from kesco.ir.flow import Iteration
+from kesco.ir.flow import Handle, Iteration
 from kesco.source import Span
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
@@ -107,6 +107,8 @@ class Evaluator:
     def read(self, state: State, place: Place) -> Value:
         """The value at a place; the host touching memory that the device can reach is noted."""
         self.touch(place, AccessMode.READ)
+        if place.object is KESCO:
+            return _kesco_handle(place)
         if place.object.kind is ObjectKind.BUFFER:
             return state.store.read(place) if state.store.has(place) else TOP
         if place.object.entry and not state.store.has(place):
@@ -182,6 +184,8 @@ class Evaluator:
             a, b = self.places(state, expression.then), self.places(state, expression.other)
             return a[0] | b[0], a[1] or b[1]
         value = self.evaluate(state, expression)
+        if isinstance(expression, ir.Call) and is_kesco(expression.name):
+            return value.places, False
         if isinstance(expression, ir.Call) and expression.type is not None:
             if expression.type.shape is ir.Shape.REFERENCE or self.returns_reference(expression):
                 return value.places, True
@@ -379,6 +383,23 @@ class Evaluator:
         if to_pointer and not value.places and not value.unknown and value.number not in (None, 0, 1, 2):
             return TOP  # 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread
         return value
+
+
+KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns
+
+
+def is_kesco(name: str) -> bool:
+    """Whether a function is one of those that kesco's own prologue defines."""
+    return name.rpartition("::")[2].startswith("kesco_")
+
+
+def _kesco_handle(place: Place) -> Value:
+    """The stream or event at ``kesco.stream[i]`` and the like."""
+    if len(place.path) != 2 or not isinstance(place.path[1], int):
+        return TOP
+    name = f"kesco.{place.path[0]}[{place.path[1]}]"
+    handle = Handle(f"kesco:{place.path[0]}:{place.path[1]}", name)
+    return pointer(Place(Object(handle.key, name, ObjectKind.HANDLE, handle=handle)))
 
 
 def _flatten(parts: tuple[tuple[tuple[int, ...], Value], ...]) -> tuple[tuple[tuple[str | int | None, ...], Value], ...]:

@@ -112,11 +112,11 @@ class Interpreter(Calls):
             for buffer, mode in shared.items():
                 self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
 
-    def leave(self, state: State, how: str, span: Span) -> None:
+    def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Control leaves the function here (or the process, for ``exit``)."""
         self.flush_host(state)
         if how != "exit":
-            key = (-2 - span.start, how, self.now.iterations)
+            key = (operation, how, self.now.iterations)
             _, state.frontier = self.now.builder.add(key, how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier)
         else:
             self.ended.append(state)
@@ -273,7 +273,7 @@ class Interpreter(Calls):
             if statement.value is not None and result is not None and result.shape is ir.Shape.REFERENCE:
                 places, unknown = self.places(state, statement.value)
                 value = Value(places, None, unknown)
-            self.leave(state, statement.how, statement.span)
+            self.leave(state, statement.how, statement.span, statement.operation)
             if statement.how == "return":
                 self.now.returns.append((state, value))
             return None

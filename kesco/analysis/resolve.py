@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kesco.analysis.calls import has_obstacle
-from kesco.analysis.evaluate import Activation, State
+from kesco.analysis.evaluate import Activation, State, is_kesco
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value
 from kesco.analysis.region import RegionBuilder
@@ -41,7 +41,7 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
     walker.static_keys = _statics(program)
     regions: list[Region] = []
     why = next((text for name, text in _FILE_WIDE.items() for n, _ in program.constructs if n == name), "")
-    plain = [f for f in program.functions if f.here and not f.template and not has_obstacle(f.body)]
+    plain = [f for f in program.functions if f.here and not f.template and not has_obstacle(f.body) and not (streams and is_kesco(f.name))]
     for function in plain:  # decides which loops are unrolled, with nothing known but constants
         if function.name != "main":
             _walk_generic(walker, function)
@@ -53,7 +53,7 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
     for function in plain:
         if function.name == "main":
             _walk_main(walker, function)
-    for function in filter(lambda f: f.here, program.functions):
+    for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
         regions.append(_region(walker, function, closed, why))
     return tuple(regions)
 
@@ -164,7 +164,8 @@ def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: s
         return replace(empty, serial_because=why or "nothing in this file calls it")
     region = _merge(function, chosen)
     guards, unsafe = _guards(region, walker.guarded)
-    return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe)
+    entered = function.key not in closed and function.name != "main"
+    return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe, open=entered)
 
 
 def _merge(function: ir.Function, contexts: list[Activation]) -> Region:

@@ -66,7 +66,7 @@ class SourceFile:
         self.path, self.text = path, text
         index = cindex.Index.create(excludeDecls=False)
         try:
-            self.unit = index.parse(path, list(arguments), [(path, _decode(text))], options=_PREAMBLE)
+            self.unit = index.parse(path, list(arguments), [(path, text)], options=_PREAMBLE)
         except cindex.TranslationUnitLoadError:
             raise InputError(
                 Diagnostic(
@@ -81,7 +81,7 @@ class SourceFile:
     def reparse(self, text: bytes) -> None:
         """Parse other text under the same name; raises `InputError` as the constructor does."""
         self.text = text
-        self.unit.reparse([(self.path, _decode(text))], options=_PREAMBLE)
+        self.unit.reparse([(self.path, text)], options=_PREAMBLE)
         self._check()
 
     def _check(self) -> None:
@@ -98,10 +98,6 @@ class SourceFile:
         """Whether the cursor begins in the named file."""
         file = cursor.location.file
         return file is not None and file.name == self.path
-
-
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
 
 
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:

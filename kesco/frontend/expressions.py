@@ -60,6 +60,7 @@ class Expressions:
 
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
         self.source, self.types = source, types
+        self.text = source.text  # of the file whose function is being lowered
         self.operations: list[ir.Operation] = []
         self.variables: dict[str, ir.Variable] = {}
         self.taken: set[str] = set()  # functions whose address is taken
@@ -374,16 +375,20 @@ class Expressions:
         symbol = kernel_symbol(target.mangled_name) if kind_of(target) is K.FUNCTION_DECL else f"?{target.spelling}"
         return ir.Kernel(target.spelling, (symbol,), parameters, outputs, priority)
 
+    def leaving(self, cursor: Cursor) -> int:
+        """Note a return or throw statement, so that text can be inserted before it; returns its number."""
+        return self._operation(cursor, None)
+
     def _operation(self, cursor: Cursor, launch: tuple[Cursor, list[Cursor]] | None) -> int:
         """Note the operation's text; returns its number."""
         number = len(self.operations)
-        anchor, path, text = self.anchor, self.source.path, self.source.text
+        anchor, path, text = self.anchor, self.source.path, self.text
         span = self.span(cursor)
         stuck, stream, defaults, name_text = "", None, (), None
         if span.path != path:
             stuck = "it is not in this file's own text"
         elif anchor is None:
-            stuck = "it is part of a condition or a declaration that runs outside a statement"
+            stuck = "it stands in a loop's header or outside a function"
         elif anchor.stuck:
             stuck = anchor.stuck
         if launch is not None and not stuck:
@@ -396,13 +401,16 @@ class Expressions:
         elif not stuck:
             stream, name_text = self._call_texts(cursor)
         statement = None
-        if anchor is not None and not stuck:
+        if anchor is not None and span.path == path and anchor.end > anchor.start:
             end = with_semicolon(text, anchor.end)
             line = text.count(b"\n", 0, anchor.start) + 1
             column = anchor.start - (text.rfind(b"\n", 0, anchor.start) + 1) + 1
             statement = Span(path, anchor.start, end, line, column)
         self.operations.append(
-            ir.Operation(number, span, statement, bool(anchor and anchor.lone), stream, defaults, name_text, stuck)
+            ir.Operation(
+                number, span, statement, bool(anchor and anchor.lone), bool(anchor and anchor.stuck), stream, defaults,
+                name_text, stuck,
+            )  # fmt: skip
         )
         return number
 
@@ -418,7 +426,7 @@ class Expressions:
     def _call_texts(self, cursor: Cursor) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         """The range of the call's name, and the empty range before its closing parenthesis."""
         start, _ = file_range(cursor)
-        text = self.source.text
+        text = self.text
         name = cursor.spelling.encode()
         if text[start.offset : start.offset + len(name)] != name:
             return None, None

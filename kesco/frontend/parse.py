@@ -83,6 +83,8 @@ def _walk(
 ) -> None:
     for cursor in cursors:
         kind = kind_of(cursor)
+        if cursor.lexical_parent is None or kind_of(cursor.lexical_parent) is K.TRANSLATION_UNIT:
+            statements.top = cursor.extent.start.offset
         if kind in _FUNCTIONS:
             if is_kernel(cursor):
                 if kind is K.FUNCTION_DECL:

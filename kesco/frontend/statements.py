@@ -50,12 +50,13 @@ class Statements(Expressions):
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
         super().__init__(source, types)
         self.loops = 0
+        self._texts: dict[str, bytes] = {source.path: source.text}
         self.on_lambda = self._lambda_body
 
     # ---- anchors --------------------------------------------------------------------------------------------------
 
     def _first_token(self, offset: int) -> tuple[str, int]:
-        text = self.source.text
+        text = self.text
         end = offset
         while end < len(text) and (text[end : end + 1].isalnum() or text[end : end + 1] == b"_"):
             end += 1
@@ -78,12 +79,13 @@ class Statements(Expressions):
             self.anchor, self._inside_macro = outer, False
 
     _inside_macro = False
+    top = 0  # offset of the outermost declaration around what is being lowered
 
     def _end_of_invocation(self, start: int) -> int:
         from kesco.frontend.expressions import _closing
 
         _, end = self._first_token(start)
-        close = _closing(self.source.text, end)
+        close = _closing(self.text, end)
         return end if close is None else close + 1
 
     def share(self) -> None:
@@ -99,16 +101,26 @@ class Statements(Expressions):
     def _stick(self, number: int, why: str) -> None:
         old = self.operations[number]
         self.operations[number] = ir.Operation(
-            old.number, old.span, None, old.lone, None, (), old.name_text, old.stuck or why
+            old.number, old.span, old.statement, old.lone, old.within, None, (), old.name_text, old.stuck or why
         )
 
     def unanchored(self, cursor: Cursor) -> ir.Expr:
-        """An expression before and behind which nothing can be inserted."""
+        """An expression in a loop's header: nothing can be inserted before or behind it."""
         keep, self.anchor = self.anchor, None
         try:
             return self.lower(cursor)
         finally:
             self.anchor = keep
+
+    def within(self, cursor: Cursor) -> ir.Expr:
+        """An expression in the header of a statement: text can be inserted before the statement, not behind it."""
+        if self.anchor is None:
+            return self.lower(cursor)
+        keep, self.anchor.stuck = self.anchor.stuck, self.anchor.stuck or "it is part of a condition or a returned value"
+        try:
+            return self.lower(cursor)
+        finally:
+            self.anchor.stuck = keep
 
     # ---- statements -------------------------------------------------------------------------------------------------
 
@@ -135,10 +147,12 @@ class Statements(Expressions):
             return self._case(cursor, kind is K.DEFAULT_STMT)
         if kind is K.RETURN_STMT:
             inner = self.children(cursor)
-            return ir.Leave(span, "return", self.unanchored(inner[0]) if inner else None)
+            value = self.within(inner[0]) if inner else None
+            return ir.Leave(span, "return", value, self.leaving(cursor))
         if kind is K.CXX_THROW_EXPR:
             inner = self.children(cursor)
-            return ir.Leave(span, "throw", self.unanchored(inner[0]) if inner else None)
+            value = self.within(inner[0]) if inner else None
+            return ir.Leave(span, "throw", value, self.leaving(cursor))
         if kind in _JUMPS:
             return ir.Leave(span, _JUMPS[kind])
         if kind in _OBSTACLES or kind.name.startswith("OMP_"):
@@ -173,11 +187,14 @@ class Statements(Expressions):
         return ir.Declare(self.span(cursor), self.variable(cursor), value)
 
     def _header(self, cursors: list[Cursor]) -> tuple[ir.Stmt, ...]:
-        keep, self.anchor = self.anchor, None
+        """Declarations and expressions that run once at the head of a statement."""
+        if self.anchor is None:
+            return tuple(self._statement(c) for c in cursors)
+        keep, self.anchor.stuck = self.anchor.stuck, self.anchor.stuck or "it stands in the head of a statement"
         try:
             return tuple(self._statement(c) for c in cursors)
         finally:
-            self.anchor = keep
+            self.anchor.stuck = keep
 
     def _body(self, cursor: Cursor) -> ir.Stmt:
         """The sub-statement of an if or loop; inside one macro invocation it is stuck to it."""
@@ -202,8 +219,8 @@ class Statements(Expressions):
             before.append(inner.pop(0))
         if len(inner) > 2:
             first, second = inner[0].extent, inner[1].extent
-            if semicolon_between(self.source.text, first.end.offset, second.start.offset) and not self._inside_macro and (
-                b")" not in self.source.text[first.end.offset : second.start.offset].split(b";")[0]
+            if semicolon_between(self.text, first.end.offset, second.start.offset) and not self._inside_macro and (
+                b")" not in self.text[first.end.offset : second.start.offset].split(b";")[0]
             ):
                 before.append(inner.pop(0))
         if len(inner) not in (2, 3):
@@ -216,7 +233,7 @@ class Statements(Expressions):
 
     def _condition(self, cursor: Cursor) -> ir.Expr:
         """A condition; inside a macro invocation (``if ((call) != ok)``) the invocation still runs it once."""
-        return self.lower(cursor) if self._inside_macro else self.unanchored(cursor)
+        return self.lower(cursor) if self._inside_macro else self.within(cursor)
 
     def _loop(self) -> int:
         self.loops += 1
@@ -228,7 +245,7 @@ class Statements(Expressions):
         if not inner:
             return ir.Obstacle(span, "a for statement of unknown form")
         body, header = inner[-1], inner[:-1]
-        marks = None if self._inside_macro else header_semicolons(self.source.text, cursor.extent.start.offset)
+        marks = None if self._inside_macro or not self.text else header_semicolons(self.text, cursor.extent.start.offset)
         if marks is None:
             if len(header) != 3:
                 return ir.Obstacle(span, "a for statement that comes from a macro")
@@ -333,10 +350,24 @@ class Statements(Expressions):
     def function(self, cursor: Cursor, method_of: str, *, here: bool = True) -> ir.Function | None:
         """The function defined at `cursor`, or None when it has no body; unless `here`, nothing in it is editable."""
         before = len(self.operations)
+        self.text = self.source.text if here else self._file_text(cursor)
         found = self._function(cursor, method_of, here)
+        self.text = self.source.text
         for number in range(before if not here else len(self.operations), len(self.operations)):
             self._stick(number, "it is not in this file's own text")
         return found
+
+    def _file_text(self, cursor: Cursor) -> bytes:
+        """The content of the file that the cursor is in; empty when it cannot be read."""
+        file = cursor.location.file
+        name = file.name if file is not None else self.source.path
+        if name not in self._texts:
+            try:
+                with open(name, "rb") as stream:
+                    self._texts[name] = stream.read()
+            except OSError:
+                self._texts[name] = b""
+        return self._texts[name]
 
     def _function(self, cursor: Cursor, method_of: str, here: bool) -> ir.Function | None:
         children = list(cursor.get_children())
@@ -364,6 +395,7 @@ class Statements(Expressions):
             False,
             template,
             method_of,
+            self.top,
             here,
             self.types.lower(cursor.result_type),
         )

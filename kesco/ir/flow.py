@@ -106,7 +106,8 @@ class Region:
 
     `successors[i]` are the numbers of the sites that may be executed next after site *i*, ascending. `guards` names the
     pointer expressions (over parameters and globals, as they are at entry) that the analysis assumed to be distinct
-    allocations and that therefore must be compared at run time.
+    allocations and that therefore must be compared at run time. `serial_because` is empty, or why the function must be
+    left as it is. `open` tells that code which is not seen may call it, with work of its own still running.
     """
 
     function: str
@@ -115,3 +116,4 @@ class Region:
     successors: tuple[tuple[int, ...], ...]
     guards: tuple[str, ...] = ()
     serial_because: str = ""
+    open: bool = False

@@ -356,10 +356,11 @@ class Switch(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Leave(Stmt):
-    """``return``, ``throw``, ``break`` or ``continue`` (in `how`)."""
+    """``return``, ``throw``, ``break`` or ``continue`` (in `how`); the first two have an operation to edit around."""
 
     how: str
     value: Expr | None = None
+    operation: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,9 +377,9 @@ class Obstacle(Stmt):
 class Operation:
     """A launch or call as text, with what is needed to edit it.
 
-    `statement` covers the whole statement with its semicolon, or is None when the operation does not stand alone in a
-    statement of the file (it is part of a condition, shares its statement with another one, or comes from the body of
-    a macro). `lone` tells that the statement is the unbraced body of an ``if``, ``else`` or loop. `stream_text` is
+    `statement` covers the statement of the file around it, with its semicolon, or is None where nothing can be inserted
+    before it (it runs in a loop's header, or not in this file's text). `within` tells that it is only a part of that
+    statement's header (a condition, a returned value), so that nothing can be inserted right behind it. `lone` tells that the statement is the unbraced body of an ``if``, ``else`` or loop. `stream_text` is
     the byte range of the text that states the stream: an empty range where a stream argument may be appended, the
     range of the written argument otherwise; None where it cannot be edited. `defaults` counts the arguments that must
     be spelled out between the last written one and the stream (a launch without shared memory has one).
@@ -389,6 +390,7 @@ class Operation:
     span: Span
     statement: Span | None
     lone: bool
+    within: bool
     stream_text: tuple[int, int] | None
     defaults: tuple[str, ...] = ()
     name_text: tuple[int, int] | None = None
@@ -400,7 +402,7 @@ class Function:
     """A host function with a body in the named file.
 
     `internal`: no other file can call it. `address_taken`: it may be called through a pointer. `template`: a pattern
-    whose types are not known. `here` is False for functions of headers and instances of templates, which are looked
+    whose types are not known. `top` is the offset of the outermost declaration around the function. `here` is False for functions of headers and instances of templates, which are looked
     into but not edited. `method_of` names the record of a member function, which has an implicit ``this``.
     """
 
@@ -413,6 +415,7 @@ class Function:
     address_taken: bool
     template: bool = False
     method_of: str = ""
+    top: int = 0
     here: bool = True
     result: Type | None = None
 

@@ -35,9 +35,13 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """`events` are the sites after which an event is recorded, ascending; the other fields are ordered by target."""
+    """Events, waits, joins and fences of one region.
+
+    `fences` are the movable sites before which the default stream must be made a barrier once, because unseen code may
+    have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending; the other fields are ordered by target."""
 
     events: tuple[int, ...]
     waits: tuple[Wait, ...]
     joins: tuple[Join, ...]
     removed: tuple[RemovedWait, ...] = ()
+    fences: tuple[int, ...] = ()

@@ -1,1 +1,1 @@
-"""Which stream each operation goes to: one module a strategy, and `strategies.STRATEGIES`, the table of them."""
+"""Which stream each operation goes to: one module a strategy; `strategies.STRATEGIES` lists them all."""

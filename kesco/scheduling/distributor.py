@@ -1,23 +1,24 @@
-"""KeSCo's distributor: ``distribute(dfg, streams)`` turns a `Dfg` into a `Schedule` with few waits and much overlap.
+"""KeSCo's distributor: ``distribute(dfg, streams)`` turns a `Dfg` into a `Schedule` with few waits.
 
-In: the data-flow graph and how many streams there may be. Out: a stream for each movable site and the order in which they
-were placed. It is the published algorithm (ICCD 2023) with every choice that was left to chance made by a rule, so that
-the same program always gives the same output.
+In: the data-flow graph and how many streams there may be. Out: a stream for each movable site and the order
+in which they were placed. It is the published algorithm (ICCD 2023) with every choice that was left to chance
+made by a rule, so that the same program always gives the same output.
 
 Method, phase by phase (a phase is what lies between two full barriers):
 
 1. Levelize. Operation *i* of the first level goes to stream *i* mod *S*.
-2. Then level by level. An operation *prefers* those predecessors that are still the last operation of their stream:
-   right behind one of them it needs no event for it.
-3. Place first the operation with the fewest preferred predecessors; among equals the one with the fewest predecessors
-   that no other operation of this level went behind; then the first in the text. It goes right behind the preferred
-   predecessor that the fewest others prefer (then the latest), which takes that one out of the others' sets.
-4. With none left it goes where it delays least: to the stream with the fewest operations of this level, then the fewest
-   at all, then the one of its latest predecessor, then the first.
+2. Then level by level. An operation *prefers* those predecessors that are still the last operation of their
+   stream: right behind one of them it needs no event for it.
+3. Place first the operation with the fewest preferred predecessors; among equals the one with the fewest
+   predecessors that no other operation of this level went behind; then the first in the text. It goes right
+   behind the preferred predecessor that the fewest others prefer (then the latest), which takes that one out
+   of the others' sets.
+4. With none left it goes where it delays least: to the stream with the fewest operations of this level, then
+   the fewest at all, then the one of its latest predecessor, then the first.
 5. Streams that stayed empty are closed up, so that those in use count from 0.
 
-What it refuses to do: reorder the text (a stream runs its operations in the order in which the program issues them), use
-more streams than asked for, or look at priorities.
+What it refuses to do: reorder the text (a stream runs its operations in the order in which the program issues
+them), use more streams than asked for, or look at priorities.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ class _Phase:
         queue = [(len(prefers[site]), open_predecessors[site], site) for site in sites]
         heapq.heapify(queue)
         while queue:
-            preferred, open_count, site = heapq.heappop(queue)
-            if site in self.stream_of or (preferred, open_count) != (len(prefers[site]), open_predecessors[site]):
+            *counts, site = heapq.heappop(queue)
+            if site in self.stream_of or counts != [len(prefers[site]), open_predecessors[site]]:
                 continue  # placed, or queued again since with what is left to it
             if prefers[site]:
                 source = min(prefers[site], key=lambda source: (len(wanted_by[source]), -source))

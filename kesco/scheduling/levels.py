@@ -1,17 +1,20 @@
 """The shape of a data-flow graph: its phases, levels, width and longest chain, for strategies and reports.
 
-In: a `Dfg`. Out: plain tuples and numbers. It is apart from the strategies because several need it and so do the pictures
-and the choice of the number of streams.
+In: a `Dfg`. Out: plain tuples and numbers. It is apart from the strategies because several need it and so do
+the pictures and the choice of the number of streams.
 
 Method:
 
-1. *Phases*: the parts of the region that remain connected when its full barriers are taken out. Sites of two phases never
-   run together, whatever the streams, so a phase is levelled, measured and distributed by itself.
-2. *Levels*: an operation is one level below the lowest of its predecessors. Dependences carried around a loop and those
-   of a site on itself are left out: within one round they order nothing, and what remains has no cycle.
-3. *Width*: the largest set of operations of one phase of which none depends on another. By Dilworth's theorem it is the
-   number of sites less the largest matching between sites and their (indirect) successors. Augmenting paths find that
-   matching, on bit masks. Phases above `EXACT_WIDTH` sites take their largest level instead, which is never more.
+1. *Phases*: the parts of the region that remain connected when its full barriers are taken out. Sites of two
+   phases never run together, whatever the streams, so a phase is levelled, measured and distributed by
+   itself.
+2. *Levels*: an operation is one level below the lowest of its predecessors. Dependences carried around a loop
+   and those of a site on itself are left out: within one round they order nothing, and what remains has no
+   cycle.
+3. *Width*: the largest set of operations of one phase of which none depends on another. By Dilworth's theorem
+   it is the number of sites less the largest matching between sites and their (indirect) successors.
+   Augmenting paths find that matching, on bit masks. Phases above `EXACT_WIDTH` sites take their largest
+   level instead, which is never more.
 
 What it refuses to do: choose a stream.
 """
@@ -54,9 +57,10 @@ def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
     for dependence in dfg.dependences:
         sources = found[dependence.target]
-        if not dependence.carried and dependence.source != dependence.target:
-            if not sources or sources[-1] != dependence.source:  # dependences come ordered by source
-                sources.append(dependence.source)
+        # dependences come ordered by source, so that a second one of the same edge follows the first
+        known = dependence.source == dependence.target or dependence.source in sources[-1:]
+        if not dependence.carried and not known:
+            sources.append(dependence.source)
     return {site: tuple(sources) for site, sources in found.items()}
 
 
@@ -88,7 +92,7 @@ def critical_path_length(dfg: Dfg) -> int:
 
 
 def width(dfg: Dfg) -> int:
-    """How many operations can run at once: the largest antichain of any phase (a lower bound for very large ones)."""
+    """How many operations can run at once: the largest antichain of any phase (large ones: a lower bound)."""
     levels = levelize(dfg)
     before = predecessors(dfg)
     level_of = {site: level for level, sites in enumerate(levels) for site in sites}
@@ -107,7 +111,7 @@ def width(dfg: Dfg) -> int:
 
 
 def _antichain(phase: tuple[int, ...], before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> int:
-    """The size of the largest antichain of `phase`: its sites less the largest matching of sites and ancestors."""
+    """The size of the largest antichain of `phase`: its sites less a largest matching with ancestors."""
     order = sorted(phase, key=lambda site: (level_of[site], site))
     index = {site: position for position, site in enumerate(order)}
     ancestors: list[int] = []
@@ -124,7 +128,7 @@ def _antichain(phase: tuple[int, ...], before: dict[int, tuple[int, ...]], level
 
 
 def _augment(root: int, ancestors: list[int], taken_by: dict[int, int]) -> bool:
-    """Match one more site, `root`, by an alternating path; whether there is one. Breadth first, so never deep."""
+    """Match one more site, `root`, by an alternating path, if there is one. Breadth first, so never deep."""
     fresh = (1 << len(ancestors)) - 1  # ancestors that no step has looked at
     free = fresh
     for ancestor in taken_by:

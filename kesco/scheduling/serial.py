@@ -1,7 +1,8 @@
 """Everything on one stream: ``serial(dfg, streams)`` turns a `Dfg` into the `Schedule` of the serial program.
 
-In: the data-flow graph; the number of streams is ignored. Out: stream 0 for every movable site, in the text's order. It
-is a strategy of its own because every other one must be comparable with it, and must be able to fall back to it.
+In: the data-flow graph; the number of streams is ignored. Out: stream 0 for every movable site, in the text's
+order. It is a strategy of its own because every other one must be comparable with it, and must be able to
+fall back to it.
 
 Method: 1. put every site on stream 0.
 

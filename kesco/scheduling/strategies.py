@@ -1,7 +1,7 @@
 """The table of strategies by name, and how many streams are worth having.
 
-In: a `Dfg` and a number of streams. Out: a `Schedule`. It is apart from the strategies so that the command line and the
-tests find them all in one place and a new one is one module and one line here.
+In: a `Dfg` and a number of streams. Out: a `Schedule`. It is apart from the strategies so that the command
+line and the tests find them all in one place and a new one is one module and one line here.
 
 Method: 1. look the name up; 2. call it with the number of streams asked for, or with `default_streams`.
 

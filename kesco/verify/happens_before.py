@@ -15,16 +15,17 @@ site numbers, and every rule treats the bits separately:
 6. Meeting loses which facts belong together, so `run_alone` follows one site with all its combinations of facts.
 
 What it refuses to believe: anything of streams and events that may be one of several; that an event recorded, or
-waited for, on the legacy stream waits for other streams; that streams it does not see are idle.
+waited for, on the legacy stream waits for other streams; that a blocking stream without work of its own makes an event
+or the host wait for the legacy stream; that streams it does not see are idle.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from kesco.ir.flow import Handle, Region, Role, Site, SiteKind
+from kesco.ir.flow import Handle, Region, Role, Site
 from kesco.verify.match import is_work
 
 LEGACY, NEXT_LEGACY_WORK = 0, 1
@@ -35,13 +36,14 @@ _MOST_COMBINATIONS = 64  # per block, before `run_alone` gives up
 class State:
     """`pending`: executed and not known to be complete; `hidden`: of these, what the serial program's host had awaited.
 
-    `known` holds a mask for each of the legacy stream, the next work on it and the streams; `covered` one for each event.
+    `known` holds a mask for each of the legacy stream, the next work on it, the streams, and what the streams have
+    queued; `covered` one for each event (absent: nothing).
     """
 
     pending: int
     hidden: int
     known: list[int]
-    covered: list[int]
+    covered: dict[int, int]
 
     def copy(self) -> State:
         """An independent copy."""
@@ -60,9 +62,10 @@ class Facts:
 class HappensBefore:
     """The ordering rules, applied to one region.
 
-    `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for at that point.
-    With `generous` an event-sync counts as a wait for everything: right for a serial program, whose order must not be
-    underestimated.
+    `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there; at
+    the sites in `alike` the same call stands in both programs, so that it waits for the legacy stream in both or in
+    neither. With `generous` an event-sync counts as a wait for everything: right for a serial program, whose order
+    must not be underestimated.
     """
 
     def __init__(
@@ -70,11 +73,12 @@ class HappensBefore:
         region: Region,
         awaited_before: Mapping[int, int] | None = None,
         awaited_after: Mapping[int, int] | None = None,
+        alike: Collection[int] = (),
         generous: bool = False,
     ) -> None:
         self.region = region
         self._before, self._after = awaited_before or {}, awaited_after or {}
-        self._generous = generous
+        self._alike, self._generous = alike, generous
         self._only = -1
         streams: dict[str, bool] = {}
         events: dict[str, None] = {}
@@ -85,11 +89,12 @@ class HappensBefore:
                 events[site.event.key] = None
         self._streams = {key: n for n, key in enumerate(streams, start=2)}
         self._blocking = [n for n, blocking in enumerate(streams.values(), start=2) if blocking]
-        self._observers = 2 + len(streams)
+        self._observers = 2 + 2 * len(streams)
         self._events = {key: n for n, key in enumerate(events)}
         self._blocks = _blocks(region)
+        self._live = self._live_events()
         self._work = 0  # executed so far in the current block; sites occur once in a block
-        self._stamps: list[int] = []  # per event: `_work` as it was when `covered` was last written
+        self._stamps: dict[int, int] = {}  # per event: `_work` as it was when `covered` was last written
 
     # ---- solving ----------------------------------------------------------------------------------------------------
 
@@ -97,9 +102,10 @@ class HappensBefore:
         """The facts before each site that control can reach, true on every path to it."""
         self._only = -1
         entry = {0: self._empty()}
-        queue = [0]
+        queue, queued = [0], {0}
         while queue:
             head = heapq.heappop(queue)
+            queued.remove(head)
             out = entry[head].copy()
             for _ in self._through(head, out):
                 pass
@@ -108,7 +114,8 @@ class HappensBefore:
                     entry[successor] = out.copy()
                 elif not _meet(entry[successor], out):
                     continue
-                if successor not in queue:
+                if successor not in queued:
+                    queued.add(successor)
                     heapq.heappush(queue, successor)
         return {number: facts for head in entry for number, facts in self._through(head, entry[head].copy())}
 
@@ -126,7 +133,7 @@ class HappensBefore:
             for _ in self._through(head, out):
                 pass
             out.known = [k & out.pending for k in out.known]
-            out.covered = [k & out.pending for k in out.covered]
+            out.covered = {e: k for e, k in out.covered.items() if k & out.pending}
             for successor in self._leave(head):
                 there = entry.setdefault(successor, [])
                 if any(_weaker(other, out) for other in there):
@@ -143,7 +150,7 @@ class HappensBefore:
         return found, budget
 
     def _empty(self) -> State:
-        return State(0, 0, [0] * self._observers, [0] * len(self._events))
+        return State(0, 0, [0] * self._observers, {})
 
     def _leave(self, head: int) -> tuple[int, ...]:
         return self.region.successors[self._blocks[head][-1]]
@@ -151,18 +158,46 @@ class HappensBefore:
     def _through(self, head: int, state: State) -> Iterator[tuple[int, Facts]]:
         """Walk one block from `state`, which is changed to what holds behind it."""
         self._work = 0
-        self._stamps = [0] * len(state.covered)
+        self._stamps = {}
         for number in self._blocks[head]:
             site = self.region.sites[number]
             state.hidden |= state.pending & self._before.get(number, 0)
-            at = state.known[LEGACY]
-            if is_work(site):
-                at = self._front(state, site.stream) | (state.known[NEXT_LEGACY_WORK] if site.stream is None else 0)
-            yield number, Facts(state.pending & ~at, state.pending, state.hidden)
+            front = self._front(state, site.stream) if is_work(site) else state.known[LEGACY]
+            if is_work(site) and site.stream is None:
+                front |= state.known[NEXT_LEGACY_WORK]
+            yield number, Facts(state.pending & ~front, state.pending, state.hidden)
             self._step(state, site)
-            state.hidden = (state.hidden | self._after.get(number, 0)) & state.pending
-        for event in range(len(state.covered)):
-            state.covered[event] = self._covered(state, event)
+            awaited = self._after.get(number, 0)
+            if number in self._alike:
+                awaited &= ~state.known[LEGACY]
+            state.hidden = (state.hidden | awaited) & state.pending
+        live = self._live[head]
+        state.covered = {event: self._covered(state, event) for event in state.covered if live >> event & 1}
+
+    def _live_events(self) -> dict[int, int]:
+        """For each block the mask of events that may be awaited behind it before they are recorded again."""
+        uses, sets = {}, {}
+        for head, numbers in self._blocks.items():
+            used = recorded = 0
+            for site in (self.region.sites[n] for n in numbers):
+                if site.event is not None and site.event.certain:
+                    bit = 1 << self._events[site.event.key]
+                    if site.role is Role.RECORD:
+                        recorded |= bit
+                    elif not recorded & bit:
+                        used |= bit
+            uses[head], sets[head] = used, recorded
+        live_in, live_out = uses.copy(), dict.fromkeys(self._blocks, 0)
+        changed = True
+        while changed:
+            changed = False
+            for head in sorted(self._blocks, reverse=True):
+                out = 0
+                for successor in self._leave(head):
+                    out |= live_in[successor]
+                if out != live_out[head]:
+                    live_out[head], live_in[head], changed = out, uses[head] | (out & ~sets[head]), True
+        return live_out
 
     # ---- the rules --------------------------------------------------------------------------------------------------
 
@@ -205,7 +240,9 @@ class HappensBefore:
             known[LEGACY] |= bit
             self._legacy_acted(state)
         elif stream.certain:
-            known[self._streams[stream.key]] |= bit
+            number = self._streams[stream.key]
+            known[number] |= bit
+            known[number + len(self._streams)] = known[number]
         if stream is None or self._blocks_legacy(stream):
             known[NEXT_LEGACY_WORK] |= front | bit
 
@@ -220,12 +257,12 @@ class HappensBefore:
                 state.known[observer] |= bit
 
     def _record(self, state: State, site: Site) -> None:
-        front = self._front(state, site.stream)
+        front = self._queued(state, site.stream)
         if site.event is not None and site.event.certain:
             event = self._events[site.event.key]
             state.covered[event], self._stamps[event] = front, self._work
             return
-        for event in range(len(state.covered)):
+        for event in state.covered:
             state.covered[event] = self._covered(state, event) & front
             self._stamps[event] = self._work
 
@@ -238,7 +275,9 @@ class HappensBefore:
             state.known[NEXT_LEGACY_WORK] |= covered
             self._legacy_acted(state)
         elif site.stream.certain:
-            state.known[self._streams[site.stream.key]] |= covered
+            number = self._streams[site.stream.key]
+            state.known[number] |= covered
+            state.known[number + len(self._streams)] |= covered
 
     def _host_waits(self, state: State, site: Site) -> None:
         done = 0
@@ -247,7 +286,7 @@ class HappensBefore:
             done = -1 if not is_work(site) else state.known[LEGACY]
         elif site.role is Role.STREAM_SYNC:
             if site.stream is None or site.stream.certain:
-                done = self._front(state, site.stream)
+                done = self._queued(state, site.stream)
         elif site.event is not None and site.event.certain:
             done = self._covered(state, self._events[site.event.key])
         state.pending &= ~done
@@ -262,9 +301,20 @@ class HappensBefore:
         if not stream.blocking:
             return 0
         front = state.known[LEGACY]
-        for known in state.known[2:]:
+        for known in state.known[2 : 2 + len(self._streams)]:
             front &= known
         return front
+
+    def _queued(self, state: State, stream: Handle | None) -> int:
+        """What comes before the end of what a stream has been given; less than its next action may have to wait for."""
+        if stream is None:
+            return state.known[LEGACY]
+        if stream.certain:
+            return state.known[self._streams[stream.key] + len(self._streams)]
+        queued = self._front(state, stream)
+        for known in state.known[2 + len(self._streams) :]:
+            queued &= known
+        return queued
 
     def _blocks_legacy(self, stream: Handle) -> bool:
         return self._streams[stream.key] in self._blocking if stream.certain else stream.blocking
@@ -280,7 +330,7 @@ class HappensBefore:
         self._work |= bit
 
     def _covered(self, state: State, event: int) -> int:
-        return state.covered[event] & ~(self._work & ~self._stamps[event])
+        return state.covered.get(event, 0) & ~(self._work & ~self._stamps.get(event, 0))
 
 
 def _meet(into: State, other: State) -> bool:
@@ -288,14 +338,16 @@ def _meet(into: State, other: State) -> bool:
     pending = into.pending | other.pending
     hidden = into.hidden | other.hidden
     changed = pending != into.pending or hidden != into.hidden
-    for mine, theirs in ((into.known, other.known), (into.covered, other.covered)):
-        for n, (a, b) in enumerate(zip(mine, theirs, strict=True)):
-            if a is not b and a != b:
-                both = pending & ~((into.pending & ~a) | (other.pending & ~b))
-                if both != a:
-                    changed = True
-                    mine[n] = both
-    into.pending, into.hidden = pending, hidden
+
+    def meet(a: int, b: int) -> int:
+        """What both know, where what never ran on a path is not in doubt on it."""
+        return a if a == b else pending & ~((into.pending & ~a) | (other.pending & ~b))
+
+    known = [meet(a, b) for a, b in zip(into.known, other.known, strict=True)]
+    events = into.covered.keys() | other.covered.keys()
+    covered = {e: meet(into.covered.get(e, 0), other.covered.get(e, 0)) for e in events}
+    changed = changed or known != into.known or covered != into.covered
+    into.pending, into.hidden, into.known, into.covered = pending, hidden, known, covered
     return changed
 
 
@@ -303,11 +355,9 @@ def _weaker(a: State, b: State) -> bool:
     """Whether all that may go wrong from `b` may also go wrong from `a`, which knows no more."""
     if b.pending & ~a.pending or b.hidden & ~a.hidden:
         return False
-    return all(
-        not (a.pending & ~y) < (b.pending & ~x) and not (b.pending & ~x) & ~(a.pending & ~y)
-        for mine, theirs in ((b.known, a.known), (b.covered, a.covered))
-        for x, y in zip(mine, theirs, strict=True)
-    )
+    events = a.covered.keys() | b.covered.keys()
+    pairs = [*zip(a.known, b.known, strict=True), *((a.covered.get(e, 0), b.covered.get(e, 0)) for e in events)]
+    return all(not (b.pending & ~theirs) & ~(a.pending & ~mine) for mine, theirs in pairs)
 
 
 def _blocks(region: Region) -> dict[int, tuple[int, ...]]:
@@ -326,8 +376,3 @@ def _blocks(region: Region) -> dict[int, tuple[int, ...]]:
             run.append(region.successors[run[-1]][0])
         result[head] = tuple(run)
     return result
-
-
-def pure_sync(site: Site) -> bool:
-    """Whether the site is a call whose only purpose is to wait."""
-    return site.kind is SiteKind.SYNC

@@ -53,9 +53,9 @@ def is_sync(site: Site) -> bool:
     return site.role in _SYNCS and not is_work(site)
 
 
-def base_label(site: Site) -> str:
-    """The name without its ``#k``, and without the suffix by which a call and its asynchronous form differ."""
-    return site.label.split("#")[0].removesuffix("Async")
+def plain_label(site: Site) -> str:
+    """The name without its ``#k``."""
+    return site.label.split("#")[0]
 
 
 def match(serial: Region, concurrent: Region) -> Matching:
@@ -110,7 +110,7 @@ def _family(site: Site) -> str:
 
 def _pair(serial: Region, concurrent: Region, wanted: Callable[[Site], bool]) -> list[tuple[int, int]]:
     def name(site: Site) -> Hashable:
-        return _family(site), base_label(site)
+        return _family(site), plain_label(site).removesuffix("Async")
 
     def iteration(site: Site) -> Hashable:
         return tuple(i.value for i in site.iterations)

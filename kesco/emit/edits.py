@@ -1,0 +1,56 @@
+"""Edits on a text and their application.
+
+In: the bytes of a file and replacements of byte ranges. Out: the new bytes. A module of its own because everything
+that is inserted goes through here, so that an overlap is an error and never a surprise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace ``[start, end)`` by `text`. At one offset, edits with a lower `rank` come first."""
+
+    start: int
+    end: int
+    text: str
+    rank: int = 0
+
+
+class OverlapError(ValueError):
+    """Two edits want to change the same bytes."""
+
+
+def apply(source: bytes, edits: Iterable[Edit]) -> bytes:
+    """The text with all edits made; raises `OverlapError` if two of them replace the same bytes."""
+    pieces: list[bytes] = []
+    position = 0
+    for edit in sorted(set(edits), key=lambda e: (e.start, e.end, e.rank, e.text)):
+        if edit.start < position:
+            raise OverlapError(f"two edits overlap at byte {edit.start}")
+        pieces += (source[position : edit.start], edit.text.encode())
+        position = edit.end
+    pieces.append(source[position:])
+    return b"".join(pieces)
+
+
+def line_indent(source: bytes, offset: int) -> str:
+    """The white space at the beginning of the line that holds `offset`."""
+    start = source.rfind(b"\n", 0, offset) + 1
+    end = start
+    while source[end : end + 1] in (b" ", b"\t"):
+        end += 1
+    return source[start:end].decode()
+
+
+def at_line_start(source: bytes, offset: int) -> bool:
+    """Whether only white space stands before `offset` on its line."""
+    return not source[source.rfind(b"\n", 0, offset) + 1 : offset].strip()
+
+
+def newline_of(source: bytes) -> str:
+    """The line ending that the file uses."""
+    return "\r\n" if b"\r\n" in source[:4096] else "\n"

@@ -1,0 +1,373 @@
+"""Schedules and plans → the edited text of the file.
+
+In: the program and, for each function that is rewritten, its region, schedule and plan. Out: the new text. This is the
+only stage that writes CUDA.
+
+1. Number the events of the whole file. 2. For each movable operation: state its stream, wait before it, record behind it.
+3. Join before whatever may look at the default stream. 4. Fetch the streams before the first statement that needs them.
+5. Put the prologue before the first function that uses it. What would need an insertion where none is possible makes the
+function serial, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
+from kesco.emit.iterations import Trip, condition_text, number_text
+from kesco.emit.prologue import prologue
+from kesco.ir import program as ir
+from kesco.ir.dfg import Dependence
+from kesco.ir.flow import Region, Site, SiteKind
+from kesco.ir.schedule import Schedule
+from kesco.ir.syncplan import SyncPlan
+
+_ASYNC = {"cudaMemset": "cudaMemsetAsync", "cudaMemset2D": "cudaMemset2DAsync", "cudaMemset3D": "cudaMemset3DAsync",
+          "cudaMemcpy": "cudaMemcpyAsync", "cudaMemcpy2D": "cudaMemcpy2DAsync"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One function to be rewritten."""
+
+    function: ir.Function
+    region: Region
+    schedule: Schedule
+    plan: SyncPlan
+
+
+class CannotInsert(Exception):
+    """A place where text would have to be inserted has none; the message is the reason in words."""
+
+
+def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
+    """The text of the concurrent program; raises `CannotInsert` for a function that cannot be edited."""
+    chosen = tuple(rewrites)
+    if not chosen:
+        return program.text
+    edits: list[Edit] = []
+    events = 0
+    name = free_name(program.text)
+    for rewrite in chosen:
+        writer = _Writer(program, rewrite, events, name)
+        edits += writer.edits()
+        events += writer.events
+    streams = max(r.schedule.streams for r in chosen)
+    text = prologue(streams, events, any(r.region.guards for r in chosen))
+    newline = newline_of(program.text)
+    if newline != "\n":
+        text = text.replace("\n", newline)
+    edits.append(Edit(*(_prologue_place(program.text, min(r.function.top for r in chosen)),) * 2, text + newline, -9))
+    return apply(program.text, edits)
+
+
+def check(program: ir.Program, rewrite: Rewrite) -> str:
+    """Why the function cannot be edited as planned, or an empty text."""
+    try:
+        _Writer(program, rewrite, 0, "kesco").edits()
+    except CannotInsert as reason:
+        return str(reason)
+    return ""
+
+
+def free_name(text: bytes) -> str:
+    """A name for the local reference that the file does not use yet."""
+    for name in ("kesco", "kesco_of_file", "kesco_streams_of_file"):
+        if name.encode() not in text:
+            return name
+    return "kesco_streams_here"
+
+
+def _prologue_place(text: bytes, top: int) -> int:
+    """The start of the line of the first rewritten declaration, before the comment that belongs to it."""
+    start = text.rfind(b"\n", 0, top) + 1
+    while start > 0:
+        previous = text.rfind(b"\n", 0, start - 1) + 1
+        if not text[previous:start].lstrip().startswith(b"//"):
+            break
+        start = previous
+    return start
+
+
+class _Writer:
+    """Collects the edits of one function."""
+
+    def __init__(self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str) -> None:
+        self.program, self.rewrite, self.name = program, rewrite, name
+        self.region, self.plan = rewrite.region, rewrite.plan
+        self.streams = rewrite.schedule.as_dict()
+        self.newline = newline_of(program.text)
+        by_operation: dict[int, list[Site]] = {}
+        for site in self.region.sites:
+            if site.number in self.streams:
+                by_operation.setdefault(site.operation, []).append(site)
+        self.by_operation = by_operation
+        self.event_of: dict[int, int] = {}
+        for sites in by_operation.values():
+            for site in sites:
+                if site.number in set(self.plan.events):
+                    self.event_of[site.number] = first_event + len(self.event_of)
+        self.events = len(self.event_of)
+        self.before: dict[int, list[str]] = {}  # operation → lines
+        self.after: dict[int, list[str]] = {}
+        self.at_end: list[str] = []
+
+    def edits(self) -> list[Edit]:
+        """All edits of the function."""
+        self._fences()
+        self._waits()
+        self._records()
+        self._joins()
+        result: list[Edit] = []
+        for operation, sites in self.by_operation.items():
+            result += self._stream_edits(self.program.operations[operation], sites)
+        by_statement: dict[tuple[int, int], list[int]] = {}
+        for operation in sorted(self.before.keys() | self.after.keys()):
+            one = self.program.operations[operation]
+            if one.statement is None:
+                raise CannotInsert(f"line {one.span.line}: {one.stuck or 'no statement stands around it'}")
+            by_statement.setdefault((one.statement.start, one.statement.end), []).append(operation)
+        for place, operations in by_statement.items():
+            result += self._statement_edits(place, operations)
+        if self.at_end:
+            brace = self.rewrite.function.span.end - 1
+            result.append(self._lines_before(brace, self.at_end, inside=True))
+        result.append(self._fetch())
+        return result
+
+    # ---- text ---------------------------------------------------------------------------------------------------
+
+    def _stream_text(self, sites: list[Site]) -> str:
+        index = number_text({s.iterations: self.streams[s.number] for s in sites})
+        return f"{self.name}.stream[{index}]"
+
+    def _stream_edits(self, operation: ir.Operation, sites: list[Site]) -> list[Edit]:
+        if operation.stream_text is None:
+            raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
+        start, end = operation.stream_text
+        text = self._stream_text(sites)
+        before = "".join(f", {d}" for d in operation.defaults)
+        edits = []
+        if start != end:
+            edits.append(Edit(start, end, text))
+        elif operation.name_text is None:
+            edits.append(Edit(start, end, f"{before}, {text}"))
+        else:
+            call = self.program.text[slice(*operation.name_text)].decode()
+            written = self._call_stream(operation, call)
+            if written is not None:
+                edits.append(Edit(*written, text))
+            else:
+                edits.append(Edit(start, end, f", {text}"))
+            if call in _ASYNC:
+                edits.append(Edit(*operation.name_text, _ASYNC[call]))
+        return edits
+
+    def _call_stream(self, operation: ir.Operation, call: str) -> tuple[int, int] | None:
+        """The range of a stream argument that the call already has."""
+        if call in _ASYNC:
+            return None
+        assert operation.stream_text is not None and operation.name_text is not None
+        close = operation.stream_text[0]
+        parts = _arguments(self.program.text, operation.name_text[1], close)
+        last = {"cudaLaunchKernel": 6, "cudaMemcpyAsync": 5, "cudaMemsetAsync": 4, "cudaMemset2DAsync": 6,
+                "cudaMemcpy2DAsync": 8, "cudaMemPrefetchAsync": None}.get(call)  # fmt: skip
+        if last is None:
+            last = 5 if len(parts) == 5 else 4
+        if len(parts) == last:
+            return parts[-1]
+        if len(parts) == last - 1:
+            return None
+        if call == "cudaLaunchKernel" and len(parts) == 4:
+            raise CannotInsert(f"line {operation.span.line}: cudaLaunchKernel leaves out its stream and shared memory")
+        raise CannotInsert(f"line {operation.span.line}: the arguments of {call} are not all written out")
+
+    def _reason(self, dependences: tuple[Dependence, ...]) -> str:
+        first = dependences[0]
+        text = ", ".join(dict.fromkeys(f"{d.kind.value} on {d.buffer.name}" for d in dependences[:3]))
+        around = " of an earlier iteration" if all(d.carried for d in dependences) else ""
+        return f"wait for {self.region.sites[first.source].label}{around} ({text})"
+
+    def _waits(self) -> None:
+        by_target: dict[int, dict[Trip, list[tuple[int, str]]]] = {}
+        for wait in self.plan.waits:
+            site = self.region.sites[wait.target]
+            entry = (self.event_of[wait.source], self._reason(wait.dependences))
+            by_target.setdefault(site.operation, {}).setdefault(site.iterations, []).append(entry)
+        for operation, trips in by_target.items():
+            stream = self._stream_text(self.by_operation[operation])
+            everywhere = len(trips) == len(self.by_operation[operation])
+            shapes = {len(v) for v in trips.values()}
+            lines = self.before.setdefault(operation, [])
+            if everywhere and len(shapes) == 1:
+                for position in range(shapes.pop()):
+                    numbers = {trip: entries[position][0] for trip, entries in trips.items()}
+                    text = number_text(numbers)
+                    if "?" not in text:
+                        reason = next(iter(trips.values()))[position][1]
+                        more = " and so on" if len(set(numbers.values())) > 1 else ""
+                        lines.append(self._wait_line(stream, text, reason + more))
+                        continue
+                    for trip, entries in trips.items():
+                        lines.append(f"if ({condition_text(trip)}) " + self._wait_line(stream, str(entries[position][0]), entries[position][1]))
+                continue
+            for trip, entries in trips.items():
+                for event, reason in entries:
+                    lines.append(f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason) if trip else self._wait_line(stream, str(event), reason))
+
+    def _wait_line(self, stream: str, event: str, reason: str) -> str:
+        return f"cudaStreamWaitEvent({stream}, {self.name}.done[{event}], 0);  // kesco: {reason}"
+
+    def _records(self) -> None:
+        for operation, sites in self.by_operation.items():
+            events = {s.iterations: self.event_of[s.number] for s in sites if s.number in self.event_of}
+            if not events:
+                continue
+            stream = self._stream_text(sites)
+            targets = sorted({self.region.sites[w.target].label for w in self.plan.waits if w.source in {s.number for s in sites}})
+            who = ", ".join(targets[:4]) + (" and others" if len(targets) > 4 else "")
+            lines = self.after.setdefault(operation, [])
+            text = number_text(events)
+            if len(events) == len(sites) and "?" not in text:
+                lines.append(f"cudaEventRecord({self.name}.done[{text}], {stream});  // kesco: {who} waits for this")
+                continue
+            for trip, event in events.items():
+                guard = f"if ({condition_text(trip)}) " if trip else ""
+                lines.append(f"{guard}cudaEventRecord({self.name}.done[{event}], {stream});  // kesco: {who} waits for this")
+
+    def _fences(self) -> None:
+        for number in self.plan.fences:
+            site = self.region.sites[number]
+            line = (
+                f"cudaEventRecord({self.name}.tail[0], {self.name}.stream[0]);",
+                f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}.tail[0], 0);  // kesco: streams of code not seen here come first",
+            )
+            lines = self.before.setdefault(site.operation, [])
+            lines += [x for x in line if x not in lines]
+
+    def _joins(self) -> None:
+        for join in self.plan.joins:
+            site = self.region.sites[join.target]
+            lines = self._join_lines(join.streams, site)
+            if site.kind is SiteKind.BOUNDARY and site.label.partition("#")[0] == "end":
+                self.at_end += lines
+            elif site.operation < 0:
+                raise CannotInsert(f"line {site.span.line}: work would have to be joined before {site.label} runs, at the end of a block")
+            else:
+                known = self.before.setdefault(site.operation, [])
+                known += [x for x in lines if x not in known]
+
+    def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
+        kind = {"return": "the caller", "end": "the caller", "throw": "the caller"}.get(site.label.partition("#")[0], site.label)
+        why = f"// kesco: {kind} sees all of this as done on the default stream"
+        record = f"cudaEventRecord({self.name}.tail[%s], {self.name}.stream[%s]);"
+        wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}.tail[%s], 0);"
+        if len(streams) > 2 and streams == tuple(range(len(streams))):
+            body = f"{record % ('s', 's')} {wait % 's'}"
+            return [f"for (int s = 0; s < {len(streams)}; ++s) {{ {body} }}  {why}"]
+        return [x for s in streams for x in (record % (s, s), f"{wait % s}  {why}")]
+
+    # ---- places -------------------------------------------------------------------------------------------------
+
+    def _statement_edits(self, place: tuple[int, int], operations: list[int]) -> list[Edit]:
+        first = self.program.operations[operations[0]]
+        before = [line for o in operations for line in self.before.get(o, ())]
+        after = [line for o in operations for line in self.after.get(o, ())]
+        moved = [o for o in operations if o in self.by_operation]
+        if len(moved) > 1:
+            raise CannotInsert(f"line {first.span.line}: two operations share one statement")
+        if after and first.within:
+            raise CannotInsert(f"line {first.span.line}: {first.stuck}")
+        start, end = place
+        source = self.program.text
+        edits = []
+        if first.lone:
+            indent = line_indent(source, start)
+            outer = indent if at_line_start(source, start) else indent + "  "
+            joined = "".join(f"{self.newline}{outer}{line}" for line in before)
+            edits.append(Edit(start, start, f"{{{joined}{self.newline}{outer}"))
+            tail = "".join(f"{self.newline}{outer}{line}" for line in after)
+            edits.append(Edit(end, end, f"{tail}{self.newline}{indent}}}"))
+            return edits
+        if before:
+            edits.append(self._lines_before(start, before))
+        if after:
+            indent = line_indent(source, start)
+            text = "".join(f"{self.newline}{indent}{line}" for line in after)
+            rest = source[end : _line_end(source, end)]
+            if rest.strip() and not rest.strip().startswith((b"//", b"}")):
+                text += f"{self.newline}{indent}"
+            if rest.strip().startswith(b"//"):
+                end = _line_end(source, end)
+            elif rest.strip().startswith(b"}"):
+                text += self.newline + indent
+            edits.append(Edit(end, end, text))
+        return edits
+
+    def _lines_before(self, offset: int, lines: list[str], *, inside: bool = False) -> Edit:
+        source = self.program.text
+        indent = line_indent(source, offset)
+        if inside:
+            deeper = indent + "  "
+            head = "" if at_line_start(source, offset) else self.newline
+            start = source.rfind(b"\n", 0, offset) + 1 if not head else offset
+            text = head + "".join(f"{deeper}{line}{self.newline}" for line in lines) + (indent if head else "")
+            return Edit(start, start, text, 5)
+        if at_line_start(source, offset):
+            text = "".join(f"{line}{self.newline}{indent}" for line in lines)
+        else:
+            text = self.newline + "".join(f"{indent}{line}{self.newline}" for line in lines) + indent
+        return Edit(offset, offset, text)
+
+    def _fetch(self) -> Edit:
+        """The line that fetches the streams, before the first statement of the body that needs them."""
+        places = [self.program.operations[o].statement for o in (*self.by_operation, *self.before)]
+        first = min(p.start for p in places if p is not None)
+        body = self.rewrite.function.body
+        statements = body.body if isinstance(body, ir.Block) else (body,)
+        flat: list[ir.Stmt] = []
+        for one in statements:
+            flat.extend(one.body if isinstance(one, ir.Block) and one.span == body.span else (one,))
+        holder = None
+        for one in flat:
+            if one.span.start <= first:
+                holder = one
+        if holder is None:
+            raise CannotInsert(f"line {self.region.span.line}: no statement stands before the first operation")
+        call = "kesco_streams()"
+        if self.region.guards:
+            call = f"kesco_streams_if_distinct({', '.join(self.region.guards)})"
+        line = f"KescoStreams& {self.name} = {call};"
+        if self.region.guards:
+            line += "  // kesco: one stream if two of these share memory"
+        edit = self._lines_before(min(holder.span.start, first) if holder.span.end >= first else first, [line])
+        return Edit(edit.start, edit.end, edit.text, -1)
+
+
+def _line_end(source: bytes, offset: int) -> int:
+    found = source.find(b"\n", offset)
+    end = len(source) if found < 0 else found
+    return end - 1 if source[end - 1 : end] == b"\r" and end > offset else end
+
+
+def _arguments(source: bytes, start: int, close: int) -> list[tuple[int, int]]:
+    """The byte ranges of the arguments between the parenthesis behind `start` and the one at `close`."""
+    open_at = source.find(b"(", start)
+    parts, depth, begin = [], 0, open_at + 1
+    for at in range(open_at + 1, close):
+        byte = source[at : at + 1]
+        depth += {b"(": 1, b"[": 1, b"{": 1, b")": -1, b"]": -1, b"}": -1}.get(byte, 0)
+        if byte == b"," and depth == 0:
+            parts.append((begin, at))
+            begin = at + 1
+    if source[begin:close].strip():
+        parts.append((begin, close))
+    trimmed = []
+    for a, b in parts:
+        while source[a : a + 1].isspace():
+            a += 1
+        while source[b - 1 : b].isspace():
+            b -= 1
+        trimmed.append((a, b))
+    return trimmed

@@ -1,0 +1,46 @@
+"""Where unseen code may have left work on streams of its own, and the default stream must be made a barrier for it.
+
+In: a region. Out: the movable sites before which that is needed. In the serial program each launch on the default stream waits
+for all blocking streams by itself; a launch on one of kesco's streams does not. It is a stage of its own because it has nothing
+to do with the dependences that are known.
+
+1. At the entry of a function that unseen code may call, and behind a call of unseen code, a barrier is owed.
+2. Work on the default stream, a synchronize of the device, and the barrier itself pay it. 3. A movable site that can be
+reached while it is owed pays it.
+"""
+
+from __future__ import annotations
+
+from kesco.ir.flow import Region, Role
+
+
+def fences(region: Region) -> tuple[int, ...]:
+    """The movable sites that need a barrier on the default stream before them, ascending."""
+    owed: set[int] = set()
+    found: set[int] = set()
+    work = [0]
+    seen: set[tuple[int, bool]] = set()
+    while work:
+        number = work.pop()
+        site = region.sites[number]
+        owing = number in owed
+        if (number, owing) in seen:
+            continue
+        seen.add((number, owing))
+        if site.role is Role.ENTRY:
+            after = region.open
+        elif site.role is Role.JOIN:
+            after = site.foreign or owing
+        elif site.role in (Role.LEGACY, Role.DEVICE_SYNC):
+            after = False
+        elif site.role is Role.MOVABLE:
+            after = False
+            if owing:
+                found.add(number)
+        else:
+            after = owing
+        for successor in region.successors[number]:
+            if after:
+                owed.add(successor)
+            work.append(successor)
+    return tuple(sorted(found))

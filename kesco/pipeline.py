@@ -1,0 +1,297 @@
+"""The compiler, from a file to proven text; it reads as the design's flow.
+
+In: a path and options. Out: a `Compilation`. Nothing is written here and nothing is printed. An observer is told each
+value's name as it comes to be: for timing, ``--dump`` and tests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.errors import InputError, UsageError, VerificationError
+from kesco.fences import fences
+from kesco.ir.access import BufferKind
+from kesco.ir.dfg import Dfg
+from kesco.ir.effects import KernelEffects
+from kesco.ir.flow import Region, Role
+from kesco.ir.program import Program
+from kesco.ir.schedule import Schedule
+from kesco.ir.syncplan import SyncPlan
+from kesco.options import Options
+from kesco.source import Span
+from kesco.toolchain.model import Toolchain
+
+Observer = Callable[[str, object], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionResult:
+    """One function: what was found, and what was done; `left_because` is empty for a rewritten one."""
+
+    region: Region
+    dfg: Dfg
+    schedule: Schedule
+    plan: SyncPlan
+    width: int
+    left_because: str = ""
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the function's text was changed."""
+        return not self.left_because
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """The outcome for one file: `text` is the input's bytes where nothing was changed."""
+
+    path: str
+    source: bytes
+    text: bytes
+    functions: tuple[FunctionResult, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output differs from the input."""
+        return self.text != self.source
+
+
+def _silent(name: str, value: object) -> None:
+    """The observer that looks at nothing."""
+
+
+class Session:
+    """One file opened for analysis: its parsed host side and the effects of its kernels."""
+
+    def __init__(self, path: str, options: Options, observe: Observer = _silent) -> None:
+        """Parse both sides of the file; raises `InputError` or `ToolchainError`."""
+        self.path, self.options, self.observe = path, options, observe
+        self.text = read(path)
+        self.toolchain = _discover(options)
+        observe("toolchain", self.toolchain)
+        with ThreadPoolExecutor(1) as pool:
+            device = pool.submit(_device_effects, self.toolchain, path, options)
+            from kesco.frontend.clang import SourceFile, load
+            from kesco.frontend.parse import parse
+            from kesco.toolchain.compile import host_arguments
+
+            load(str(self.toolchain.libclang))
+            self.arguments = host_arguments(self.toolchain, options.flags)
+            self.file = SourceFile(path, self.text, self.arguments)
+            self.program: Program = parse(self.file, self.arguments)
+            observe("program", self.program)
+            import kesco.dataflow  # noqa: F401  (imports networkx while the device compiler runs)
+
+            self.effects: Mapping[str, KernelEffects] = device.result()
+        observe("effects", self.effects)
+
+    def regions(self) -> tuple[Region, ...]:
+        """The regions of the serial program."""
+        from kesco.analysis.resolve import resolve
+
+        return resolve(self.program, self.effects)
+
+    def regions_of(self, text: bytes) -> tuple[Region, ...]:
+        """The regions of another text for the same file, streams and events included."""
+        from kesco.analysis.resolve import resolve
+        from kesco.frontend.parse import parse
+
+        self.file.reparse(text)
+        return resolve(parse(self.file, self.arguments), self.effects, streams=True)
+
+
+def compile_file(path: str, options: Options, observe: Observer = _silent) -> Compilation:
+    """Compile one file; raises `KescoError` where there is nothing to emit."""
+    from kesco.emit.prologue import MARK
+
+    source = read(path)
+    if MARK.encode() in source:
+        done = Diagnostic("K206", Severity.REMARK, f"{path} is already kesco's output: left as it is")
+        return Compilation(path, source, source, (), (done,))
+    session = Session(path, options, observe)
+    regions = session.regions()
+    observe("regions", regions)
+    functions = tuple(_plan(session, region) for region in regions)
+    observe("functions", functions)
+    text = _emit(session.program, functions)
+    observe("text", text)
+    verify(session, functions, text)
+    return Compilation(path, source, text, functions, _diagnose(session.program, functions))
+
+
+def _plan(session: Session, region: Region) -> FunctionResult:
+    """Graph, schedule and plan of one function, and whether it is worth rewriting."""
+    from kesco import dataflow
+    from kesco.scheduling import levels
+    from kesco.scheduling.strategies import STRATEGIES, default_streams
+    from kesco.synchronize import synchronize
+
+    options = session.options
+    dfg = dataflow.build(region)
+    count = options.streams or default_streams(dfg)
+    schedule = STRATEGIES[options.strategy](dfg, count)
+    plan = replace(synchronize(dfg, schedule), fences=fences(region))
+    width = levels.width(dfg)
+    result = FunctionResult(region, dfg, schedule, plan, width)
+    why = region.serial_because
+    if not why and not any(s.role is Role.MOVABLE for s in region.sites):
+        why = "it launches nothing that could be moved"
+    if not why and schedule.streams < 2 and not options.force:
+        why = "no two of its operations are independent" if width < 2 else "one stream holds all of its operations"
+    if not why:
+        why = _cannot_emit(session.program, result)
+    return replace(result, left_because=why)
+
+
+def _cannot_emit(program: Program, result: FunctionResult) -> str:
+    from kesco.emit.render import check
+
+    return check(program, _rewrite(program, result))
+
+
+def _rewrite(program: Program, result: FunctionResult):  # type: ignore[no-untyped-def]
+    from kesco.emit.render import Rewrite
+
+    function = next(f for f in program.functions if f.here and f.span == result.region.span)
+    return Rewrite(function, result.region, result.schedule, result.plan)
+
+
+def _emit(program: Program, functions: tuple[FunctionResult, ...]) -> bytes:
+    from kesco.emit.render import emit
+
+    return emit(program, [_rewrite(program, f) for f in functions if f.rewritten])
+
+
+def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes) -> None:
+    """Read the output again and prove it; raises `VerificationError` naming every pair that is not ordered."""
+    if text == session.text:
+        return
+    from kesco.verify.order import explain, verify_region
+
+    problems: list[Diagnostic] = []
+    _check_prologue(session.path, text, functions)
+    read_again = {(r.function, n): r for n, r in _numbered(session.regions_of(text))}
+    for number, result in _numbered_results(functions):
+        if not result.rewritten:
+            continue
+        concurrent = read_again.get((result.region.function, number))
+        if concurrent is None or concurrent.serial_because:
+            why = concurrent.serial_because if concurrent else "it is not there"
+            problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
+            continue
+        verdict = verify_region(result.region, concurrent)
+        problems += [explain(u, concurrent) for u in verdict.unordered]
+        problems += [_unproven(result.region, one) for one in verdict.unmatched]
+        if not set(result.region.guards) <= set(concurrent.guards) | _guarded(text, concurrent):
+            problems.append(_unproven(result.region, "the run-time check of its pointers is missing"))
+    if problems:
+        raise VerificationError(*problems)
+
+
+def _unproven(region: Region, what: str) -> Diagnostic:
+    return Diagnostic("K402", Severity.ERROR, f"{region.function}: {what}", region.span)
+
+
+def _guarded(text: bytes, region: Region) -> set[str]:
+    """The expressions that the function's text hands to the run-time check."""
+    body = text[region.span.start : region.span.end].decode("utf-8", "replace")
+    _, found, rest = body.partition("kesco_streams_if_distinct(")
+    return {a.strip() for a in rest.partition(");")[0].split(",")} if found else set()
+
+
+def _check_prologue(path: str, text: bytes, functions: tuple[FunctionResult, ...]) -> None:
+    """The names that the proof relies on must mean what the template says: the prologue is compared as text."""
+    from kesco.emit.prologue import END, MARK, prologue
+
+    normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
+    start, end = normal.find(MARK), normal.find(END)
+    written = normal[start : normal.find("\n", end) + 1] if 0 <= start < end else ""
+    streams = max((f.schedule.streams for f in functions if f.rewritten), default=0)
+    events = sum(len(f.plan.events) for f in functions if f.rewritten)
+    guards = any(f.region.guards for f in functions if f.rewritten)
+    if written != prologue(streams, events, guards) or normal.count(MARK) != 1:
+        raise VerificationError(Diagnostic("K402", Severity.ERROR, "the prologue is not what it should be", Span(path, 0, 1, 1, 1)))
+
+
+def _numbered(regions: tuple[Region, ...]) -> list[tuple[int, Region]]:
+    """Regions with a number that tells functions of one name apart."""
+    seen: dict[str, int] = {}
+    result = []
+    for region in regions:
+        seen[region.function] = seen.get(region.function, -1) + 1
+        result.append((seen[region.function], region))
+    return result
+
+
+def _numbered_results(functions: tuple[FunctionResult, ...]) -> list[tuple[int, FunctionResult]]:
+    numbers = _numbered(tuple(f.region for f in functions))
+    return [(n, f) for (n, _), f in zip(numbers, functions, strict=True)]
+
+
+def _discover(options: Options) -> Toolchain:
+    from kesco.toolchain.discover import discover
+
+    return discover(
+        clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang, environ=os.environ
+    )
+
+
+def _device_effects(toolchain: Toolchain, path: str, options: Options) -> Mapping[str, KernelEffects]:
+    from kesco.toolchain.compile import device_ir
+
+    text = device_ir(toolchain, path, options.flags)
+    from kesco.analysis.effects import kernel_effects
+
+    return {e.name: e for e in kernel_effects(text)}
+
+
+def read(path: str) -> bytes:
+    """The bytes of a source file; raises `InputError` when it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except IsADirectoryError:
+        raise UsageError(Diagnostic("K102", Severity.ERROR, f"{path} is a directory", help="name a .cu file")) from None
+    except OSError as error:
+        raise InputError(
+            Diagnostic("K102", Severity.ERROR, f"cannot read {path}: {error.strerror}", help="check the path and its permissions")
+        ) from None
+
+
+def _diagnose(program: Program, functions: tuple[FunctionResult, ...]) -> tuple[Diagnostic, ...]:
+    """What a user should know: what was left serial and why, and where something unknown cost concurrency."""
+    found: list[Diagnostic] = []
+    if not any(s.role in (Role.MOVABLE, Role.LEGACY) for f in functions for s in f.region.sites):
+        where = Span(program.path, 0, 1, 1, 1)
+        return (Diagnostic("K201", Severity.REMARK, "no kernel is launched in this file: copied unchanged", where),)
+    for result in functions:
+        region = result.region
+        moved = sum(s.role is Role.MOVABLE for s in region.sites)
+        if result.left_because and (moved > 1 or region.serial_because):
+            if any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
+                code = "K202" if result.left_because == region.serial_because else "K204"
+                found.append(Diagnostic(code, Severity.REMARK, f"'{region.function}' stays serial: {result.left_because}", region.span))
+        if region.serial_because:
+            continue
+        for site in region.sites:
+            if site.role is Role.LEGACY and site.note and site.kind.value == "kernel":
+                found.append(Diagnostic("K205", Severity.WARNING, f"'{site.label}' stays on the default stream: {site.note}", site.span))
+            unknown = [a for a in site.accesses if a.buffer.kind is BufferKind.UNKNOWN]
+            if site.role is Role.MOVABLE and unknown and moved > 1:
+                verb = "writes" if any(a.mode.value & 2 for a in unknown) else "reads"
+                found.append(
+                    Diagnostic(
+                        "K203",
+                        Severity.WARNING,
+                        f"'{site.label}' {verb} memory that is not known, so it is ordered against everything",
+                        site.span,
+                        tuple(Note(a.why) for a in unknown[:2]),
+                        "allocate what it uses in this file, or mark pointers __restrict__",
+                    )
+                )
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,409 @@
+"""Proves that a concurrent program keeps every dependence of the serial one.
+
+In: the serial region and the concurrent one, both as read from text. Out: a `Verdict`, which names each pair of
+operations that may run in the wrong order. A stage of its own, and without a line in common with the stages that chose
+the streams, so that their mistakes are not repeated here.
+
+1. Pair the sites of the two programs (`match.py`).
+2. Compute what is ordered before what in the concurrent program (`happens_before.py`).
+3. Device work must come after all earlier work that it conflicts with; conflicts are those of the serial program, and
+   those that the concurrent text shows by itself.
+4. At joins and exits the legacy stream must be ordered after everything, because whoever comes next relies on it.
+5. What the serial program's host had waited for must be complete wherever the host, a callee or the caller may look.
+6. Where operations were moved in the text, conflicting ones must still be issued in the serial order.
+
+It refuses to guess: what cannot be paired or proven is reported, never passed over.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.verify.happens_before import Facts, HappensBefore
+from kesco.verify.match import Graph, Matching, is_work, match, plain_label, through
+
+_MAY_WAIT = (SiteKind.COPY, SiteKind.ALLOC, SiteKind.FREE)
+_BUDGET = 20_000  # block visits spent on telling paths apart before a doubt stands
+
+
+class Rule(enum.Enum):
+    """What was broken."""
+
+    CONFLICT = "conflict"  # two pieces of device work touch the same memory and nothing orders them
+    HOST = "host"  # the host looks before the device is done, where the serial program had waited
+    JOIN = "join"  # the legacy default stream is not ordered after work that is pending at a join or exit
+    FOREIGN = "foreign"  # work of a callee on streams that are not seen here is not waited for
+    REVERSED = "reversed"  # conflicting operations are issued in another order than in the serial program
+
+
+@dataclass(frozen=True, slots=True)
+class Unordered:
+    """`second` must come after `first` (sites of the concurrent region), and may not.
+
+    `buffer` is None where the order matters whatever is touched. `kinds` holds the hazards. `path` is a shortest way
+    of control from `first` to `second`, or the other way round where they are reversed.
+    """
+
+    first: Site
+    second: Site
+    buffer: Buffer | None
+    kinds: tuple[str, ...]
+    path: tuple[int, ...]
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the proof found; `sites` were paired, `pairs` of them conflict, `waits` and `events` are the text's own."""
+
+    unordered: tuple[Unordered, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    sites: int = 0
+    pairs: int = 0
+    waits: int = 0
+    events: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the order is proven."""
+        return not self.unordered and not self.unmatched
+
+
+def verify_region(serial: Region, concurrent: Region) -> Verdict:
+    """Prove one function, or say what stands against it."""
+    return _Proof(serial, concurrent).verdict()
+
+
+def explain(unordered: Unordered, region: Region) -> Diagnostic:
+    """The finding as a diagnostic; `region` is the concurrent one."""
+    rule, second = unordered.rule, unordered.second.label
+    first = "what ran before the function" if unordered.first.role is Role.ENTRY else unordered.first.label
+    hazard = "whatever it touches"
+    if unordered.buffer:
+        hazard = f"{', '.join(unordered.kinds)} on '{unordered.buffer.name}'"
+    message, advice = {
+        Rule.CONFLICT: (
+            f"'{second}' may run before '{first}' is done ({hazard})",
+            f"record an event right after '{first}' and make the stream of '{second}' wait for it",
+        ),
+        Rule.HOST: (
+            f"'{first}' may not be done when the host reaches '{second}' ({hazard}); the serial program waits",
+            f"synchronize with the stream of '{first}' before '{second}'",
+        ),
+        Rule.JOIN: (
+            f"'{first}' is not joined to the default stream at '{second}' ({hazard})",
+            f"record an event after '{first}' and make the default stream wait for it before '{second}'",
+        ),
+        Rule.FOREIGN: (
+            f"'{second}' does not wait for what '{first}' may have put on other streams ({hazard})",
+            f"put a device synchronize or work on the default stream between '{first}' and '{second}'",
+        ),
+        Rule.REVERSED: (
+            f"'{second}' may be issued before '{first}', unlike in the serial program ({hazard})",
+            "issue conflicting operations in the order of the serial program",
+        ),
+    }[rule]
+    notes = (
+        Note(f"this must come first: '{first}'{_place(unordered.first)}", unordered.first.span),
+        Note(f"this must come second: '{second}'{_place(unordered.second)}", unordered.second.span),
+        Note("on the path " + _in_words(unordered.path, region)),
+    )
+    return Diagnostic("K401", Severity.ERROR, message, unordered.second.span, notes, advice)
+
+
+def _place(site: Site) -> str:
+    if not is_work(site):
+        return " on the host" if site.role is Role.HOST else ""
+    if site.stream is None:
+        return " on the legacy default stream"
+    return f" on stream '{site.stream.name}'" + ("" if site.stream.certain else ", one of several")
+
+
+def _in_words(path: tuple[int, ...], region: Region) -> str:
+    steps = [f"{region.sites[n].label} (line {region.sites[n].span.line})" for n in path]
+    if len(steps) > 9:
+        steps[4:-4] = [f"{len(steps) - 8} more"]
+    return " → ".join(steps)
+
+
+# ---- conflicts ----------------------------------------------------------------------------------------------------------
+
+
+def conflicts(accesses: Sequence[tuple[Access, ...]]) -> list[int]:
+    """For each list of accesses the mask of all lists that touch the same memory, at least one of the two writing."""
+    touching: defaultdict[Buffer, list[int]] = defaultdict(lambda: [0, 0])
+    for number, listed in enumerate(accesses):
+        for access in filter(lambda a: a.mode, listed):
+            masks = touching[access.buffer]
+            masks[0] |= 1 << number
+            if access.mode & AccessMode.WRITE:
+                masks[1] |= 1 << number
+    by_key: defaultdict[str, list[Buffer]] = defaultdict(list)
+    for buffer in touching:
+        by_key[buffer.key].append(buffer)
+    unknown = [b for b in touching if b.kind is BufferKind.UNKNOWN]
+    any_of: dict[Buffer, tuple[int, int]] = {}
+    for buffer in touching:
+        # Aliasing needs equal keys or unknown memory; `may_alias` has the last word on each candidate.
+        near: Iterable[Buffer] = touching if buffer in unknown else {*by_key[buffer.key], *unknown}
+        both = [touching[b] for b in near if may_alias(buffer, b)]
+        any_of[buffer] = _union(m[0] for m in both), _union(m[1] for m in both)
+    return [
+        _union(any_of[a.buffer][0 if a.mode & AccessMode.WRITE else 1] for a in listed if a.mode) for listed in accesses
+    ]
+
+
+def _union(masks: Iterable[int]) -> int:
+    result = 0
+    for mask in masks:
+        result |= mask
+    return result
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _hazards(first: tuple[Access, ...], second: tuple[Access, ...]) -> tuple[Buffer | None, tuple[str, ...]]:
+    """The buffer of a conflict, the best known one first, and in which ways it conflicts."""
+    found: list[tuple[bool, Buffer, str]] = []
+    for a in first:
+        for b in second:
+            if not may_alias(a.buffer, b.buffer):
+                continue
+            vague = BufferKind.UNKNOWN in (a.buffer.kind, b.buffer.kind)
+            shown = b.buffer if a.buffer.kind is BufferKind.UNKNOWN else a.buffer
+            for kind, was, becomes in (
+                ("RAW", AccessMode.WRITE, AccessMode.READ),
+                ("WAR", AccessMode.READ, AccessMode.WRITE),
+                ("WAW", AccessMode.WRITE, AccessMode.WRITE),
+            ):
+                if a.mode & was and b.mode & becomes:
+                    found.append((vague, shown, kind))
+    if not found:
+        return None, ()
+    _, buffer, _ = min(found, key=lambda f: (f[0], f[1].name, f[1].key))
+    kinds = {kind for _, shown, kind in found if shown.key == buffer.key}
+    return buffer, tuple(kind for kind in ("RAW", "WAR", "WAW") if kind in kinds)
+
+
+# ---- the proof ----------------------------------------------------------------------------------------------------------
+
+
+class _Proof:
+    """One function's proof; masks and numbers are those of concurrent sites unless said otherwise."""
+
+    def __init__(self, serial: Region, concurrent: Region) -> None:
+        self.serial, self.concurrent = serial, concurrent
+        self.matching: Matching = match(serial, concurrent)
+        to_serial, sites = self.matching.to_serial, concurrent.sites
+        paired = [serial.sites[s].accesses if s >= 0 else () for s in to_serial]
+        own = [c.accesses if to_serial[c.number] >= 0 or c.kind is not SiteKind.PREFETCH else () for c in sites]
+        self.accesses = paired, own
+        self.conflicts = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
+        self.work = _union(1 << s.number for s in sites if is_work(s))
+        self.boundary = _union(1 << s.number for s in sites if s.role is Role.ENTRY)
+        self.foreign = _union(1 << s.number for s in sites if s.role is Role.JOIN and s.foreign)
+        self.found: list[Unordered] = []
+        self._distances: dict[int, dict[int, int]] = {}
+        self._budget = _BUDGET
+        self._alone: dict[int, dict[int, list[Facts]] | None] = {}
+
+    def verdict(self) -> Verdict:
+        """Check everything."""
+        serial_facts = HappensBefore(self.serial, generous=True).run()
+        self.order = HappensBefore(self.concurrent, *self._awaited(serial_facts))
+        self.facts = self.order.run()
+        for site in self.concurrent.sites:
+            if site.number in self.facts:
+                self._check(site, serial_facts)
+        unmatched = list(self.matching.problems)
+        if not self.matching.same_paths:
+            unmatched += self._compare_paths()
+        sites = self.concurrent.sites
+        return Verdict(
+            tuple(sorted(self.found, key=lambda u: (u.second.number, u.first.number, u.rule.value))),
+            tuple(unmatched),
+            sum(s >= 0 for s in self.matching.to_serial),
+            sum((mask & ((1 << n) - 1)).bit_count() for n, mask in enumerate(self.conflicts)),
+            sum(s.role is Role.WAIT for s in sites),
+            len({s.event.key for s in sites if s.role is Role.RECORD and s.event}),
+        )
+
+    # ---- order on the device and for the host -----------------------------------------------------------------------
+
+    def _check(self, site: Site, serial_facts: dict[int, Facts]) -> None:
+        conflicting = self.conflicts[site.number]
+        if is_work(site):
+            self._report_all(Rule.CONFLICT, "unordered", (conflicting | self.boundary) & ~self.foreign, site)
+            self._report_all(Rule.FOREIGN, "unordered", self.foreign, site)
+            return
+        seen = conflicting
+        if site.role in (Role.JOIN, Role.EXIT):
+            seen = self.work
+            self._report_all(Rule.JOIN, "unordered", self.work, site)
+        elif site.role is not Role.HOST:
+            return
+        self._report_all(Rule.HOST, "hidden", seen | self.boundary, site)
+        if self.matching.same_paths:
+            return
+        # Where the text was rearranged, work may now be issued behind the place of the serial program's wait.
+        facts, there = self.facts[site.number], serial_facts.get(self.matching.to_serial[site.number])
+        for first in _bits(facts.pending & seen & ~facts.hidden):
+            original = self.matching.to_serial[first]
+            if there is None or original < 0 or not there.pending >> original & 1:
+                self._report(first, site.number, Rule.HOST)
+
+    def _report_all(self, rule: Rule, what: str, against: int, site: Site) -> None:
+        """Report each site of `against` that the named fact holds of before `site`."""
+        for first in _bits(getattr(self.facts[site.number], what) & against):
+            if self._confirmed(first, site, what):
+                self._report(first, site.number, rule)
+
+    def _confirmed(self, first: int, site: Site, what: str) -> bool:
+        """Whether the doubt remains when the paths are told apart."""
+        if first not in self._alone:
+            self._alone[first] = None
+            if self._budget > 0 and (result := self.order.run_alone(first, self._budget)) is not None:
+                self._alone[first], self._budget = result
+            elif self._budget > 0:
+                self._budget //= 2
+        alone = self._alone[first]
+        return alone is None or any(getattr(f, what) >> first & 1 for f in alone.get(site.number, ()))
+
+    def _awaited(self, facts: dict[int, Facts]) -> tuple[dict[int, int], dict[int, int], set[int]]:
+        """What the serial program's host has waited for, before and after concurrent sites.
+
+        A wait that is gone from the concurrent text is taken to stand before whichever paired site comes next.
+        Plain calls on the legacy stream may wait: that must not be counted on, nor its absence be seen. Those that
+        are the same in both texts are returned, too.
+        """
+        before: defaultdict[int, int] = defaultdict(int)
+        after: defaultdict[int, int] = defaultdict(int)
+        alike: set[int] = set()
+        to_concurrent = self.matching.to_concurrent
+        for site in self.serial.sites:
+            here = to_concurrent[site.number]
+            waits = site.role in (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC)
+            may_wait = site.kind in _MAY_WAIT and site.role is Role.LEGACY and "Async" not in site.label
+            if site.number not in facts or not (waits or may_wait):
+                continue
+            done = self._completed(site, facts[site.number])
+            if here >= 0:
+                after[here] |= done
+                other = self.concurrent.sites[here]
+                if not waits and other.stream is None and plain_label(other) == plain_label(site):
+                    alike.add(here)
+                continue
+            for successor in through(self.serial, site.number, lambda n: to_concurrent[n] >= 0):
+                before[to_concurrent[successor]] |= done
+        return before, after, alike
+
+    def _completed(self, site: Site, facts: Facts) -> int:
+        """Which sites are complete behind a wait of the serial program: all but work it leaves pending."""
+        if site.role is not Role.STREAM_SYNC or site.stream is None:
+            return -1
+        left = facts.pending & facts.unordered
+        return ~_union(1 << c for s in _bits(left) if (c := self.matching.to_concurrent[s]) >= 0)
+
+    # ---- operations that were moved in the text ---------------------------------------------------------------------
+
+    def _compare_paths(self) -> list[str]:
+        """Conflicting operations must be issued in the serial order, and on the same occasions."""
+        ours, theirs = self.matching.serial_graph, self.matching.concurrent_graph
+        reach, reached = _reachable(ours), _reachable(theirs)
+        sites = self.concurrent.sites
+        barriers = _union(1 << n for n in ours if sites[n].role is Role.JOIN)
+        everything = _union(1 << n for n in ours)
+        for first in sorted(ours):
+            against = everything if barriers >> first & 1 else self.conflicts[first] | barriers
+            for second in _bits(against & everything & ~((2 << first) - 1)):
+                order = reach[first] >> second & 1, reach[second] >> first & 1
+                now = reached.get(first, 0) >> second & 1, reached.get(second, 0) >> first & 1
+                if order != now:
+                    self._report(*((first, second) if order[0] else (second, first)), Rule.REVERSED)
+                elif all(order) and (turns := _turns(ours, first, second)) != _turns(theirs, first, second):
+                    pair = (second, first) if turns[0] == {second} else (first, second)
+                    self._report(*pair, Rule.REVERSED)
+        if all(len(s) <= 1 for s in (*ours.values(), *theirs.values())):
+            return []
+        exits = {n for n in ours if sites[n].role is Role.EXIT}
+        return [
+            f"'{sites[n].label}' ({sites[n].span}) is reached on other paths than in the serial program"
+            for n in sorted(ours)
+            if any(_next(ours, start, {n} | exits) != _next(theirs, start, {n} | exits) for start in (0, n))
+        ]
+
+    # ---- reporting --------------------------------------------------------------------------------------------------
+
+    def _report(self, first: int, second: int, rule: Rule) -> None:
+        sites = self.concurrent.sites
+        buffer, kinds = _hazards(self.accesses[0][first], self.accesses[0][second])
+        if not kinds:
+            buffer, kinds = _hazards(self.accesses[1][first], self.accesses[1][second])
+        path = self._path(second, first) if rule is Rule.REVERSED else self._path(first, second)
+        self.found.append(Unordered(sites[first], sites[second], buffer, kinds, path, rule))
+
+    def _path(self, first: int, second: int) -> tuple[int, ...]:
+        """The first of the shortest ways of control from one site to the other."""
+        came_from = self._distances.get(first)
+        if came_from is None:
+            came_from = {}
+            frontier = [first]
+            while frontier:
+                following = []
+                for number in frontier:
+                    for successor in self.concurrent.successors[number]:
+                        if successor not in came_from:
+                            came_from[successor] = number
+                            following.append(successor)
+                frontier = following
+            self._distances[first] = came_from
+        if second not in came_from:
+            return first, second
+        path = [second, came_from[second]]
+        while path[-1] != first:
+            path.append(came_from[path[-1]])
+        return tuple(reversed(path))
+
+
+def _reachable(graph: Graph) -> dict[int, int]:
+    """For each node the mask of those behind it on some path."""
+    reach = dict.fromkeys(graph, 0)
+    changed = True
+    while changed:
+        changed = False
+        for number in sorted(graph, reverse=True):
+            mask = _union((1 << s) | reach.get(s, 0) for s in graph[number])
+            if mask != reach[number]:
+                reach[number], changed = mask, True
+    return reach
+
+
+def _next(graph: Graph, start: int, stops: set[int]) -> set[int]:
+    """The first of `stops` on each path that leaves `start`."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = list(graph.get(start, ()))
+    while stack:
+        number = stack.pop()
+        if number in stops:
+            found.add(number)
+        elif number not in seen:
+            seen.add(number)
+            stack += graph.get(number, ())
+    return found
+
+
+def _turns(graph: Graph, first: int, second: int) -> tuple[set[int], ...]:
+    """Which of two sites may come next, from the entry and from each of them."""
+    return tuple(_next(graph, start, {first, second}) for start in (0, first, second))
