@@ -65,9 +65,7 @@ def _graph(region: Region, dependences: tuple[Dependence, ...]) -> nx.DiGraph[in
         edges.setdefault((dependence.source, dependence.target), []).append(dependence)
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(site.number for site in region.sites if site.role is Role.MOVABLE)
-    graph.add_edges_from(
-        (source, target, {"dependences": tuple(why)}) for (source, target), why in edges.items()
-    )
+    graph.add_edges_from((source, target, {"dependences": tuple(why)}) for (source, target), why in edges.items())
     return nx.freeze(graph)
 
 
@@ -95,44 +93,37 @@ def _touch(site: Site) -> _Touch | None:
     )
 
 
-def _is_memory(buffer: Buffer) -> bool:
-    return buffer.kind is not BufferKind.ORDER
-
-
 @dataclass(slots=True)
 class _State:
-    """Last writers and readers since: of each buffer in `entries`, and in `rest` of all other memory."""
+    """Last writers and readers since, by buffer key; `rest` holds for all memory that is not in `memory`."""
 
     rest: _Entry = _NOBODY
-    entries: dict[Buffer, _Entry] = field(default_factory=dict)
+    memory: dict[str, _Entry] = field(default_factory=dict)
+    orders: dict[str, _Entry] = field(default_factory=dict)
 
     def of(self, buffer: Buffer) -> _Entry:
         """The entry that holds for `buffer`, which is not unknown memory."""
-        found = self.entries.get(buffer)
-        if found is not None:
-            return found
-        return self.rest if _is_memory(buffer) else _NOBODY
+        if buffer.kind is BufferKind.ORDER:
+            return self.orders.get(buffer.key, _NOBODY)
+        return self.memory.get(buffer.key, self.rest)
+
+    def put(self, buffer: Buffer, entry: _Entry) -> None:
+        """Let `entry` hold for `buffer`, which is not unknown memory."""
+        (self.orders if buffer.kind is BufferKind.ORDER else self.memory)[buffer.key] = entry
 
     def copy(self) -> _State:
-        return _State(self.rest, dict(self.entries))
+        return _State(self.rest, dict(self.memory), dict(self.orders))
 
     def clear(self) -> None:
         self.rest = _NOBODY
-        self.entries.clear()
+        self.memory.clear()
+        self.orders.clear()
 
     def join(self, other: _State) -> bool:
         """Unite with `other` what may hold on another path; whether anything was new."""
-        changed = False
-        for buffer in [*other.entries, *(b for b in self.entries if b not in other.entries)]:
-            mine, theirs = self.of(buffer), other.of(buffer)
-            if mine is theirs and buffer in self.entries:
-                continue
-            both = (mine[0] | theirs[0], mine[1] | theirs[1])
-            if both != self.entries.get(buffer):
-                self.entries[buffer] = both
-                changed = True
-        rest = (self.rest[0] | other.rest[0], self.rest[1] | other.rest[1])
-        changed = changed or rest != self.rest
+        rest = _union(self.rest, other.rest)
+        changed = _unite(self.memory, self.rest, other.memory, other.rest)
+        changed |= _unite(self.orders, _NOBODY, other.orders, _NOBODY) or rest != self.rest
         self.rest = rest
         return changed
 
@@ -140,28 +131,41 @@ class _State:
         """The state behind the site whose bit is `bit`: reads first, then writes."""
         if touch.reads_unknown:
             self.rest = (self.rest[0], self.rest[1] | bit)
-            for buffer, (writers, readers) in self.entries.items():
-                if _is_memory(buffer):
-                    self.entries[buffer] = (writers, readers | bit)
+            self.memory = {key: (writers, readers | bit) for key, (writers, readers) in self.memory.items()}
         for buffer in touch.reads:
             if buffer.kind is not BufferKind.UNKNOWN:
                 writers, readers = self.of(buffer)
-                self.entries[buffer] = (writers, readers | bit)
+                self.put(buffer, (writers, readers | bit))
         if touch.writes_unknown:
             self.rest = (bit, 0)
-            self.entries = {buffer: entry for buffer, entry in self.entries.items() if not _is_memory(buffer)}
+            self.memory.clear()
         for buffer in touch.writes:
             if buffer.kind is not BufferKind.UNKNOWN:
-                self.entries[buffer] = (bit, 0)
+                self.put(buffer, (bit, 0))
+
+
+def _union(a: _Entry, b: _Entry) -> _Entry:
+    return (a[0] | b[0], a[1] | b[1])
+
+
+def _unite(mine: dict[str, _Entry], my_rest: _Entry, theirs: dict[str, _Entry], their_rest: _Entry) -> bool:
+    """Unite `theirs` into `mine`, where the rests hold for all that is not listed; whether anything was new."""
+    changed = False
+    for key in [*theirs, *(mine.keys() - theirs.keys())]:
+        a, b = mine.get(key), theirs.get(key, their_rest)
+        if a is not b:
+            both = _union(my_rest if a is None else a, b)
+            if both != a:
+                mine[key] = both
+                changed = True
+    return changed
 
 
 def _facts(
     region: Region, touches: list[_Touch | None], order: list[int], without: frozenset[tuple[int, int]]
 ) -> set[_Fact]:
     """All dependences as plain tuples, over the control-flow graph without the edges `without`."""
-    successors = {
-        site: [after for after in region.successors[site] if (site, after) not in without] for site in order
-    }
+    successors = {site: [after for after in region.successors[site] if (site, after) not in without] for site in order}
     chains = _chains(order, successors)
     before: list[_State | None] = [None] * len(chains)
     before[0] = _State()
@@ -234,10 +238,9 @@ def _overlapping(buffer: Buffer, state: _State, through_unknown: _Entry) -> Iter
         return
     reading, writing = through_unknown
     yield (*state.rest, buffer.key)
-    for other, (writers, readers) in state.entries.items():
-        if _is_memory(other):
-            yield writers & ~writing, readers & ~reading, other.key
-            yield writers & writing, readers & reading, buffer.key
+    for key, (writers, readers) in state.memory.items():
+        yield writers & ~writing, readers & ~reading, key
+        yield writers & writing, readers & reading, buffer.key
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -175,7 +175,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
     from kesco.verify.order import explain, verify_region
 
     problems: list[Diagnostic] = []
-    _check_prologue(session.path, text, functions)
+    _check_prologue(session.path, text)
     read_again = {(r.function, n): r for n, r in _numbered(session.regions_of(text))}
     for number, result in _numbered_results(functions):
         if not result.rewritten:
@@ -205,18 +205,57 @@ def _guarded(text: bytes, region: Region) -> set[str]:
     return {a.strip() for a in rest.partition(");")[0].split(",")} if found else set()
 
 
-def _check_prologue(path: str, text: bytes, functions: tuple[FunctionResult, ...]) -> None:
+def _check_prologue(path: str, text: bytes) -> None:
     """The names that the proof relies on must mean what the template says: the prologue is compared as text."""
-    from kesco.emit.prologue import END, MARK, prologue
+    from kesco.emit.prologue import is_genuine
 
-    normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
-    start, end = normal.find(MARK), normal.find(END)
-    written = normal[start : normal.find("\n", end) + 1] if 0 <= start < end else ""
-    streams = max((f.schedule.streams for f in functions if f.rewritten), default=0)
-    events = sum(len(f.plan.events) for f in functions if f.rewritten)
-    guards = any(f.region.guards for f in functions if f.rewritten)
-    if written != prologue(streams, events, guards) or normal.count(MARK) != 1:
-        raise VerificationError(Diagnostic("K402", Severity.ERROR, "the prologue is not what it should be", Span(path, 0, 1, 1, 1)))
+    if not is_genuine(text):
+        where = Span(path, 0, 1, 1, 1)
+        raise VerificationError(Diagnostic("K402", Severity.ERROR, "the prologue is not the one kesco writes", where))
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionVerdict:
+    """What the proof of one function of a pair of files found."""
+
+    function: str
+    pairs: int
+    problems: tuple[Diagnostic, ...]
+
+
+def verify_files(serial: str, concurrent: str, options: Options, observe: Observer = _silent) -> tuple[FunctionVerdict, ...]:
+    """Prove any pair of programs, function by function; raises `InputError` when there is nothing to compare."""
+    from kesco.analysis.resolve import resolve
+    from kesco.verify.order import explain, verify_region
+
+    before = Session(serial, options, observe)
+    after = Session(concurrent, options, observe)
+    _check_prologue(concurrent, after.text)
+    theirs = {(r.function, n): r for n, r in _numbered(resolve(after.program, after.effects, streams=True))}
+    verdicts = []
+    for number, region in _numbered(before.regions()):
+        if not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
+            continue
+        other = theirs.get((region.function, number))
+        if other is None:
+            missing = Diagnostic("K403", Severity.ERROR, f"{concurrent} has no function '{region.function}'", region.span)
+            verdicts.append(FunctionVerdict(region.function, 0, (missing,)))
+            continue
+        if region.serial_because or other.serial_because:
+            why = region.serial_because or other.serial_because
+            vague = Diagnostic("K403", Severity.ERROR, f"'{region.function}' cannot be followed: {why}", region.span)
+            verdicts.append(FunctionVerdict(region.function, 0, (vague,)))
+            continue
+        verdict = verify_region(region, other)
+        problems = [explain(u, other) for u in verdict.unordered]
+        problems += [_unproven(region, one) for one in verdict.unmatched]
+        verdicts.append(FunctionVerdict(region.function, verdict.pairs, tuple(problems)))
+    if not verdicts:
+        raise InputError(
+            Diagnostic("K403", Severity.ERROR, f"{serial} launches nothing, so there is nothing to prove",
+                       Span(serial, 0, 1, 1, 1), help="name the serial program first, the concurrent one second")
+        )  # fmt: skip
+    return tuple(verdicts)
 
 
 def _numbered(regions: tuple[Region, ...]) -> list[tuple[int, Region]]:

@@ -53,7 +53,7 @@ from kesco.ir.flow import Region, Role
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import Join, RemovedWait, SyncPlan, Wait
 
-SEARCH_LIMIT = 100_000  # steps back from one wait
+SEARCH_LIMIT = 2_000  # chains looked at for one wait
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
 _JOINED = frozenset({Role.EXIT, Role.JOIN})
 
@@ -61,16 +61,17 @@ _JOINED = frozenset({Role.EXIT, Role.JOIN})
 def synchronize(dfg: Dfg, schedule: Schedule) -> SyncPlan:
     """The needed waits and joins of `dfg` under `schedule`."""
     task = _task(dfg, schedule)
-    needed, joins = _facts(task)
+    result = _facts(task)
+    needed = result.needed
     if any(len(before) > 1 for before in task.predecessors):
-        needed = {(x, b) for x, b in sorted(needed) if _has_witness(task, x, b)}
+        needed = {(x, b) for x, b in needed if _has_witness(task, result.behind, x, b)}
     waits = tuple(
         Wait(source, target, dfg.between(source, target))
         for source, target in sorted(needed, key=lambda pair: (pair[1], pair[0]))
     )
-    return SyncPlan(
-        tuple(sorted({source for source, _ in needed})), waits, joins, _removed(dfg, task, needed)
-    )
+    joins = tuple(sorted(result.joins, key=lambda join: join.target))
+    events = tuple(sorted({source for source, _ in needed}))
+    return SyncPlan(events, waits, joins, _removed(dfg, task, needed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class _Task:
     stream_of: dict[int, int]
     candidates: dict[int, tuple[int, ...]]  # target → its sources on other streams, ascending
     sources: frozenset[int]
-    order: tuple[int, ...]  # reachable sites in reverse post order
-    predecessors: tuple[tuple[int, ...], ...]  # reachable ones of each site
+    predecessors: tuple[tuple[int, ...], ...]  # of each site, reachable ones only
+    chains: list[list[int]]  # the reachable sites in straight chains, in reverse post order of their first ones
+    chain_of: dict[int, int]
 
     def is_barrier(self, site: int) -> bool:
         return self.region.sites[site].role in _BARRIERS
@@ -103,14 +105,16 @@ def _task(dfg: Dfg, schedule: Schedule) -> _Task:
     for site in sorted(order):
         for after in dfg.region.successors[site]:
             predecessors[after].append(site)
+    chains = _chains(dfg.region, order, predecessors)
     return _Task(
         dfg.region,
         max(stream_of.values(), default=-1) + 1,
         stream_of,
         {target: tuple(sources) for target, sources in candidates.items()},
         frozenset(source for sources in candidates.values() for source in sources),
-        order,
         tuple(tuple(before) for before in predecessors),
+        chains,
+        {site: index for index, chain in enumerate(chains) for site in chain},
     )
 
 
@@ -130,16 +134,16 @@ def _reverse_post_order(region: Region) -> tuple[int, ...]:
     return tuple(reversed(finished))
 
 
-def _chains(task: _Task) -> list[list[int]]:
-    """The reachable sites in longest straight chains, in reverse post order of their first sites."""
+def _chains(region: Region, order: tuple[int, ...], predecessors: list[list[int]]) -> list[list[int]]:
+    """`order` cut into longest straight chains."""
     follows = {
         before[0]: site
-        for site, before in enumerate(task.predecessors)
-        if site and len(before) == 1 and len(task.region.successors[before[0]]) == 1
+        for site, before in enumerate(predecessors)
+        if site and len(before) == 1 and len(region.successors[before[0]]) == 1
     }
     inside = set(follows.values())
     chains: list[list[int]] = []
-    for site in task.order:
+    for site in order:
         if site not in inside:
             chain = [site]
             while chain[-1] in follows:
@@ -148,72 +152,82 @@ def _chains(task: _Task) -> list[list[int]]:
     return chains
 
 
-# Steps 2, 3 and 5: what is certainly ordered ---------------------------------------------------------------
+# Steps 2, 3 and 5: what may be late ---------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _State:
-    """The sets of step 2 as bit masks. An event not in `unordered` was not recorded since a barrier."""
+    """The sets of step 2 at one point, as bit masks, and the like for step 4.
 
-    late: list[int]  # U, by stream
+    `late` is U by stream and `late_event` is UC by site; `early` and `early_event` are the sites that may have run
+    and been in time. An event that is in neither was not recorded since the last barrier.
+    """
+
+    late: list[int]
+    early: list[int]
     pending: int = 0  # all sites that may have run since the last barrier
-    unordered: dict[int, int] = field(default_factory=dict)  # UC, by site
+    late_event: dict[int, int] = field(default_factory=dict)
+    early_event: dict[int, int] = field(default_factory=dict)
 
     def join(self, other: _State) -> bool:
         """Unite with `other`, which may hold on another path; whether anything was new."""
-        before = (self.late, self.pending, self.unordered)
+        before = (self.late, self.early, self.pending)
+        changed = False
+        for site in [*other.late_event, *(site for site in self.late_event if site not in other.late_event)]:
+            late = self.late_event.get(site, self.pending) | other.late_event.get(site, other.pending)
+            early = self.early_event.get(site, 0) | other.early_event.get(site, 0)
+            if late != self.late_event.get(site) or early != self.early_event.get(site):
+                self.late_event[site], self.early_event[site] = late, early
+                changed = True
         self.late = [a | b for a, b in zip(self.late, other.late, strict=True)]
-        self.unordered = {
-            site: self.unordered.get(site, self.pending) | other.unordered.get(site, other.pending)
-            for site in self.unordered.keys() | other.unordered.keys()
-        }
+        self.early = [a | b for a, b in zip(self.early, other.early, strict=True)]
         self.pending |= other.pending
-        return before != (self.late, self.pending, self.unordered)
+        return changed or before != (self.late, self.early, self.pending)
 
 
 @dataclass(slots=True)
 class _Result:
-    """What the last round over the region writes down."""
+    """What the last round over the region writes down; `behind` is the state behind each chain."""
 
     needed: set[tuple[int, int]] = field(default_factory=set)
     joins: list[Join] = field(default_factory=list)
+    behind: list[_State] = field(default_factory=list)
 
 
-def _facts(task: _Task) -> tuple[set[tuple[int, int]], tuple[Join, ...]]:
-    """The candidates that step 3 cannot do without, and the joins."""
-    chains = _chains(task)
-    place = {chain[0]: index for index, chain in enumerate(chains)}
-    awaited = _awaited_later(task, chains, place)
+def _facts(task: _Task) -> _Result:
+    """The candidates that step 3 cannot do without, the joins, and the states for step 4."""
+    chains = task.chains
+    awaited = _awaited_later(task)
     known: list[_State | None] = [None] * len(chains)
-    known[0] = _State([0] * task.streams)
+    known[0] = _State([0] * task.streams, [0] * task.streams)
     work, waiting = [0], {0}
     while work:
         index = heapq.heappop(work)
         waiting.discard(index)
-        state = _run(task, chains[index], known[index], None)
+        state = _run(task, chains[index], known[index], awaited[index], None)
         for after in task.region.successors[chains[index][-1]]:
-            target = place[after]
-            alive = {site: late for site, late in state.unordered.items() if awaited[target] >> site & 1}
-            arriving = _State(list(state.late), state.pending, alive)
+            target = task.chain_of[after]
             there = known[target]
             if there is None:
-                known[target] = arriving
-            elif not there.join(arriving):
+                known[target] = _State(
+                    state.late, state.early, state.pending, dict(state.late_event), dict(state.early_event)
+                )
+            elif not there.join(state):
                 continue
             if target not in waiting:
                 waiting.add(target)
                 heapq.heappush(work, target)
     result = _Result()
     for index, chain in enumerate(chains):
-        _run(task, chain, known[index], result)
-    return result.needed, tuple(sorted(result.joins, key=lambda join: join.target))
+        result.behind.append(_run(task, chain, known[index], awaited[index], result))
+    return result
 
 
-def _awaited_later(task: _Task, chains: list[list[int]], place: dict[int, int]) -> list[int]:
-    """For each chain the events whose latest record may still be awaited where it begins."""
-    uses: list[int] = []
+def _awaited_later(task: _Task) -> list[int]:
+    """For each chain the events whose latest record may still be awaited behind it."""
+    alive: list[int] = []
     ends: list[int] = []
-    for chain in chains:
+    for chain in task.chains:
         use, end = 0, 0
         for site in chain:
             if task.is_barrier(site):
@@ -222,64 +236,73 @@ def _awaited_later(task: _Task, chains: list[list[int]], place: dict[int, int]) 
                 use |= (1 << source) & ~end
             if site in task.sources:
                 end |= 1 << site
-        uses.append(use)
+        alive.append(use)
         ends.append(end)
-    alive = list(uses)
-    before: list[list[int]] = [[] for _ in chains]
-    for index, chain in enumerate(chains):
-        for after in task.region.successors[chain[-1]]:
-            before[place[after]].append(index)
-    work = list(range(len(chains)))
+    work = list(range(len(task.chains)))
     while work:
         index = work.pop()
-        for earlier in before[index]:
+        for before in task.predecessors[task.chains[index][0]]:
+            earlier = task.chain_of[before]
             new = alive[earlier] | alive[index] & ~ends[earlier]
             if new != alive[earlier]:
                 alive[earlier] = new
                 work.append(earlier)
-    return alive
+    behind = [0] * len(task.chains)
+    for index, chain in enumerate(task.chains):
+        for after in task.region.successors[chain[-1]]:
+            behind[index] |= alive[task.chain_of[after]]
+    return behind
 
 
-def _run(task: _Task, chain: list[int], known: _State | None, result: _Result | None) -> _State:
-    """The state behind `chain`; what step 3 and step 5 find on the way is added to `result` where given.
+def _run(task: _Task, chain: list[int], known: _State | None, awaited: int, result: _Result | None) -> _State:
+    """The state behind `chain`, with the events in `awaited`; what steps 3 and 5 find is added to `result`.
 
     Adding each site to all sets of events would cost the square of their number. Instead each set remembers
     which sites of this chain had run when it was last written, and gets what ran since when it is looked at.
     """
     if known is None:
         raise ValueError("a chain was looked at before any path led to it")
-    late, pending = list(known.late), known.pending
-    unordered = {site: (mask, 0) for site, mask in known.unordered.items()}
+    late, early, pending = list(known.late), list(known.early), known.pending
+    events = {site: (mask, known.early_event[site], 0) for site, mask in known.late_event.items()}
     run = 0
 
-    def of_event(source: int) -> int:
-        found = unordered.get(source)
-        return pending if found is None else found[0] | run & ~found[1]
+    def of_event(source: int) -> tuple[int, int]:
+        found = events.get(source)
+        if found is None:
+            return pending, 0
+        since = run & ~found[2]
+        return found[0] | since, found[1] & ~since
 
     for site in chain:
         if task.is_barrier(site):
             if result is not None and pending and task.region.sites[site].role in _JOINED:
                 result.joins.append(Join(site, _join(task, pending, late)))
-            late, pending = [0] * task.streams, 0
-            unordered.clear()
+            late, early, pending = [0] * task.streams, [0] * task.streams, 0
+            events.clear()
         elif site in task.stream_of:
             stream, bit = task.stream_of[site], 1 << site
             sources = task.candidates.get(site, ())
-            if sources:
-                masks = [of_event(source) for source in sources]
-                if result is not None:
-                    others = _all_others(late[stream], masks)
-                    result.needed.update(
-                        (x, site) for x, mask in zip(sources, others, strict=True) if mask >> x & 1
-                    )
-                for mask in masks:
-                    late[stream] &= mask
+            masks = [of_event(source) for source in sources]
+            if result is not None and sources:
+                others = _all_others(late[stream], [mask for mask, _ in masks])
+                result.needed.update((x, site) for x, mask in zip(sources, others, strict=True) if mask >> x & 1)
+            for late_mask, early_mask in masks:
+                late[stream] &= late_mask
+                early[stream] |= early_mask
             pending |= bit
             run |= bit
             late = [mask if index == stream else mask | bit for index, mask in enumerate(late)]
+            early = [mask | bit if index == stream else mask & ~bit for index, mask in enumerate(early)]
             if site in task.sources:
-                unordered[site] = (late[stream], run)
-    return _State(late, pending, {source: of_event(source) for source in unordered})
+                events[site] = (late[stream], early[stream], run)
+    current = {source: of_event(source) for source in events if awaited >> source & 1}
+    return _State(
+        late,
+        early,
+        pending,
+        {source: late_mask for source, (late_mask, _) in current.items()},
+        {source: early_mask for source, (_, early_mask) in current.items()},
+    )
 
 
 def _all_others(first: int, masks: list[int]) -> list[int]:
@@ -318,73 +341,98 @@ def _bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-# Step 4: a path on which nothing else orders the pair ------------------------------------------------------
+# Step 4: a path on which nothing else orders the pair ---------------------------------------------------------
 
 
-def _has_witness(task: _Task, x: int, b: int) -> bool:
+def _has_witness(task: _Task, behind: list[_State], x: int, b: int) -> bool:
     """Whether on some path from an execution of `x` to `b` only the wait of `b` for `x` orders them.
 
     Facts are bits: bit s is "x is late for stream s", bit `streams` + y is "x is late for the event of y".
     """
-    streams, stream_of = task.streams, task.stream_of
-
-    def waits(site: int, but: int = -1) -> int:
-        return sum(1 << streams + source for source in task.candidates.get(site, ()) if source != but)
-
-    asked: dict[int, list[int]] = {}  # weakest conjunctions already followed, where paths may meet again
-    stack = [(site, 1 << stream_of[b] | waits(b, x)) for site in task.predecessors[b]]
+    place = task.chain_of[b]
+    chain = task.chains[place]
+    rest = chain[: chain.index(b)]
+    facts: int | None = 1 << task.stream_of[b] | _waits(task, b, but=x)
+    asked: dict[int, list[int]] = {}  # by chain: the weakest conjunctions already followed from its end
+    stack: list[tuple[int, int]] = []
     for _ in range(SEARCH_LIMIT):
+        facts = _back(task, rest, x, facts)
+        if facts == 0:
+            return True
+        for before in task.predecessors[chain[0]] if facts is not None else ():
+            earlier = task.chain_of[before]
+            open_facts = _undecided(task, behind[earlier], x, facts or 0)
+            if open_facts == 0:
+                return True
+            if open_facts is not None:
+                weaker = asked.setdefault(earlier, [])
+                if not any(other & open_facts == other for other in weaker):
+                    weaker[:] = [other for other in weaker if other & open_facts != open_facts]
+                    weaker.append(open_facts)
+                    stack.append((earlier, open_facts))
         if not stack:
             return False
-        site, facts = stack.pop()
-        if task.is_barrier(site):
-            continue
-        if len(task.region.successors[site]) > 1:
-            weaker = asked.setdefault(site, [])
-            if any(other & facts == other for other in weaker):
-                continue
-            weaker[:] = [other for other in weaker if other & facts != facts]
-            weaker.append(facts)
-        stream = stream_of.get(site)
-        if stream is not None:
-            if facts >> streams + site & 1:
-                facts = facts & ~(1 << streams + site) | 1 << stream
-            if site == x:
-                if facts >> stream & 1:
-                    continue
-                return True
-            if facts >> stream & 1:
-                facts |= waits(site)
-        stack.extend((earlier, facts) for earlier in task.predecessors[site])
+        place, facts = stack.pop()
+        rest = chain = task.chains[place]
     return True
 
 
-# Words -----------------------------------------------------------------------------------------------------
+def _waits(task: _Task, site: int, but: int = -1) -> int:
+    """The facts that all candidates of `site` ask for."""
+    return sum(1 << task.streams + source for source in task.candidates.get(site, ()) if source != but)
+
+
+def _back(task: _Task, chain: list[int], x: int, facts: int | None) -> int | None:
+    """What must hold before `chain` for `facts` to hold behind it: 0 if they do, None if they cannot."""
+    for site in reversed(chain):
+        if facts is None or task.is_barrier(site):
+            return None
+        stream = task.stream_of.get(site)
+        if stream is not None:
+            if facts >> task.streams + site & 1:
+                facts = facts & ~(1 << task.streams + site) | 1 << stream
+            if site == x:
+                return None if facts >> stream & 1 else 0
+            if facts >> stream & 1:
+                facts |= _waits(task, site)
+    return facts
+
+
+def _undecided(task: _Task, state: _State, x: int, facts: int) -> int | None:
+    """Those of `facts` that hold in `state` on some paths only; None if one of them holds on none."""
+    if not state.pending >> x & 1:
+        return None
+    for fact in _bits(facts):
+        event = fact - task.streams
+        late = state.late[fact] if event < 0 else state.late_event.get(event, state.pending)
+        if not late >> x & 1:
+            return None
+        if not (state.early[fact] if event < 0 else state.early_event.get(event, 0)) >> x & 1:
+            facts &= ~(1 << fact)
+    return facts
+
+
+# Words ---------------------------------------------------------------------------------------------------------
+
+_Waiters = dict[int, list[tuple[int, tuple[int, ...]]]]  # stream → its sites that wait, ascending, and for whom
 
 
 def _removed(dfg: Dfg, task: _Task, needed: set[tuple[int, int]]) -> tuple[RemovedWait, ...]:
     """Every edge that needs no event, with the reason."""
-    behind: dict[int, list[tuple[int, tuple[int, ...]]]] = {}  # by stream: the sites that wait
-    by_target: dict[int, list[int]] = {}
+    awaited: dict[int, list[int]] = {}
     for source, target in sorted(needed):
-        by_target.setdefault(target, []).append(source)
-    for target in sorted(by_target):
-        behind.setdefault(task.stream_of[target], []).append((target, tuple(by_target[target])))
-    straight = all(len(after) <= 1 for after in dfg.region.successors)
-    removed: list[RemovedWait] = []
-    for source, target in sorted(dfg.graph.edges, key=lambda edge: (edge[1], edge[0])):
-        if (source, target) not in needed:
-            removed.append(RemovedWait(source, target, _because(task, behind, source, target, straight)))
-    return tuple(removed)
+        awaited.setdefault(target, []).append(source)
+    waiters: _Waiters = {}
+    for target in sorted(awaited):
+        waiters.setdefault(task.stream_of[target], []).append((target, tuple(awaited[target])))
+    return tuple(
+        RemovedWait(source, target, _because(task, waiters, source, target))
+        for source, target in sorted(dfg.graph.edges, key=lambda edge: (edge[1], edge[0]))
+        if (source, target) not in needed
+    )
 
 
-def _because(
-    task: _Task,
-    behind: dict[int, list[tuple[int, tuple[int, ...]]]],
-    source: int,
-    target: int,
-    straight: bool,
-) -> str:
+def _because(task: _Task, waiters: _Waiters, source: int, target: int) -> str:
     """Why `target` need not wait for `source`."""
     sites, stream = task.region.sites, task.stream_of[target]
     a, b = sites[source].label, sites[target].label
@@ -392,40 +440,37 @@ def _because(
         return f"all executions of {a} are on stream {stream}"
     if task.stream_of[source] == stream:
         return f"{a} and {b} are on stream {stream}"
-    chain = _way_round(task, behind, source, target)
-    if not chain:
-        return f"on every path {b} already comes after {a}"
-    words = " → ".join(sites[site].label for site in chain)
-    return (
-        f"{words} already orders it" if straight else f"every path orders it already, one of them by {words}"
-    )
+    way = _way_round(task, waiters, source, target)
+    if not way:
+        return f"every path from {a} to {b} already orders them"
+    return f"{' → '.join(sites[site].label for site in way)} already orders it"
 
 
-def _way_round(
-    task: _Task,
-    behind: dict[int, list[tuple[int, tuple[int, ...]]]],
-    source: int,
-    target: int,
-    limit: int = 64,
-) -> tuple[int, ...]:
-    """The sites by which kept waits lead from `source` to the stream of `target`, or nothing."""
+def _way_round(task: _Task, waiters: _Waiters, source: int, target: int, limit: int = 64) -> tuple[int, ...]:
+    """The sites by which kept waits lead from `source` to the stream of `target`.
+
+    Nothing where there are branches between the two, so that there is more than one way, or where it is very long.
+    """
+    place = task.chain_of[source]
+    if task.chain_of[target] != place or source > target:
+        return ()
     queue: list[tuple[int, tuple[int, ...]]] = [(target, ())]
     seen = {target}
-    for place, chain in queue:
-        if len(queue) > limit:
-            break
-        for waiter, sources in reversed(behind.get(task.stream_of[place], [])):
-            if waiter > place:
-                continue
+    for begin, way in queue:
+        for waiter, sources in reversed(waiters.get(task.stream_of[begin], [])):
             if waiter < source or len(queue) > limit:
                 break
+            if waiter > begin or task.chain_of[waiter] != place:
+                continue
             for awaited in sources:
-                onward = (awaited, *((waiter,) if waiter != target else ()), *chain)
+                onward = (awaited, *(() if waiter in {target, *way[:1]} else (waiter,)), *way)
                 if awaited == source:
                     return onward
-                if awaited > source and task.stream_of[awaited] == task.stream_of[source]:
+                if awaited < source or awaited > waiter or task.chain_of[awaited] != place:
+                    continue
+                if task.stream_of[awaited] == task.stream_of[source]:
                     return (source, *onward)
-                if awaited > source and awaited not in seen:
+                if awaited not in seen:
                     seen.add(awaited)
                     queue.append((awaited, onward))
     return ()

@@ -228,7 +228,9 @@ class Calls(CudaApi):
             host = host_call(call.name, len(call.arguments)) if self._is_library(call) else None
             if host is not None and not host.callbacks and host.kind != "thread":
                 return self._host(state, call, host)
-            if call.standard and call.name.startswith("std::") and not self._calls_back(call):
+            if call.name.startswith("__builtin_") and not self._calls_back(call):
+                return self._standard(state, call)
+            if call.standard and call.name.startswith(("std::", "__gnu_cxx::")) and not self._calls_back(call):
                 return self._standard(state, call)
         return self.opaque(state, call)
 

@@ -16,18 +16,19 @@ def display_name(mangled: str) -> str:
     if not mangled.startswith("_Z"):
         return mangled
     nested = mangled.startswith("_ZN")
+    text = mangled.encode().decode("latin-1")  # lengths count bytes
     at = 3 if nested else 2
     parts: list[str] = []
-    if mangled.startswith("St", at):
+    if text.startswith("St", at):
         parts.append("std")
         at += 2
-    while match := _SOURCE_NAME.match(mangled, at):
+    while match := _SOURCE_NAME.match(text, at):
         start, at = match.end(), match.end() + int(match[1])
-        name = mangled[start:at]
+        name = text[start:at]
         if len(name) < int(match[1]):
             return mangled
         parts.append("(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name)
         if not nested:
             break
-    complete = parts and (mangled[at : at + 1] in ("E", "I") if nested else at <= len(mangled))
-    return "::".join(parts) if complete else mangled
+    complete = parts and (text[at : at + 1] in ("E", "I") if nested else at <= len(text))
+    return "::".join(parts).encode("latin-1").decode("utf-8", "replace") if complete else mangled

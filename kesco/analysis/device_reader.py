@@ -44,6 +44,7 @@ _MOVES = frozenset(
 )
 _NULLS = frozenset("constant_pointer_null undef_value poison_value constant_aggregate_zero".split())
 _NUMBERS = frozenset("constant_int constant_fp constant_data_array constant_data_vector metadata_as_value".split())
+_UNSIZED = frozenset(("void", "token", "metadata", "label"))
 _PLAIN = {
     "add": "offset",
     "or": "offset",
@@ -58,7 +59,8 @@ def bare(name: str) -> str:
     """A global's name without LLVM's quotes and escapes."""
     if not name.startswith('"'):
         return name
-    return re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), name[1:-1])
+    raw = re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), name[1:-1])
+    return raw.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 class DeviceModule:
@@ -187,7 +189,7 @@ class DeviceModule:
         key = hash(type_)
         if key not in self._shapes:
             spelled = str(type_)
-            size = 0 if spelled == "void" else self._layout.get_abi_size(type_)
+            size = 0 if spelled in _UNSIZED else self._layout.get_abi_size(type_)
             pointer = "ptr" in spelled or "%" in spelled
             floats = not pointer and not re.search(r"\bi\d", spelled)
             floating = spelled in ("void", "half", "bfloat", "float", "double")
@@ -245,7 +247,7 @@ class DeviceModule:
 
     def _callee(self, callee: Any) -> str | Behaviour:
         """The name of a function with a body, or what is known of anything else that is called."""
-        known = self._constant(callee) if callee.is_constant or callee.value_kind.name == "inline_asm" else None
+        known = self._constant(callee) if callee.is_constant or _kind(callee) == "inline_asm" else None
         if isinstance(known, Behaviour):
             return known
         names = (known,) if isinstance(known, str) else known.names if isinstance(known, Constant) else ()
@@ -265,7 +267,7 @@ class DeviceModule:
         return self._behaviours[name]
 
     def _integer(self, operand: Any) -> int | None:
-        if operand.is_constant and operand.value_kind.name == "constant_int":
+        if operand.is_constant and _kind(operand) == "constant_int":
             return int(operand.get_constant_value(signed_int=True))
         return None
 
@@ -273,11 +275,7 @@ class DeviceModule:
         """What a constant operand means: None if it cannot be a pointer, a function's name, an inline assembly."""
         key = hash(operand)
         if key not in self._constants:
-            try:
-                kind = operand.value_kind.name
-            except ValueError:
-                kind = "constant_expr"
-            self._constants[key] = self._classify(kind, operand)
+            self._constants[key] = self._classify(_kind(operand), operand)
         return self._constants[key]
 
     def _classify(self, kind: str, operand: Any) -> Constant | Behaviour | str | None:
@@ -292,6 +290,13 @@ class DeviceModule:
         if kind in _NUMBERS:
             return None
         return constant_from_text(str(operand))
+
+
+def _kind(value: Any) -> str:
+    try:
+        return str(value.value_kind.name)
+    except ValueError:  # a kind that llvmlite has no name for
+        return "other"
 
 
 def constant_from_text(text: str) -> Constant:

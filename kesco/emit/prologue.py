@@ -6,6 +6,7 @@ rely on what the names in it mean.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -24,3 +25,21 @@ def prologue(streams: int, events: int, guards: bool) -> str:
 
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     return environment.from_string(_template()).render(streams=streams, events=events, guards=guards)
+
+
+_SIZES = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};\n  cudaEvent_t done\[(\d+)\] = \{\};")
+
+
+def is_genuine(text: bytes) -> bool:
+    """Whether a file's names in kesco's manner mean what `prologue` says: its own prologue, once, or none at all."""
+    normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
+    start, end = normal.find(MARK), normal.find(END)
+    if start < 0:
+        return re.search(r"\bkesco_\w+\s*\(", normal) is None
+    if end < start or normal.count(MARK) != 1:
+        return False
+    written = normal[start : normal.find("\n", end) + 1]
+    sizes = _SIZES.search(written)
+    if sizes is None:
+        return False
+    return written == prologue(int(sizes[1]), int(sizes[2]), "kesco_streams_if_distinct" in written)

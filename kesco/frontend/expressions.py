@@ -45,11 +45,11 @@ def kernel_symbol(mangled: str) -> str:
 
 
 def qualified_name(cursor: Cursor) -> str:
-    """``ns::Class::name`` of a declaration, without inline namespaces of the standard library."""
+    """``ns::Class::name`` of a declaration."""
     parts: list[str] = []
     at: Cursor | None = cursor
     while at is not None and kind_of(at) is not K.TRANSLATION_UNIT:
-        if at.spelling and not at.spelling.startswith("__") or at == cursor:
+        if at.spelling:
             parts.append(at.spelling)
         at = at.semantic_parent
     return "::".join(reversed(parts))

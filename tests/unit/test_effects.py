@@ -105,11 +105,11 @@ define ptx_kernel void @_Z4atomPiS_S_S_(ptr %0, ptr %1, ptr %2, ptr %3) {
     ),
     # two calls of one device function stay apart
     "helper": (
-        "0:w 1:rw 2:r",
+        "0:w 1:r 2:w 3:r",
         """
-define ptx_kernel void @_Z6helperPfS_S_(ptr %0, ptr %1, ptr %2) {
+define ptx_kernel void @_Z6helperPfS_S_S_(ptr %0, ptr %1, ptr %2, ptr %3) {
   call void @_Z5copy1PfPKf(ptr %0, ptr %1)
-  call void @_Z5copy1PfPKf(ptr %1, ptr %2)
+  call void @_Z5copy1PfPKf(ptr %2, ptr %3)
   ret void
 }
 define void @_Z5copy1PfPKf(ptr %0, ptr %1) {
@@ -791,6 +791,54 @@ def test_absolute_addresses_and_addresses_made_of_nothing_are_opaque() -> None:
     assert kernel("i64 %a", "%p = getelementptr i8, ptr null, i64 %a\nstore i32 0, ptr %p").startswith("?turns")
 
 
+def test_a_pointer_made_by_inline_assembly_is_unknown() -> None:
+    body = '%p = call ptr asm "mov.u64 $0, thing;", "=l"()\nstore i32 0, ptr %p'
+    assert kernel("ptr %a", body) == "?accesses memory through a pointer of unknown origin"
+
+
+PICK = """
+define ptr @pick(ptr %a, ptr %b, i1 %c) {
+  %p = select i1 %c, ptr %a, ptr %b
+  ret ptr %p
+}
+define ptx_kernel void @k(ptr %a, ptr %b, ptr %o, i1 %c) {
+"""
+
+
+def test_pointers_that_functions_return() -> None:
+    body = "%p = call ptr @pick(ptr %a, ptr %b, i1 %c)\nstore i32 0, ptr %p\nret void\n}"
+    assert effects_of(PICK + body) == "0:w 1:w"
+    apart = "%p = call ptr @pick(ptr %a, ptr %a, i1 %c)\n%q = call ptr @pick(ptr %b, ptr %b, i1 %c)\n"
+    apart += "%v = load i32, ptr %q\nstore i32 %v, ptr %p\nret void\n}"
+    assert effects_of(PICK + apart) == "0:w 1:r"
+
+
+def test_the_distance_of_a_pointer_that_is_not_known_at_first() -> None:
+    body = "%p = call ptr @pick(ptr %a, ptr %a, i1 %c)\n%i = ptrtoint ptr %p to i64\n%j = ptrtoint ptr %a to i64\n"
+    body += "%d = sub i64 %i, %j\nstore i64 %d, ptr %o\nret void\n}"
+    assert effects_of(PICK + body) == "2:w"
+    assert effects_of(PICK + body.replace("ptr %a, ptr %a", "ptr %a, ptr %b")).endswith("?stores a pointer into memory")
+
+
+def test_floats_beside_pointers_in_dynamic_shared_memory() -> None:
+    sm = "ptr addrspacecast (ptr addrspace(3) @sm to ptr)"
+    body = f"%p = getelementptr i8, {sm}, i64 %n\nstore ptr %a, ptr %p\n%v = load float, {sm}\nstore float %v, ptr %b"
+    ir = "@sm = external addrspace(3) global [0 x i8]\ndefine ptx_kernel void @k(ptr %a, ptr %b, i64 %n) {\n"
+    assert effects_of(ir + body + "\nret void\n}") == "1:w"
+
+
+def test_an_offset_counted_in_elements_is_not_taken_for_bytes() -> None:
+    body = "%f = getelementptr ptr, ptr %s, i64 2\n%p = load ptr, ptr %f\nstore i32 0, ptr %p"
+    assert kernel("ptr byval(%struct.Ctx) %s", body) == "0:w 0+8:w 0+16:w"
+
+
+def test_memory_copied_onto_itself_ends() -> None:
+    body = "%t = alloca [64 x ptr]\nstore ptr %a, ptr %t\n%u = getelementptr i8, ptr %t, i64 8\n"
+    body += "call void @llvm.memcpy.p0.p0.i64(ptr %u, ptr %t, i64 %n, i1 false)\n"
+    body += "%v = getelementptr i8, ptr %t, i64 80\n%p = load ptr, ptr %v\nstore i32 0, ptr %p"
+    assert kernel("ptr %a, i64 %n", body) == "0:w"
+
+
 def test_an_access_through_null_is_none() -> None:
     assert kernel("", "store i32 0, ptr null") == ""
     assert kernel("ptr %a, i1 %c", "%p = select i1 %c, ptr null, ptr %a\nstore i32 0, ptr %p") == "0:w"
@@ -884,7 +932,14 @@ def test_kernels_come_sorted_with_their_names() -> None:
     assert kernel_effects("") == ()
 
 
-@pytest.mark.parametrize("text", ["not IR at all", "define ptx_kernel void @k() {\n%1 = add i32 %2, 1\nret void\n}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not IR at all",
+        "define ptx_kernel void @k() {\n%1 = add i32 %2, 1\nret void\n}",
+        "define ptx_kernel void @k() {\n%x = add i32 %y, 1\n%y = add i32 %x, 1\nret void\n}",  # LLVM's verifier
+    ],
+)
 def test_unreadable_text_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError) as caught:
         kernel_effects(text)
@@ -903,9 +958,9 @@ def test_three_hundred_kernels_take_less_than_two_seconds() -> None:
             copy = copy.replace(f"@{name}(", f"@{name}.{i}(")
         text += copy
     kernel_effects(PRELUDE)  # loads LLVM
-    before = time.perf_counter()
+    before = time.process_time()
     assert len(kernel_effects(text)) == 300
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 @pytest.mark.parametrize(
@@ -921,6 +976,7 @@ def test_three_hundred_kernels_take_less_than_two_seconds() -> None:
         ("_ZSt4blurv", "std::blur"),
         ("blur", "blur"),
         ("_Z9blurv", "_Z9blurv"),
+        ("_Z5frühPi", "früh"),
         ("_ZplRK1SS1_", "_ZplRK1SS1_"),
         ("_ZN2nsplE1S", "_ZN2nsplE1S"),
     ],

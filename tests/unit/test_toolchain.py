@@ -491,7 +491,7 @@ def test_without_gxx_the_wheels_libcxx_is_used(machine: Machine) -> None:
         ("-rdc=true -rdc false -dc", "-fgpu-rdc -fgpu-rdc"),
         ("--default-stream per-thread -default-stream=legacy", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"),
         ("-fno-such-flag -MD -MF dep.d -diag-suppress 177", "-fno-such-flag"),
-        ("-Xclang -disable-O0-optnone", "-Xclang -disable-O0-optnone"),
+        ("-Xarch_host -g -Xclang -O3", "-Xarch_host -g -Xclang -O3"),
         ("-arch sm_80 -code=sm_80", ""),
         ("-I", "-I"),
         ("", ""),

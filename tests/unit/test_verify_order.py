@@ -499,18 +499,19 @@ def test_an_empty_verdict_is_ok():
 
 
 def large(sites, shape):
-    """Work on eight streams, each piece reading what two earlier ones wrote, every event its own."""
+    """Work on eight streams that waits for two earlier pieces each, every piece with an event of its own."""
     rng = random.Random(2)
     program, body = [], []
     for n in range(sites):
         stream = str(n % 8)
         steps = [wait(stream, f"e{s}") for s in sorted({max(0, n - 9), rng.randrange(n + 1)})]
-        body += [*steps, k(f"K{n}", stream), record(f"e{n}", stream)]
+        w = chr(0x4E00 + n)
+        body += [*steps, k(f"K{n}", stream, r=chr(0x4E00 + max(0, n - 8)), w=w), record(f"e{n}", stream)]
         if shape == "branches" and n % 4 == 3:
-            body = [*program, If(tuple(body))]
-            program, body = body, []
-    lower_steps = tuple(program) + tuple(body)
-    return (Loop(lower_steps),) if shape == "loop" else lower_steps
+            program += [*body[:-4], If(tuple(body[-4:]))]
+            body = []
+    steps = (*program, *body)
+    return (Loop(steps),) if shape == "loop" else steps
 
 
 @pytest.mark.parametrize("shape", ["line", "loop", "branches"])

@@ -1,0 +1,288 @@
+"""The command line: the only place that prints or exits.
+
+In: arguments. Out: files, text, and an exit code (0 done, 2 usage, 3 input not supported, 4 our bug, 5 toolchain missing).
+Every error ends here as diagnostics; nothing is written before it has been proven, and then by renaming a finished file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kesco import __version__
+from kesco.diagnostics import Diagnostic, Severity, render
+from kesco.errors import KescoError, UsageError, VerificationError
+from kesco.options import Options
+from kesco.source import Span
+
+_STRATEGIES = ("kesco", "serial")
+_STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
+
+
+def _line_of(span: Span) -> str | None:
+    try:
+        lines = Path(span.path).read_bytes().splitlines()
+    except OSError:
+        return None
+    if not 0 < span.line <= len(lines):
+        return None
+    return lines[span.line - 1].decode("utf-8", "replace")
+
+
+class _Printer:
+    """Prints diagnostics, as text or as JSON, to standard error."""
+
+    def __init__(self, form: str, quiet: bool) -> None:
+        self.form, self.quiet = form, quiet
+
+    def __call__(self, *diagnostics: Diagnostic) -> None:
+        shown = [d for d in diagnostics if not self.quiet or d.severity is Severity.ERROR]
+        if self.form == "json":
+            click.echo(json.dumps([d.to_json() for d in shown], indent=2), err=True)
+            return
+        colours = {Severity.ERROR: "red", Severity.WARNING: "magenta", Severity.REMARK: "blue"}
+        for one in shown:
+            text = render(one, _line_of)
+            word = f"{one.severity.value}[{one.code}]"
+            click.echo(text.replace(word, click.style(word, fg=colours[one.severity], bold=True), 1), err=True)
+
+
+@contextlib.contextmanager
+def _ends_well(printer: _Printer) -> Iterator[None]:
+    """Turn kesco's errors into messages and exit codes; nothing else may come out as a traceback."""
+    try:
+        yield
+    except KescoError as error:
+        printer(*error.diagnostics)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        printer(
+            Diagnostic(
+                "K103", Severity.ERROR, f"{error.filename or 'the file system'}: {error.strerror}",
+                help="nothing was changed; free space or choose another place, then run the command again",
+            )  # fmt: skip
+        )
+        sys.exit(3)
+
+
+def _toolchain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--clang", help="The clang to use.", metavar="PATH"),
+        click.option("--libclang", help="The libclang to use.", metavar="PATH"),
+        click.option("--cuda-path", help="The CUDA toolkit to use.", metavar="PATH"),
+        click.option("--arch", help="The GPU architecture, such as sm_90.", metavar="SM"),
+    ):
+        command = option(command)
+    return command
+
+
+def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--streams", type=click.IntRange(1, 64), help="At most this many streams (default: the graph's width, at most 16)."),
+        click.option("--strategy", type=click.Choice(_STRATEGIES), default="kesco", show_default=True, help="Who goes to which stream."),
+        click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
+        click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."),
+        click.option("--quiet", "-q", is_flag=True, help="Only errors."),
+        click.argument("flags", nargs=-1, type=click.UNPROCESSED),
+    ):
+        command = option(command)
+    return _toolchain_options(command)
+
+
+def _options(values: dict[str, Any]) -> Options:
+    return Options(
+        streams=values["streams"] or 0,
+        strategy=values["strategy"],
+        flags=tuple(values["flags"]),
+        clang=values["clang"],
+        libclang=values["libclang"],
+        cuda_path=values["cuda_path"],
+        arch=values["arch"],
+        force=values["force"],
+    )
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kesco")
+def main() -> None:
+    """Turn serial CUDA into concurrent CUDA, and prove that no dependence was lost."""
+
+
+@main.command("compile")
+@click.argument("source", metavar="FILE.cu")
+@click.option("-o", "--output", metavar="OUT.cu", help="Where the result goes ('-' for standard output).")
+@click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
+@click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
+@_compile_options
+def compile_command(source: str, output: str | None, dump: tuple[str, ...], timed: bool, **values: Any) -> None:
+    """Rewrite FILE.cu to use streams. Compiler flags go after '--'."""
+    from kesco.pipeline import compile_file
+
+    printer = _Printer(values["diagnostics"], values["quiet"])
+    started = time.perf_counter()
+    stages: list[tuple[str, float]] = []
+
+    def observe(name: str, value: object) -> None:
+        stages.append((name, time.perf_counter() - started))
+        if name in dump:
+            from kesco.ir.text import dump_text
+
+            click.echo(f"# {name}\n{dump_text(value)}")
+
+    with _ends_well(printer):
+        target = _target(source, output)
+        if target is not None:
+            _writable(target)
+        result = compile_file(source, _options(values), observe)
+        printer(*result.diagnostics) if result.diagnostics or values["diagnostics"] == "json" else None
+        if target is None:
+            click.get_binary_stream("stdout").write(result.text)
+        else:
+            write_whole(target, result.text)
+        if not values["quiet"]:
+            click.echo(_summary(result, target), err=True)
+        if timed:
+            for name, at in [*stages, ("written", time.perf_counter() - started)]:
+                click.echo(f"{at * 1000:8.0f} ms  {name}", err=True)
+
+
+def _summary(result: Any, target: Path | None) -> str:
+    done = [f for f in result.functions if f.rewritten]
+    where = str(target) if target is not None else "standard output"
+    if not done:
+        return f"{where}: unchanged"
+    parts = []
+    for one in done:
+        removed = len(one.plan.removed)
+        parts.append(
+            f"'{one.region.function}': {len(one.schedule.stream_of)} operations on {one.schedule.streams} streams, "
+            f"{len(one.plan.waits)} waits ({removed} not needed), proven"
+        )
+    return f"{where}: " + "; ".join(parts)
+
+
+def _target(source: str, output: str | None) -> Path | None:
+    if output == "-":
+        return None
+    path = Path(output) if output else Path(source).with_name(Path(source).stem + "_async.cu")
+    if path.is_dir():
+        path = path / Path(source).name
+    if Path(source).exists() and path.exists() and path.samefile(source):
+        raise UsageError(
+            Diagnostic("K104", Severity.ERROR, f"{path} is the source itself", help="give another name with -o; kesco never overwrites its input")
+        )
+    return path
+
+
+def _writable(target: Path) -> None:
+    """Complain before the work, not after it."""
+    folder = target.parent
+    if not folder.is_dir():
+        raise UsageError(Diagnostic("K104", Severity.ERROR, f"there is no folder {folder}", help="create it or choose another place with -o"))
+    if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise UsageError(Diagnostic("K104", Severity.ERROR, f"{target} cannot be written: permission denied", help="choose another place with -o"))
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Write a file completely or not at all: a temporary file beside it, then a rename."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        os.chmod(name, mode)
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@main.command("verify")
+@click.argument("serial", metavar="SERIAL.cu")
+@click.argument("concurrent", metavar="ASYNC.cu")
+@_compile_options
+def verify_command(serial: str, concurrent: str, **values: Any) -> None:
+    """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, whoever wrote it."""
+    from kesco.pipeline import verify_files
+
+    printer = _Printer(values["diagnostics"], values["quiet"])
+    with _ends_well(printer):
+        verdicts = verify_files(serial, concurrent, _options(values))
+        problems = [d for v in verdicts for d in v.problems]
+        if problems:
+            raise VerificationError(*problems)
+        for one in verdicts:
+            click.echo(f"'{one.function}': {one.pairs} conflicting pairs, all ordered")
+
+
+@main.command("explain")
+@click.argument("source", metavar="FILE.cu")
+@_compile_options
+def explain_command(source: str, **values: Any) -> None:
+    """Say what each operation touches, where it goes, what it waits for and why, and what was lost."""
+    from kesco.pipeline import compile_file
+    from kesco.report.explain import explain
+
+    printer = _Printer(values["diagnostics"], values["quiet"])
+    with _ends_well(printer):
+        result = compile_file(source, _options(values))
+        click.echo(explain(result))
+
+
+@main.command("graph")
+@click.argument("source", metavar="FILE.cu")
+@click.option("-o", "--output", required=True, metavar="DFG.svg|.dot|.json", help="Where the picture goes; its ending says the form.")
+@click.option("--function", "wanted", metavar="NAME", help="Only this function.")
+@_compile_options
+def graph_command(source: str, output: str, wanted: str | None, **values: Any) -> None:
+    """Draw the data-flow graph with streams and waits."""
+    from kesco.pipeline import compile_file
+    from kesco.report.graph import FORMS, draw
+
+    printer = _Printer(values["diagnostics"], values["quiet"])
+    with _ends_well(printer):
+        form = Path(output).suffix.lstrip(".")
+        if form not in FORMS:
+            raise UsageError(Diagnostic("K104", Severity.ERROR, f"{output}: unknown form '{form}'", help=f"use one of {', '.join(FORMS)}"))
+        _writable(Path(output))
+        result = compile_file(source, _options(values))
+        chosen = [f for f in result.functions if wanted in (None, f.region.function)]
+        if wanted is not None and not chosen:
+            raise UsageError(Diagnostic("K104", Severity.ERROR, f"no function '{wanted}' in {source}", help="see 'kesco explain' for their names"))
+        write_whole(Path(output), draw(chosen, form).encode())
+
+
+@main.command("doctor")
+@_toolchain_options
+def doctor_command(**values: Any) -> None:
+    """Say which tools were found, which are used and why, and how to get what is missing."""
+    from kesco.toolchain.doctor import examine
+
+    report = examine(**values)
+    marks = {"ok": click.style("ok     ", fg="green"), "optional": click.style("absent ", fg="yellow")}
+    for row in report.rows:
+        mark = marks.get(row.status, click.style("missing", fg="red"))
+        click.echo(f"{mark} {row.component:20s} {row.value}")
+        for word, text in (("from", row.origin), ("why", row.why), ("get it", row.how_to_get)):
+            if text:
+                click.echo(f"{'':8s}{'':20s} {word}: {text}")
+    click.echo("ready" if report.ready else "not ready: see the missing parts above")
+    sys.exit(0 if report.ready else 5)
