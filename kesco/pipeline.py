@@ -102,8 +102,10 @@ class Session:
         from kesco.analysis.resolve import resolve
         from kesco.frontend.parse import parse
 
-        self.file.reparse(text)
-        return resolve(parse(self.file, self.arguments), self.effects, streams=True)
+        from kesco.emit.prologue import stand_in
+
+        self.file.reparse(stand_in(text))
+        return resolve(parse(self.file, self.arguments, self.program), self.effects, streams=True)
 
 
 def compile_file(path: str, options: Options, observe: Observer = _silent) -> Compilation:

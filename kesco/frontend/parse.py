@@ -37,15 +37,28 @@ _OPENMP = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp\b", re.MULTILINE)
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def parse(source: SourceFile, arguments: tuple[str, ...] = ()) -> ir.Program:
-    """The host side of an already parsed file; `arguments` are clang's, searched for ``-D`` that matter."""
+def parse(
+    source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None
+) -> ir.Program:
+    """The host side of an already parsed file.
+
+    `arguments` are clang's, searched for ``-D`` that matter. `earlier` is the program of an earlier parse of the same
+    file, whose functions in headers need not be lowered again.
+    """
     types = TypeTable()
     statements = Statements(source, types)
+    known = tuple(f for f in earlier.functions if not f.here) if earlier else ()
+    if earlier:  # their operations and loops keep their numbers
+        statements.operations += earlier.operations
+        statements.first_operation = len(statements.operations)
+        statements.loops = 1_000_000
+        types.records.update(earlier.records)
     functions: list[ir.Function] = []
     variables: list[tuple[ir.Variable, ir.Expr | None]] = []
     kernels: list[str] = []
     _walk(source.top_level(), statements, functions, variables, kernels, "")
-    functions += _elsewhere(statements, {f.key for f in functions})
+    functions += _elsewhere(statements, {f.key for f in (*functions, *known)})
+    functions += known
     statements.share()
     done = tuple(replace(f, address_taken=f.key in statements.taken) for f in functions)
     constructs = tuple(statements.seen) + _file_wide(source, arguments)

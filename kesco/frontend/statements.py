@@ -79,6 +79,7 @@ class Statements(Expressions):
             self.anchor, self._inside_macro = outer, False
 
     _inside_macro = False
+    first_operation = 0  # the first one of this parse; earlier ones belong to an earlier text
     top = 0  # offset of the outermost declaration around what is being lowered
 
     def _end_of_invocation(self, start: int) -> int:
@@ -91,7 +92,7 @@ class Statements(Expressions):
     def share(self) -> None:
         """An operation whose text a macro expands twice cannot be edited for one of its expansions only."""
         by_text: dict[tuple[int, int], list[int]] = {}
-        for one in self.operations:
+        for one in self.operations[self.first_operation :]:
             if not one.stuck and one.stream_text is not None:
                 by_text.setdefault(one.stream_text, []).append(one.number)
         for numbers in by_text.values():

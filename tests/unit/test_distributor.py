@@ -56,6 +56,10 @@ def test_a_chain_stays_on_its_stream() -> None:
     assert streams(program("A(rw X) P(rw Y) B(rw X) Q(rw Y)"), 8) == ["AB", "PQ"]
 
 
+def test_an_operation_leaves_to_others_the_predecessor_that_they_want() -> None:
+    assert streams(program("A(w A) B(w B) C(w C) X(r A,B; w X) Y(r A,C; w Y)"), 3) == ["A", "BX", "CY"]
+
+
 def test_forks_spread_over_idle_streams() -> None:
     found = streams(program("A(w X) B(r X; w B) C(r X; w C) D(r X; w D) E(r X; w E)"), 4)
     assert found[0] == "AB"
