@@ -284,12 +284,16 @@ def _discover(options: Options) -> Toolchain:
 
 
 def _device_effects(toolchain: Toolchain, path: str, options: Options) -> Mapping[str, KernelEffects]:
-    from kesco.toolchain.compile import device_ir
+    from kesco.toolchain.compile import architectures, device_ir
 
-    text = device_ir(toolchain, path, options.flags)
-    from kesco.analysis.effects import kernel_effects
+    found: dict[str, KernelEffects] = {}
+    for arch in architectures(toolchain, options.flags):
+        text = device_ir(toolchain, path, options.flags, arch=arch)
+        from kesco.analysis.effects import kernel_effects
 
-    return {e.name: e for e in kernel_effects(text)}
+        for one in kernel_effects(text):
+            found[one.name] = found[one.name] | one if one.name in found else one
+    return found
 
 
 def read(path: str) -> bytes:

@@ -6,9 +6,10 @@ behind out-parameters. What the table calls opaque joins pending work and is oth
 
 from __future__ import annotations
 
-from kesco.analysis.evaluate import Evaluator, State
+from kesco.analysis.evaluate import Evaluator
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
+from kesco.analysis.state import State
 from kesco.frontend.api_table import CudaCall
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode, Buffer, BufferKind

@@ -12,10 +12,11 @@ table says. 5. Anything else is opaque: pending work is joined before it, and al
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from kesco.analysis.api import CudaApi
-from kesco.analysis.evaluate import KESCO, Activation, State, is_kesco
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.state import KESCO, State, is_kesco
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name
 from kesco.ir import program as ir
 from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buffer, BufferKind
@@ -74,10 +75,14 @@ class Calls(CudaApi):
         touched: dict[tuple[Buffer, str], AccessMode] = {}
         note = ""
         candidates = self._candidates(kernel)
-        if candidates is None:
+        if candidates is None and not self._stated(kernel):
             note = self._unseen(kernel, arguments, touched)
+        stated = self._stated(kernel)
         for effects in candidates or ():
-            note = self._apply(kernel, effects, arguments, touched) or note
+            seen = replace(effects, opaque="") if stated else effects
+            note = self._apply(kernel, seen, arguments, touched) or note
+        if stated and (candidates is None or any(e.opaque for e in candidates)):
+            self._apply_stated(kernel, stated, arguments, touched)
         for value in arguments:  # what a kernel is given may be kept and changed by it
             self.escape_values(state, value)
         if any(m & AccessMode.WRITE for m in touched.values()):
@@ -119,6 +124,22 @@ class Calls(CudaApi):
             position += 1
             self._touch_value(value, mode, f"stated by 'outputs = {kernel.outputs}'", touched)
         return ""
+
+    def _stated(self, kernel: ir.Kernel) -> ir.Stated | None:
+        """What a pragma says of a kernel."""
+        return next((s for s in self.program.stated if s.kernel == kernel.name), None)
+
+    def _apply_stated(
+        self,
+        kernel: ir.Kernel,
+        stated: ir.Stated,
+        arguments: list[Value],
+        touched: dict[tuple[Buffer, str], AccessMode],
+    ) -> None:
+        known = dict(zip(kernel.names, arguments, strict=False))
+        for names, mode in ((stated.reads, AccessMode.READ), (stated.writes, _BOTH)):
+            for name in names:
+                self._touch_value(known.get(name, TOP), mode, f"stated for '{name}'", touched)
 
     def _apply(
         self,
@@ -379,5 +400,3 @@ def has_obstacle(statement: ir.Stmt) -> str:
         inner = [statement.body]
     return next((r for r in map(has_obstacle, filter(None, inner)) if r), "")
 
-
-__all__ = ["Activation", "Calls", "has_obstacle"]

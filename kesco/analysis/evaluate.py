@@ -8,56 +8,13 @@ What it cannot follow becomes unknown, never nothing: an unknown value conflicts
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, number, pointer
-from kesco.analysis.region import Frontier, RegionBuilder
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
+from kesco.analysis.state import KESCO, Activation, State, fold, is_kesco, kesco_handle
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
-from kesco.ir.flow import Handle, Iteration
-from kesco.source import Span
+from kesco.ir.flow import Iteration
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
-
-
-@dataclass(slots=True)
-class State:
-    """What is known at one point of one path: the store, and the sites control may have come from."""
-
-    store: Store
-    frontier: Frontier
-
-    def fork(self) -> State:
-        """An independent copy."""
-        return State(self.store.copy(), self.frontier)
-
-    def merge(self, other: State | None) -> State:
-        """The state when control may have come along either path."""
-        if other is None:
-            return self
-        return State(self.store.join(other.store), self.frontier | other.frontier)
-
-
-@dataclass(slots=True)
-class Activation:
-    """One function being walked: its region so far and where control may leave it."""
-
-    function: ir.Function
-    key: str
-    builder: RegionBuilder
-    generic: bool
-    this: frozenset[Place] = frozenset()
-    iterations: tuple[Iteration, ...] = ()
-    breaks: list[list[State]] = field(default_factory=list)
-    continues: list[list[State]] = field(default_factory=list)
-    cases: list[State] = field(default_factory=list)
-    returns: list[tuple[State, Value]] = field(default_factory=list)
-    result: Value = NOTHING
-    touches_device: bool = False
-    foreign: bool = False
-    statement: Span | None = None
-    host: dict[Buffer, AccessMode] = field(default_factory=dict)
-    devices_set: int = 0
 
 
 class Evaluator:
@@ -108,7 +65,7 @@ class Evaluator:
         """The value at a place; the host touching memory that the device can reach is noted."""
         self.touch(place, AccessMode.READ)
         if place.object is KESCO:
-            return _kesco_handle(place)
+            return kesco_handle(place)
         if place.object.kind is ObjectKind.BUFFER:
             return state.store.read(place) if state.store.has(place) else TOP
         if place.object.entry and not state.store.has(place):
@@ -322,7 +279,7 @@ class Evaluator:
             return right
         if left.number is not None and right.number is not None:
             result = fold(expression.operator, left.number, right.number)
-            wraps = result is not None and result < 0 and (_unsigned(expression.left) or _unsigned(expression.right))
+            wraps = result is not None and result < 0 and (unsigned(expression.left) or unsigned(expression.right))
             return NOTHING if result is None or wraps else number(result)
         if expression.operator in ("==", "!=", "<", ">", "<=", ">=", "<=>"):
             return NOTHING
@@ -356,7 +313,7 @@ class Evaluator:
         old = self.read_all(state, places, unknown)
         if old.number is not None and value.number is not None:
             folded = fold(expression.operator, old.number, value.number)
-            wraps = folded is not None and folded < 0 and _unsigned(expression.target)
+            wraps = folded is not None and folded < 0 and unsigned(expression.target)
             new = NOTHING if folded is None or wraps else number(folded)
         elif expression.operator in ("+", "-") and old.places:
             step = value.number if value.number is None or expression.operator == "+" else -value.number
@@ -385,23 +342,6 @@ class Evaluator:
         return value
 
 
-KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns
-
-
-def is_kesco(name: str) -> bool:
-    """Whether a function is one of those that kesco's own prologue defines."""
-    return name.rpartition("::")[2].startswith("kesco_")
-
-
-def _kesco_handle(place: Place) -> Value:
-    """The stream or event at ``kesco.stream[i]`` and the like."""
-    if len(place.path) != 2 or not isinstance(place.path[1], int):
-        return TOP
-    name = f"kesco.{place.path[0]}[{place.path[1]}]"
-    handle = Handle(f"kesco:{place.path[0]}:{place.path[1]}", name)
-    return pointer(Place(Object(handle.key, name, ObjectKind.HANDLE, handle=handle)))
-
-
 def _flatten(parts: tuple[tuple[tuple[int, ...], Value], ...]) -> tuple[tuple[tuple[str | int | None, ...], Value], ...]:
     flat: list[tuple[tuple[str | int | None, ...], Value]] = []
     for path, value in parts:
@@ -414,32 +354,12 @@ def _iteration_text(iterations: tuple[Iteration, ...]) -> str:
     return ",".join(f"{i.loop}={i.value}" for i in iterations)
 
 
-def _unsigned(expression: ir.Expr) -> bool:
+def unsigned(expression: ir.Expr) -> bool:
     """Whether arithmetic on the expression may wrap around at zero."""
     if isinstance(expression, ir.Name):
         return "unsigned" in expression.variable.type.spelling
     if isinstance(expression, ir.Cast):
-        return "unsigned" in expression.type.spelling or _unsigned(expression.operand)
+        return "unsigned" in expression.type.spelling or unsigned(expression.operand)
     if isinstance(expression, ir.Binary):
-        return _unsigned(expression.left) or _unsigned(expression.right)
+        return unsigned(expression.left) or unsigned(expression.right)
     return isinstance(expression, (ir.Select, ir.Subscript, ir.Dereference, ir.Call))
-
-
-def fold(operator: str, left: int, right: int) -> int | None:
-    """Integer arithmetic as C++ does it on 64-bit integers, or None where it has no value."""
-    if operator in ("/", "%"):
-        if right == 0:
-            return None
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return quotient if operator == "/" else left - quotient * right
-    if operator in ("<<", ">>"):
-        if not 0 <= right < 63:
-            return None
-        return left << right if operator == "<<" else left >> right
-    operations = {
-        "+": left + right, "-": left - right, "*": left * right, "&": left & right, "|": left | right,
-        "^": left ^ right, "<": int(left < right), ">": int(left > right), "<=": int(left <= right),
-        ">=": int(left >= right), "==": int(left == right), "!=": int(left != right),
-    }  # fmt: skip
-    result = operations.get(operator)
-    return result if result is not None and -(2**63) <= result < 2**63 else None

@@ -30,7 +30,7 @@ class ObjectKind(enum.Enum):
     HANDLE = "handle"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Object:
     """A unit of storage. `many` stands for several at once; `entry` makes unwritten places mean their value at entry."""
 
@@ -41,6 +41,12 @@ class Object:
     handle: Handle | None = None
     many: bool = False
     entry: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Object) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kesco.analysis.calls import has_obstacle
-from kesco.analysis.evaluate import Activation, State, is_kesco
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value
 from kesco.analysis.region import RegionBuilder
+from kesco.analysis.state import Activation, State, is_kesco
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
@@ -59,32 +59,8 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
 
 
 def _called(program: ir.Program) -> set[str]:
-    found: set[str] = set()
-
-    def look(node: object) -> None:
-        if isinstance(node, ir.Call):
-            found.add(node.key)
-        if isinstance(node, tuple):
-            for one in node:
-                look(one)
-        elif isinstance(node, (ir.Expr, ir.Stmt)):
-            for name in [n for c in type(node).__mro__ for n in getattr(c, "__slots__", ())]:
-                look(getattr(node, name))
-
-    for function in program.functions:
-        look(function.body)
-    return found
-
-
-def _names(node: object, found: set[str]) -> None:
-    if isinstance(node, ir.Name):
-        found.add(node.variable.key)
-    elif isinstance(node, tuple):
-        for one in node:
-            _names(one, found)
-    elif isinstance(node, (ir.Expr, ir.Stmt)):
-        for name in [n for c in type(node).__mro__ for n in getattr(c, "__slots__", ())]:
-            _names(getattr(node, name), found)
+    """Keys of the functions that some function of the file calls."""
+    return {n.key for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call)}
 
 
 def _written_by_others(program: ir.Program) -> frozenset[str]:
@@ -92,25 +68,14 @@ def _written_by_others(program: ir.Program) -> frozenset[str]:
     found: set[str] = set()
     for function in program.functions:
         if function.name != "main" and (not function.internal or function.address_taken):
-            _names(function.body, found)
+            found.update(n.variable.key for n in ir.walk(function.body) if isinstance(n, ir.Name))
     return frozenset(found)
 
 
 def _statics(program: ir.Program) -> frozenset[str]:
-    found: set[str] = set()
-
-    def look(node: object) -> None:
-        if isinstance(node, ir.Declare) and node.variable.scope is ir.Scope.STATIC:
-            found.add(node.variable.key)
-        for name in [n for c in type(node).__mro__ for n in getattr(c, "__slots__", ())]:
-            value = getattr(node, name)
-            for one in value if isinstance(value, tuple) else (value,):
-                if isinstance(one, ir.Stmt):
-                    look(one)
-
-    for function in program.functions:
-        look(function.body)
-    return frozenset(found)
+    """Static variables of functions: their values at entry have no name at the function's beginning."""
+    declared = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Declare))
+    return frozenset(d.variable.key for d in declared if d.variable.scope is ir.Scope.STATIC)
 
 
 def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
@@ -213,4 +178,5 @@ def _guards(region: Region, guarded: set[str]) -> tuple[tuple[str, ...], str]:
         return (), "it uses device symbols beside pointers that come from outside and might point to them"
     if len(entries) < 2:
         return (), ""
-    return tuple(sorted(entries & guarded)), ""
+    compared = sorted(entries & guarded)
+    return (tuple(compared) if len(compared) > 1 else ()), ""

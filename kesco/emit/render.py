@@ -11,6 +11,7 @@ function serial, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -73,10 +74,11 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
 
 def free_name(text: bytes) -> str:
     """A name for the local reference that the file does not use yet."""
-    for name in ("kesco", "kesco_of_file", "kesco_streams_of_file"):
-        if name.encode() not in text:
-            return name
-    return "kesco_streams_here"
+    used = set(re.findall(rb"\bkesco\w*", re.sub(rb"#\s*pragma\s+kesco|//[^\n]*|/\*.*?\*/", b"", text, flags=re.DOTALL)))
+    number = 0
+    while (name := f"kesco{number or ''}").encode() in used:
+        number += 1
+    return name
 
 
 def _prologue_place(text: bytes, top: int) -> int:

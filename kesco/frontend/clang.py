@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clang import cindex
-from clang.cindex import Cursor, CursorKind, SourceLocation, TranslationUnit
+from clang.cindex import Cursor, CursorKind, SourceLocation
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
@@ -51,6 +51,7 @@ def load(library: str) -> None:
     lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
     lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
+    lib.clang_Location_isFromMainFile.argtypes = [SourceLocation]
     for ask in (lib.clang_getFileLocation, lib.clang_getSpellingLocation):
         ask.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
     lib.clang_Cursor_getVarDeclInitializer.argtypes = [Cursor]
@@ -64,6 +65,7 @@ class SourceFile:
     def __init__(self, path: str, text: bytes, arguments: tuple[str, ...]) -> None:
         """Parse `text` as the content of `path`; raises `InputError` with clang's messages for errors in user files."""
         self.path, self.text = path, text
+        _names.clear()
         index = cindex.Index.create(excludeDecls=False)
         try:
             self.unit = index.parse(path, list(arguments), [(path, text)], options=_PREAMBLE)
@@ -80,6 +82,7 @@ class SourceFile:
 
     def reparse(self, text: bytes) -> None:
         """Parse other text under the same name; raises `InputError` as the constructor does."""
+        _names.clear()
         self.text = text
         self.unit.reparse([(self.path, text)], options=_PREAMBLE)
         self._check()
@@ -96,8 +99,7 @@ class SourceFile:
 
     def is_here(self, cursor: Cursor) -> bool:
         """Whether the cursor begins in the named file."""
-        file = cursor.location.file
-        return file is not None and file.name == self.path
+        return bool(cindex.conf.lib.clang_Location_isFromMainFile(cursor.location))
 
 
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
@@ -171,8 +173,20 @@ def spelled_elsewhere(location: SourceLocation) -> bool:
 def _place(ask: Any, location: SourceLocation) -> Place:
     handle, line, column, offset = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
     ask(location, ctypes.byref(handle), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset))
-    name = str(cindex.File(handle).name) if handle else ""
-    return Place(name, offset.value, line.value, column.value)
+    return Place(_file_name(handle), offset.value, line.value, column.value)
+
+
+_names: dict[int, str] = {}
+
+
+def _file_name(handle: Any) -> str:
+    """The name behind a file handle; handles live as long as their translation unit."""
+    if not handle:
+        return ""
+    address = ctypes.cast(handle, ctypes.c_void_p).value or 0
+    if address not in _names:
+        _names[address] = str(cindex.File(handle).name)
+    return _names[address]
 
 
 def initializer(cursor: Cursor) -> Cursor | None:

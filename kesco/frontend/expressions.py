@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from clang.cindex import Cursor, CursorKind, StorageClass, TypeKind
+from clang.cindex import Cursor, CursorKind, TypeKind
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.declarations import Declarations
 from kesco.frontend.operations import Anchor, file_range, launch_stream_text, span_of, with_semicolon
 from kesco.frontend.types import TypeTable, is_standard
 from kesco.ir import program as ir
@@ -35,7 +36,6 @@ _CASTS = {
 _LITERALS = {K.FLOATING_LITERAL, K.IMAGINARY_LITERAL, K.STRING_LITERAL}
 _INTEGER_LITERALS = {K.INTEGER_LITERAL, K.CHARACTER_LITERAL, K.CXX_BOOL_LITERAL_EXPR}
 _NOT_EXPRESSIONS = {K.TYPE_REF, K.NAMESPACE_REF, K.TEMPLATE_REF, K.MEMBER_REF, K.OVERLOADED_DECL_REF, K.LABEL_REF}
-_SYMBOL_ATTRIBUTES = {K.CUDADEVICE_ATTR, K.CUDACONSTANT_ATTR, K.CUDASHARED_ATTR}
 _STUB = re.compile(r"(\d+)__device_stub__")
 
 
@@ -55,80 +55,19 @@ def qualified_name(cursor: Cursor) -> str:
     return "::".join(reversed(parts))
 
 
-class Expressions:
-    """Lowers the expressions of one file; collects its variables and operations."""
+class Expressions(Declarations):
+    """Lowers the expressions of one file; collects its operations."""
 
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
-        self.source, self.types = source, types
+        super().__init__(source, types)
         self.text = source.text  # of the file whose function is being lowered
         self.operations: list[ir.Operation] = []
-        self.variables: dict[str, ir.Variable] = {}
         self.taken: set[str] = set()  # functions whose address is taken
         self.captured: list[set[str]] = []
         self.anchor: Anchor | None = None
         self.seen: list[tuple[str, Span]] = []
         self.elsewhere: dict[str, Cursor] = {}  # functions called here whose bodies are in headers or templates
         self.on_lambda: Callable[[Cursor], None] = lambda cursor: None
-
-    # ---- declarations ---------------------------------------------------------------------------------------------
-
-    def variable(self, cursor: Cursor) -> ir.Variable:
-        """The variable declared by (or referred to as) `cursor`."""
-        cursor = cursor.canonical
-        key = cursor.get_usr() or f"{cursor.spelling}@{cursor.location.offset}"
-        if kind_of(cursor) in (K.VAR_DECL, K.PARM_DECL) and not key.startswith("c:@"):
-            key = f"{key}@{cursor.location.offset}"
-        found = self.variables.get(key)
-        if found is None:
-            found = self.variables[key] = self._declare(cursor, key)
-        return found
-
-    def _declare(self, cursor: Cursor, key: str) -> ir.Variable:
-        parent = cursor.semantic_parent
-        kind = kind_of(cursor)
-        attributes = {kind_of(c) for c in cursor.get_children()}
-        outer = parent is None or kind_of(parent) in (
-            K.TRANSLATION_UNIT, K.NAMESPACE, K.STRUCT_DECL, K.CLASS_DECL, K.LINKAGE_SPEC, K.UNEXPOSED_DECL,
-        )  # fmt: skip
-        managed = "managed" in self._written_before(cursor)
-        if kind is K.PARM_DECL:
-            scope = ir.Scope.PARAMETER
-        elif attributes & _SYMBOL_ATTRIBUTES or managed:
-            scope = ir.Scope.SYMBOL
-        elif outer:
-            scope = ir.Scope.GLOBAL
-        else:
-            scope = ir.Scope.STATIC if cursor.storage_class == StorageClass.STATIC else ir.Scope.LOCAL
-        kind_type = cursor.type
-        value = None
-        if kind is K.VAR_DECL and kind_type.is_const_qualified() and kind_type.get_canonical().kind is not TypeKind.RECORD:
-            lowered = self.types.lower(kind_type)
-            if lowered.shape is ir.Shape.INTEGER and not self._dependent(cursor):
-                value = clang.constant(cursor)
-        internal = scope is not ir.Scope.GLOBAL or cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
-        mangled = cursor.mangled_name if scope is ir.Scope.SYMBOL else ""
-        return ir.Variable(
-            key, cursor.spelling, self.types.lower(kind_type), scope, span_of(self.source.path, cursor), internal, value,
-            mangled, managed,
-        )  # fmt: skip
-
-    def _written_before(self, cursor: Cursor) -> str:
-        """The declaration's specifiers when it may be a ``__managed__`` one; libclang shows no attribute for that."""
-        start = cursor.extent.start.offset
-        if not self.source.is_here(cursor):
-            return ""
-        line = self.source.text.rfind(b"\n", 0, start) + 1
-        return self.source.text[line : cursor.location.offset].decode("utf-8", "replace") if b"__managed__" in (
-            self.source.text[line : cursor.location.offset]
-        ) else ""
-
-    def _dependent(self, cursor: Cursor) -> bool:
-        at = cursor.semantic_parent
-        while at is not None and kind_of(at) is not K.TRANSLATION_UNIT:
-            if kind_of(at) in (K.FUNCTION_TEMPLATE, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION):
-                return True
-            at = at.semantic_parent
-        return False
 
     # ---- expressions ----------------------------------------------------------------------------------------------
 
@@ -373,7 +312,8 @@ class Expressions:
                     outputs, priority = (value, priority) if one.spelling == "outputs" else (outputs, value)
         parameters = tuple(self.types.lower(a.type) for a in target.get_arguments())
         symbol = kernel_symbol(target.mangled_name) if kind_of(target) is K.FUNCTION_DECL else f"?{target.spelling}"
-        return ir.Kernel(target.spelling, (symbol,), parameters, outputs, priority)
+        names = tuple(a.spelling for a in target.get_arguments())
+        return ir.Kernel(target.spelling, (symbol,), parameters, outputs, priority, names)
 
     def leaving(self, cursor: Cursor) -> int:
         """Note a return or throw statement, so that text can be inserted before it; returns its number."""

@@ -15,10 +15,12 @@ from dataclasses import replace
 
 from clang.cindex import Cursor, CursorKind
 
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import InputError
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.expressions import is_kernel, kernel_symbol
-from kesco.frontend.statements import Statements
+from kesco.frontend.functions import Functions
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 from kesco.source import Span
@@ -34,6 +36,9 @@ _THREADS = re.compile(
     rb"\bstd\s*::\s*(?:jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b|#\s*include\s*<(?:thread|pthread\.h)>"
 )
 _OPENMP = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp\b", re.MULTILINE)
+_PRAGMA = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+kesco\b([^\n]*)", re.MULTILINE)
+_STATED = re.compile(r"\s*kernel\s*\(\s*([\w:]+)\s*\)((?:\s*(?:reads|writes)\s*\([^)]*\))*)\s*$")
+_CLAUSE = re.compile(r"(reads|writes)\s*\(([^)]*)\)")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -46,7 +51,7 @@ def parse(
     file, whose functions in headers need not be lowered again.
     """
     types = TypeTable()
-    statements = Statements(source, types)
+    statements = Functions(source, types)
     known = tuple(f for f in earlier.functions if not f.here) if earlier else ()
     if earlier:  # their operations and loops keep their numbers
         statements.operations += earlier.operations
@@ -64,11 +69,11 @@ def parse(
     constructs = tuple(statements.seen) + _file_wide(source, arguments)
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
-        tuple(kernels),
+        tuple(kernels), _stated(source),
     )  # fmt: skip
 
 
-def _elsewhere(statements: Statements, known: set[str]) -> list[ir.Function]:
+def _elsewhere(statements: Functions, known: set[str]) -> list[ir.Function]:
     """Functions that the file calls and whose bodies are in user headers or are instances of templates."""
     found: list[ir.Function] = []
     while statements.elsewhere:
@@ -88,7 +93,7 @@ def _elsewhere(statements: Statements, known: set[str]) -> list[ir.Function]:
 
 def _walk(
     cursors: list[Cursor],
-    statements: Statements,
+    statements: Functions,
     functions: list[ir.Function],
     variables: list[tuple[ir.Variable, ir.Expr | None]],
     kernels: list[str],
@@ -138,6 +143,25 @@ def _file_wide(source: SourceFile, arguments: tuple[str, ...]) -> tuple[tuple[st
     )
     if per_thread or any(a == "per-thread" for a in arguments):
         found.append(("per-thread-stream", _span_at(source, 0, 1)))
+    return tuple(found)
+
+
+def _stated(source: SourceFile) -> tuple[ir.Stated, ...]:
+    """The ``#pragma kesco`` lines; raises `InputError` for one that cannot be read."""
+    found = []
+    bare = _COMMENT.sub(lambda m: b" " * len(m.group()), source.text)
+    for match in _PRAGMA.finditer(bare):
+        span = _span_at(source, match.start(), match.end())
+        stated = _STATED.match(match[1].decode("utf-8", "replace"))
+        if stated is None:
+            raise InputError(
+                Diagnostic("K105", Severity.ERROR, "this pragma is not understood", span,
+                           help="write '#pragma kesco kernel(name) reads(a, b) writes(c)' with the kernel's parameter names")
+            )  # fmt: skip
+        names: dict[str, tuple[str, ...]] = {"reads": (), "writes": ()}
+        for clause, inside in _CLAUSE.findall(stated[2]):
+            names[clause] += tuple(n.strip() for n in inside.split(",") if n.strip())
+        found.append(ir.Stated(stated[1].rpartition("::")[2], names["reads"], names["writes"], span))
     return tuple(found)
 
 

@@ -40,7 +40,7 @@ class BufferKind(enum.Enum):
     UNKNOWN = "unknown"  # may be anything
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
     """One unit of aliasing.
 
@@ -51,6 +51,12 @@ class Buffer:
     name: str
     kind: BufferKind
     span: Span | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Buffer) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __lt__(self, other: object) -> bool:
         return self.key < other.key if isinstance(other, Buffer) else NotImplemented

@@ -66,3 +66,19 @@ class KernelEffects:
     order: frozenset[str] = frozenset()
     outputs: int | None = None
     priority: int | None = None
+
+    def __or__(self, other: KernelEffects) -> KernelEffects:
+        """What holds when either may run: the same kernel compiled for another architecture, say."""
+        params = {p.index: dict(p.fields) for p in self.params}
+        for one in other.params:
+            fields = params.setdefault(one.index, {})
+            for offset, effect in one.fields:
+                fields[offset] = fields.get(offset, RootEffect()) | effect
+        symbols = dict(self.symbols)
+        for symbol, effect in other.symbols:
+            symbols[symbol] = symbols.get(symbol, RootEffect()) | effect
+        merged = tuple(ParamEffect(i, tuple(sorted(f.items()))) for i, f in sorted(params.items()))
+        return KernelEffects(
+            self.name, self.display, merged, tuple(sorted(symbols.items())), self.opaque or other.opaque,
+            self.order | other.order, self.outputs, self.priority,
+        )  # fmt: skip

@@ -7,78 +7,16 @@ the device sees (launches and API calls) are expressions like any other, each wi
 
 from __future__ import annotations
 
-import enum
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kesco.ir.types import Field as Field
+from kesco.ir.types import Record as Record
+from kesco.ir.types import Scope as Scope
+from kesco.ir.types import Shape as Shape
+from kesco.ir.types import Type as Type
+from kesco.ir.types import Variable as Variable
 from kesco.source import Span
-
-
-class Shape(enum.Enum):
-    """What a type is, as far as the analysis cares."""
-
-    INTEGER = "integer"
-    POINTER = "pointer"
-    ARRAY = "array"
-    RECORD = "record"
-    REFERENCE = "reference"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record."""
-
-    shape: Shape
-    spelling: str
-    element: Type | None = None
-    count: int = -1
-    record: str = ""
-    volatile: bool = False
-    restrict: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A non-static data member; `offset` in bytes, -1 where unknown."""
-
-    name: str
-    type: Type
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A class or struct: its fields in order, and whether destroying one runs code that is not visible here."""
-
-    name: str
-    fields: tuple[Field, ...]
-    destructor: bool
-    standard: bool
-
-
-class Scope(enum.Enum):
-    """Where a variable lives."""
-
-    LOCAL = "local"
-    PARAMETER = "parameter"
-    STATIC = "static"  # a function's static variable
-    GLOBAL = "global"
-    SYMBOL = "symbol"  # __device__, __constant__ or __managed__
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A declared variable; `key` is unique in the file. `internal` tells that no other file can name it."""
-
-    key: str
-    name: str
-    type: Type
-    scope: Scope
-    span: Span
-    internal: bool = True
-    constant: int | None = None
-    mangled: str = ""
-    managed: bool = False
 
 
 # ---- expressions ----------------------------------------------------------------------------------------------------
@@ -247,7 +185,7 @@ class Kernel:
     """The kernel a launch names. `candidates` are the mangled names it may stand for, empty when not known.
 
     `outputs` and `priority` are the integer defaults of KeSCo's trailing parameters, `parameters` the types as
-    declared (empty where the kernel is only known by name).
+    declared and `names` their names (empty where the kernel is only known by name).
     """
 
     name: str
@@ -255,6 +193,7 @@ class Kernel:
     parameters: tuple[Type, ...] = ()
     outputs: int | None = None
     priority: int | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +360,16 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """What ``#pragma kesco kernel(k) reads(a, b) writes(c)`` says of a kernel whose body cannot be seen."""
+
+    kernel: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One parsed file.
 
@@ -436,3 +385,34 @@ class Program:
     operations: tuple[Operation, ...]
     constructs: tuple[tuple[str, Span], ...] = ()
     kernels: tuple[str, ...] = ()
+    stated: tuple[Stated, ...] = ()
+
+
+# ---- walking --------------------------------------------------------------------------------------------------------
+
+_SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+def children(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
+    """The expressions and statements directly inside one."""
+    kind = type(node)
+    names = _SLOTS.get(kind)
+    if names is None:
+        names = _SLOTS[kind] = tuple(n for c in kind.__mro__ for n in getattr(c, "__slots__", ()))
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, (Expr, Stmt)):
+            yield value
+        elif type(value) is tuple:
+            for one in value:
+                if isinstance(one, (Expr, Stmt)):
+                    yield one
+
+
+def walk(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
+    """A node and everything inside it, in no particular order."""
+    work = [node]
+    while work:
+        one = work.pop()
+        yield one
+        work.extend(children(one))

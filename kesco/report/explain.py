@@ -1,15 +1,16 @@
-"""The outcome in words: ``explain(result)`` says of every operation what it touches, where it goes and what it waits for.
+"""The outcome in words: ``explain(result)`` says what each operation touches, where it goes, and why.
 
-In: the outcome of a compilation. Out: plain text for a wide terminal. It is apart from the pictures because words can
-say why, and from the diagnostics because those speak only of what a user may want to change.
+In: the outcome of a compilation. Out: plain text for a wide terminal. It is apart from the pictures because
+words can say why, and from the diagnostics because those speak only of what a user may want to change.
 
 Method, for each function:
 
-1. A headline: rewritten on how many streams, or why it stays serial; width, levels, waits; the run-time checks.
-2. One card for each operation in the order of the text: a head line, and a line for each thing it waits for, each wait
-   that turned out not to be needed, each join and fence, all with reasons.
-3. Cards of one unrolled operation that differ in numbers only are shown as one, the numbers as ranges: ``0…11``
-   counts by ones, ``0,2…10`` by twos.
+1. A headline: rewritten on how many streams, or why it stays serial; width, levels, waits; the run-time
+   checks.
+2. One card for each operation in the order of the text: a head line, and a line for each thing it waits for,
+   each wait that turned out not to be needed, each join and fence, all with reasons.
+3. Cards of one unrolled operation that differ in numbers only are shown as one, the numbers as ranges:
+   ``0…11`` counts by ones, ``0,2…10`` by twos.
 4. Lost opportunities: everything that kept work from running beside other work, with what the user could do.
 
 What it refuses to do: repeat what the text of the program says, or judge whether something was worth it.
@@ -20,11 +21,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role, Site
-from kesco.report import Function, Outcome, counted, iteration_text, streams_of, touched
-from kesco.report.layout import levels
+from kesco.report import Function, Outcome, counted, iteration_text, levels_of, streams_of, touched
 
 _LABEL = 30  # columns that labels may take before the rest of their line moves
 _MODES = {"r": "reads", "rw": "reads and writes", "w": "writes"}
@@ -42,7 +43,10 @@ _ROLES = {
 }
 # What to do about a reason, by words that occur in it; the first that fits.
 _HELP = (
-    ("host may have to wait", "where the host need not wait, write the asynchronous call and use page-locked memory (cudaMallocHost)"),
+    (
+        "host may have to wait",
+        "where the host need not wait, call the asynchronous form, with page-locked memory (cudaMallocHost)",
+    ),
     ("no asynchronous form", "use a call that has one, such as cudaMemcpyAsync or cudaMemsetAsync"),
     ("symbol", "pass the data to the kernel by a pointer of its own instead of a device symbol"),
     ("copies of this kind", "use cudaMemcpyAsync or cudaMemcpy2DAsync with the direction stated"),
@@ -54,7 +58,10 @@ _HELP = (
     ("leaves out its stream", "write all arguments out, the stream included"),
     ("header", "put the operation into a statement of its own"),
     ("head of a statement", "put the operation into a statement of its own"),
-    ("part of a condition", "put the operation into a statement of its own, then test or return what it gave"),
+    (
+        "part of a condition",
+        "put the operation into a statement of its own, then test or return what it gave",
+    ),
     ("share one statement", "put each operation into a statement of its own"),
     ("no statement stands", "put the operation into a statement of its own"),
     ("cannot be edited", "put the operation into a statement of its own"),
@@ -77,7 +84,9 @@ _HELP = (
     ("through pointers", "pass each array as an argument of its own instead of pointers stored in memory"),
     ("may point anywhere", "allocate what it uses in this file, or mark pointers __restrict__"),
 )
-_NO_HELP = "kesco keeps what it does not understand in its order: say it more simply, or in a kernel of its own"
+_NO_HELP = (
+    "kesco keeps what it does not understand in its order: say it more simply, or in a kernel of its own"
+)
 
 
 def explain(result: Outcome) -> str:
@@ -107,14 +116,14 @@ def _function(function: Function) -> Iterator[str]:
         yield f"{region.function} ({region.span}): stays serial: {function.left_because}"
     if not any(site.role in (Role.MOVABLE, Role.LEGACY) for site in region.sites):
         return
-    forward = [(d.source, d.target) for d in function.dfg.dependences if not d.carried and d.source != d.target]
-    shape = f"width {function.width}, {counted(len(levels(function.dfg.graph.nodes, forward)), 'level')}"
+    shape = f"width {function.width}, {counted(len(levels_of(function)), 'level')}"
     if function.rewritten:
         removed = f"{len(function.plan.removed)} not needed"
-        shape += f", {counted(len(function.plan.waits), 'wait')} ({removed}), {counted(len(function.plan.joins), 'join')}"
+        shape += f", {counted(len(function.plan.waits), 'wait')} ({removed})"
+        shape += f", {counted(len(function.plan.joins), 'join')}"
     yield f"  {shape}"
     if function.rewritten and region.guards:
-        yield f"  checked at run time: {', '.join(region.guards)} share no memory; if they do, all runs on one stream"
+        yield f"  checked at run time: {', '.join(region.guards)} share no memory; else one stream has it all"
     yield ""
     cards = _cards(function)
     width = min(_LABEL, max(len(card.label) for card in cards))
@@ -129,7 +138,7 @@ def _function(function: Function) -> Iterator[str]:
         yield from (f"    {line}" for line in lost)
 
 
-# ---- cards ----------------------------------------------------------------------------------------------------------
+# ---- cards -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +189,9 @@ class _Speaker:
     def _plan(self) -> None:
         sites, said = self.region.sites, self.by_target
         for site in self.plan.fences:
-            text = "the default stream is made a barrier first: code not seen here may have work on streams of its own"
+            text = (
+                "the default stream is made a barrier first: code not seen here may have streams of its own"
+            )
             said.setdefault(site, []).append(text)
         for wait in self.plan.waits:
             why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences))
@@ -234,8 +245,10 @@ def _merged(run: Sequence[Site], speak: _Speaker, loops: bool) -> _Card:
     path = "" if span.path == speak.region.span.path else span.path.rpartition("/")[2] + ":"
     around = iteration_text(run[0])
     if len(run) > 1:
-        levels_of = zip(*(site.iterations for site in run), strict=True)
-        around = ", ".join(f"{one[0].counter} = {_range([t.value for t in dict.fromkeys(one)])}" for one in levels_of)
+        loops_of = zip(*(site.iterations for site in run), strict=True)
+        around = ", ".join(
+            f"{one[0].counter} = {_range([t.value for t in dict.fromkeys(one)])}" for one in loops_of
+        )
         around += f": {len(run)} times"
     extra = [f"for {around}"] if around else []
     extra += ["in a loop"] if loops else []
@@ -258,10 +271,12 @@ def _together(texts: Sequence[str]) -> str:
 
 def _range(values: Sequence[int]) -> str:
     """Numbers in order, such as ``0…11``, ``0,2…10``, ``0…15 in turn``."""
-    period = next((p for p in range(2, len(values)) if all(v == values[i % p] for i, v in enumerate(values))), 0)
+    period = next(
+        (p for p in range(2, len(values)) if all(v == values[i % p] for i, v in enumerate(values))), 0
+    )
     if period:
         return f"{_range(values[:period])} in turn"
-    steps = {b - a for a, b in zip(values, values[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(values)}
     if len(values) > 2 and len(steps) == 1:
         second = "" if steps == {1} else f",{values[1]}"
         return f"{values[0]}{second}…{values[-1]}"
@@ -280,15 +295,15 @@ def _in_loops(region: Region) -> frozenset[int]:
     return frozenset(alone.union(*loops))
 
 
-# ---- lost opportunities ---------------------------------------------------------------------------------------------
+# ---- lost opportunities ------------------------------------------------------------------------------------
 
 
 def _lost(function: Function) -> Iterator[str]:
     """Step 4, each with a line of help."""
     region = function.region
     if not function.rewritten:
-        yield f"{region.span.line}:{region.span.column}  {region.function} stays serial: {function.left_because}"
-        yield f"  help: {help_for(function.left_because)}"
+        where, why = f"{region.span.line}:{region.span.column}", function.left_because
+        yield from (f"{where}  {region.function} stays serial: {why}", f"  help: {help_for(why)}")
     notes: dict[str, list[Site]] = {}
     unknown: dict[str, list[Site]] = {}
     for site in region.sites:
@@ -334,4 +349,6 @@ def _names(sites: Iterable[Site]) -> str:
     for site in sites:
         name, _, number = site.label.partition("#")
         numbers.setdefault(name, []).extend([int(number)] if number.isdigit() else [])
-    return ", ".join(name + (f"#{_range(list(dict.fromkeys(n)))}" if n else "") for name, n in numbers.items())
+    return ", ".join(
+        name + (f"#{_range(list(dict.fromkeys(n)))}" if n else "") for name, n in numbers.items()
+    )

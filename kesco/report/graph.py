@@ -1,37 +1,46 @@
 """Pictures of data-flow graphs: ``draw(functions, form)`` gives SVG, DOT or JSON.
 
-In: the functions of one file. Out: text in the form asked for: JSON with all that is known, for programs; DOT for
-graphviz; SVG that needs nothing else, for people. It is apart from the layout because it knows what a wait is, and the
-layout where there is room.
+In: the functions of one file. Out: text in the form asked for: JSON with all that is known, for programs; DOT
+for graphviz; SVG that needs nothing else, for people. It is apart from the layout because it knows what a
+wait is, and the layout where there is room.
 
 Method:
 
-1. Every pair of operations with a dependence becomes one `_Edge`: a wait that was kept, the order of one stream, or a
-   wait that turned out not to be needed; carried where the source comes first only around a loop.
+1. Every pair of operations with a dependence becomes one `Edge`.
 2. JSON and DOT write that down as it is.
-3. For SVG the parts between full barriers are put one below another, each with its levels as rows, and laid out; a
-   template writes the boxes and lines.
+3. For SVG the parts between full barriers are put one below another, each with its levels as rows, and laid
+   out; a template writes the boxes and lines.
 
-What it refuses to do: draw what stays on the default stream (JSON lists it). Such operations are barriers, and the
-pictures show them as such.
+What it refuses to do: draw what stays on the default stream (JSON lists it). Such operations are barriers,
+and the pictures show them as such.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 from kesco.ir.dfg import Dependence
 from kesco.ir.flow import Role, Site
-from kesco.report import Function, counted, iteration_text, streams_of, touched
-from kesco.report.layout import Layout, Point, lay_out, levels, wrap
+from kesco.report import (
+    Edge,
+    Function,
+    counted,
+    edges_of,
+    iteration_text,
+    levels_of,
+    movable,
+    streams_of,
+    touched,
+)
+from kesco.report.layout import Layout, Point, lay_out, wrap
 
 FORMS = ("svg", "dot", "json")
 VERSION = 1  # of the JSON; a field that goes or changes its meaning raises it
-# For light and dark ground. Okabe and Ito's, which everyone can tell apart, without the yellow that white swallows.
+# For light and dark ground: Okabe and Ito's, which all can tell apart, less the yellow that white swallows.
 PALETTE = (
     ("#0072b2", "#4c8dff"),
     ("#e69f00", "#f0b43c"),
@@ -50,6 +59,8 @@ _LINE = 13.0
 _LINE_TEXT = 32  # letters of a box's small lines
 _MARGIN = 20.0
 _LEFT = 64.0  # room for the names of levels
+_SWATCHES_IN_LINE = 8  # of the legend
+_STYLES = {"wait": "solid", "stream": "bold", "removed": "dashed"}  # of DOT
 
 
 def draw(functions: Sequence[Function], form: str) -> str:
@@ -58,61 +69,21 @@ def draw(functions: Sequence[Function], form: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-# ---- edges ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    """All dependences of one pair; `kind` is ``wait``, ``stream`` or ``removed``."""
-
-    source: int
-    target: int
-    kind: str
-    carried: bool
-    why: tuple[str, ...]
-
-
-def _edges(function: Function) -> list[_Edge]:
-    """Step 1, ordered by source and target."""
-    pairs: dict[tuple[int, int], list[Dependence]] = {}
-    for one in function.dfg.dependences:
-        pairs.setdefault((one.source, one.target), []).append(one)
-    stream_of = streams_of(function)
-    waits = {(wait.source, wait.target) for wait in function.plan.waits}
-    because = {(one.source, one.target): one.because for one in function.plan.removed}
-    found = []
-    for (source, target), dependences in sorted(pairs.items()):
-        kind, why = "removed", [f"no wait: {because.get((source, target), 'it is ordered already')}"]
-        if not function.rewritten:
-            kind, why = "stream", ["both are on the default stream"]
-        elif (source, target) in waits:
-            kind, why = "wait", [f"stream {stream_of[target]} waits for stream {stream_of[source]}"]
-        elif stream_of[source] == stream_of[target]:
-            kind = "stream"
-        why = [*dict.fromkeys(one.reason(function.region) for one in dependences), *why]
-        found.append(_Edge(source, target, kind, all(d.carried for d in dependences), tuple(why)))
-    return found
-
-
-def _movable(function: Function) -> list[Site]:
-    return [site for site in function.region.sites if site.number in function.dfg.graph]
-
-
-def _levels(function: Function) -> tuple[tuple[int, ...], ...]:
-    forward = ((d.source, d.target) for d in function.dfg.dependences if not d.carried and d.source != d.target)
-    return levels(function.dfg.graph, forward)
+# ---- words -------------------------------------------------------------------------------------------------
 
 
 def _summary(function: Function) -> str:
     """What was done, in a line."""
-    count = len(_movable(function))
+    count = len(movable(function))
     if not count:
         return f"nothing that could be moved: {function.left_because or 'no operation'}"
-    shape = f"width {function.width}, {counted(len(_levels(function)), 'level')}"
+    shape = f"width {function.width}, {counted(len(levels_of(function)), 'level')}"
     if not function.rewritten:
         return f"{counted(count, 'operation')}, {shape}; stays serial: {function.left_because}"
     waits = f"{counted(len(function.plan.waits), 'wait')}, {len(function.plan.removed)} not needed"
-    return f"{counted(count, 'operation')} on {counted(function.schedule.streams, 'stream')}, {shape}; {waits}"
+    return (
+        f"{counted(count, 'operation')} on {counted(function.schedule.streams, 'stream')}, {shape}; {waits}"
+    )
 
 
 def _tooltip(site: Site, stream: int | None) -> str:
@@ -120,11 +91,13 @@ def _tooltip(site: Site, stream: int | None) -> str:
     where = "default stream" if stream is None else f"stream {stream}"
     around = iteration_text(site)
     lines = [f"{site.label} at {site.span}, {where}" + (f", {around}" if around else "")]
-    lines += [f"{one.mode.text} {one.buffer.name}" + (f": {one.why}" if one.why else "") for one in site.accesses]
+    lines += [
+        f"{one.mode.text} {one.buffer.name}" + (f": {one.why}" if one.why else "") for one in site.accesses
+    ]
     return "\n".join(lines)
 
 
-# ---- JSON -----------------------------------------------------------------------------------------------------------
+# ---- JSON --------------------------------------------------------------------------------------------------
 
 
 def _json(functions: Sequence[Function]) -> str:
@@ -135,11 +108,9 @@ def _json(functions: Sequence[Function]) -> str:
 def _json_function(function: Function) -> dict[str, Any]:
     region, plan = function.region, function.plan
     stream_of = streams_of(function)
-    level_of = {site: number for number, row in enumerate(_levels(function), 1) for site in row}
+    level_of = {site: number for number, row in enumerate(levels_of(function), 1) for site in row}
     done = function.rewritten
-    dependences = sorted(
-        function.dfg.dependences, key=lambda d: (d.source, d.target, d.kind.value, d.buffer.name, d.carried)
-    )
+    dependences = sorted(function.dfg.dependences, key=_place_of)
     waits = sorted(plan.waits, key=lambda one: (one.target, one.source)) if done else []
     removed = sorted(plan.removed, key=lambda one: (one.target, one.source)) if done else []
     return {
@@ -163,12 +134,13 @@ def _json_function(function: Function) -> dict[str, Any]:
                 "stream": stream_of.get(site.number),
                 "level": level_of.get(site.number),
                 "iteration": [
-                    {"counter": i.counter, "value": i.value, "index": i.index, "trips": i.trips}
+                    {key: getattr(i, key) for key in ("counter", "value", "index", "trips")}
                     for i in site.iterations
                 ],
                 "note": site.note,
                 "accesses": [
-                    {"buffer": one.buffer.name, "mode": one.mode.text, "why": one.why} for one in site.accesses
+                    {"buffer": one.buffer.name, "mode": one.mode.text, "why": one.why}
+                    for one in site.accesses
                 ],
             }
             for site in region.sites
@@ -191,26 +163,31 @@ def _json_function(function: Function) -> dict[str, Any]:
     }
 
 
-# ---- DOT ------------------------------------------------------------------------------------------------------------
+def _place_of(one: Dependence) -> tuple[int, int, str, str, bool]:
+    return one.source, one.target, one.kind.value, one.buffer.name, one.carried
+
+
+# ---- DOT ---------------------------------------------------------------------------------------------------
 
 
 def _dot(functions: Sequence[Function]) -> str:
-    lines = ["digraph kesco {", '  graph [rankdir=TB, fontname="sans-serif"];']
-    lines += ['  node [shape=box, style="rounded,filled", fillcolor="white", fontname="monospace", fontsize=10];']
-    lines += ['  edge [fontname="sans-serif"];']
+    lines = [
+        "digraph kesco {",
+        '  graph [rankdir=TB, fontname="sans-serif"];',
+        '  node [shape=box, style="rounded,filled", fillcolor="white", fontname="monospace", fontsize=10];',
+    ]
     for number, function in enumerate(functions):
         title = f"{function.region.function} ({function.region.span})\n{_summary(function)}"
         lines += [f"  f{number} [shape=plaintext, style=solid, label={_quoted(title)}];"]
         stream_of = streams_of(function)
-        for site in _movable(function):
+        for site in movable(function):
             stream = stream_of.get(site.number)
             look = "" if stream is None else f', color="{PALETTE[stream % len(PALETTE)][0]}", penwidth=2'
             text = "\n".join(line for line in _box_lines(site, stream) if line)
-            lines.append(
-                f"  f{number}_{site.number} [label={_quoted(text)}, tooltip={_quoted(_tooltip(site, stream))}{look}];"
-            )
-        for edge in _edges(function):
-            style = "dotted" if edge.carried else {"wait": "solid", "stream": "bold", "removed": "dashed"}[edge.kind]
+            look = f"label={_quoted(text)}, tooltip={_quoted(_tooltip(site, stream))}{look}"
+            lines.append(f"  f{number}_{site.number} [{look}];")
+        for edge in edges_of(function):
+            style = "dotted" if edge.carried else _STYLES[edge.kind]
             look = f'style={style}, class="{edge.kind}"'
             if edge.kind == "stream" and edge.source in stream_of:
                 look += f', color="{PALETTE[stream_of[edge.source] % len(PALETTE)][0]}", penwidth=2'
@@ -228,14 +205,16 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-# ---- SVG ------------------------------------------------------------------------------------------------------------
+# ---- SVG ---------------------------------------------------------------------------------------------------
 
 
 def _svg(functions: Sequence[Function]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     text = files("kesco.report").joinpath("templates/graph.svg.j2").read_text("utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     used = sorted({stream % len(PALETTE) for f in functions for stream in streams_of(f).values()})
     swatches = max((f.schedule.streams for f in functions if f.rewritten), default=0)
     drawings, y = [], _MARGIN + 44.0 + 18.0 * -(-swatches // _SWATCHES_IN_LINE)
@@ -244,24 +223,18 @@ def _svg(functions: Sequence[Function]) -> str:
         drawings.append(drawing)
         y += drawing["height"] + 36.0
     width = max([760.0, *(d["width"] for d in drawings)])
-    streams = [
-        {
-            "x": _MARGIN + 84.0 * (s % _SWATCHES_IN_LINE),
-            "y": _MARGIN + 40.0 + 18.0 * (s // _SWATCHES_IN_LINE),
-            "colour": s % len(PALETTE),
-            "bars": s // len(PALETTE) + 1,
-            "text": f"stream {s}",
-        }
-        for s in range(swatches)
-    ]
     template = environment.from_string(text)
     made = template.render(
-        drawings=drawings, streams=streams, palette=PALETTE, used=used, width=round(width), height=round(y), margin=_MARGIN
+        drawings=drawings,
+        swatches=swatches,
+        per_line=_SWATCHES_IN_LINE,
+        palette=PALETTE,
+        used=used,
+        width=round(width),
+        height=round(y),
+        margin=_MARGIN,
     )
     return made.rstrip() + "\n"
-
-
-_SWATCHES_IN_LINE = 8
 
 
 def _drawing(function: Function, top: float) -> dict[str, Any]:
@@ -269,16 +242,26 @@ def _drawing(function: Function, top: float) -> dict[str, Any]:
     region, stream_of = function.region, streams_of(function)
     title = f"{region.function} ({region.span})"
     text = _summary(function)
-    drawing: dict[str, Any] = {"y": top, "title": title, "text": text, "nodes": [], "edges": [], "lines": [], "rows": []}
+    drawing: dict[str, Any] = {
+        "y": top,
+        "title": title,
+        "text": text,
+        "nodes": [],
+        "edges": [],
+        "lines": [],
+        "rows": [],
+    }
     drawing |= {"height": 30.0, "width": _MARGIN * 2 + max(len(title) * 9.0, len(text) * 6.6)}
-    sites = {site.number: site for site in _movable(function)}
+    sites = {site.number: site for site in movable(function)}
     if not sites:
         return drawing
     texts = {number: _box_lines(site, stream_of.get(number)) for number, site in sites.items()}
     sizes = {number: _size(lines, stream_of.get(number)) for number, lines in texts.items()}
     rows, names, barriers = _rows(function)
-    edges = _edges(function)
-    layout = lay_out(rows, sizes, [(edge.source, edge.target) for edge in edges], dict.fromkeys(barriers, 26.0))
+    edges = edges_of(function)
+    layout = lay_out(
+        rows, sizes, [(edge.source, edge.target) for edge in edges], dict.fromkeys(barriers, 26.0)
+    )
     left, down = _MARGIN + _LEFT, top + 48.0
     for number, lines in texts.items():
         stream = stream_of.get(number)
@@ -286,21 +269,36 @@ def _drawing(function: Function, top: float) -> dict[str, Any]:
         bars = 1 if stream is None else stream // len(PALETTE) + 1
         drawing["nodes"].append(
             {
-                "x": _round(x + left), "y": _round(y + down), "width": _round(sizes[number][0]), "height": sizes[number][1],
-                "colour": "n" if stream is None else stream % len(PALETTE), "bars": bars, "inset": 9 + 6 * bars,
-                "badge": lines[0], "label": lines[1], "small": lines[2:], "tooltip": _tooltip(sites[number], stream),
-            }  # fmt: skip
+                "x": _round(x + left),
+                "y": _round(y + down),
+                "width": _round(sizes[number][0]),
+                "height": sizes[number][1],
+                "colour": "n" if stream is None else stream % len(PALETTE),
+                "bars": bars,
+                "inset": 9 + 6 * bars,
+                "badge": lines[0],
+                "label": lines[1],
+                "small": lines[2:],
+                "tooltip": _tooltip(sites[number], stream),
+            }
         )
     for edge in edges:
         colour = stream_of.get(edge.source)
         drawing["edges"].append(
             {
-                "path": _path(edge, layout, sizes, left, down), "kind": edge.kind, "carried": edge.carried,
-                "colour": "n" if colour is None else colour % len(PALETTE), "tooltip": "\n".join(edge.why),
-            }  # fmt: skip
+                "path": _path(edge, layout, sizes, left, down),
+                "kind": edge.kind,
+                "carried": edge.carried,
+                "colour": "n" if colour is None else colour % len(PALETTE),
+                "tooltip": "\n".join(edge.why),
+            }
         )
-    drawing["rows"] = [{"y": _round(layout.tops[row] + down + 16), "text": name} for row, name in names.items()]
-    drawing["lines"] = [{"y": _round(layout.tops[row] + down - 38), "text": name} for row, name in barriers.items()]
+    drawing["rows"] = [
+        {"y": _round(layout.tops[row] + down + 16), "text": name} for row, name in names.items()
+    ]
+    drawing["lines"] = [
+        {"y": _round(layout.tops[row] + down - 38), "text": name} for row, name in barriers.items()
+    ]
     drawing["height"] = 48.0 + layout.height
     drawing["width"] = max(drawing["width"], left + layout.width + _MARGIN)
     return drawing
@@ -341,8 +339,8 @@ def _size(lines: Sequence[str], stream: int | None) -> Point:
 
 
 def _rows(function: Function) -> tuple[list[tuple[int, ...]], dict[int, str], dict[int, str]]:
-    """Step 3: the rows, the names of levels by row, and what stands between two rows that a full barrier parts."""
-    level_of = {site: number for number, row in enumerate(_levels(function)) for site in row}
+    """Step 3: rows, the names of levels by row, and what is between two rows that a full barrier parts."""
+    level_of = {site: number for number, row in enumerate(levels_of(function)) for site in row}
     rows: list[tuple[int, ...]] = []
     names: dict[int, str] = {}
     barriers: dict[int, str] = {}
@@ -367,7 +365,7 @@ def _between(function: Function, before: int, after: int) -> str:
 
 
 def _phases(function: Function) -> Iterator[tuple[int, ...]]:
-    """Movable sites that remain connected when full barriers are taken out, in the order of their first ones."""
+    """Movable sites that remain connected when full barriers are taken out, ordered by their first ones."""
     import networkx as nx
 
     region = function.region
@@ -379,15 +377,15 @@ def _phases(function: Function) -> Iterator[tuple[int, ...]]:
     yield from sorted(tuple(phase) for phase in phases if phase)
 
 
-def _path(edge: _Edge, layout: Layout, sizes: dict[int, Point], left: float, down: float) -> str:
+def _path(edge: Edge, layout: Layout, sizes: dict[int, Point], left: float, down: float) -> str:
     """The line of an edge as SVG path data, with vertical tangents at every box."""
     if edge.source == edge.target:
         (x, y), (width, height) = layout.corners[edge.source], sizes[edge.source]
         x, y = x + width + left, y + height / 2 + down
-        return f"M{_round(x)} {_round(y - 10)}C{_round(x + 20)} {_round(y - 22)} {_round(x + 20)} {_round(y + 22)} {_round(x)} {_round(y + 10)}"
+        return f"M{_round(x)} {_round(y - 10)}c20 -12 20 32 0 20"
     points = [(x + left, y + down) for x, y in layout.routes[edge.source, edge.target]]
     text = f"M{_round(points[0][0])} {_round(points[0][1])}"
-    for number, ((x0, y0), (x1, y1)) in enumerate(zip(points, points[1:], strict=False)):
+    for number, ((x0, y0), (x1, y1)) in enumerate(pairwise(points)):
         if number % 2:
             text += f"L{_round(x1)} {_round(y1)}"
             continue

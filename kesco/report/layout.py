@@ -1,16 +1,17 @@
 """A layered drawing of a graph: where each box goes, and how each edge runs from box to box.
 
-In: boxes with sizes, their rows from top to bottom, and edges. Out: a `Layout` in abstract units. It is apart from the
-pictures because it knows nothing of kernels, and so that no program for drawing graphs has to be installed.
+In: boxes with sizes, their rows from top to bottom, and edges. Out: a `Layout` in abstract units. It is apart
+from the pictures because it knows nothing of kernels, and so that no program for drawing graphs has to be
+installed.
 
 Method (Sugiyama's):
 
-1. An edge over several rows gets a place in each row between, so that it runs around boxes and not through them. The
-   longest ones go without where there would be more than `MOST_PLACES`.
-2. Each row is ordered by the mean position of its neighbours in the row before, downwards and upwards by turns; the
-   order with the fewest crossings wins.
-3. Within its row a box moves towards the mean of its neighbours as far as the order and the distances allow. That is a
-   regression under a chain of inequalities, which pooling adjacent violators solves exactly.
+1. An edge over several rows gets a place in each row between, so that it runs around boxes and not through
+   them. The longest ones go without where there would be more than `MOST_PLACES`.
+2. Each row is ordered by the mean position of its neighbours in the row before, downwards and upwards by
+   turns; the order with the fewest crossings wins.
+3. Within its row a box moves towards the mean of its neighbours as far as the order and the distances allow.
+   That is a regression under a chain of inequalities, which pooling adjacent violators solves exactly.
 4. Where edges meet a box they are spread over its side in the order of where they go.
 
 What it refuses to do: change a row.
@@ -21,6 +22,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 ROW_GAP = 54.0
 BOX_GAP = 18.0
@@ -66,7 +68,7 @@ def wrap(row: Sequence[int], most: int) -> list[tuple[int, ...]]:
     """A row cut into rows of about equal length, none longer than `most`."""
     parts = -(-len(row) // most)
     cuts = [len(row) * part // parts for part in range(parts + 1)]
-    return [tuple(row[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [tuple(row[a:b]) for a, b in pairwise(cuts)]
 
 
 def lay_out(
@@ -75,7 +77,7 @@ def lay_out(
     edges: Iterable[Edge],
     gaps: Mapping[int, float] | None = None,
 ) -> Layout:
-    """Place all boxes; `gaps` says how much more room is above a row. Edges of a box to itself are left out."""
+    """Place all boxes; `gaps` says how much more room is above a row. A box's edge to itself has no route."""
     drawing = _Drawing(rows, sizes, edges)
     drawing.order()
     drawing.spread()
@@ -98,7 +100,9 @@ class _Item:
 class _Drawing:
     """The items while they are put in order."""
 
-    def __init__(self, rows: Sequence[Sequence[int]], sizes: Mapping[int, Point], edges: Iterable[Edge]) -> None:
+    def __init__(
+        self, rows: Sequence[Sequence[int]], sizes: Mapping[int, Point], edges: Iterable[Edge]
+    ) -> None:
         self.items: list[_Item] = []
         self.rows: list[list[int]] = []
         self.item_of: dict[int, int] = {}
@@ -116,7 +120,7 @@ class _Drawing:
         return len(self.items) - 1
 
     def _chain(self, edges: Sequence[Edge]) -> None:
-        """Step 1. A chain goes down; an edge that goes up is turned around, and turned back when it is drawn."""
+        """Step 1. A chain goes down; an edge that goes up is turned around, and back when it is drawn."""
         left = MOST_PLACES
         for source, target in sorted(edges, key=lambda edge: (abs(self._rise(edge)), edge)):
             rise = self._rise((source, target))
@@ -131,7 +135,7 @@ class _Drawing:
                 chain += [self._add(_Item(row, 6.0)) for row in range(first, first + abs(rise) - 1)]
             chain.append(self.item_of[bottom])
             self.chains[source, target] = chain
-            for a, b in zip(chain, chain[1:], strict=False):
+            for a, b in pairwise(chain):
                 if self.items[b].row == self.items[a].row + 1:
                     self.items[a].down.append(b)
                     self.items[b].up.append(a)
@@ -139,7 +143,7 @@ class _Drawing:
     def _rise(self, edge: Edge) -> int:
         return self.items[self.item_of[edge[1]]].row - self.items[self.item_of[edge[0]]].row
 
-    # ---- step 2 -----------------------------------------------------------------------------------------------
+    # ---- step 2 --------------------------------------------------------------------------------------------
 
     def order(self) -> None:
         """Put every row in the best order that the sweeps come across."""
@@ -176,7 +180,7 @@ class _Drawing:
                     insort(seen, end)
         return count
 
-    # ---- step 3 -----------------------------------------------------------------------------------------------
+    # ---- step 3 --------------------------------------------------------------------------------------------
 
     def spread(self) -> None:
         """Give every item its x."""
@@ -197,7 +201,10 @@ class _Drawing:
                 offset += (self.items[row[at - 1]].width + one.width) / 2 + BOX_GAP
             beside = (one.up + one.down) if both else (one.up or one.down)
             # an edge should rather be straight where it passes by than where it begins or ends
-            pulls = [(4.0 if one.box is None and self.items[n].box is None else 1.0, self.items[n].x) for n in beside]
+            pulls = [
+                (4.0 if one.box is None and self.items[n].box is None else 1.0, self.items[n].x)
+                for n in beside
+            ]
             total = sum(weight for weight, _ in pulls)
             target = sum(weight * x for weight, x in pulls) / total if pulls else one.x
             offsets.append(offset)
@@ -206,7 +213,7 @@ class _Drawing:
         for item, x, shift in zip(row, _ascending(wanted, weights), offsets, strict=True):
             self.items[item].x = x + shift
 
-    # ---- step 4 -----------------------------------------------------------------------------------------------
+    # ---- step 4 --------------------------------------------------------------------------------------------
 
     def finish(self, gaps: Mapping[int, float]) -> Layout:
         """Everything moved to where it starts at (0, 0)."""
@@ -220,7 +227,10 @@ class _Drawing:
             at = bottoms[-1] + ROW_GAP
         for one in self.items:
             one.x -= left
-        corners = {box: (self.items[i].x - self.items[i].width / 2, tops[self.items[i].row]) for box, i in self.item_of.items()}
+        corners = {
+            box: (self.items[i].x - self.items[i].width / 2, tops[self.items[i].row])
+            for box, i in self.item_of.items()
+        }
         ports = self._ports()
         routes: dict[Edge, tuple[Point, ...]] = {}
         for edge, chain in self.chains.items():

@@ -149,6 +149,12 @@ def test_paths_that_order_by_different_means() -> None:
     assert reasons(region, found)["Z>B"] == "every path from Z to B already orders them"
 
 
+def test_paths_that_order_by_different_means_and_then_by_a_common_one() -> None:
+    region = program("Z(w P) F(r N; w F) Y(r P; w Q) W(r P; w R) C(r Q; w S) B(r P,R,S)", "F>W Y|W Y>C")
+    found = plan(region, "Z|F Y|W B|C")
+    assert waits(region, found) == {"Z>Y", "Z>W", "Y>C", "C>B"}
+
+
 def test_an_early_return_joins_what_is_pending_there() -> None:
     region = program("A(w X) F(w F) exit B(w Y) C(r X)", "F>B exit@3|B")
     found = plan(region, "A C|F|B")

@@ -1,0 +1,228 @@
+"""Loops of the host program.
+
+In: a loop and the state before it. Out: the state behind it, with all sites of the body. Apart from the other statements
+because this is where it is decided whether iterations are told apart.
+
+1. A counting loop with constant bounds and few trips is walked once a trip, with the counter's value known: ``x[i]`` is then
+a different buffer each time. 2. Any other loop is walked until neither state nor region changes. It refuses to unroll
+where the body may change the counter, and gives up (the function stays serial) when the walk does not settle.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.calls import Calls
+from kesco.analysis.memory import Place, Value
+from kesco.analysis.state import Activation, State
+from kesco.frontend.api_table import cuda_call, host_call
+from kesco.ir import program as ir
+from kesco.ir.flow import Iteration
+
+MAX_TRIPS = 64
+MAX_UNROLLED = 1024
+_MAX_ROUNDS = 12
+
+
+class Loops(Calls):
+    """Walks loops; statements are left to the subclass."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+        self.activations: dict[str, dict[str, Activation]] = {}
+        self.unroll: dict[int, bool] = {}
+
+    def execute(self, statement: ir.Stmt, state: State | None) -> State | None:
+        raise NotImplementedError
+
+    def walk_loop(self, loop: ir.Loop, state: State) -> State | None:
+        for one in loop.before:
+            after = self.execute(one, state)
+            if after is None:
+                return None
+            state = after
+        trips = self._trips(loop, state)
+        if trips is not None:
+            return self._unrolled(loop, state, trips)
+        return self._rolled(loop, state)
+
+    def _trips(self, loop: ir.Loop, state: State) -> list[Iteration] | None:
+        """The iterations of a loop whose counter has constant bounds, or None."""
+        decided = self.unroll.get(loop.number)
+        if decided is False or loop.tested_after or loop.condition is None or loop.step is None:
+            return None
+        counter = _counter(loop)
+        values = None
+        if counter is not None:
+            inside = 1
+            for one in self.now.iterations:
+                inside *= one.trips
+            start = state.store.read(Place(self.object_of(counter))).number
+            step = _step(loop.step, counter)
+            if start is not None and step:
+                limit = min(MAX_TRIPS, MAX_UNROLLED // inside)
+                values = self._values(loop.condition, counter, start, step, state, limit)
+        if decided is None and (self.now.generic or self.now.function.name == "main" or not self.now.function.here):
+            self.unroll[loop.number] = values is not None
+        elif decided is None:
+            values = None
+        if values is None or counter is None:
+            return None
+        first, step = values[0] if values else 0, _step(loop.step, counter) or 1
+        return [
+            Iteration(loop.number, counter.name, i, len(values), v, first, step) for i, v in enumerate(values)
+        ]
+
+    def _values(
+        self, condition: ir.Expr, counter: ir.Variable, start: int, step: int, state: State, limit: int
+    ) -> list[int] | None:
+        probe = state.fork()
+        place = Place(self.object_of(counter))
+        keep, self.now.host = self.now.host, {}
+        found: list[int] = []
+        at = start
+        try:
+            while len(found) <= limit:
+                probe.store.write((place,), Value(number=at))
+                holds = self.evaluate(probe, condition).number if _simple(condition) else None
+                if holds is None:
+                    return None
+                if not holds:
+                    return found
+                found.append(at)
+                at += step
+        finally:
+            self.now.host = keep
+        return None
+
+    def _unrolled(self, loop: ir.Loop, state: State, trips: list[Iteration]) -> State | None:
+        outer = self.now.iterations
+        place = Place(self.object_of(_counter(loop) or _no_counter()))
+        current: State | None = state
+        left: list[State] = []
+        for iteration in trips:
+            if current is None:
+                break
+            current.store.write((place,), Value(number=iteration.value))
+            self.now.iterations = (*outer, iteration)
+            self.now.breaks.append([])
+            self.now.continues.append([])
+            current = self.execute(loop.body, current)
+            for again in self.now.continues.pop():
+                current = again.merge(current)
+            left += self.now.breaks.pop()
+        self.now.iterations = outer
+        if current is not None:
+            last = trips[-1].value + trips[-1].step if trips else None
+            if last is not None:
+                current.store.write((place,), Value(number=last))
+        for one in left:
+            current = one.merge(current)
+        return current
+
+    def _rolled(self, loop: ir.Loop, state: State) -> State | None:
+        head = state
+        out: State | None = None
+        self.rolled += 1
+        for _ in range(_MAX_ROUNDS):
+            edges = self._size()
+            again, out = self._round(loop, head.fork())
+            if again is None:
+                break
+            merged = again.merge(head)
+            if merged.store == head.store and merged.frontier == head.frontier and self._size() == edges:
+                break
+            head = merged
+        else:
+            self.stay_serial("the values in a loop could not be followed to an end", loop.span)
+        self.rolled -= 1
+        return out
+
+    def _size(self) -> int:
+        return sum(a.builder.edges() for known in self.activations.values() for a in known.values()) + len(self.escaped)
+
+    def _round(self, loop: ir.Loop, state: State) -> tuple[State | None, State | None]:
+        """One trip: the state at the next test, and the state behind the loop."""
+        out: State | None = None
+        if not loop.tested_after:
+            out = self._test(loop, state)
+            if out is state:  # the condition is never true
+                return None, out
+        self.now.breaks.append([])
+        self.now.continues.append([])
+        end = self.execute(loop.body, state)
+        for again in self.now.continues.pop():
+            end = again.merge(end)
+        for left in self.now.breaks.pop():
+            out = left.merge(out)
+        if end is not None and loop.step is not None:
+            self.evaluate(end, loop.step)
+            self.flush_host(end)
+        if loop.tested_after and end is not None:
+            done = self._test(loop, end)
+            if done is not None:
+                out = done.fork().merge(out)
+                if done is end:
+                    end = None
+        return end, out
+
+    def _test(self, loop: ir.Loop, state: State) -> State | None:
+        """The state when the condition fails: None if it cannot, `state` itself if it always does."""
+        if loop.condition is None:
+            return None
+        value = self.evaluate(state, loop.condition)
+        self.flush_host(state)
+        if value.number is None:
+            return state.fork()
+        return None if value.number else state
+
+
+def _counter(loop: ir.Loop) -> ir.Variable | None:
+    """The counter of a counting loop, if its body leaves it alone."""
+    step = loop.step
+    if not isinstance(step, ir.Assign) or not isinstance(step.target, ir.Name):
+        return None
+    variable = step.target.variable
+    if variable.scope not in (ir.Scope.LOCAL, ir.Scope.PARAMETER) or variable.type.shape is not ir.Shape.INTEGER:
+        return None
+    return None if _changes(loop.body, variable.key) else variable
+
+
+def _step(step: ir.Expr | None, counter: ir.Variable) -> int | None:
+    if not isinstance(step, ir.Assign):
+        return None
+    value = step.value.value if isinstance(step.value, ir.Constant) else None
+    if isinstance(step.value, ir.Name):
+        value = step.value.variable.constant
+    if step.operator in ("+", "-") and value is not None:
+        return value if step.operator == "+" else -value
+    return None
+
+
+def _simple(expression: ir.Expr) -> bool:
+    """Whether evaluating a condition again and again has no effect."""
+    if isinstance(expression, ir.Binary):
+        return _simple(expression.left) and _simple(expression.right)
+    if isinstance(expression, ir.Cast):
+        return _simple(expression.operand)
+    return isinstance(expression, (ir.Name, ir.Constant, ir.Literal))
+
+
+def _changes(body: ir.Stmt, key: str) -> bool:
+    """Whether code may assign a variable or take its address."""
+
+    def it(expression: ir.Expr | None) -> bool:
+        return isinstance(expression, ir.Name) and expression.variable.key == key
+
+    for node in ir.walk(body):
+        if isinstance(node, (ir.Assign, ir.AddressOf)) and it(node.target):
+            return True
+        if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and it(node.initial):
+            return True
+        if isinstance(node, ir.Call) and any(map(it, node.arguments)):
+            if not (cuda_call(node.name) or host_call(node.name)):
+                return True  # it may be taken by reference
+    return False
+
+
+def _no_counter() -> ir.Variable:
+    raise AssertionError("an unrolled loop has a counter")
+

@@ -1,0 +1,93 @@
+"""The state of the walk over the host program: one path's knowledge, and one function's activation.
+
+Also the two small things that every part of the walk uses: integer arithmetic as C++ does it, and what the names in kesco's
+own prologue mean when its output is read again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
+from kesco.analysis.region import Frontier, RegionBuilder
+from kesco.ir import program as ir
+from kesco.ir.access import AccessMode, Buffer
+from kesco.ir.flow import Handle, Iteration
+from kesco.source import Span
+
+
+@dataclass(slots=True)
+class State:
+    """What is known at one point of one path: the store, and the sites control may have come from."""
+
+    store: Store
+    frontier: Frontier
+
+    def fork(self) -> State:
+        """An independent copy."""
+        return State(self.store.copy(), self.frontier)
+
+    def merge(self, other: State | None) -> State:
+        """The state when control may have come along either path."""
+        if other is None:
+            return self
+        return State(self.store.join(other.store), self.frontier | other.frontier)
+
+
+@dataclass(slots=True)
+class Activation:
+    """One function being walked: its region so far and where control may leave it."""
+
+    function: ir.Function
+    key: str
+    builder: RegionBuilder
+    generic: bool
+    this: frozenset[Place] = frozenset()
+    iterations: tuple[Iteration, ...] = ()
+    breaks: list[list[State]] = field(default_factory=list)
+    continues: list[list[State]] = field(default_factory=list)
+    cases: list[State] = field(default_factory=list)
+    returns: list[tuple[State, Value]] = field(default_factory=list)
+    result: Value = NOTHING
+    touches_device: bool = False
+    foreign: bool = False
+    statement: Span | None = None
+    host: dict[Buffer, AccessMode] = field(default_factory=dict)
+    devices_set: int = 0
+
+
+KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns
+
+
+def is_kesco(name: str) -> bool:
+    """Whether a function is one of those that kesco's own prologue defines."""
+    return name.rpartition("::")[2].startswith("kesco_")
+
+
+def kesco_handle(place: Place) -> Value:
+    """The stream or event at ``kesco.stream[i]`` and the like."""
+    if len(place.path) != 2 or not isinstance(place.path[1], int):
+        return TOP
+    name = f"kesco.{place.path[0]}[{place.path[1]}]"
+    handle = Handle(f"kesco:{place.path[0]}:{place.path[1]}", name)
+    return pointer(Place(Object(handle.key, name, ObjectKind.HANDLE, handle=handle)))
+
+
+def fold(operator: str, left: int, right: int) -> int | None:
+    """Integer arithmetic as C++ does it on 64-bit integers, or None where it has no value."""
+    if operator in ("/", "%"):
+        if right == 0:
+            return None
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+        return quotient if operator == "/" else left - quotient * right
+    if operator in ("<<", ">>"):
+        if not 0 <= right < 63:
+            return None
+        return left << right if operator == "<<" else left >> right
+    operations = {
+        "+": left + right, "-": left - right, "*": left * right, "&": left & right, "|": left | right,
+        "^": left ^ right, "<": int(left < right), ">": int(left > right), "<=": int(left <= right),
+        ">=": int(left >= right), "==": int(left == right), "!=": int(left != right),
+    }  # fmt: skip
+    result = operations.get(operator)
+    return result if result is not None and -(2**63) <= result < 2**63 else None

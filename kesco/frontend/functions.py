@@ -1,0 +1,78 @@
+"""Functions: libclang cursors → `ir.program.Function`.
+
+In: the cursor of a host function with a body, in the named file, in a header or instantiated from a template. Out: its
+parameters and lowered body. Only what stands in the named file itself can be edited.
+"""
+
+from __future__ import annotations
+
+from clang.cindex import Cursor, CursorKind
+
+from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.operations import span_of
+from kesco.frontend.statements import Statements
+from kesco.frontend.types import TypeTable
+from kesco.ir import program as ir
+
+K = CursorKind
+
+
+class Functions(Statements):
+    """Lowers functions; statements come from the base class."""
+
+    def __init__(self, source: SourceFile, types: TypeTable) -> None:
+        super().__init__(source, types)
+        self._texts: dict[str, bytes] = {source.path: source.text}
+
+    def function(self, cursor: Cursor, method_of: str, *, here: bool = True) -> ir.Function | None:
+        """The function defined at `cursor`, or None when it has no body; unless `here`, nothing in it is editable."""
+        before = len(self.operations)
+        self.text = self.source.text if here else self._file_text(cursor)
+        found = self._function(cursor, method_of, here)
+        self.text = self.source.text
+        for number in range(before if not here else len(self.operations), len(self.operations)):
+            self._stick(number, "it is not in this file's own text")
+        return found
+
+    def _file_text(self, cursor: Cursor) -> bytes:
+        """The content of the file that the cursor is in; empty when it cannot be read."""
+        file = cursor.location.file
+        name = file.name if file is not None else self.source.path
+        if name not in self._texts:
+            try:
+                with open(name, "rb") as stream:
+                    self._texts[name] = stream.read()
+            except OSError:
+                self._texts[name] = b""
+        return self._texts[name]
+
+    def _function(self, cursor: Cursor, method_of: str, here: bool) -> ir.Function | None:
+        children = list(cursor.get_children())
+        bodies = [c for c in children if kind_of(c) in (K.COMPOUND_STMT, K.CXX_TRY_STMT)]
+        if not bodies:
+            return None
+        self.anchor = None
+        parameters = tuple(self.variable(c) for c in children if kind_of(c) is K.PARM_DECL)
+        body = self.statement(bodies[0])
+        if kind_of(cursor) is K.CONSTRUCTOR:  # member initialisers run before the body
+            inits = [c for c in children if kind_of(c).is_expression()]
+            if inits:
+                heads = tuple(ir.Evaluate(self.span(c), self.unanchored(c)) for c in inits)
+                body = ir.Block(self.span(cursor), (*heads, body))
+        template = kind_of(cursor) is K.FUNCTION_TEMPLATE or self._dependent(cursor)
+        key = cursor.canonical.get_usr()
+        internal = cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
+        return ir.Function(
+            key,
+            cursor.spelling,
+            parameters,
+            body,
+            span_of(self.source.path, cursor),
+            internal,
+            False,
+            template,
+            method_of,
+            self.top,
+            here,
+            self.types.lower(cursor.result_type),
+        )

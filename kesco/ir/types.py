@@ -1,0 +1,76 @@
+"""Types, records and variables of the host program, as far as they decide where pointers point."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from kesco.source import Span
+
+
+class Shape(enum.Enum):
+    """What a type is, as far as the analysis cares."""
+
+    INTEGER = "integer"
+    POINTER = "pointer"
+    ARRAY = "array"
+    RECORD = "record"
+    REFERENCE = "reference"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record."""
+
+    shape: Shape
+    spelling: str
+    element: Type | None = None
+    count: int = -1
+    record: str = ""
+    volatile: bool = False
+    restrict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A non-static data member; `offset` in bytes, -1 where unknown."""
+
+    name: str
+    type: Type
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A class or struct: its fields in order, and whether destroying one runs code that is not visible here."""
+
+    name: str
+    fields: tuple[Field, ...]
+    destructor: bool
+    standard: bool
+
+
+class Scope(enum.Enum):
+    """Where a variable lives."""
+
+    LOCAL = "local"
+    PARAMETER = "parameter"
+    STATIC = "static"  # a function's static variable
+    GLOBAL = "global"
+    SYMBOL = "symbol"  # __device__, __constant__ or __managed__
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A declared variable; `key` is unique in the file. `internal` tells that no other file can name it."""
+
+    key: str
+    name: str
+    type: Type
+    scope: Scope
+    span: Span
+    internal: bool = True
+    constant: int | None = None
+    mangled: str = ""
+    managed: bool = False
