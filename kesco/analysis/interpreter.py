@@ -77,7 +77,7 @@ class Interpreter(Loops):
             after = left if after is None else left.merge(after)
         state.frontier = frontier
         if after is None:  # it never returns
-            state.store = Store(dict(state.store.objects), state.store.clobbered)
+            state.store = state.store.copy()
             self.leave(state, "exit", call.span)
             return NOTHING
         state.store = after.store

@@ -124,10 +124,11 @@ class Store:
 
     objects: dict[Object, dict[Path, Value]] = field(default_factory=dict)
     clobbered: frozenset[Object] = frozenset()
+    plain: dict[Object, int] = field(default_factory=dict)  # objects whose paths all have this length and no unknown step
 
     def copy(self) -> Store:
         """An independent copy."""
-        return Store(dict(self.objects), self.clobbered)
+        return Store(dict(self.objects), self.clobbered, dict(self.plain))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and self.objects == other.objects and self.clobbered == other.clobbered
@@ -144,7 +145,7 @@ class Store:
         if not entries:
             return result
         exact = entries.get(place.path)
-        if exact is not None and not exact.fields and None not in place.path and len(entries) == 1:
+        if exact is not None and len(place.path) == self.plain.get(place.object, -1) and None not in place.path:
             return result | exact if result.unknown else exact
         found: Value | None = None
         parts: dict[Path, Value] = {}
@@ -177,6 +178,8 @@ class Store:
         for path, part in (((), scalar), *value.fields):
             at = place.path + path
             entries[at] = part if certain or at not in entries else entries[at] | part
+            if self.plain.setdefault(place.object, len(at)) != len(at) or None in at:
+                self.plain[place.object] = -2
         self.objects[place.object] = entries
 
     def clobber(self, objects: Iterable[Object]) -> None:
@@ -216,7 +219,10 @@ class Store:
                 else:
                     merged[path] = a | b
             objects[one] = merged
-        return Store(objects, self.clobbered | other.clobbered)
+        plain = dict(self.plain)
+        for one, length in other.plain.items():
+            plain[one] = length if plain.get(one, length) == length else -2
+        return Store(objects, self.clobbered | other.clobbered, plain)
 
     def items(self) -> Iterator[tuple[Object, dict[Path, Value]]]:
         """All objects with what was written to them."""

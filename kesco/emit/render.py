@@ -105,10 +105,14 @@ class _Writer:
             if site.number in self.streams:
                 by_operation.setdefault(site.operation, []).append(site)
         self.by_operation = by_operation
+        self.waiting: dict[int, list[str]] = {}
+        for wait in self.plan.waits:
+            self.waiting.setdefault(wait.source, []).append(self.region.sites[wait.target].label)
+        recorded = set(self.plan.events)
         self.event_of: dict[int, int] = {}
         for sites in by_operation.values():
             for site in sites:
-                if site.number in set(self.plan.events):
+                if site.number in recorded:
                     self.event_of[site.number] = first_event + len(self.event_of)
         self.events = len(self.event_of)
         self.before: dict[int, list[str]] = {}  # operation → lines
@@ -227,7 +231,7 @@ class _Writer:
             if not events:
                 continue
             stream = self._stream_text(sites)
-            targets = sorted({self.region.sites[w.target].label for w in self.plan.waits if w.source in {s.number for s in sites}})
+            targets = sorted({label for s in sites for label in self.waiting.get(s.number, ())})
             who = ", ".join(targets[:4]) + (" and others" if len(targets) > 4 else "")
             lines = self.after.setdefault(operation, [])
             text = number_text(events)

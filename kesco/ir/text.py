@@ -22,11 +22,11 @@ from kesco.ir.access import Access
 from kesco.ir.effects import KernelEffects, RootEffect
 from kesco.ir.flow import Handle, Region, Site
 from kesco.ir.schedule import Schedule
-from kesco.ir.syncplan import SyncPlan
 from kesco.source import Span
 
 if TYPE_CHECKING:
     from kesco.ir.dfg import Dfg
+    from kesco.ir.syncplan import SyncPlan
 
 
 def dump_text(value: object) -> str:
@@ -49,7 +49,7 @@ def _lines(value: Any) -> Iterator[str]:
         yield from _region(value)
     elif isinstance(value, Schedule):
         yield from _schedule(value)
-    elif isinstance(value, SyncPlan):
+    elif hasattr(value, "waits") and hasattr(value, "joins"):
         yield from _plan(value)
     elif hasattr(value, "dependences") and hasattr(value, "graph"):
         yield from _dfg(value)
@@ -131,6 +131,7 @@ def _region(region: Region) -> Iterator[str]:
 
 def _site(site: Site, successors: tuple[int, ...]) -> str:
     text = f"{site.number} {site.label} {site.role.value} {site.kind.value} {_plain(site.span)}"
+    text += f" @{site.operation}" if site.operation >= 0 else ""
     if site.iterations:
         text += (
             " ("

@@ -200,7 +200,8 @@ class _Speaker:
         for removed in self.plan.removed:
             edge = removed.source, removed.target
             found = self.function.dfg.between(*edge) if self.function.dfg.graph.has_edge(*edge) else ()
-            why = ", ".join(dict.fromkeys(f"{d.kind.value} on {d.buffer.name}" for d in found))
+            around = " around a loop" if found and all(d.carried for d in found) else ""
+            why = ", ".join(dict.fromkeys(f"{d.kind.value} on {d.buffer.name}" for d in found)) + around
             name = sites[removed.source].label
             said.setdefault(removed.target, []).append(f"no wait for {name} ({why}): {removed.because}")
         for join in self.plan.joins:

@@ -21,9 +21,8 @@ import json
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kesco.ir.dfg import Dependence
 from kesco.ir.flow import Role, Site
 from kesco.report import (
     Edge,
@@ -37,6 +36,9 @@ from kesco.report import (
     touched,
 )
 from kesco.report.layout import Layout, Point, lay_out, wrap
+
+if TYPE_CHECKING:
+    from kesco.ir.dfg import Dependence
 
 FORMS = ("svg", "dot", "json")
 VERSION = 1  # of the JSON; a field that goes or changes its meaning raises it

@@ -26,7 +26,7 @@ from itertools import pairwise
 
 ROW_GAP = 54.0
 BOX_GAP = 18.0
-MOST_PLACES = 4_000
+MOST_PLACES = 3_000
 _ROUNDS = 8
 Point = tuple[float, float]
 Edge = tuple[int, int]
@@ -189,29 +189,31 @@ class _Drawing:
             for item in row:
                 self.items[item].x = at + self.items[item].width / 2
                 at += self.items[item].width + BOX_GAP
-        for turn in range(2 * _ROUNDS):
+        for turn in range(_ROUNDS + 4):
             for row in self.rows if turn % 2 == 0 else reversed(self.rows):
-                self._pull(row, both=turn >= _ROUNDS)
+                self._pull(row, both=turn >= _ROUNDS - 2)
 
     def _pull(self, row: list[int], both: bool) -> None:
+        items = self.items
         offset, offsets, wanted, weights = 0.0, [], [], []
-        for at, item in enumerate(row):
-            one = self.items[item]
-            if at:
-                offset += (self.items[row[at - 1]].width + one.width) / 2 + BOX_GAP
-            beside = (one.up + one.down) if both else (one.up or one.down)
-            # an edge should rather be straight where it passes by than where it begins or ends
-            pulls = [
-                (4.0 if one.box is None and self.items[n].box is None else 1.0, self.items[n].x)
-                for n in beside
-            ]
-            total = sum(weight for weight, _ in pulls)
-            target = sum(weight * x for weight, x in pulls) / total if pulls else one.x
+        before: _Item | None = None
+        for item in row:
+            one = items[item]
+            if before is not None:
+                offset += (before.width + one.width) / 2 + BOX_GAP
+            before = one
+            total = pull = 0.0
+            for number in (one.up + one.down) if both else (one.up or one.down):
+                other = items[number]
+                # an edge should rather be straight where it passes by than where it begins or ends
+                weight = 4.0 if one.box is None and other.box is None else 1.0
+                total += weight
+                pull += weight * other.x
             offsets.append(offset)
-            wanted.append(target - offset)
+            wanted.append((pull / total if total else one.x) - offset)
             weights.append(total or 0.1)
         for item, x, shift in zip(row, _ascending(wanted, weights), offsets, strict=True):
-            self.items[item].x = x + shift
+            items[item].x = x + shift
 
     # ---- step 4 --------------------------------------------------------------------------------------------
 

@@ -137,26 +137,29 @@ def _in_words(path: tuple[int, ...], region: Region) -> str:
 
 def conflicts(accesses: Sequence[tuple[Access, ...]]) -> list[int]:
     """For each list of accesses the mask of all lists that touch the same memory, at least one of the two writing."""
-    touching: defaultdict[Buffer, list[int]] = defaultdict(lambda: [0, 0])
-    for number, listed in enumerate(accesses):
-        for access in filter(lambda a: a.mode, listed):
-            masks = touching[access.buffer]
-            masks[0] |= 1 << number
-            if access.mode & AccessMode.WRITE:
-                masks[1] |= 1 << number
-    by_key: defaultdict[str, list[Buffer]] = defaultdict(list)
-    for buffer in touching:
-        by_key[buffer.key].append(buffer)
-    unknown = [b for b in touching if b.kind is BufferKind.UNKNOWN]
-    any_of: dict[Buffer, tuple[int, int]] = {}
-    for buffer in touching:
+    read: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
+    written: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
+    buffers: dict[tuple[str, BufferKind], Buffer] = {}
+    for number, access in ((n, a) for n, listed in enumerate(accesses) for a in listed if a.mode):
+        unit = access.buffer.key, access.buffer.kind
+        buffers[unit] = access.buffer
+        (written if access.mode & AccessMode.WRITE else read)[unit] |= 1 << number
+    by_key: defaultdict[str, set[tuple[str, BufferKind]]] = defaultdict(set)
+    for unit in buffers:
+        by_key[unit[0]].add(unit)
+    unknown = {unit for unit in buffers if unit[1] is BufferKind.UNKNOWN}
+    writers, users = {}, {}
+    for unit, buffer in buffers.items():
         # Aliasing needs equal keys or unknown memory; `may_alias` has the last word on each candidate.
-        near: Iterable[Buffer] = touching if buffer in unknown else {*by_key[buffer.key], *unknown}
-        both = [touching[b] for b in near if may_alias(buffer, b)]
-        any_of[buffer] = _union(m[0] for m in both), _union(m[1] for m in both)
-    return [
-        _union(any_of[a.buffer][0 if a.mode & AccessMode.WRITE else 1] for a in listed if a.mode) for listed in accesses
-    ]
+        candidates = buffers if unit in unknown else by_key[unit[0]] | unknown
+        near = [other for other in candidates if may_alias(buffer, buffers[other])]
+        writers[unit] = _union(written[other] for other in near)
+        users[unit] = writers[unit] | _union(read[other] for other in near)
+    result = []
+    for listed in accesses:
+        of_modes = ((users if a.mode & AccessMode.WRITE else writers, a.buffer) for a in listed if a.mode)
+        result.append(_union(masks[buffer.key, buffer.kind] for masks, buffer in of_modes))
+    return result
 
 
 def _union(masks: Iterable[int]) -> int:

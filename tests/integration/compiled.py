@@ -77,5 +77,7 @@ def without_one_wait(lines: list[str], region: Region) -> Iterator[tuple[str, li
 def waits_and_records(region: Region) -> tuple[int, int]:
     """How many waits of one stream for another and records of site events the text executes, joins not counted."""
     waits = [s for s in region.sites if s.role is Role.WAIT and s.stream is not None]
-    records = {s.event.key for s in region.sites if s.role is Role.RECORD and s.event is not None and "done" in s.event.name}
+    records = {
+        s.event.key for s in region.sites if s.role is Role.RECORD and s.event is not None and "done" in s.event.name
+    }
     return len(waits), len(records)

@@ -62,43 +62,42 @@ def named(region: Region, label: str) -> int:
 NAMES = ("a", "b", "c", "d")
 
 
+_MODE = st.sampled_from(list(MODES.values()))
+
+
 @st.composite
 def _accesses(draw: st.DrawFn) -> tuple[Access, ...]:
-    odd = draw(st.integers(0, 19))
-    if odd == 0:
-        return (Access(UNKNOWN, draw(st.sampled_from(list(MODES.values())))),)
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=0, max_size=3, unique=True))
-    touched = [Access(buffer(name), draw(st.sampled_from(list(MODES.values())))) for name in names]
-    if odd == 1:
+    odd = draw(st.integers(0, 29))
+    if odd == 29:
+        return (Access(UNKNOWN, draw(_MODE)),)
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=odd != 28, max_size=3, unique=True))
+    touched = [Access(buffer(name), draw(_MODE)) for name in names]
+    if odd == 27:
         touched.append(Access(DEVICE_PRINTF, AccessMode.WRITE))
-    if odd == 2:
+    if odd == 26:
         touched.append(Access(UNKNOWN, AccessMode.READ))
     return tuple(touched)
 
 
 _OPERATION = st.tuples(st.just("op"), _accesses())
-_LEAF = st.one_of(
-    *[_OPERATION] * 8,
-    st.tuples(st.just("bar"), st.sampled_from(BARRIERS)),
-    st.just(("host",)),
-)
+_OTHER = st.one_of(st.tuples(st.just("bar"), st.sampled_from(BARRIERS)), st.just(("host",)))
 
 
-def _block(loops: bool, depth: int, size: int) -> st.SearchStrategy[list[object]]:
-    statement: st.SearchStrategy[object] = _LEAF
+def _block(loops: bool, barriers: bool, depth: int, size: int) -> st.SearchStrategy[list[object]]:
+    leaf: st.SearchStrategy[object] = st.one_of(*[_OPERATION] * 6, _OTHER) if barriers else _OPERATION
+    statement = leaf
     if depth:
-        inner = _block(loops, depth - 1, 4)
+        inner = _block(loops, barriers, depth - 1, 3)
         choices: list[st.SearchStrategy[object]] = [
-            *[_LEAF] * 3,
+            *[leaf] * 4,
             st.tuples(st.just("if"), inner, inner),
             st.tuples(st.just("if"), inner, st.just([])),
-            st.tuples(st.just("if"), inner.map(lambda body: [*body, ("return",)]), st.just([])),
         ]
         if loops:
-            choices += [
-                st.tuples(st.just("loop"), inner, st.booleans(), st.booleans()),
-                st.tuples(st.just("loop"), st.lists(_OPERATION, min_size=1, max_size=4), st.booleans(), st.booleans()),
-            ]
+            choices.append(st.tuples(st.just("loop"), inner, st.booleans(), st.booleans()))
+        if barriers:
+            leave = inner.map(lambda body: [*body, ("return",)])
+            choices.append(st.tuples(st.just("if"), leave, st.just([])))
         statement = st.one_of(choices)
     return st.lists(statement, min_size=1, max_size=size)
 
@@ -158,9 +157,9 @@ class _Lowering:
 
 @st.composite
 def regions(draw: st.DrawFn, loops: bool = True, depth: int = 2, size: int = 7) -> Region:
-    """A random region: lines, branches, early returns and, with `loops`, nested loops."""
+    """A random region: lines, branches, early returns, barriers and, with `loops`, nested loops."""
     lowering = _Lowering()
-    end = lowering.block(draw(_block(loops, depth, size)), {0})
+    end = lowering.block(draw(_block(loops, draw(st.booleans()), depth, size)), {0})
     if end:
         lowering.add(end, Role.EXIT)
     return lowering.region(draw(st.booleans()))

@@ -172,7 +172,7 @@ def without(plan: SyncPlan, number: int) -> SyncPlan:
 
 
 @examples(250)
-@given(regions(size=10), st.integers(0, 1 << 30))
+@given(regions(size=6), st.integers(0, 1 << 30))
 def test_no_unordered_conflict_on_random_walks(region: Region, seed: int) -> None:
     walks = [random_walk(region, seed + number) for number in range(8)]
     for schedule, plan in plans(region):
@@ -180,8 +180,8 @@ def test_no_unordered_conflict_on_random_walks(region: Region, seed: int) -> Non
             assert run(region, schedule.as_dict(), plan, walk) == ""
 
 
-@examples(120)
-@given(regions(size=6))
+@examples(250)
+@given(regions(size=4))
 def test_no_unordered_conflict_and_no_removable_wait_in_any_state(region: Region) -> None:
     clash = conflicts(region)
     for schedule, plan in plans(region):
@@ -194,7 +194,7 @@ def test_no_unordered_conflict_and_no_removable_wait_in_any_state(region: Region
 
 
 @examples(200)
-@given(regions(loops=False, size=8))
+@given(regions(loops=False, size=6))
 def test_every_wait_dropped_is_noticed_on_some_path(region: Region) -> None:
     walks = all_walks(region, 200)
     for schedule, plan in plans(region):
@@ -221,7 +221,7 @@ def test_every_stream_of_a_join_is_needed(region: Region) -> None:
 
 
 @examples(100)
-@given(regions(size=10), st.randoms(use_true_random=False))
+@given(regions(size=6), st.randoms(use_true_random=False))
 def test_the_answer_does_not_depend_on_incidental_order(region: Region, shuffle: random.Random) -> None:
     def mixed(items: tuple[object, ...]) -> tuple[object, ...]:
         return tuple(shuffle.sample(items, len(items)))
@@ -240,7 +240,7 @@ def test_the_answer_does_not_depend_on_incidental_order(region: Region, shuffle:
 
 
 @examples(150)
-@given(regions(size=10))
+@given(regions(size=6))
 def test_every_dependence_is_a_conflict_and_accounted_for(region: Region) -> None:
     dfg, clash = build(region), conflicts(region)
     assert all(edge.target in clash[edge.source] for edge in dfg.dependences)

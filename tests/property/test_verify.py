@@ -19,7 +19,7 @@ from kesco.verify.order import verify_region
 
 BUFFERS = {n: Buffer(n, n, BufferKind.UNKNOWN if n == "?" else BufferKind.MANAGED) for n in "xyz?"}
 STREAMS = (None, Handle("s1", "s1"), Handle("s2", "s2"), Handle("n1", "n1", blocking=False))
-QUICK = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ def programs(draw, loops=True, branches=True):
         nonlocal count
         steps = []
         for _ in range(draw(st.integers(least, 3))):
-            what = draw(st.integers(0, 9))
-            if what == 0 and branches and depth < 2:
+            what = draw(st.integers(0, 11))
+            if what < 2 and branches and depth < 2:
                 steps.append(If(sequence(depth + 1, 1), sequence(depth + 1)))
-            elif what == 1 and loops and depth < 2:
+            elif 2 <= what < 4 and loops and depth < 2:
                 steps.append(Loop(sequence(depth + 1, 1)))
-            elif what == 2:
+            elif what == 4:
                 steps.append(Op(Role.DEVICE_SYNC, count))
                 count += 1
             else:
-                role = (Role.HOST, Role.JOIN)[draw(st.integers(0, 1))] if what == 3 else Role.MOVABLE
+                role = (Role.HOST, Role.JOIN)[draw(st.integers(0, 1))] if what == 5 else Role.MOVABLE
                 modes = st.sampled_from([AccessMode.READ, AccessMode.WRITE, AccessMode.READ_WRITE])
                 names = st.sampled_from("xxyyzz?") if role is not Role.JOIN else st.nothing()
                 touches = draw(st.lists(st.tuples(names, modes), max_size=0 if role is Role.JOIN else 2))
@@ -327,17 +327,24 @@ def extras(program):
 
 
 def few_waits(data, program):
-    """The program with many of its added operations gone, some pointed at another event or stream, some doubled."""
+    """The program with many of its added operations gone, some late, and some for another event or stream."""
+    sparse = data.draw(st.booleans())
+    late = []
 
     def change(op):
         if not op.extra:
-            return [op]
+            result = [op, *late]
+            late.clear()
+            return result
         fate = data.draw(st.integers(0, 9))
-        if fate < 2:
+        if fate < 2 or (fate > 4 and sparse and op.role is Role.WAIT):
             return []
         if fate == 2:
             numbers = [o.number for o in flat(program) if o.role is Role.MOVABLE]
             return [replace(op, event=event_of(data.draw(st.sampled_from(numbers))))] if numbers else [op]
+        if fate == 4:
+            late.append(op)
+            return []
         if fate == 3:
             return [replace(op, stream=data.draw(st.sampled_from(STREAMS)))]
         return [op]
@@ -403,27 +410,15 @@ def test_without_loops_the_proof_says_exactly_what_the_oracle_says(program, data
         assert accepted(candidate) == right
 
 
-def accepted_with_syncs(original, program):
-    """As `accepted`, where the serial program kept the host waits that the concurrent one weakened."""
-    before = rewrite(original, lambda op: [] if op.extra else [replace(op, stream=None)])
-    changed = region(program)
-    verdict = verify_region(region(before), changed)
-    assert not verdict.unmatched
-    return verdict.ok
-
-
 @QUICK
 @given(programs(loops=False), st.data())
-def test_weaker_host_waits_are_never_accepted_wrongly(program, data):
+def test_weaker_host_waits_are_accepted_only_where_enough(program, data):
     full = ordered(program)
-    weaker = weaker_syncs(data, full)
-    marked = region(weaker)
-    labels = {op.number: f"{Role.DEVICE_SYNC.value}{op.number}" for op in flat(full) if op.role is Role.DEVICE_SYNC}
-    sites = tuple(
-        replace(s, label=next((v for n, v in labels.items() if s.label.endswith(f"sync{n}")), s.label))
-        for s in marked.sites
-    )
-    marked = replace(marked, sites=sites)
+    weaker = region(weaker_syncs(data, full))
+    labels = {op.number: f"{op.role.value}{op.number}" for op in flat(full) if op.role is Role.DEVICE_SYNC}
+    syncs = (Role.STREAM_SYNC, Role.EVENT_SYNC)
+    sites = (replace(s, label=labels[int(s.label.split("sync")[1])]) if s.role in syncs else s for s in weaker.sites)
+    marked = replace(weaker, sites=tuple(sites))
     right = oracle(marked, 1)
     assume(right is not None)
     event(f"oracle {right}")

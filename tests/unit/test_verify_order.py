@@ -250,6 +250,18 @@ WRONG = {
         (Loop((k("A", "1", w="x"), record("e", "1"), wait("2", "e"), k("B", "2", r="x"))), JOINED),
         ("B", "A", Rule.CONFLICT),
     ),
+    "a wait of the turn before": (
+        (Loop((A1, B2, record("e", "1"), wait("2", "e"), record("f", "2"), wait("1", "f"))), JOINED),
+        ("A", "B", Rule.CONFLICT),
+    ),
+    "a record of the turn before": (
+        (Loop((A1, wait("2", "e"), B2, record("e", "1"), record("f", "2"), wait("1", "f"))), JOINED),
+        ("A", "B", Rule.CONFLICT),
+    ),
+    "a record before the kernel, behind that of the turn before": (
+        (Loop((record("e", "1"), A1, wait("2", "e"), B2, record("f", "2"), wait("1", "f"))), JOINED),
+        ("A", "B", Rule.CONFLICT),
+    ),
     "bare record on the legacy stream": (
         (A1, record("e"), wait("n", "e"), k("B", "n", r="x"), SYNC), ("A", "B", Rule.CONFLICT),
     ),
@@ -336,6 +348,9 @@ def test_a_copy_that_waits_by_itself_waits_for_blocking_streams():
     assert verify(A1, waiting, host(r="h"), host(r="x")).ok
     racing = verify(k("A", "n", w="x"), waiting, host(r="h"), join_to_legacy("n"), function="main")
     assert ("A", "cudaMemcpy", Rule.CONFLICT) in findings(racing)
+    other = replace(waiting, r="z")
+    racing = verify(k("A", "n", w="x"), other, host(r="x"), join_to_legacy("n"), function="main")
+    assert ("A", "host", Rule.HOST) in findings(racing)
 
 
 # ---- streams and events -----------------------------------------------------------------------------------------------------
@@ -461,7 +476,7 @@ def test_conflict_masks_agree_with_may_alias():
                     may_alias(a.buffer, b.buffer) and a.mode and b.mode and (a.mode | b.mode) & AccessMode.WRITE
                     for a in first for b in second
                 )  # fmt: skip
-                assert bool(masks[i] >> j & 1) == wanted
+                assert bool(masks[i] >> j & 1) == wanted, (first, second)
 
 
 def test_findings_name_hazards_buffer_and_path():

@@ -1,0 +1,12 @@
+// cudaLaunchKernel with argument arrays: the last one waits for both.
+__global__ void inc(float* p) { p[threadIdx.x] += 1; }
+__global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x]; }
+int main() {
+  float *a, *b;
+  cudaMalloc(&a, 4096); cudaMalloc(&b, 4096);
+  void *first[] = {&a}, *second[] = {&b}, *both[] = {&a, &b};
+  cudaLaunchKernel((void*)inc, dim3(1), dim3(32), first, 0, 0);
+  cudaLaunchKernel((const void*)inc, dim3(1), dim3(32), second, 0, nullptr);
+  cudaLaunchKernel((void*)cpy, 1, 32, both, 0, 0);
+  cudaDeviceSynchronize();
+}

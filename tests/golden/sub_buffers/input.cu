@@ -1,0 +1,11 @@
+// a, a + 16 and a + 1024 are one allocation: three ordered launches; b is independent.
+__global__ void inc(float* p) { p[threadIdx.x] += 1; }
+int main() {
+  float *a, *b;
+  cudaMalloc(&a, 8192); cudaMalloc(&b, 4096);
+  inc<<<1, 32>>>(a);
+  inc<<<1, 32>>>(b);
+  inc<<<1, 32>>>(a + 1024);
+  inc<<<1, 32>>>(&a[16]);
+  cudaDeviceSynchronize();
+}

@@ -1,0 +1,299 @@
+"""The documentation, checked: what it shows is what happens, what exists is documented, and no link is broken.
+
+Fenced blocks say by a second word after the language what is to be done with them:
+
+- ``console test``: each line after ``$`` is run beside a copy of the examples, and what follows must be its output. A line
+  ``…`` stands for any lines. ``pytest tests/test_docs.py --update-golden`` writes the real output into blocks without one.
+- ``sh test``: the same for commands whose output is not shown; they must succeed. ``pip install`` before ``&&`` is skipped.
+- ``cuda in=FILE``: each line must stand in FILE, which an earlier block of the page has made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+import kesco
+from kesco.cli import main
+from kesco.toolchain.model import Toolchain
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "kesco"
+PAGES = sorted(
+    [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    + [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+)
+_FENCE = re.compile(r"^```(\w+) ([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ANY = "…"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block with something to be done: its language, the second word, its lines and where they are."""
+
+    language: str
+    what: str
+    lines: tuple[str, ...]
+    start: int
+    end: int
+
+
+def blocks(text: str) -> list[Block]:
+    """The marked blocks of a page."""
+    return [
+        Block(m[1], m[2].strip(), tuple(m[3].splitlines()), m.start(3), m.end(3))
+        for m in _FENCE.finditer(text)
+        if m[2].strip() == "test" or m[2].startswith("in=")
+    ]
+
+
+def steps(lines: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    """A console's commands, each with the output that is shown for it."""
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def agrees(shown: list[str], real: list[str]) -> bool:
+    """Whether the shown output is the real one, ``…`` standing for any lines."""
+    if not shown:
+        return not real
+    if shown[0].strip() == _ANY:
+        return any(agrees(shown[1:], real[at:]) for at in range(len(real) + 1))
+    return bool(real) and shown[0].rstrip() == real[0].rstrip() and agrees(shown[1:], real[1:])
+
+
+class Place:
+    """A folder with a copy of the examples and the workloads, and a `kesco` on its PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "here"
+        for name in ("examples", "workloads"):
+            shutil.copytree(ROOT / name, self.folder / name)
+        program = folder / "bin" / "kesco"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kesco "$@"\n')
+        program.chmod(0o755)
+        # The kesco under test, from the checkout or installed; other Python paths stay what they are.
+        above = str(Path(kesco.__file__).resolve().parent.parent)
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if k != "KESCO_STREAMS"},
+            "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(filter(None, (above, os.environ.get("PYTHONPATH")))),
+            "NO_COLOR": "1",
+        }
+
+    def run(self, command: str) -> tuple[int, list[str]]:
+        """Exit code and output lines."""
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, check=False, text=True, timeout=300,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        return done.returncode, done.stdout.splitlines()
+
+
+def work_through(text: str, place: Place) -> tuple[list[str], str]:
+    """Do what the blocks of a page say; the problems, and the page with the outputs as they are."""
+    problems: list[str] = []
+    pieces: list[str] = []
+    position = 0
+    for block in blocks(text):
+        new = "\n".join(block.lines) + "\n"
+        if block.what.startswith("in="):
+            there = {line.strip() for line in (place.folder / block.what[3:]).read_text().splitlines()}
+            problems += [
+                f"not in {block.what[3:]}: {line.strip()}"
+                for line in block.lines
+                if line.strip() not in ("", _ANY) and line.strip() not in there
+            ]
+        elif block.language == "sh":
+            for line in block.lines:
+                code, output = place.run(re.sub(r"^pip install [^&]*&& ", "", line))
+                if code:
+                    problems.append("\n".join([f"{line}: exit code {code}", *output]))
+        else:
+            written = []
+            for command, shown in steps(block.lines):
+                _, output = place.run(command)
+                if not agrees(shown, output):
+                    problems.append("\n".join([f"$ {command}", *output, "--- but the page shows", *shown]))
+                kept = shown if any(line.strip() == _ANY for line in shown) else [line.rstrip() for line in output]
+                written += [f"$ {command}", *kept]
+            new = "\n".join(written) + "\n"
+        pieces += [text[position : block.start], new]
+        position = block.end
+    return problems, "".join([*pieces, text[position:]])
+
+
+WITH_BLOCKS = [page for page in PAGES if page.is_file() and blocks(page.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_shows_happens(page: Path, tmp_path: Path, toolchain: Toolchain, update_golden: bool) -> None:
+    text = page.read_text("utf-8")
+    problems, real = work_through(text, Place(tmp_path))
+    if update_golden and real != text:
+        page.write_text(real, "utf-8")
+        return
+    assert not problems, "\n\n".join(problems)
+
+
+def test_the_picture_is_what_kesco_draws(tmp_path: Path, toolchain: Toolchain, update_golden: bool) -> None:
+    place = Place(tmp_path)
+    code, output = place.run("kesco graph examples/01_image_pipeline/image.cu -o image.svg")
+    assert code == 0, output
+    shown, drawn = ROOT / "docs/img/image_pipeline.svg", (place.folder / "image.svg").read_text("utf-8")
+    if update_golden:
+        shown.write_text(drawn, "utf-8")
+    assert shown.read_text("utf-8") == drawn
+
+
+def test_the_readme_and_ci_agree_on_the_two_commands() -> None:
+    readme, ci = (ROOT / "README.md").read_text("utf-8"), (ROOT / ".ci/run").read_text("utf-8")
+    first = "pip install '.[toolchain]' && kesco compile examples/01_image_pipeline/image.cu -o image_async.cu"
+    second = "pip install '.[toolchain,test]' && pytest -n 2"
+    assert readme.find(first) in range(2000)
+    assert readme.find(second) in range(2000)
+    assert "pip install --quiet '.[toolchain,test]'" in ci
+    assert re.search(r"^pytest -n 2$", ci, re.MULTILINE)
+
+
+# ---- what exists is documented ------------------------------------------------------------------------------------------
+
+
+def undocumented_codes(package: Path, page: str) -> tuple[set[str], set[str]]:
+    """Codes that the program uses and the page lacks, and the other way round."""
+    used = {code for path in package.rglob("*.py") for code in re.findall(r'"(K\d{3})"', path.read_text("utf-8"))}
+    documented = set(re.findall(r"^### (K\d{3})\b", page, re.MULTILINE))
+    return used - documented, documented - used
+
+
+def test_every_code_is_documented_and_every_documented_code_exists() -> None:
+    page = (ROOT / "docs/diagnostics.md").read_text("utf-8")
+    assert undocumented_codes(PACKAGE, page) == (set(), set())
+
+
+def undocumented_options(group: click.Group, page: str) -> list[str]:
+    """Commands and options that the page lacks, or has and should not have."""
+    found = []
+    sections = dict(re.findall(r"^## kesco (\w+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    common = dict(re.findall(r"^### (\w[\w ]*options)\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
+    found += [f"'{name}' is no command" for name in sections.keys() - group.commands.keys()]
+    for name, command in group.commands.items():
+        if name not in sections:
+            found.append(f"command '{name}' is not documented")
+            continue
+        text = sections[name] + "".join(common[title] for title in common if title in sections[name])
+        rows = {o for row in re.findall(r"^\| (`-[^|]*)\|", text, re.MULTILINE) for o in re.findall(r"`(-[\w-]+)", row)}
+        real = {o for p in command.params if isinstance(p, click.Option) for o in p.opts}
+        found += [f"kesco {name}: {o} is not documented" for o in sorted(real - rows)]
+        found += [f"kesco {name}: there is no {o}" for o in sorted(rows - real)]
+    return found
+
+
+def test_every_command_and_option_is_documented() -> None:
+    assert undocumented_options(main, (ROOT / "docs/reference.md").read_text("utf-8")) == []
+
+
+def test_every_environment_variable_is_documented() -> None:
+    sources = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")]
+    used = {name for path in sources for name in re.findall(r"\bKESCO_[A-Z_]+\b", path.read_text("utf-8"))}
+    documented = set(re.findall(r"^\| `(KESCO_[A-Z_]+)`", (ROOT / "docs/reference.md").read_text("utf-8"), re.MULTILINE))
+    assert used == documented
+
+
+# ---- links --------------------------------------------------------------------------------------------------------------
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors that GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """Relative links of a page that lead nowhere."""
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            yield f"{page.name}: {link}: there is no such file"
+        elif anchor and anchor not in _anchors(target.read_text("utf-8")):
+            yield f"{page.name}: {link}: there is no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert list(broken_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_not_too_long(page: Path) -> None:
+    bare = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in bare.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+# ---- a checker that never fails is no checker ---------------------------------------------------------------------------
+
+
+def test_a_wrong_output_is_found(tmp_path: Path) -> None:
+    page = "x\n```console test\n$ echo one; echo two\none\nthree\n$ echo four\n…\n```\ny\n"
+    problems, real = work_through(page, Place(tmp_path))
+    assert len(problems) == 1 and "three" in problems[0]
+    assert real == page.replace("three", "two")
+
+
+def test_a_failing_command_and_a_missing_line_are_found(tmp_path: Path) -> None:
+    page = "```sh test\npip install x && false\n```\n```cuda in=examples/README.md\nno such line\n```\n"
+    problems, real = work_through(page, Place(tmp_path))
+    assert [p.partition(":")[0] for p in problems] == ["pip install x && false", "not in examples/README.md"]
+    assert real == page
+
+
+@pytest.mark.parametrize(
+    ("shown", "real", "same"),
+    [
+        (["a", "b"], ["a", "b "], True), (["a"], ["a", "b"], False), (["a", "…"], ["a", "b"], True),
+        (["…", "c"], ["a", "b", "c"], True), (["…", "c"], ["a"], False), ([], ["a"], False), (["a"], [], False),
+    ],
+)  # fmt: skip
+def test_dots_stand_for_any_lines(shown: list[str], real: list[str], same: bool) -> None:
+    assert agrees(shown, real) is same
+
+
+def test_a_missing_code_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('X = "K998"')
+    assert undocumented_codes(tmp_path, "### K999\n") == ({"K998"}, {"K999"})
+
+
+def test_a_missing_option_is_found() -> None:
+    page = (ROOT / "docs/reference.md").read_text("utf-8")
+    broken = page.replace("| `--time`", "| `--tame`").replace("## kesco doctor", "## kesco nurse")
+    assert undocumented_options(main, broken) == [
+        "'nurse' is no command",
+        "kesco compile: --time is not documented",
+        "kesco compile: there is no --tame",
+        "command 'doctor' is not documented",
+    ]
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A heading, here\n[a](nowhere.md) [b](#a-heading-here) [c](#none) [d](https://x.y) `[e](f.md)`\n")
+    assert [problem.partition(": there")[0] for problem in broken_links(page)] == ["page.md: nowhere.md", "page.md: #none"]
