@@ -26,6 +26,7 @@ from kesco.options import Options
 from kesco.source import Span
 from kesco.toolchain.model import Toolchain
 
+_WORK = (Role.MOVABLE, Role.LEGACY)
 Observer = Callable[[str, object], None]
 
 
@@ -178,7 +179,14 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
 
     problems: list[Diagnostic] = []
     _check_prologue(session.path, text)
-    read_again = {(r.function, n): r for n, r in _numbered(session.regions_of(text))}
+    try:
+        regions = session.regions_of(text)
+    except InputError as error:
+        raise VerificationError(
+            Diagnostic("K402", Severity.ERROR, "the output does not compile", Span(session.path, 0, 1, 1, 1),
+                       tuple(Note(d.message, d.span) for d in error.diagnostics))
+        ) from None  # fmt: skip
+    read_again = {(r.function, n): r for n, r in _numbered(regions)}
     for number, result in _numbered_results(functions):
         if not result.rewritten:
             continue
@@ -311,14 +319,14 @@ def read(path: str) -> bytes:
 def _diagnose(program: Program, functions: tuple[FunctionResult, ...]) -> tuple[Diagnostic, ...]:
     """What a user should know: what was left serial and why, and where something unknown cost concurrency."""
     found: list[Diagnostic] = []
-    if not any(s.role in (Role.MOVABLE, Role.LEGACY) for f in functions for s in f.region.sites):
+    if not program.launches and not any(s.role in _WORK for f in functions for s in f.region.sites):
         where = Span(program.path, 0, 1, 1, 1)
         return (Diagnostic("K201", Severity.REMARK, "no kernel is launched in this file: copied unchanged", where),)
     for result in functions:
         region = result.region
         moved = sum(s.role is Role.MOVABLE for s in region.sites)
         if result.left_because and (moved > 1 or region.serial_because):
-            if any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
+            if region.serial_because or any(s.role in _WORK for s in region.sites):
                 code = "K202" if result.left_because == region.serial_because else "K204"
                 found.append(Diagnostic(code, Severity.REMARK, f"'{region.function}' stays serial: {result.left_because}", region.span))
         if region.serial_because:

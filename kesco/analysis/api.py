@@ -34,7 +34,7 @@ class CudaApi(Evaluator):
 
     def __init__(self, program: ir.Program, *, streams: bool) -> None:
         super().__init__(program)
-        self.streams = streams  # whether streams and events in the text are followed (to verify it) or an obstacle
+        self.streams = streams
 
     # ---- sites ------------------------------------------------------------------------------------------------------
 
@@ -135,19 +135,29 @@ class CudaApi(Evaluator):
         return self.opaque(state, call, foreign=kind in ("opaque", "graph", "capture", "launch", "host_func"))
 
     def _evaluated(self, state: State, call: ir.Call) -> Value:
-        for argument in call.arguments:
-            self.evaluate(state, argument)
+        self.argument_values(state, call)
         return NOTHING
 
+    def argument_values(self, state: State, call: ir.Call) -> list[Value]:
+        """The values of the arguments; one that is passed by a reference that is not const counts as its address."""
+        values = []
+        for index, argument in enumerate(call.arguments):
+            if index < len(call.references) and call.references[index] and _is_lvalue(argument):
+                places, unknown = self.places(state, argument)
+                values.append(Value(places, None, unknown))
+            else:
+                values.append(self.evaluate(state, argument))
+        return values
+
     def _query(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         for index in entry.out:
             if index < len(values):
                 self.assign(state, values[index].places, values[index].unknown, TOP)
         return NOTHING
 
     def _alloc(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         if entry.stream is not None:
             self._ordered(state, call, entry, values, SiteKind.ALLOC)
         for index in entry.out:
@@ -165,7 +175,7 @@ class CudaApi(Evaluator):
         return NOTHING
 
     def _create(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         if entry.allocates is None or entry.allocates >= len(values):
             return self.opaque(state, call)
         target = values[entry.allocates]
@@ -186,7 +196,7 @@ class CudaApi(Evaluator):
         return values[index], True
 
     def _transfer(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         stream, given = self._stream(call, values, entry)
         note = self._why_stuck(entry, values)
         name = entry.name.removesuffix("Async")  # the same operation before and after it is made asynchronous
@@ -214,7 +224,7 @@ class CudaApi(Evaluator):
         for place in value.places:
             key = (self.buffer_of(place), "copies" if draft.kind is SiteKind.COPY else draft.kind.value)
             draft.accesses[key] = draft.accesses.get(key, AccessMode.NONE) | mode
-            if mode & AccessMode.WRITE and place.object.kind in (ObjectKind.VARIABLE, ObjectKind.HEAP):
+            if mode & AccessMode.WRITE:
                 state.store.clobber((place.object,))
         if value.unknown or not value.places:
             key = (UNKNOWN, "through a pointer that may point anywhere")
@@ -242,7 +252,7 @@ class CudaApi(Evaluator):
 
     def _launch_call(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         """``cudaLaunchKernel(function, grid, block, arguments, shared, stream)``."""
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         kernel = kernel_named(call.arguments[0]) if call.arguments else None
         stream, given = self._stream(call, values, entry)
         index = entry.arguments
@@ -257,7 +267,7 @@ class CudaApi(Evaluator):
         return NOTHING
 
     def _free(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         if entry.stream is not None:
             return self._ordered(state, call, entry, values, SiteKind.FREE)
         draft = self.site(state, entry.name, SiteKind.FREE, Role.JOIN, call.operation, call.span)
@@ -281,7 +291,7 @@ class CudaApi(Evaluator):
 
     def _order(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         """Synchronizes, event records and waits."""
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         if entry.kind == "sync" and entry.host_waits == "device":
             self.site(state, entry.name, SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
             return NOTHING
@@ -309,14 +319,13 @@ class CudaApi(Evaluator):
         return NOTHING
 
     def _device(self, state: State, call: ir.Call) -> Value:
-        """``cudaSetDevice`` and its relatives: fine before the first operation of a function, an obstacle behind it."""
+        """``cudaSetDevice``, ``cudaDeviceReset``: pending work is joined before, streams are fetched again behind."""
         self._evaluated(state, call)
-        if call.name == "cudaSetDevice":
-            if self.now.touches_device or self.rolled or self.now.iterations:
-                self.stay_serial("cudaSetDevice stands behind or between device work", call.span)
-            self.now.devices_set += 1
-            return NOTHING
-        self.site(state, call.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
+        touched = self.now.touches_device
+        site = self.site(state, call.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
+        site.foreign = True
+        self.now.foreign = True
+        self.now.touches_device = touched or call.name != "cudaSetDevice"
         return NOTHING
 
     def kernel_site(
@@ -336,6 +345,10 @@ class CudaApi(Evaluator):
 
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         raise NotImplementedError
+
+
+def _is_lvalue(expression: ir.Expr) -> bool:
+    return isinstance(expression, (ir.Name, ir.Select, ir.Subscript, ir.Dereference, ir.Call, ir.Cast, ir.Assign))
 
 
 def kernel_named(expression: ir.Expr) -> ir.Kernel | None:

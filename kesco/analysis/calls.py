@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from kesco.analysis.api import CudaApi
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, State, is_kesco
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name
 from kesco.ir import program as ir
@@ -45,7 +46,7 @@ class Calls(CudaApi):
     def escape_values(self, state: State, *values: Value) -> None:
         """Whatever these values reach may from now on be changed by code that is not seen."""
         places = [p for v in values for p in v.every_place()]
-        self.escaped |= {o for o in state.store.reachable(places) if o.kind is not ObjectKind.BUFFER}
+        self.escaped |= {o for o in state.store.reachable(places) if o.handle is None}
 
     def clobber_escaped(self, state: State) -> None:
         """Unseen code ran: everything that has escaped may hold anything."""
@@ -96,9 +97,12 @@ class Calls(CudaApi):
     def device_wrote(self, state: State, arguments: list[Value]) -> None:
         """Host variables whose address a kernel was given may hold anything afterwards."""
         state.store.clobber(
-            o for o in state.store.reachable([p for v in arguments for p in v.places])
-            if o.kind is ObjectKind.VARIABLE or o.kind is ObjectKind.HEAP
+            o for o in state.store.reachable([p for v in arguments for p in v.every_place()]) if self.holds(state, o)
         )
+
+    def holds(self, state: State, one: Object) -> bool:
+        """Whether the host has stored something in an object that could be forgotten."""
+        return one in state.store.objects and one.handle is None
 
     def _candidates(self, kernel: ir.Kernel) -> list[KernelEffects] | None:
         found: list[KernelEffects] = []
@@ -235,10 +239,11 @@ class Calls(CudaApi):
             for argument in call.arguments:
                 self.evaluate(state, argument)
             return NOTHING
-        if call.constructs and len(call.arguments) == 1 and self._copies(call):
-            return self.evaluate(state, call.arguments[0])
-        if call.constructs and not call.arguments and self._trivial(call):
-            return NOTHING
+        if call.constructs and call.implicit and self._is_plain(call):
+            if len(call.arguments) == 1:
+                return self.evaluate(state, call.arguments[0])
+            if not call.arguments:
+                return NOTHING
         cuda = cuda_call(call.name, len(call.arguments)) if "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
@@ -247,29 +252,22 @@ class Calls(CudaApi):
             return self.walk_call(state, call, function)
         if function is None:
             host = host_call(call.name, len(call.arguments)) if self._is_library(call) else None
-            if host is not None and not host.callbacks and host.kind != "thread":
+            if host is not None and not host.callbacks and host.kind != "thread" and not call.destroys:
                 return self._host(state, call, host)
             if call.name.startswith("__builtin_") and not self._calls_back(call):
                 return self._standard(state, call)
-            if call.standard and call.name.startswith(("std::", "__gnu_cxx::")) and not self._calls_back(call):
+            library = call.standard and call.name.startswith(("std::", "__gnu_cxx::"))
+            if library and not call.destroys and not self._calls_back(call):
                 return self._standard(state, call)
         return self.opaque(state, call)
 
     def _is_library(self, call: ir.Call) -> bool:
         return call.standard and not is_cuda_name(call.name)
 
-    def _copies(self, call: ir.Call) -> bool:
-        """A copy or move constructor of a record without code of its own."""
-        record = call.type.record if call.type is not None else ""
-        known = self.program.records.get(record)
-        return known is not None and not known.destructor and call.key not in self.functions and not known.standard and (
-            call.arguments[0] is not None and "#&" in call.key
-        )
-
-    def _trivial(self, call: ir.Call) -> bool:
-        """A default constructor that the compiler wrote."""
+    def _is_plain(self, call: ir.Call) -> bool:
+        """Whether a constructor that the compiler wrote does nothing but copy fields, or nothing at all."""
         record = self.program.records.get(call.type.record if call.type is not None else "")
-        return record is not None and call.key not in self.functions and not record.destructor and not record.standard
+        return record is not None and record.plain
 
     def _calls_back(self, call: ir.Call) -> bool:
         def code(expression: ir.Expr) -> bool:
@@ -279,6 +277,8 @@ class Calls(CudaApi):
                 return code(expression.operand)
             if isinstance(expression, ir.Call):
                 return any(code(a) for a in expression.arguments)
+            if isinstance(expression, ir.Name) and "(lambda" in expression.variable.type.spelling:
+                return True
             return isinstance(expression, ir.FunctionName)
 
         return any(code(a) for a in call.arguments)
@@ -289,6 +289,7 @@ class Calls(CudaApi):
             len(self.stack) < 12
             and all(a.function.key != function.key for a in self.stack)
             and not function.template
+            and not function.virtual
             and not has_obstacle(function.body)
         )
 
@@ -298,10 +299,10 @@ class Calls(CudaApi):
         if call.receiver is not None:
             places, unknown = self.places(state, call.receiver)
             values.append(Value(places, None, unknown))
-        return values + [self.evaluate(state, a) for a in call.arguments]
+        return values + self.argument_values(state, call)
 
     def _host(self, state: State, call: ir.Call, host: HostCall) -> Value:
-        values = [self.evaluate(state, a) for a in call.arguments]
+        values = self.argument_values(state, call)
         count = len(values)
         reads = set(host.reads) | set(range(host.reads_from, count) if host.reads_from is not None else ())
         writes = set(host.writes) | set(range(host.writes_from, count) if host.writes_from is not None else ())
@@ -314,12 +315,14 @@ class Calls(CudaApi):
         if host.kind == "swap":
             return self._swap(state, call)
         written = [values[i] for i in writes | set(host.out) if i < count]
-        state.store.clobber(p.object for v in written for p in v.places if p.object.kind is not ObjectKind.BUFFER)
+        state.store.clobber(o for v in written for p in v.places if self.holds(state, o := p.object))
         for value in written:
             if value.unknown:
                 self.clobber_escaped(state)
         if host.allocates is not None:
             made = Place(self.fresh(f"host:{call.operation}", call.name), (0,))
+            if host.frees is not None:  # realloc: what was there is there now
+                state.store.clobber((made.object,))
             if host.allocates < 0:
                 return pointer(made)
             if host.allocates < count:
@@ -346,7 +349,7 @@ class Calls(CudaApi):
         reach = state.store.reachable([p for v in values for p in v.every_place()])
         for one in reach:
             self.touch(Place(one), _BOTH)
-        changed = [o for o in reach if o.kind is not ObjectKind.BUFFER]
+        changed = [o for o in reach if self.holds(state, o) or o.kind is not ObjectKind.BUFFER]
         state.store.clobber(changed)
         self.escaped |= set(changed)
         if any(v.any_unknown() for v in values):
@@ -357,21 +360,38 @@ class Calls(CudaApi):
         """A call that may do anything: work is joined before it, and what it can reach is forgotten."""
         values = self.arguments(state, call)
         self.escape_values(state, *values)
-        self.flush_host(state)
-        site = self.site(state, name or call.name or "a call through a pointer", SiteKind.CALL, Role.JOIN, call.operation, call.span)
+        site = self.unseen_site(state, name or call.name or "a call through a pointer", call.operation, call.span)
         site.foreign = foreign
-        self.now.touches_device = True
-        self.now.foreign = self.now.foreign or foreign
         for one in state.store.reachable([p for v in values for p in v.every_place()]):
             if one.buffer is not None:
                 site.accesses[one.buffer, "reachable from its arguments"] = _BOTH
-        site.accesses[UNKNOWN, "what it does is not visible"] = _BOTH
-        state.store.clobber(self.escaped | self.outside_globals())
+        self.forget(state)
         return TOP
+
+    def unseen_site(self, state: State, name: str, operation: int, span: Span) -> Draft:
+        """The join at which code that is not seen runs."""
+        site = self.site(state, name, SiteKind.CALL, Role.JOIN, operation, span)
+        site.foreign = True
+        site.accesses[UNKNOWN, "what it does is not visible"] = _BOTH
+        self.now.touches_device = self.now.foreign = True
+        return site
+
+    def run_unseen(self, state: State, what: str, span: Span) -> None:
+        """Code that no call in the text names runs here: a destructor, an expression of unknown form."""
+        self.unseen_site(state, what, -2 - span.start, span)
+        self.forget(state)
+
+    def forget(self, state: State) -> None:
+        """Unseen code ran: what has escaped and what it can name may hold anything."""
+        state.store.clobber(self.escaped | self.outside_globals())
 
     def outside_globals(self) -> set[Object]:
         """Globals that code outside this file, or functions it may call back, could change."""
-        return {self.object_of(v) for v, _ in self.program.globals if not v.internal or v.key in self.written_outside}
+        return {
+            self.objects[k]
+            for k, v in self.variables.items()
+            if v.scope in (ir.Scope.GLOBAL, ir.Scope.STATIC) and (not v.internal or k in self.written_outside)
+        }
 
     written_outside: frozenset[str] = frozenset()
 
@@ -383,11 +403,24 @@ def _numeric(call: ir.Call) -> Value:
     return NOTHING if call.type is None or call.type.shape is not ir.Shape.POINTER else TOP
 
 
+def _hidden_case(statement: ir.Stmt) -> bool:
+    """Whether a switch's label stands where a walk of its block does not come by."""
+    if isinstance(statement, ir.Block):
+        return any(map(_hidden_case, statement.body))
+    if isinstance(statement, ir.Case):
+        return _hidden_case(statement.body)
+    if isinstance(statement, ir.Switch):
+        return False
+    return any(isinstance(n, ir.Case) for n in ir.walk(statement))
+
+
 def has_obstacle(statement: ir.Stmt) -> str:
     """The reason why control flow of a statement is not followed, or an empty text."""
     if isinstance(statement, ir.Obstacle):
         return statement.reason
     inner: list[ir.Stmt | None] = []
+    if isinstance(statement, ir.Switch) and _hidden_case(statement.body):
+        return "a case label inside another statement"
     if isinstance(statement, ir.Block):
         inner = list(statement.body)
     elif isinstance(statement, ir.If):

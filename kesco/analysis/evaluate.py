@@ -9,10 +9,11 @@ What it cannot follow becomes unknown, never nothing: an unknown value conflicts
 from __future__ import annotations
 
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
-from kesco.analysis.state import KESCO, Activation, State, fold, is_kesco, kesco_handle
+from kesco.analysis.state import KESCO, Activation, State, converted, fold, is_kesco, kesco_handle
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Iteration
+from kesco.source import Span
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
 
@@ -22,9 +23,12 @@ class Evaluator:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
+        self.streams = False  # whether streams and events in the text are followed (to verify it) or an obstacle
+        self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
         self.objects: dict[str, Object] = {}
         self.stack: list[Activation] = []
-        self.guarded: set[str] = set()  # entry values whose distinctness is only assumed
+        self.variables: dict[str, ir.Variable] = {}
+        self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
         self.rolled = 0  # loops around the current point whose iterations are not told apart
 
     @property
@@ -42,8 +46,10 @@ class Evaluator:
             if variable.scope is ir.Scope.SYMBOL:
                 buffer = Buffer(variable.mangled or variable.key, variable.name, BufferKind.SYMBOL, variable.span)
             entry = variable.scope in (ir.Scope.GLOBAL, ir.Scope.STATIC)
-            found = Object(variable.key, variable.name, ObjectKind.VARIABLE, buffer, entry=entry)
+            name = f"::{variable.qualified}" if variable.scope is ir.Scope.GLOBAL else variable.name
+            found = Object(variable.key, name, ObjectKind.VARIABLE, buffer, entry=entry)
             self.objects[variable.key] = found
+            self.variables[variable.key] = variable
         return found
 
     def entry_value(self, place: Place, promised: bool = False) -> Value:
@@ -54,7 +60,7 @@ class Evaluator:
         """
         name = place.name.replace("this.", "this->", 1)
         if not promised:
-            self.guarded.add(name)
+            self.guarded.setdefault(name, set()).add(place)
         key = f"entry:{self.now.function.key}:{place.object.key}:{place.path}"
         buffer = Buffer(key, name, BufferKind.ENTRY)
         return pointer(Place(Object(key, name, ObjectKind.BUFFER, buffer)))
@@ -99,8 +105,11 @@ class Evaluator:
         for place in places:
             self.touch(place, AccessMode.WRITE)
         state.store.write(places, value)
+        if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
+            unknown = True  # what came in from outside may overlap on the host's side
         if unknown or not places:
             self.escape_values(state, value)
+            state.store.clobber(p.object for p in places)
             self.clobber_escaped(state)
 
     def escape_values(self, state: State, *values: Value) -> None:
@@ -117,8 +126,7 @@ class Evaluator:
             variable = expression.variable
             place = Place(self.object_of(variable))
             if variable.type.shape is ir.Shape.REFERENCE:
-                bound = state.store.read(place) if state.store.has(place) else TOP
-                return bound.places, bound.unknown or not bound.places
+                return self._bound(state, frozenset((place,)))
             return frozenset((place,)), False
         if isinstance(expression, ir.Select):
             return self._select(state, expression)
@@ -140,18 +148,22 @@ class Evaluator:
             self.evaluate(state, expression.condition)
             a, b = self.places(state, expression.then), self.places(state, expression.other)
             return a[0] | b[0], a[1] or b[1]
-        value = self.evaluate(state, expression)
-        if isinstance(expression, ir.Call) and is_kesco(expression.name):
-            return value.places, False
-        if isinstance(expression, ir.Call) and expression.type is not None:
-            if expression.type.shape is ir.Shape.REFERENCE or self.returns_reference(expression):
-                return value.places, True
+        if isinstance(expression, ir.Call):
+            value = self.call(state, expression)
+            if is_kesco(expression.name) and self.streams:
+                return value.places, False
+            if expression.reference:
+                return value.places, value.unknown or not value.places
             return self._temporary(state, value, expression.operation), False
+        value = self.evaluate(state, expression)
         return frozenset(), True
 
-    def returns_reference(self, call: ir.Call) -> bool:
-        """Whether a call is an lvalue: libclang gives the referenced type, so only values known by place count."""
-        return not call.constructs and call.type is not None and call.type.shape is not ir.Shape.RECORD
+    def _bound(self, state: State, references: frozenset[Place]) -> tuple[frozenset[Place], bool]:
+        """What references at these places refer to."""
+        bound = NOTHING
+        for place in references:
+            bound = bound | (state.store.read(place) if state.store.has(place) else TOP)
+        return bound.places, bound.unknown or not bound.places
 
     def _temporary(self, state: State, value: Value, operation: int) -> frozenset[Place]:
         place = Place(Object(f"temporary:{operation}:{self.now.key}", "temporary", ObjectKind.VARIABLE, many=True))
@@ -166,13 +178,12 @@ class Evaluator:
             bases, unknown = value.places, value.unknown or not value.places
         else:
             bases, unknown = self.places(state, expression.base)
-        result = set()
-        for base in bases:
-            if base.object.kind is ObjectKind.BUFFER and base.object.buffer is not None:
-                result.add(Place(base.object, (*base.path, expression.member)))
-            else:
-                result.add(Place(base.object, (*base.path, expression.member)))
-        return frozenset(result), unknown
+        step = None if expression.member in self.ambiguous else expression.member
+        result = frozenset(Place(base.object, (*base.path, step)) for base in bases)
+        if expression.type.shape is ir.Shape.REFERENCE:
+            bound, elsewhere = self._bound(state, result)
+            return bound, elsewhere or unknown
+        return result, unknown
 
     def _subscript(self, state: State, expression: ir.Subscript) -> tuple[frozenset[Place], bool]:
         index = self.evaluate(state, expression.index).number
@@ -191,6 +202,8 @@ class Evaluator:
         for place in value.places:
             if place.object.kind is ObjectKind.BUFFER or place.object.buffer is not None:
                 places.add(place)
+            elif sum(not isinstance(step, str) for step in place.path) > 1:  # it may run into the next row
+                places.add(Place(place.object, tuple(s if isinstance(s, str) else None for s in place.path)))
             elif place.path and not isinstance(place.path[-1], str):
                 last = place.path[-1]
                 places.add(Place(place.object, (*place.path[:-1], None if last is None or by is None else last + by)))
@@ -233,17 +246,27 @@ class Evaluator:
             return Value(fields=_flatten(parts))
         if isinstance(expression, ir.New):
             self.escape_values(state, *(self.evaluate(state, e) for e in expression.inner))
-            return pointer(Place(self.fresh(f"new:{expression.span.start}", "new"), (0,)))
+            made = self.fresh(f"new:{expression.span.start}", "new")
+            state.store.clobber((made,))
+            return pointer(Place(made, (0,)))
         if isinstance(expression, ir.Call):
-            return self.call(state, expression)
+            value = self.call(state, expression)
+            if expression.reference and not (self.streams and is_kesco(expression.name)):
+                return self.read_all(state, value.places, value.unknown or not value.places)
+            return value
         if isinstance(expression, ir.Launch):
             return self.launch(state, expression)
         if isinstance(expression, ir.Unknown):
             values = [self.evaluate(state, part) for part in expression.parts]
-            if expression.what != "cxx_delete_expr":
+            if expression.what != "delete":
                 self.escape_values(state, *values)
+            if expression.what not in _QUIET:
+                self.run_unseen(state, expression.what, expression.span)
             return TOP
         return TOP
+
+    def run_unseen(self, state: State, what: str, span: Span) -> None:
+        raise NotImplementedError
 
     def call(self, state: State, call: ir.Call) -> Value:
         raise NotImplementedError
@@ -271,7 +294,8 @@ class Evaluator:
             return Value(places)
         if variable.type.volatile:
             return TOP
-        return self.read_all(state, places, unknown)
+        value = self.read_all(state, places, unknown)
+        return TOP if variable.type.shape is ir.Shape.POINTER and value == NOTHING else value
 
     def _binary(self, state: State, expression: ir.Binary) -> Value:
         left, right = self.evaluate(state, expression.left), self.evaluate(state, expression.right)
@@ -279,8 +303,8 @@ class Evaluator:
             return right
         if left.number is not None and right.number is not None:
             result = fold(expression.operator, left.number, right.number)
-            wraps = result is not None and result < 0 and (unsigned(expression.left) or unsigned(expression.right))
-            return NOTHING if result is None or wraps else number(result)
+            exact = None if result is None else converted(result, expression.type)
+            return NOTHING if exact is None else number(exact)
         if expression.operator in ("==", "!=", "<", ">", "<=", ">=", "<=>"):
             return NOTHING
         if expression.operator in ("+", "-"):
@@ -300,21 +324,24 @@ class Evaluator:
         value = self.evaluate(state, expression.operand)
         if value.number is None:
             return NOTHING if expression.operator == "!" else Value(value.places, None, value.unknown)
-        return number({"-": -value.number, "+": value.number, "~": ~value.number}.get(
-            expression.operator, int(not value.number)
-        ))
+        plain = {"-": -value.number, "+": value.number, "~": ~value.number}
+        exact = converted(plain.get(expression.operator, int(not value.number)), expression.type)
+        return NOTHING if exact is None else number(exact)
 
     def _assign(self, state: State, expression: ir.Assign) -> Value:
         value = self.evaluate(state, expression.value)
         places, unknown = self.places(state, expression.target)
         if not expression.operator:
+            if isinstance(expression.target, ir.Name):
+                value = self.stored(expression.target.variable.type, value)
             self.assign(state, places, unknown, value)
             return value
         old = self.read_all(state, places, unknown)
         if old.number is not None and value.number is not None:
             folded = fold(expression.operator, old.number, value.number)
-            wraps = folded is not None and folded < 0 and unsigned(expression.target)
-            new = NOTHING if folded is None or wraps else number(folded)
+            target = expression.target.variable.type if isinstance(expression.target, ir.Name) else None
+            exact = None if folded is None or target is None else converted(folded, target)
+            new = NOTHING if exact is None else number(exact)
         elif expression.operator in ("+", "-") and old.places:
             step = value.number if value.number is None or expression.operator == "+" else -value.number
             new = self.offset(old, step)
@@ -334,12 +361,51 @@ class Evaluator:
         state.store, state.frontier = merged.store, merged.frontier
         return then_value | other_value
 
+    def stored(self, declared: ir.Type, value: Value) -> Value:
+        """A value as a variable of this type holds it: integers converted, and not followed through other types."""
+        if value.number is None or declared.shape in (ir.Shape.POINTER, ir.Shape.REFERENCE):
+            return value
+        return Value(value.places, converted(value.number, declared), value.unknown, value.fields)
+
     def _cast(self, state: State, expression: ir.Cast) -> Value:
         value = self.evaluate(state, expression.operand)
-        to_pointer = expression.type.shape is ir.Shape.POINTER
-        if to_pointer and not value.places and not value.unknown and value.number not in (None, 0, 1, 2):
-            return TOP  # 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread
-        return value
+        to, source = expression.type, expression.source
+        if value.number is not None:
+            if to.shape is ir.Shape.POINTER:
+                known = value.number in (0, 1, 2)  # 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread
+                return value if known or value.places else TOP
+            return Value(value.places, converted(value.number, to), value.unknown, value.fields)
+        if to.shape is not ir.Shape.POINTER or source is None or source.shape is not ir.Shape.POINTER:
+            from_integer = to.shape is ir.Shape.POINTER and not value.places and not value.unknown
+            return TOP if from_integer and source is not None and source.shape is ir.Shape.INTEGER else value
+        return self._reinterpreted(state, value, to.element, source.element)
+
+    def _reinterpreted(self, state: State, value: Value, to: ir.Type | None, source: ir.Type | None) -> Value:
+        """A pointer cast to another pointee: fields and elements are no longer what they were, on the host's side."""
+        if to is None or source is None or _same_layout(to, source):
+            return value
+        hosts = [p for p in value.places if p.object.buffer is None]
+        if not hosts:
+            return value
+        if ir.Shape.RECORD in (to.shape, source.shape):
+            state.store.clobber(p.object for p in hosts)
+            return Value(value.places, None, True)
+        loose = {p: Place(p.object, tuple(s if isinstance(s, str) else None for s in p.path)) for p in hosts}
+        return Value(frozenset(loose.get(p, p) for p in value.places), None, value.unknown)
+
+
+_QUIET = frozenset(
+    ("lambda", "member", "range element", "delete", "decl_ref_expr", "variable_ref", "unexposed_expr", "initialiser",
+     "cxx_typeid_expr", "package_expansion_expr", "size_of_pack_expr", "?")
+)  # fmt: skip
+
+
+def _same_layout(a: ir.Type, b: ir.Type) -> bool:
+    """Whether elements of one type lie where elements of the other do, as far as pointers in them are concerned."""
+    if a.shape is b.shape is ir.Shape.POINTER:
+        return True
+    plain = [t.spelling.replace("const ", "") for t in (a, b)]
+    return plain[0] == plain[1] or "void" in plain
 
 
 def _flatten(parts: tuple[tuple[tuple[int, ...], Value], ...]) -> tuple[tuple[tuple[str | int | None, ...], Value], ...]:
@@ -352,14 +418,3 @@ def _flatten(parts: tuple[tuple[tuple[int, ...], Value], ...]) -> tuple[tuple[tu
 
 def _iteration_text(iterations: tuple[Iteration, ...]) -> str:
     return ",".join(f"{i.loop}={i.value}" for i in iterations)
-
-
-def unsigned(expression: ir.Expr) -> bool:
-    """Whether arithmetic on the expression may wrap around at zero."""
-    if isinstance(expression, ir.Name):
-        return "unsigned" in expression.variable.type.spelling
-    if isinstance(expression, ir.Cast):
-        return "unsigned" in expression.type.spelling or unsigned(expression.operand)
-    if isinstance(expression, ir.Binary):
-        return unsigned(expression.left) or unsigned(expression.right)
-    return isinstance(expression, (ir.Select, ir.Subscript, ir.Dereference, ir.Call))

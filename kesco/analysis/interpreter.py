@@ -12,7 +12,7 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 from __future__ import annotations
 
 from kesco.analysis.loops import Loops
-from kesco.analysis.memory import NOTHING, TOP, Place, Store, Value
+from kesco.analysis.memory import NOTHING, TOP, Place, Value
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.ir import program as ir
@@ -66,7 +66,10 @@ class Interpreter(Loops):
         key = f"{self.now.key}/{call.operation}:{','.join(str(i.value) for i in self.now.iterations)}"
         for index, parameter in enumerate(function.parameters):
             value = values[index] if index < len(values) else TOP
-            state.store.write((Place(self.object_of(parameter)),), self.shaped(parameter.type, value))
+            place = Place(self.object_of(parameter))
+            state.store.clobbered -= {place.object}
+            state.store.write((place,), self.shaped(parameter.type, self.stored(parameter.type, value)))
+        self.walked.add((self.stack[0].key, function.key, call.operation))
         frontier = state.frontier
         inner = State(state.store, frontier)
         self.walk_function(function, inner, key, False, this)
@@ -157,24 +160,28 @@ class Interpreter(Loops):
         record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
         if record is None or not record.destructor:
             return
-        place = Place(self.object_of(variable))
-        self.escape_values(state, Value(frozenset((place,))))
-        key = (-2 - variable.span.start, "destroy", self.now.iterations)
-        self.flush_host(state)
-        name = f"~{record.name}"
-        draft, state.frontier = self.now.builder.add(
-            key, name, SiteKind.CALL, Role.JOIN, variable.span, state.frontier
-        )
-        draft.foreign = True
-        self.now.touches_device = self.now.foreign = True
-        self.clobber_escaped(state)
+        self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
+        self.run_unseen(state, f"~{record.name}", variable.span)
+
+    def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
+        """Destructors of temporary objects run at the end of the expression, all but that of the object declared."""
+        for node in ir.walk(expression):
+            if node is but or not isinstance(node, ir.Call) or node.type is None or node.reference:
+                continue
+            record = self.program.records.get(node.type.record)
+            if record is not None and record.destructor:
+                self.run_unseen(state, f"~{record.name}", span)
+                return
 
     def _execute(self, statement: ir.Stmt, state: State) -> State | None:
         if isinstance(statement, ir.Evaluate):
             self.evaluate(state, statement.expression)
+            self.temporaries(state, statement.expression, statement.span)
             return None if any(e is state for e in self.ended) else state
         if isinstance(statement, ir.Declare):
             self._declare(statement, state)
+            if statement.initial is not None:
+                self.temporaries(state, statement.initial, statement.span, but=statement.initial)
             return None if any(e is state for e in self.ended) else state
         if isinstance(statement, ir.If):
             return self._if(statement, state)
@@ -206,18 +213,34 @@ class Interpreter(Loops):
             return  # initialised once, at a time that is not followed
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
-        state.store.write((place,), self.shaped(variable.type, value))
+        state.store.write((place,), self.shaped(variable.type, self.stored(variable.type, value)))
 
     def shaped(self, declared: ir.Type, value: Value) -> Value:
-        """An initialiser list's items by number become a record's fields by name."""
-        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
-        if record is None or not value.fields:
+        """An initialiser list's items by number become a record's fields by name; lists without inner braces are unknown."""
+        if not value.fields or not any(path and isinstance(path[0], int) for path, _ in value.fields):
             return value
-        fields = []
+        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
+        if record is None and declared.shape is not ir.Shape.ARRAY:
+            return value
+        items: dict[int, list[tuple[tuple[str | int | None, ...], Value]]] = {}
         for path, part in value.fields:
-            if path and isinstance(path[0], int) and path[0] < len(record.fields):
-                path = (record.fields[path[0]].name, *path[1:])
-            fields.append((path, part))
+            if not path or not isinstance(path[0], int):
+                return TOP
+            items.setdefault(path[0], []).append((path[1:], part))
+        fields: list[tuple[tuple[str | int | None, ...], Value]] = []
+        for index, parts in items.items():
+            if record is not None and index >= len(record.fields):
+                return TOP
+            step: str | int = index if record is None else record.fields[index].name
+            kind = declared.element if record is None else record.fields[index].type
+            whole = next((v for p, v in parts if not p), NOTHING)
+            inner = Value(whole.places, whole.number, whole.unknown, tuple((p, v) for p, v in parts if p))
+            nested = kind is not None and kind.shape in (ir.Shape.RECORD, ir.Shape.ARRAY)
+            if kind is None or (nested and not inner.fields and not inner.unknown):
+                return TOP
+            made = self.shaped(kind, self.stored(kind, inner))
+            fields.append(((step,), Value(made.places, made.number, made.unknown)))
+            fields += [((step, *p), v) for p, v in made.fields]
         return Value(value.places, value.number, value.unknown, tuple(fields))
 
     def _if(self, statement: ir.If, state: State) -> State | None:
@@ -227,6 +250,7 @@ class Interpreter(Loops):
                 return None
             state = after
         condition = self.evaluate(state, statement.condition)
+        self.temporaries(state, statement.condition, statement.span)
         if any(e is state for e in self.ended):
             return None
         self.flush_host(state)
@@ -247,6 +271,7 @@ class Interpreter(Loops):
                 return None
             state = after
         self.evaluate(state, statement.condition)
+        self.temporaries(state, statement.condition, statement.span)
         self.flush_host(state)
         self.now.cases.append(state)
         self.now.breaks.append([])
@@ -259,6 +284,8 @@ class Interpreter(Loops):
     def _leave(self, statement: ir.Leave, state: State) -> State | None:
         if statement.how in ("return", "throw"):
             value = self.evaluate(state, statement.value) if statement.value is not None else NOTHING
+            if statement.value is not None:
+                self.temporaries(state, statement.value, statement.span, but=statement.value)
             result = self.now.function.result
             if statement.value is not None and result is not None and result.shape is ir.Shape.REFERENCE:
                 places, unknown = self.places(state, statement.value)

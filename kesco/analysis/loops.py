@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from kesco.analysis.calls import Calls
 from kesco.analysis.memory import Place, Value
-from kesco.analysis.state import Activation, State
-from kesco.frontend.api_table import cuda_call, host_call
+from kesco.analysis.state import Activation, State, converted
 from kesco.ir import program as ir
 from kesco.ir.flow import Iteration
 
@@ -29,6 +28,7 @@ class Loops(Calls):
         super().__init__(*arguments, **options)  # type: ignore[arg-type]
         self.activations: dict[str, dict[str, Activation]] = {}
         self.unroll: dict[int, bool] = {}
+        self.walked: set[tuple[str, str, int]] = set()  # (root activation, function called, operation)
 
     def execute(self, statement: ir.Stmt, state: State | None) -> State | None:
         raise NotImplementedError
@@ -51,7 +51,7 @@ class Loops(Calls):
             return None
         counter = _counter(loop)
         values = None
-        if counter is not None:
+        if counter is not None and self._settled(loop, counter):
             inside = 1
             for one in self.now.iterations:
                 inside *= one.trips
@@ -71,6 +71,24 @@ class Loops(Calls):
             Iteration(loop.number, counter.name, i, len(values), v, first, step) for i, v in enumerate(values)
         ]
 
+    def _settled(self, loop: ir.Loop, counter: ir.Variable) -> bool:
+        """Whether counter and bounds change nowhere but in the loop's step, and no inner name hides the counter."""
+        assert loop.condition is not None
+        body = self.now.function.body
+        for node in ir.walk(loop.condition):
+            if not isinstance(node, ir.Name) or node.variable.constant is not None:
+                continue
+            variable = node.variable
+            local = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is ir.Shape.INTEGER
+            if not local or _aliased(body, variable.key) or _changes(loop.body, variable.key):
+                return False
+            if self.object_of(variable) in self.escaped:
+                return False
+        if _aliased(body, counter.key) or any(i.counter == counter.name for i in self.now.iterations):
+            return False
+        declared = (n.variable for n in ir.walk(loop.body) if isinstance(n, ir.Declare))
+        return all(v.name != counter.name for v in declared)
+
     def _values(
         self, condition: ir.Expr, counter: ir.Variable, start: int, step: int, state: State, limit: int
     ) -> list[int] | None:
@@ -89,6 +107,8 @@ class Loops(Calls):
                     return found
                 found.append(at)
                 at += step
+                if converted(at, counter.type) != at:
+                    return None
         finally:
             self.now.host = keep
         return None
@@ -206,6 +226,22 @@ def _simple(expression: ir.Expr) -> bool:
     return isinstance(expression, (ir.Name, ir.Constant, ir.Literal))
 
 
+def _aliased(body: ir.Stmt, key: str) -> bool:
+    """Whether anything in a function takes a variable's address or refers to it by another name."""
+
+    def it(expression: ir.Expr | None) -> bool:
+        return isinstance(expression, ir.Name) and expression.variable.key == key
+
+    for node in ir.walk(body):
+        if isinstance(node, ir.AddressOf) and it(node.target):
+            return True
+        if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and it(node.initial):
+            return True
+        if isinstance(node, ir.Call) and any(r and it(a) for a, r in zip(node.arguments, node.references, strict=False)):
+            return True
+    return False
+
+
 def _changes(body: ir.Stmt, key: str) -> bool:
     """Whether code may assign a variable or take its address."""
 
@@ -217,9 +253,8 @@ def _changes(body: ir.Stmt, key: str) -> bool:
             return True
         if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and it(node.initial):
             return True
-        if isinstance(node, ir.Call) and any(map(it, node.arguments)):
-            if not (cuda_call(node.name) or host_call(node.name)):
-                return True  # it may be taken by reference
+        if isinstance(node, ir.Call) and any(r and it(a) for a, r in zip(node.arguments, node.references, strict=False)):
+            return True
     return False
 
 

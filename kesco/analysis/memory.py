@@ -150,6 +150,8 @@ class Store:
         found: Value | None = None
         parts: dict[Path, Value] = {}
         for path, value in entries.items():
+            if value.unknown and len(path) < len(place.path) and _may_equal(path, place.path[: len(path)]):
+                result = TOP  # an unknown whole has unknown parts
             if _may_equal(path, place.path):
                 found = value if found is None else found | value
             elif _may_begin(place.path, path):
@@ -165,7 +167,12 @@ class Store:
     def write(self, places: Iterable[Place], value: Value) -> None:
         """Store `value` at one of these places."""
         targets = tuple(places)
-        certain = len(targets) == 1 and not targets[0].object.many and None not in targets[0].path
+        certain = (
+            len(targets) == 1
+            and not targets[0].object.many
+            and targets[0].object.kind is not ObjectKind.BUFFER
+            and None not in targets[0].path
+        )
         for place in targets:
             self._write(place, value, certain)
 

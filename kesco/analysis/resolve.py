@@ -36,7 +36,6 @@ _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.
 def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, streams: bool = False) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites."""
     walker = Interpreter(program, dict(effects), streams=streams)
-    called = _called(program)
     walker.written_outside = _written_by_others(program)
     walker.static_keys = _statics(program)
     regions: list[Region] = []
@@ -45,29 +44,74 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
     for function in plain:  # decides which loops are unrolled, with nothing known but constants
         if function.name != "main":
             _walk_generic(walker, function)
-    closed = {f.key for f in plain if f.internal and not f.address_taken and f.key in called}
-    open_keys = {f.key for f in plain if f.key not in closed and f.name != "main"}
-    for known in walker.activations.values():  # contexts that only a closed function's own generic walk made
-        for key in [k for k in known if k.partition("/")[0] not in open_keys]:
-            del known[key]
     for function in plain:
         if function.name == "main":
             _walk_main(walker, function)
+    closed = _closed(program, plain, walker)
+    real = {"main", *(f.key for f in plain if f.key not in closed)}
+    for known in walker.activations.values():  # contexts that only a closed function's own generic walk made
+        for key in [k for k in known if k.partition("/")[0] not in real]:
+            del known[key]
     for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
         regions.append(_region(walker, function, closed, why))
     return tuple(regions)
 
 
-def _called(program: ir.Program) -> set[str]:
-    """Keys of the functions that some function of the file calls."""
-    return {n.key for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call)}
+def _closed(program: ir.Program, plain: list[ir.Function], walker: Interpreter) -> set[str]:
+    """Functions that are entered from calls that were all walked, and from nowhere else.
+
+    Starts with all that could be, and opens each one that some call reaches which no walk from an open function took;
+    an opened function's own walk then counts for what it calls.
+    """
+    calls: dict[str, set[int]] = {}
+    for function in program.functions:
+        for node in ir.walk(function.body):
+            if isinstance(node, ir.Call):
+                calls.setdefault(node.key, set()).add(node.operation)
+    closed = {
+        f.key
+        for f in plain
+        if f.internal and not f.address_taken and f.key in calls and f.name != "main"
+        and f.mentioned <= f.declared + len(calls[f.key])  # nothing else names it: no template, no unlowered code
+    }
+    while True:
+        taken: dict[str, set[int]] = {}
+        for root, callee, operation in walker.walked:
+            if root not in closed:
+                taken.setdefault(callee, set()).add(operation)
+        still = {key for key in closed if taken.get(key) == calls[key]}
+        if still == closed:
+            return closed
+        closed = still
+
+
+def _unwalkable(program: ir.Program) -> set[str]:
+    """Functions whose calls are taken as opaque: templates, virtual ones, obstacles, recursion."""
+    by_key = {f.key: f for f in program.functions}
+    calls = {
+        f.key: {n.key for n in ir.walk(f.body) if isinstance(n, ir.Call) and n.key in by_key} for f in program.functions
+    }
+    found = {f.key for f in program.functions if f.template or f.virtual or has_obstacle(f.body)}
+    for start in calls:
+        seen: set[str] = set()
+        work = list(calls[start])
+        while work:
+            one = work.pop()
+            if one not in seen:
+                seen.add(one)
+                work += calls[one]
+        if start in seen:
+            found.add(start)
+    return found
 
 
 def _written_by_others(program: ir.Program) -> frozenset[str]:
     """Variables that a function which others may call mentions: unseen code may change them through it."""
     found: set[str] = set()
+    unwalkable = _unwalkable(program)
     for function in program.functions:
-        if function.name != "main" and (not function.internal or function.address_taken):
+        outside = not function.internal or function.address_taken or function.key in unwalkable
+        if function.name != "main" and outside:
             found.update(n.variable.key for n in ir.walk(function.body) if isinstance(n, ir.Name))
     return frozenset(found)
 
@@ -83,6 +127,7 @@ def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
     this: frozenset[Place] = frozenset()
     if function.method_of:
         this = frozenset((Place(Object(f"this:{function.key}", "this", ObjectKind.HEAP, entry=True)),))
+        walker.escaped |= {p.object for p in this}
     starter = Activation(function, function.key, RegionBuilder(function.name, function.span), True)
     walker.stack.append(starter)  # entry values belong to the function being bound
     for parameter in function.parameters:
@@ -128,7 +173,7 @@ def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: s
         empty = RegionBuilder(function.name, function.span).finish()
         return replace(empty, serial_because=why or "nothing in this file calls it")
     region = _merge(function, chosen)
-    guards, unsafe = _guards(region, walker.guarded)
+    guards, unsafe = _guards(walker, function, region)
     entered = function.key not in closed and function.name != "main"
     return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe, open=entered)
 
@@ -167,16 +212,45 @@ def _tagged(buffer: Buffer, context: int) -> Buffer:
     return replace(buffer, key=f"{buffer.key}@{context}")
 
 
-def _guards(region: Region, guarded: set[str]) -> tuple[tuple[str, ...], str]:
+def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
     """The entry values to compare at run time, and why that is impossible, if it is."""
     accesses = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
-    entries = {a.buffer.name for a in accesses if a.buffer.kind is BufferKind.ENTRY}
+    entries = {a.buffer for a in accesses if a.buffer.kind is BufferKind.ENTRY}
     written = any(a.mode & AccessMode.WRITE for a in accesses)
     if not entries or not written:
         return (), ""
     if any(a.buffer.kind is BufferKind.SYMBOL for a in accesses):
         return (), "it uses device symbols beside pointers that come from outside and might point to them"
-    if len(entries) < 2:
+    names = sorted(b.name for b in entries if b.name in walker.guarded)
+    if len(entries) < 2 or not names:
         return (), ""
-    compared = sorted(entries & guarded)
-    return (tuple(compared) if len(compared) > 1 else ()), ""
+    if len(set(names)) != len(names):
+        return (), f"two of its pointers that come from outside are both called {names[0]}"
+    if len(names) < 2:
+        return (), ""
+    changed = _changed_names(function)
+    for name in names:
+        for place in walker.guarded[name]:
+            steps = {place.object.key, *(str(s) for s in place.path)}
+            if steps & changed:
+                return (), f"'{name}' changes before it could be compared with its other pointers"
+    return tuple(names), ""
+
+
+def _changed_names(function: ir.Function) -> set[str]:
+    """Variables and fields that a function assigns or takes the address of."""
+    found: set[str] = set()
+    for node in ir.walk(function.body):
+        targets: list[ir.Expr | None] = []
+        if isinstance(node, (ir.Assign, ir.AddressOf)):
+            targets = [node.target]
+        elif isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE:
+            targets = [node.initial]
+        elif isinstance(node, ir.Call):
+            targets = [a for a, r in zip(node.arguments, node.references, strict=False) if r]
+        for target in targets:
+            if isinstance(target, ir.Name):
+                found.add(target.variable.key)
+            elif isinstance(target, ir.Select):
+                found.add(target.member)
+    return found

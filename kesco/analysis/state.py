@@ -53,7 +53,6 @@ class Activation:
     foreign: bool = False
     statement: Span | None = None
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
-    devices_set: int = 0
 
 
 KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns
@@ -61,7 +60,29 @@ KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of
 
 def is_kesco(name: str) -> bool:
     """Whether a function is one of those that kesco's own prologue defines."""
-    return name.rpartition("::")[2].startswith("kesco_")
+    return name.rpartition("::")[2] in ("kesco_streams", "kesco_streams_if_distinct", "kesco_context")
+
+
+_BITS = {
+    "bool": (1, False), "char": (8, True), "signed char": (8, True), "unsigned char": (8, False), "short": (16, True),
+    "unsigned short": (16, False), "int": (32, True), "unsigned int": (32, False), "long": (64, True),
+    "unsigned long": (64, False), "long long": (64, True), "unsigned long long": (64, False),
+}  # fmt: skip
+
+
+def converted(value: int, to: ir.Type | None) -> int | None:
+    """An integer after conversion to a type; None where the type is not a plain integer (the value is then not followed)."""
+    if to is None or to.shape is ir.Shape.POINTER:
+        return value
+    bits, signed = _BITS.get(to.spelling.replace("const ", "").replace("volatile ", ""), (0, False))
+    if to.shape is not ir.Shape.INTEGER:
+        return None
+    if not bits:
+        return value if -(2**31) <= value < 2**31 else None  # an enumeration
+    if bits == 1:
+        return int(value != 0)
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
 def kesco_handle(place: Place) -> Value:

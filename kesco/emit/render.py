@@ -24,10 +24,6 @@ from kesco.ir.flow import Region, Site, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 
-_ASYNC = {"cudaMemset": "cudaMemsetAsync", "cudaMemset2D": "cudaMemset2DAsync", "cudaMemset3D": "cudaMemset3DAsync",
-          "cudaMemcpy": "cudaMemcpyAsync", "cudaMemcpy2D": "cudaMemcpy2DAsync"}  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """One function to be rewritten."""
@@ -146,7 +142,7 @@ class _Writer:
 
     def _stream_text(self, sites: list[Site]) -> str:
         index = number_text({s.iterations: self.streams[s.number] for s in sites})
-        return f"{self.name}.stream[{index}]"
+        return f"{self.name}->stream[{index}]"
 
     def _stream_edits(self, operation: ir.Operation, sites: list[Site]) -> list[Edit]:
         if operation.stream_text is None:
@@ -154,40 +150,11 @@ class _Writer:
         start, end = operation.stream_text
         text = self._stream_text(sites)
         before = "".join(f", {d}" for d in operation.defaults)
-        edits = []
-        if start != end:
-            edits.append(Edit(start, end, text))
-        elif operation.name_text is None:
-            edits.append(Edit(start, end, f"{before}, {text}"))
-        else:
-            call = self.program.text[slice(*operation.name_text)].decode()
-            written = self._call_stream(operation, call)
-            if written is not None:
-                edits.append(Edit(*written, text))
-            else:
-                edits.append(Edit(start, end, f", {text}"))
-            if call in _ASYNC:
-                edits.append(Edit(*operation.name_text, _ASYNC[call]))
+        edits = [Edit(start, end, f"{before}, {text}" if start == end else text)]
+        if operation.rename is not None:
+            (first, last), name = operation.rename
+            edits.append(Edit(first, last, name))
         return edits
-
-    def _call_stream(self, operation: ir.Operation, call: str) -> tuple[int, int] | None:
-        """The range of a stream argument that the call already has."""
-        if call in _ASYNC:
-            return None
-        assert operation.stream_text is not None and operation.name_text is not None
-        close = operation.stream_text[0]
-        parts = _arguments(self.program.text, operation.name_text[1], close)
-        last = {"cudaLaunchKernel": 6, "cudaMemcpyAsync": 5, "cudaMemsetAsync": 4, "cudaMemset2DAsync": 6,
-                "cudaMemcpy2DAsync": 8, "cudaMemPrefetchAsync": None}.get(call)  # fmt: skip
-        if last is None:
-            last = 5 if len(parts) == 5 else 4
-        if len(parts) == last:
-            return parts[-1]
-        if len(parts) == last - 1:
-            return None
-        if call == "cudaLaunchKernel" and len(parts) == 4:
-            raise CannotInsert(f"line {operation.span.line}: cudaLaunchKernel leaves out its stream and shared memory")
-        raise CannotInsert(f"line {operation.span.line}: the arguments of {call} are not all written out")
 
     def _reason(self, dependences: tuple[Dependence, ...]) -> str:
         first = dependences[0]
@@ -223,7 +190,7 @@ class _Writer:
                     lines.append(f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason) if trip else self._wait_line(stream, str(event), reason))
 
     def _wait_line(self, stream: str, event: str, reason: str) -> str:
-        return f"cudaStreamWaitEvent({stream}, {self.name}.done[{event}], 0);  // kesco: {reason}"
+        return f"cudaStreamWaitEvent({stream}, {self.name}->done[{event}], 0);  // kesco: {reason}"
 
     def _records(self) -> None:
         for operation, sites in self.by_operation.items():
@@ -236,18 +203,19 @@ class _Writer:
             lines = self.after.setdefault(operation, [])
             text = number_text(events)
             if len(events) == len(sites) and "?" not in text:
-                lines.append(f"cudaEventRecord({self.name}.done[{text}], {stream});  // kesco: {who} waits for this")
+                lines.append(f"cudaEventRecord({self.name}->done[{text}], {stream});  // kesco: {who} waits for this")
                 continue
             for trip, event in events.items():
                 guard = f"if ({condition_text(trip)}) " if trip else ""
-                lines.append(f"{guard}cudaEventRecord({self.name}.done[{event}], {stream});  // kesco: {who} waits for this")
+                lines.append(f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who} waits for this")
 
     def _fences(self) -> None:
         for number in self.plan.fences:
             site = self.region.sites[number]
             line = (
-                f"cudaEventRecord({self.name}.tail[0], {self.name}.stream[0]);",
-                f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}.tail[0], 0);  // kesco: streams of code not seen here come first",
+                f"{self.name} = {self._streams_call()};  // kesco: code not seen here may have changed the device",
+                f"cudaEventRecord({self.name}->tail[0], {self.name}->stream[0]);",
+                f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[0], 0);  // kesco: streams of code not seen here come first",
             )
             lines = self.before.setdefault(site.operation, [])
             lines += [x for x in line if x not in lines]
@@ -267,8 +235,8 @@ class _Writer:
     def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
         kind = {"return": "the caller", "end": "the caller", "throw": "the caller"}.get(site.label.partition("#")[0], site.label)
         why = f"// kesco: {kind} sees all of this as done on the default stream"
-        record = f"cudaEventRecord({self.name}.tail[%s], {self.name}.stream[%s]);"
-        wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}.tail[%s], 0);"
+        record = f"cudaEventRecord({self.name}->tail[%s], {self.name}->stream[%s]);"
+        wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[%s], 0);"
         if len(streams) > 2 and streams == tuple(range(len(streams))):
             body = f"{record % ('s', 's')} {wait % 's'}"
             return [f"for (int s = 0; s < {len(streams)}; ++s) {{ {body} }}  {why}"]
@@ -326,6 +294,11 @@ class _Writer:
             text = self.newline + "".join(f"{indent}{line}{self.newline}" for line in lines) + indent
         return Edit(offset, offset, text)
 
+    def _streams_call(self) -> str:
+        if self.region.guards:
+            return f"&kesco_streams_if_distinct({', '.join(self.region.guards)})"
+        return "&kesco_streams()"
+
     def _fetch(self) -> Edit:
         """The line that fetches the streams, before the first statement of the body that needs them."""
         places = [self.program.operations[o].statement for o in (*self.by_operation, *self.before)]
@@ -341,10 +314,7 @@ class _Writer:
                 holder = one
         if holder is None:
             raise CannotInsert(f"line {self.region.span.line}: no statement stands before the first operation")
-        call = "kesco_streams()"
-        if self.region.guards:
-            call = f"kesco_streams_if_distinct({', '.join(self.region.guards)})"
-        line = f"KescoStreams& {self.name} = {call};"
+        line = f"KescoStreams* {self.name} = {self._streams_call()};"
         if self.region.guards:
             line += "  // kesco: one stream if two of these share memory"
         edit = self._lines_before(min(holder.span.start, first) if holder.span.end >= first else first, [line])
@@ -355,25 +325,3 @@ def _line_end(source: bytes, offset: int) -> int:
     found = source.find(b"\n", offset)
     end = len(source) if found < 0 else found
     return end - 1 if source[end - 1 : end] == b"\r" and end > offset else end
-
-
-def _arguments(source: bytes, start: int, close: int) -> list[tuple[int, int]]:
-    """The byte ranges of the arguments between the parenthesis behind `start` and the one at `close`."""
-    open_at = source.find(b"(", start)
-    parts, depth, begin = [], 0, open_at + 1
-    for at in range(open_at + 1, close):
-        byte = source[at : at + 1]
-        depth += {b"(": 1, b"[": 1, b"{": 1, b")": -1, b"]": -1, b"}": -1}.get(byte, 0)
-        if byte == b"," and depth == 0:
-            parts.append((begin, at))
-            begin = at + 1
-    if source[begin:close].strip():
-        parts.append((begin, close))
-    trimmed = []
-    for a, b in parts:
-        while source[a : a + 1].isspace():
-            a += 1
-        while source[b - 1 : b].isspace():
-            b -= 1
-        trimmed.append((a, b))
-    return trimmed

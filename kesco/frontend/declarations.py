@@ -61,7 +61,7 @@ class Declarations:
         mangled = cursor.mangled_name if scope is ir.Scope.SYMBOL else ""
         return ir.Variable(
             key, cursor.spelling, self.types.lower(kind_type), scope, span_of(self.source.path, cursor), internal, value,
-            mangled, managed,
+            mangled, managed, qualified_name(cursor),
         )  # fmt: skip
 
     def _written_before(self, cursor: Cursor) -> str:
@@ -81,3 +81,14 @@ class Declarations:
                 return True
             at = at.semantic_parent
         return False
+
+
+def qualified_name(cursor: Cursor) -> str:
+    """``ns::Class::name`` of a declaration."""
+    parts: list[str] = []
+    at: Cursor | None = cursor
+    while at is not None and kind_of(at) is not K.TRANSLATION_UNIT:
+        if at.spelling:
+            parts.append(at.spelling)
+        at = at.semantic_parent
+    return "::".join(reversed(parts))

@@ -10,15 +10,23 @@ overloaded operators become calls, launches are taken out of `CALL_EXPR`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from clang.cindex import Cursor, CursorKind, TypeKind
+from clang.cindex import Type as ClangType
 
 from kesco.frontend import clang
+from kesco.frontend.api_table import cuda_call
 from kesco.frontend.clang import SourceFile, kind_of
-from kesco.frontend.declarations import Declarations
-from kesco.frontend.operations import Anchor, file_range, launch_stream_text, span_of, with_semicolon
+from kesco.frontend.declarations import Declarations, qualified_name
+from kesco.frontend.operations import (
+    Anchor,
+    closing_parenthesis,
+    file_range,
+    launch_stream_text,
+    span_of,
+    with_semicolon,
+)
 from kesco.frontend.types import TypeTable, is_standard
 from kesco.ir import program as ir
 from kesco.source import Span
@@ -36,23 +44,13 @@ _CASTS = {
 _LITERALS = {K.FLOATING_LITERAL, K.IMAGINARY_LITERAL, K.STRING_LITERAL}
 _INTEGER_LITERALS = {K.INTEGER_LITERAL, K.CHARACTER_LITERAL, K.CXX_BOOL_LITERAL_EXPR}
 _NOT_EXPRESSIONS = {K.TYPE_REF, K.NAMESPACE_REF, K.TEMPLATE_REF, K.MEMBER_REF, K.OVERLOADED_DECL_REF, K.LABEL_REF}
-_STUB = re.compile(r"(\d+)__device_stub__")
+_STUB = "__device_stub__"
 
 
-def kernel_symbol(mangled: str) -> str:
-    """The device's name of a kernel, given the mangled name of its host stub."""
-    return _STUB.sub(lambda m: str(int(m.group(1)) - len("__device_stub__")), mangled, count=1)
-
-
-def qualified_name(cursor: Cursor) -> str:
-    """``ns::Class::name`` of a declaration."""
-    parts: list[str] = []
-    at: Cursor | None = cursor
-    while at is not None and kind_of(at) is not K.TRANSLATION_UNIT:
-        if at.spelling:
-            parts.append(at.spelling)
-        at = at.semantic_parent
-    return "::".join(reversed(parts))
+def kernel_symbol(cursor: Cursor) -> str:
+    """The device's name of a kernel: the mangled name of its host stub without the stub's prefix."""
+    mangled, name = str(cursor.mangled_name), cursor.spelling.partition("<")[0]
+    return mangled.replace(f"{len(_STUB) + len(name)}{_STUB}{name}", f"{len(name)}{name}", 1)
 
 
 class Expressions(Declarations):
@@ -65,8 +63,11 @@ class Expressions(Declarations):
         self.taken: set[str] = set()  # functions whose address is taken
         self.captured: list[set[str]] = []
         self.anchor: Anchor | None = None
+        self.in_method = False
         self.seen: list[tuple[str, Span]] = []
         self.elsewhere: dict[str, Cursor] = {}  # functions called here whose bodies are in headers or templates
+        self.launched = False
+        self.hidden = ""  # why the function being lowered cannot be followed
         self.on_lambda: Callable[[Cursor], None] = lambda cursor: None
 
     # ---- expressions ----------------------------------------------------------------------------------------------
@@ -109,7 +110,9 @@ class Expressions(Declarations):
             return self._member(cursor)
         if kind in _CASTS:
             inner = self.children(cursor)
-            return ir.Cast(self.lower(inner[-1]), self.types.lower(cursor.type)) if inner else ir.Literal()
+            if not inner:
+                return ir.Literal()
+            return ir.Cast(self.lower(inner[-1]), self.types.lower(cursor.type), self.types.lower(inner[-1].type))
         if kind is K.CONDITIONAL_OPERATOR:
             parts = [self.lower(c) for c in self.children(cursor)]
             return ir.Branch(*parts) if len(parts) == 3 else self._unknown(cursor)
@@ -118,6 +121,8 @@ class Expressions(Declarations):
             return ir.Constant(value) if value is not None else ir.Literal()
         if kind is K.INIT_LIST_EXPR:
             return ir.InitList(tuple(self.lower(c) for c in self.children(cursor)))
+        if kind is K.CXX_DELETE_EXPR:
+            return self._delete(cursor)
         if kind is K.CXX_NEW_EXPR:
             return ir.New(tuple(self.lower(c) for c in self.children(cursor)), self.span(cursor))
         if kind is K.CXX_THIS_EXPR:
@@ -129,6 +134,8 @@ class Expressions(Declarations):
         return self._unknown(cursor)
 
     def _unknown(self, cursor: Cursor) -> ir.Expr:
+        if any(kind_of(c).is_statement() for c in cursor.get_children()):
+            self.hidden = self.hidden or f"statements inside an expression (line {self.span(cursor).line})"
         parts = tuple(self.lower(c) for c in self.children(cursor) if kind_of(c).is_expression() or c.type.spelling)
         return ir.Unknown(parts, kind_of(cursor).name.lower(), self.span(cursor))
 
@@ -142,9 +149,18 @@ class Expressions(Declarations):
         mine, its = cursor.type.get_canonical().kind, inner[0].type.get_canonical().kind
         if mine is TypeKind.POINTER and its in (TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY, TypeKind.VARIABLEARRAY):
             return ir.Decay(value)
-        if its is TypeKind.POINTER and mine in (TypeKind.BOOL, TypeKind.ULONG, TypeKind.LONG):
-            return ir.Cast(value, self.types.lower(cursor.type))
+        to, of = self.types.lower(cursor.type), self.types.lower(inner[0].type)
+        if to.spelling != of.spelling and {to.shape, of.shape} <= {ir.Shape.INTEGER, ir.Shape.OTHER, ir.Shape.POINTER}:
+            return ir.Cast(value, to, of)
         return value
+
+    def _delete(self, cursor: Cursor) -> ir.Expr:
+        inner = self.children(cursor)
+        pointee = self.types.lower(inner[0].type).element if inner else None
+        record = self.types.records.get(pointee.record) if pointee is not None else None
+        runs = pointee is None or (pointee.shape is ir.Shape.RECORD and (record is None or record.destructor))
+        parts = tuple(self.lower(c) for c in inner)
+        return ir.Unknown(parts, "delete object" if runs else "delete", self.span(cursor))
 
     def _name(self, cursor: Cursor) -> ir.Expr:
         target = cursor.referenced
@@ -173,7 +189,9 @@ class Expressions(Declarations):
         if target is None or kind_of(target) is not K.FIELD_DECL:
             return ir.Unknown((base,) if base is not None else (), "member", self.span(cursor))
         arrow = bool(inner) and inner[0].type.get_canonical().kind is TypeKind.POINTER
-        return ir.Select(base, target.spelling, arrow, self.types.lower(target.type))
+        parent = target.semantic_parent
+        union = parent is not None and kind_of(parent) is K.UNION_DECL
+        return ir.Select(base, "" if union else target.spelling, arrow, self.types.lower(target.type))
 
     def _binary(self, cursor: Cursor) -> ir.Expr:
         operator = clang.binary_operator(cursor)
@@ -191,7 +209,7 @@ class Expressions(Declarations):
             return ir.Branch(left, ir.Constant(1), right)
         if operator in (".*", "->*", "?"):
             return ir.Unknown((left, right), operator, self.span(cursor))
-        return ir.Binary(operator, left, right)
+        return ir.Binary(operator, left, right, self.types.lower(cursor.type))
 
     def _unary(self, cursor: Cursor) -> ir.Expr:
         operator = clang.unary_operator(cursor)
@@ -206,19 +224,23 @@ class Expressions(Declarations):
         if operator == "&":
             return operand if isinstance(operand, ir.FunctionName) else ir.AddressOf(operand)
         if operator in ("-", "+", "~", "!"):
-            return ir.Unary(operator, operand)
+            return ir.Unary(operator, operand, self.types.lower(cursor.type))
         return operand
 
     def _lambda(self, cursor: Cursor) -> ir.Expr:
         """A lambda may run at any later time: every variable it mentions has escaped."""
         self.captured.append(set())
+        hidden = self.hidden
         self.on_lambda(cursor)
+        self.hidden = hidden
         names = self.captured.pop()
         for outer in self.captured:
             outer |= names
         span = self.span(cursor)
-        parts = tuple(ir.AddressOf(ir.Name(self.variables[n], span)) for n in sorted(names))
-        return ir.Unknown(parts, "lambda", span)
+        parts = [ir.AddressOf(ir.Name(self.variables[n], span)) for n in sorted(names)]
+        if self.in_method:
+            parts.append(ir.AddressOf(ir.Dereference(ir.Literal("this"), span)))
+        return ir.Unknown(tuple(parts), "lambda", span)
 
     # ---- calls and launches -----------------------------------------------------------------------------------------
 
@@ -231,18 +253,18 @@ class Expressions(Declarations):
         if target is None or kind_of(target) not in (
             K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.CONVERSION_FUNCTION, K.FUNCTION_TEMPLATE,
         ):  # fmt: skip
-            return self._call_of(cursor, "", "", None, [self.lower(c) for c in inner], False)
-        key, name = target.canonical.get_usr(), qualified_name(target)
+            parts = [self.lower(c) for c in inner]
+            return self._call_of(cursor, None, "", None, parts, arguments, (True,) * len(parts))
+        key = target.canonical.get_usr()
         if key not in self.elsewhere and not is_standard(target):
             self.elsewhere[key] = target
-        if kind_of(target) is K.CONSTRUCTOR:
-            parts = [self.lower(a) for a in arguments]
-            return self._call_of(cursor, name, key, None, parts, is_standard(target), constructs=True)
         receiver: ir.Expr | None = None
         if kind_of(target) in (K.CXX_METHOD, K.CONVERSION_FUNCTION, K.DESTRUCTOR):
             receiver, arguments = self._receiver(inner, arguments, target)
         parts = [self.lower(a) for a in arguments]
-        return self._call_of(cursor, name, key, receiver, parts, is_standard(target), target=target)
+        changed = [_changeable(p.type) for p in target.get_arguments()]
+        changed += [False] * (len(parts) - len(changed))
+        return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
 
     def _receiver(
         self, inner: list[Cursor], arguments: list[Cursor], target: Cursor
@@ -265,22 +287,40 @@ class Expressions(Declarations):
     def _call_of(
         self,
         cursor: Cursor,
-        name: str,
+        target: Cursor | None,
         key: str,
         receiver: ir.Expr | None,
-        arguments: list[ir.Expr],
-        standard: bool,
-        *,
-        constructs: bool = False,
-        target: Cursor | None = None,
+        parts: list[ir.Expr],
+        arguments: list[Cursor],
+        references: tuple[bool, ...],
     ) -> ir.Expr:
-        number = self._operation(cursor, None)
+        name = qualified_name(target) if target is not None else ""
+        standard = target is not None and is_standard(target)
+        number = self._operation(cursor, None, name if standard else "", arguments)
+        constructs = target is not None and kind_of(target) is K.CONSTRUCTOR
         result = self.types.lower(cursor.type)
         return ir.Call(
-            name, key, tuple(arguments), self.span(cursor), number, receiver, constructs, standard, result
-        )
+            name, key, tuple(parts), self.span(cursor), number, receiver, constructs, standard, result, references,
+            target is None or (not constructs and target.result_type.get_canonical().kind.name.endswith("REFERENCE")),
+            constructs and target is not None and _is_implicit(target),
+            standard and self._destroys_user_objects(cursor, arguments),
+        )  # fmt: skip
+
+    def _destroys_user_objects(self, cursor: Cursor, arguments: list[Cursor]) -> bool:
+        """Whether a library call may destroy objects of the user's classes that it holds."""
+        for one in (*self.children(cursor)[:1], *arguments):
+            inner = self.children(one)[:1] if kind_of(one) is K.MEMBER_REF_EXPR else [one]
+            for part in inner:
+                found = self.types.lower(part.type)
+                while found.element is not None:
+                    found = found.element
+                record = self.types.records.get(found.record)
+                if record is not None and record.standard and record.destructor:
+                    return True
+        return False
 
     def _launch(self, cursor: Cursor, inner: list[Cursor]) -> ir.Expr:
+        self.launched = True
         written = [c for c in self.children(inner[1])[1:] if c.extent.start.offset or c.extent.end.offset]
         configuration = tuple(self.lower(c) for c in written)
         arguments = tuple(self.lower(c) for c in inner[2:])
@@ -311,7 +351,7 @@ class Expressions(Declarations):
                     value = next((clang.constant(c) for c in self.children(one)), None)
                     outputs, priority = (value, priority) if one.spelling == "outputs" else (outputs, value)
         parameters = tuple(self.types.lower(a.type) for a in target.get_arguments())
-        symbol = kernel_symbol(target.mangled_name) if kind_of(target) is K.FUNCTION_DECL else f"?{target.spelling}"
+        symbol = kernel_symbol(target) if kind_of(target) is K.FUNCTION_DECL else f"?{target.spelling}"
         names = tuple(a.spelling for a in target.get_arguments())
         return ir.Kernel(target.spelling, (symbol,), parameters, outputs, priority, names)
 
@@ -319,12 +359,19 @@ class Expressions(Declarations):
         """Note a return or throw statement, so that text can be inserted before it; returns its number."""
         return self._operation(cursor, None)
 
-    def _operation(self, cursor: Cursor, launch: tuple[Cursor, list[Cursor]] | None) -> int:
+    def _operation(
+        self,
+        cursor: Cursor,
+        launch: tuple[Cursor, list[Cursor]] | None,
+        called: str = "",
+        arguments: list[Cursor] | None = None,
+    ) -> int:
         """Note the operation's text; returns its number."""
         number = len(self.operations)
         anchor, path, text = self.anchor, self.source.path, self.text
         span = self.span(cursor)
-        stuck, stream, defaults, name_text = "", None, (), None
+        stuck, stream, rename = "", None, None
+        defaults: tuple[str, ...] = ()
         if span.path != path:
             stuck = "it is not in this file's own text"
         elif anchor is None:
@@ -339,7 +386,7 @@ class Expressions(Declarations):
                 stream, defaults = self._launch_stream(where, launch[1])
                 stuck = "" if stream else "its <<<…>>> comes from the body of a macro"
         elif not stuck:
-            stream, name_text = self._call_texts(cursor)
+            stream, rename = self._call_texts(cursor, called, arguments or [])
         statement = None
         if anchor is not None and span.path == path and anchor.end > anchor.start:
             end = with_semicolon(text, anchor.end)
@@ -349,7 +396,7 @@ class Expressions(Declarations):
         self.operations.append(
             ir.Operation(
                 number, span, statement, bool(anchor and anchor.lone), bool(anchor and anchor.stuck), stream, defaults,
-                name_text, stuck,
+                rename, stuck,
             )  # fmt: skip
         )
         return number
@@ -363,38 +410,43 @@ class Expressions(Declarations):
         inside = where[0] < start.offset < where[1]
         return ((start.offset, where[1]) if inside else None), ()
 
-    def _call_texts(self, cursor: Cursor) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """The range of the call's name, and the empty range before its closing parenthesis."""
-        start, _ = file_range(cursor)
-        text = self.text
-        name = cursor.spelling.encode()
-        if text[start.offset : start.offset + len(name)] != name:
+    def _call_texts(
+        self, cursor: Cursor, called: str, arguments: list[Cursor]
+    ) -> tuple[tuple[int, int] | None, tuple[tuple[int, int], str] | None]:
+        """Where a runtime API call states its stream, and what it has to be called to do so."""
+        entry = cuda_call(called, len(arguments)) if called else None
+        if entry is None or (entry.stream is None and entry.async_form is None):
             return None, None
-        close = _closing(text, start.offset + len(name))
-        return ((close, close) if close is not None else None), (start.offset, start.offset + len(name))
+        start, _ = file_range(cursor)
+        name = (start.offset, start.offset + len(called))
+        if self.text[slice(*name)] != called.encode():
+            return None, None
+        close = closing_parenthesis(self.text, name[1])
+        if close is None:
+            return None, None
+        written = [a for a in arguments if a.extent.start.offset or a.extent.end.offset]
+        if entry.stream is None:
+            complete = len(written) == len(arguments) and entry.async_form is not None
+            return ((close, close), (name, entry.async_form or "")) if complete else (None, None)
+        if entry.stream < len(written):
+            first, last = file_range(written[entry.stream])
+            inside = name[1] < first.offset < last.offset <= close
+            return ((first.offset, last.offset) if inside else None), None
+        return ((close, close) if entry.stream == len(written) else None), None
 
 
-def _closing(text: bytes, position: int) -> int | None:
-    """The offset of the parenthesis that closes the one opening at or behind `position`."""
-    from kesco.frontend.operations import _end_of_literal, skip_space
+def _changeable(declared: ClangType) -> bool:
+    """Whether a parameter is a reference through which the callee may change the argument."""
+    canonical = declared.get_canonical()
+    return canonical.kind.name.endswith("REFERENCE") and not canonical.get_pointee().is_const_qualified()
 
-    position = skip_space(text, position)
-    if text[position : position + 1] != b"(":
-        return None
-    depth = 0
-    while position < len(text):
-        byte = text[position : position + 1]
-        if text[position : position + 2] in (b"//", b"/*"):
-            position = skip_space(text, position)
-            continue
-        if byte in (b'"', b"'"):
-            position = _end_of_literal(text, position, byte)
-            continue
-        depth += {b"(": 1, b")": -1}.get(byte, 0)
-        if depth == 0:
-            return position
-        position += 1
-    return None
+
+def _is_implicit(constructor: Cursor) -> bool:
+    """Whether the compiler wrote a constructor: it is defaulted, or its class does not declare it."""
+    if constructor.is_default_method():
+        return True
+    usr = constructor.canonical.get_usr()
+    return all(c.get_usr() != usr for c in constructor.semantic_parent.get_children())
 
 
 def is_kernel(cursor: Cursor) -> bool:

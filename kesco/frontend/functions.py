@@ -34,6 +34,24 @@ class Functions(Statements):
             self._stick(number, "it is not in this file's own text")
         return found
 
+    def _initialisers(self, children: list[Cursor]) -> list[ir.Stmt]:
+        """A constructor's member initialisers, which run before its body."""
+        found: list[ir.Stmt] = []
+        member: Cursor | None = None
+        for child in children:
+            kind = kind_of(child)
+            if kind is K.MEMBER_REF:
+                member = child.referenced
+            elif kind.is_expression():
+                value, span = self.unanchored(child), self.span(child)
+                if member is None or self.types.lower(member.type).shape is ir.Shape.REFERENCE:
+                    found.append(ir.Evaluate(span, ir.Unknown((value,), "initialiser", span)))
+                else:
+                    target = ir.Select(None, member.spelling, False, self.types.lower(member.type))
+                    found.append(ir.Evaluate(span, ir.Assign(target, "", value, span)))
+                member = None
+        return found
+
     def _file_text(self, cursor: Cursor) -> bytes:
         """The content of the file that the cursor is in; empty when it cannot be read."""
         file = cursor.location.file
@@ -51,14 +69,13 @@ class Functions(Statements):
         bodies = [c for c in children if kind_of(c) in (K.COMPOUND_STMT, K.CXX_TRY_STMT)]
         if not bodies:
             return None
-        self.anchor = None
+        self.anchor, self.hidden, self.in_method = None, "", bool(method_of)
         parameters = tuple(self.variable(c) for c in children if kind_of(c) is K.PARM_DECL)
         body = self.statement(bodies[0])
         if kind_of(cursor) is K.CONSTRUCTOR:  # member initialisers run before the body
-            inits = [c for c in children if kind_of(c).is_expression()]
-            if inits:
-                heads = tuple(ir.Evaluate(self.span(c), self.unanchored(c)) for c in inits)
-                body = ir.Block(self.span(cursor), (*heads, body))
+            body = ir.Block(self.span(cursor), (*self._initialisers(children), body))
+        if self.hidden:
+            body = ir.Block(self.span(cursor), (ir.Obstacle(self.span(cursor), self.hidden), body))
         template = kind_of(cursor) is K.FUNCTION_TEMPLATE or self._dependent(cursor)
         key = cursor.canonical.get_usr()
         internal = cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
@@ -74,5 +91,7 @@ class Functions(Statements):
             method_of,
             self.top,
             here,
+            kind_of(cursor) is K.CXX_METHOD and bool(cursor.is_virtual_method()),
+            1,
             self.types.lower(cursor.result_type),
         )

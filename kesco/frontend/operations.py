@@ -59,14 +59,14 @@ def header_semicolons(text: bytes, start: int) -> tuple[int, int, int] | None:
     position = text.find(b"(", start)
     if position < 0:
         return None
-    depth, found = 0, []
+    depth, found = 0, list[int]()
     while position < len(text):
         byte = text[position : position + 1]
         if text[position : position + 2] in (b"//", b"/*"):
             position = skip_space(text, position)
             continue
         if byte in (b'"', b"'"):
-            position = _end_of_literal(text, position, byte)
+            position = end_of_literal(text, position, byte)
             continue
         if byte in (b"(", b"{", b"["):
             depth += 1
@@ -80,7 +80,7 @@ def header_semicolons(text: bytes, start: int) -> tuple[int, int, int] | None:
     return None
 
 
-def _end_of_literal(text: bytes, position: int, quote: bytes) -> int:
+def end_of_literal(text: bytes, position: int, quote: bytes) -> int:
     if quote == b"'" and position and text[position - 1 : position].isalnum():
         return position + 1  # a digit separator
     position += 1
@@ -122,4 +122,25 @@ def launch_stream_text(text: bytes, path: str, configuration: Cursor) -> tuple[i
     for close in (end.offset - 3, end.offset):
         if text[start.offset : start.offset + 3] == b"<<<" and text[close : close + 3] == b">>>" and close > start.offset:
             return start.offset, close
+    return None
+
+
+def closing_parenthesis(text: bytes, position: int) -> int | None:
+    """The offset of the parenthesis that closes the one opening at or behind `position`."""
+    position = skip_space(text, position)
+    if text[position : position + 1] != b"(":
+        return None
+    depth = 0
+    while position < len(text):
+        byte = text[position : position + 1]
+        if text[position : position + 2] in (b"//", b"/*"):
+            position = skip_space(text, position)
+            continue
+        if byte in (b'"', b"'"):
+            position = end_of_literal(text, position, byte)
+            continue
+        depth += {b"(": 1, b")": -1}.get(byte, 0)
+        if depth == 0:
+            return position
+        position += 1
     return None

@@ -11,6 +11,7 @@ per-thread default stream.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 
 from clang.cindex import Cursor, CursorKind
@@ -65,12 +66,26 @@ def parse(
     functions += _elsewhere(statements, {f.key for f in (*functions, *known)})
     functions += known
     statements.share()
-    done = tuple(replace(f, address_taken=f.key in statements.taken) for f in functions)
+    names = _mentions(source)
+    done = tuple(
+        replace(f, address_taken=f.key in statements.taken, declared=_declarations(source, f.key), mentioned=names[f.name])
+        for f in functions
+    )
     constructs = tuple(statements.seen) + _file_wide(source, arguments)
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
-        tuple(kernels), _stated(source),
+        tuple(kernels), _stated(source), statements.launched,
     )  # fmt: skip
+
+
+def _mentions(source: SourceFile) -> Counter[str]:
+    """How often each identifier stands in the file's text, comments left out."""
+    bare = _COMMENT.sub(lambda m: b" " * len(m.group()), source.text)
+    return Counter(w.decode() for w in re.findall(rb"[A-Za-z_]\w*", bare))
+
+
+def _declarations(source: SourceFile, key: str) -> int:
+    return sum(c.get_usr() == key for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL) or 1
 
 
 def _elsewhere(statements: Functions, known: set[str]) -> list[ir.Function]:
@@ -106,7 +121,7 @@ def _walk(
         if kind in _FUNCTIONS:
             if is_kernel(cursor):
                 if kind is K.FUNCTION_DECL:
-                    kernels.append(kernel_symbol(cursor.mangled_name))
+                    kernels.append(kernel_symbol(cursor))
             elif not _device_only(cursor):
                 owner = record or (cursor.semantic_parent.get_usr() if _is_class(cursor.semantic_parent) else "")
                 found = statements.function(cursor, owner)

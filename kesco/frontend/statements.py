@@ -19,6 +19,7 @@ from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.expressions import Expressions
 from kesco.frontend.operations import (
     Anchor,
+    closing_parenthesis,
     header_semicolons,
     semicolon_between,
 )
@@ -80,10 +81,8 @@ class Statements(Expressions):
     top = 0  # offset of the outermost declaration around what is being lowered
 
     def _end_of_invocation(self, start: int) -> int:
-        from kesco.frontend.expressions import _closing
-
         _, end = self._first_token(start)
-        close = _closing(self.text, end)
+        close = closing_parenthesis(self.text, end)
         return end if close is None else close + 1
 
     def share(self) -> None:
@@ -99,7 +98,7 @@ class Statements(Expressions):
     def _stick(self, number: int, why: str) -> None:
         old = self.operations[number]
         self.operations[number] = ir.Operation(
-            old.number, old.span, old.statement, old.lone, old.within, None, (), old.name_text, old.stuck or why
+            old.number, old.span, old.statement, old.lone, old.within, None, (), None, old.stuck or why
         )
 
     def unanchored(self, cursor: Cursor) -> ir.Expr:
@@ -160,7 +159,12 @@ class Statements(Expressions):
             return ir.Block(span, (ir.Obstacle(span, reason), *(self._statement_or_skip(c) for c in cursor.get_children())))
         if kind in _DECLARATIONS_WITHOUT_EFFECT:
             return ir.Block(span, ())
-        return ir.Evaluate(span, self.lower(cursor))
+        if kind.is_expression():
+            return ir.Evaluate(span, self.lower(cursor))
+        inner = [c for c in cursor.get_children() if kind_of(c).is_statement() or kind_of(c).is_expression()]
+        if kind is K.UNEXPOSED_STMT and len(inner) == 1:  # a statement with attributes, or behind #pragma unroll
+            return self._statement(inner[0])
+        return ir.Obstacle(span, "a statement of unknown form")
 
     def _statement_or_skip(self, cursor: Cursor) -> ir.Stmt:
         if kind_of(cursor).is_expression() or kind_of(cursor).is_statement():
@@ -174,9 +178,10 @@ class Statements(Expressions):
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []
         for child in cursor.get_children():
-            if kind_of(child) is not K.VAR_DECL:
-                continue
-            found.append(self._declare_variable(child))
+            if kind_of(child) is K.VAR_DECL:
+                found.append(self._declare_variable(child))
+            elif kind_of(child) not in _DECLARATIONS_WITHOUT_EFFECT:
+                found.append(ir.Obstacle(self.span(cursor), "a declaration of unknown form, such as a structured binding"))
         return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found))
 
     def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
@@ -316,6 +321,8 @@ class Statements(Expressions):
         before = inner[:-2]
         if len(inner) < 2:
             return ir.Obstacle(span, "a switch statement of unknown form")
+        if kind_of(inner[-1]) is not K.COMPOUND_STMT:
+            return ir.Obstacle(span, "a switch without braces")
         head = self._header(before)
         condition = self._condition(inner[-2])
         return ir.Switch(span, head, condition, self._body(inner[-1]))

@@ -74,31 +74,44 @@ class TypeTable:
             return
         declaration = canonical.get_declaration()
         standard = is_standard(declaration)
-        self.records[name] = Record(declaration.spelling, (), False, standard)
+        self.records[name] = Record(declaration.spelling, (), False, standard, False)
         fields: list[Field] = []
         destructor = False
+        plain = not standard
         bases: list[Cursor] = []
         for child in declaration.get_children():
             kind = kind_of(child)
             if kind is CursorKind.FIELD_DECL:
                 bits = -1 if standard else int(canonical.get_offset(child.spelling))
                 fields.append(Field(child.spelling, self.lower(child.type), bits // 8 if bits >= 0 else -1))
+                plain = plain and not child.type.get_canonical().kind.name.endswith("REFERENCE")
             elif kind is CursorKind.DESTRUCTOR:
                 destructor = destructor or not child.is_default_method()
             elif kind is CursorKind.CXX_BASE_SPECIFIER:
                 bases.append(child)
+            elif kind in (CursorKind.CONSTRUCTOR, CursorKind.CXX_METHOD):
+                written = kind is CursorKind.CONSTRUCTOR or child.spelling == "operator="
+                plain = plain and not (written and not child.is_default_method()) and not child.is_virtual_method()
         for base in bases:
             inner = self.records.get(self.lower(base.type).record)
-            if inner is None:
-                destructor = True
-            else:
-                destructor = destructor or inner.destructor
-                fields = [Field(f.name, f.type, -1) for f in inner.fields] + fields
+            destructor = destructor or inner is None or inner.destructor
+            plain = plain and inner is not None and inner.plain
+            fields = [Field(f.name, f.type, -1) for f in (inner.fields if inner else ())] + fields
         for one in fields:
             destructor = destructor or self._destroys(one.type)
+            plain = plain and self._is_plain(one.type)
         if standard:
             destructor = _runs_user_code(canonical.spelling)
-        self.records[name] = Record(declaration.spelling, tuple(fields), destructor, standard)
+        union = kind_of(declaration) is CursorKind.UNION_DECL
+        names = [f.name for f in fields]
+        ambiguous = union or len(set(names)) != len(names) or "" in names
+        self.records[name] = Record(declaration.spelling, tuple(fields), destructor, standard, plain, ambiguous)
+
+    def _is_plain(self, one: Type) -> bool:
+        while one.shape is Shape.ARRAY and one.element is not None:
+            one = one.element
+        record = self.records.get(one.record) if one.shape is Shape.RECORD else None
+        return one.shape is not Shape.RECORD or (record is not None and record.plain)
 
     def _destroys(self, one: Type) -> bool:
         while one.shape is Shape.ARRAY and one.element is not None:

@@ -100,6 +100,7 @@ class Binary(Expr):
     operator: str
     left: Expr
     right: Expr
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Unary(Expr):
 
     operator: str
     operand: Expr
+    type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +134,11 @@ class Branch(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """A conversion to another type."""
+    """A conversion to `type` from `source`, where that matters: between integers, and between pointers."""
 
     operand: Expr
     type: Type
+    source: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,10 @@ class Call(Expr):
 
     `name` is the qualified name (empty for calls through pointers), `key` the callee's identity, whether or not its
     body is in this file; `receiver` is the object of a member call (an lvalue); `constructs` is set for constructors.
-    `standard` marks callees declared in system headers. `operation` indexes `Program.operations`.
+    `standard` marks callees declared in system headers. `operation` indexes `Program.operations`. `references` tells for
+    each argument whether the callee may change it (a reference that is not const). `reference` tells that the call is
+    itself an lvalue. `implicit` marks constructors that the compiler wrote. `destroys` tells that the call may run
+    destructors of the user's classes (``unique_ptr::reset``, ``vector::clear``).
     """
 
     name: str
@@ -178,6 +184,10 @@ class Call(Expr):
     constructs: bool = False
     standard: bool = False
     type: Type | None = None
+    references: tuple[bool, ...] = ()
+    reference: bool = False
+    implicit: bool = False
+    destroys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +331,8 @@ class Operation:
     statement's header (a condition, a returned value), so that nothing can be inserted right behind it. `lone` tells that the statement is the unbraced body of an ``if``, ``else`` or loop. `stream_text` is
     the byte range of the text that states the stream: an empty range where a stream argument may be appended, the
     range of the written argument otherwise; None where it cannot be edited. `defaults` counts the arguments that must
-    be spelled out between the last written one and the stream (a launch without shared memory has one).
+    be spelled out between the last written one and the stream (a launch without shared memory has one). `rename` is
+    the range of the call's name and its asynchronous sibling, where it has to become that.
     `stuck` says in words why it cannot be edited.
     """
 
@@ -332,7 +343,7 @@ class Operation:
     within: bool
     stream_text: tuple[int, int] | None
     defaults: tuple[str, ...] = ()
-    name_text: tuple[int, int] | None = None
+    rename: tuple[tuple[int, int], str] | None = None
     stuck: str = ""
 
 
@@ -341,7 +352,8 @@ class Function:
     """A host function with a body in the named file.
 
     `internal`: no other file can call it. `address_taken`: it may be called through a pointer. `template`: a pattern
-    whose types are not known. `top` is the offset of the outermost declaration around the function. `here` is False for functions of headers and instances of templates, which are looked
+    whose types are not known. `top` is the offset of the outermost declaration around the function. `declared` counts its
+    declarations in the file and `mentioned` how often its name stands there. `here` is False for functions of headers and instances of templates, which are looked
     into but not edited. `method_of` names the record of a member function, which has an implicit ``this``.
     """
 
@@ -356,6 +368,9 @@ class Function:
     method_of: str = ""
     top: int = 0
     here: bool = True
+    virtual: bool = False
+    declared: int = 1
+    mentioned: int = 0
     result: Type | None = None
 
 
@@ -386,6 +401,7 @@ class Program:
     constructs: tuple[tuple[str, Span], ...] = ()
     kernels: tuple[str, ...] = ()
     stated: tuple[Stated, ...] = ()
+    launches: bool = True
 
 
 # ---- walking --------------------------------------------------------------------------------------------------------

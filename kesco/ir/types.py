@@ -43,12 +43,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A class or struct: its fields in order, and whether destroying one runs code that is not visible here."""
+    """A class or struct: its fields in order.
+
+    `destructor`: destroying one runs code that is not visible here. `plain`: constructing and copying one does nothing but
+    copy its fields. `ambiguous`: it is a union, or inherits two fields of one name, so that names do not tell fields apart.
+    """
 
     name: str
     fields: tuple[Field, ...]
     destructor: bool
     standard: bool
+    plain: bool = True
+    ambiguous: bool = False
 
 
 class Scope(enum.Enum):
@@ -74,3 +80,4 @@ class Variable:
     constant: int | None = None
     mangled: str = ""
     managed: bool = False
+    qualified: str = ""

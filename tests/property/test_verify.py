@@ -75,6 +75,32 @@ def programs(draw, loops=True, branches=True):
     return sequence(0, 2)
 
 
+@st.composite
+def mixtures(draw, loops):
+    """A few pieces of work, records and waits in any order, between two waits of the host for everything."""
+    count = 0
+    streams = STREAMS if draw(st.integers(0, 3)) == 0 else STREAMS[1:3]
+
+    def step(depth):
+        nonlocal count
+        what = draw(st.integers(0, 9))
+        if what < 2 and depth < 2:
+            body = tuple(step(depth + 1) for _ in range(draw(st.integers(1, 5))))
+            if what == 0 and loops:
+                return Loop(body)
+            return If(body, tuple(step(depth + 1) for _ in range(draw(st.integers(0, 2)))))
+        stream = draw(st.sampled_from(streams))
+        if what < 5:
+            mode = draw(st.sampled_from([AccessMode.READ, AccessMode.WRITE]))
+            count += 1
+            return Op(Role.MOVABLE, count, (("x", mode),), stream)
+        role = Role.RECORD if what < 7 else Role.WAIT
+        return Op(role, stream=stream, event=event_of(draw(st.integers(0, 1))), extra=True)
+
+    first = Op(Role.DEVICE_SYNC, 1000)
+    return (first, *(step(0) for _ in range(draw(st.integers(2, 8)))), replace(first, number=1001))
+
+
 def flat(program):
     """All operations in the order of the text."""
     for step in program:
@@ -395,6 +421,25 @@ def test_random_waits_are_never_accepted_wrongly(program, data):
     event(f"oracle {right}")
     if not right:
         assert not accepted(mixed)
+
+
+@QUICK
+@given(mixtures(loops=True))
+def test_mixtures_are_never_accepted_wrongly(program):
+    right = oracle(region(program))
+    assume(right is not None)
+    ok = accepted(program)
+    event(f"oracle {right}, proof {ok}")
+    assert right or not ok
+
+
+@QUICK
+@given(mixtures(loops=False))
+def test_mixtures_without_loops_are_judged_exactly(program):
+    right = oracle(region(program), 1)
+    assume(right is not None)
+    event(f"oracle {right}")
+    assert accepted(program) == right
 
 
 @QUICK

@@ -1,0 +1,25 @@
+// A stencil between two buffers that change places by a temporary; a second field is worked on at the same time.
+__global__ void relax(const float* from, float* to) { to[threadIdx.x] = from[threadIdx.x] * 0.5f; }
+
+// <prologue: 2 streams, 1 events>
+
+int main(int argc, char** argv) {
+  float *u, *u_next, *v, *v_next;
+  cudaMalloc(&u, 4096);
+  cudaMalloc(&u_next, 4096);
+  cudaMalloc(&v, 4096);
+  cudaMalloc(&v_next, 4096);
+  KescoStreams& kesco = kesco_streams();
+  for (int step = 0; step < argc; ++step) {
+    relax<<<1, 32, 0, kesco.stream[0]>>>(u, u_next);
+    relax<<<1, 32, 0, kesco.stream[1]>>>(v, v_next);
+    float* t = u;
+    u = u_next;
+    u_next = t;
+    t = v;
+    v = v_next;
+    v_next = t;
+  }
+  cudaDeviceSynchronize();
+  return 0;
+}

@@ -1,0 +1,19 @@
+// Ping-pong in a loop: every smooth waits for the one before it, whichever way a and b point; tick(c) is independent.
+#include <utility>
+
+__global__ void inc(float* p) { p[threadIdx.x] += 1; }
+__global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x]; }
+// <prologue: 2 streams, 1 events>
+
+int main() {
+  float *a, *b, *c;
+  cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096);
+  KescoStreams& kesco = kesco_streams();
+  for (int i = 0; i < 100; i++) {
+    cpy<<<1, 32, 0, kesco.stream[0]>>>(b, a);
+    inc<<<1, 32, 0, kesco.stream[1]>>>(c);
+    std::swap(a, b);
+  }
+  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
+  cudaDeviceSynchronize();
+}

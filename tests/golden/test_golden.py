@@ -1,0 +1,173 @@
+"""One construct, one folder: `input.cu`, what kesco writes for it, and what it says about it.
+
+`expected.cu` is the whole output with the prologue in one line, `expected.txt` a summary. ``pytest --update-golden``
+rewrites both; the diff is the review. A line ``// golden: --streams 3`` at the top of an input gives options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kesco.diagnostics import render
+from kesco.emit.prologue import END, MARK, is_genuine
+from kesco.options import Options
+from kesco.pipeline import Compilation, FunctionResult, compile_file
+from kesco.toolchain.compile import check_compiles
+from kesco.toolchain.model import Toolchain
+
+HERE = Path(__file__).parent
+CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
+# Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
+WITH_NVCC = ("pointer_parameters", "array_loop", "external_call", "check_macro", "switch_cases", "memset_between")
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+@cache
+def compiled(case: str) -> Compilation:
+    source = HERE / case / "input.cu"
+    found = re.match(r"// golden: (.*)\n", source.read_text("utf-8", "surrogateescape"))
+    words = found[1].split() if found else []
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    options = Options(streams=int(given.get("--streams", 0)), strategy=given.get("--strategy", "kesco"))
+    return compile_file(str(source), options)
+
+
+def elided(text: bytes) -> bytes:
+    """The output with the prologue, which is the same everywhere but for its numbers, in one line."""
+    start, end = text.find(MARK.encode()), text.find(END.encode())
+    if start < 0:
+        return text
+    written = text[start:end].decode()
+    streams, events = (re.search(rf"{what}\[(\d+)\] = ", written) for what in ("cudaStream_t stream", "cudaEvent_t done"))
+    assert streams is not None and events is not None
+    check = ", run-time check" if "kesco_streams_if_distinct" in written else ""
+    line = f"// <prologue: {streams[1]} streams, {events[1]} events{check}>"
+    return text[:start] + line.encode() + text[text.index(b"\n", end) :]
+
+
+def summary(result: Compilation) -> Iterator[str]:
+    """What was found and done, in words; no paths."""
+    for one in result.functions:
+        yield from described(one)
+    for diagnostic in result.diagnostics:
+        yield re.sub(r"(?m)^.*?input\.cu", "input.cu", render(diagnostic))
+
+
+def described(function: FunctionResult) -> Iterator[str]:
+    region, plan = function.region, function.plan
+    if not function.rewritten:
+        yield f"{region.function}: left: {function.left_because}"
+        return
+    sites = region.sites
+    yield f"{region.function}: rewritten, width {function.width}"
+    yield from (f"  checked at run time: {', '.join(region.guards)}" for _ in region.guards[:1])
+    for number in range(function.schedule.streams):
+        members = [label(sites[site]) for site, stream in function.schedule.stream_of if stream == number]
+        yield f"  stream {number}: {', '.join(members)}"
+    for wait in plan.waits:
+        reasons = "; ".join(one.reason(region) for one in wait.dependences)
+        yield f"  wait {label(sites[wait.source])} -> {label(sites[wait.target])}: {reasons}"
+    yield f"  {len(plan.removed)} needed no wait"
+    for join in plan.joins:
+        yield f"  join of {', '.join(map(str, join.streams))} before {label(sites[join.target])}"
+    yield from (f"  fence before {label(sites[number])}" for number in plan.fences)
+    legacy = [label(site) for site in sites if site.role.value == "legacy"]
+    yield from (f"  on the default stream: {', '.join(legacy)}" for _ in legacy[:1])
+
+
+def label(site) -> str:  # type: ignore[no-untyped-def]
+    where = ", ".join(f"{one.counter}={one.value}" for one in site.iterations)
+    return site.label + (f"[{where}]" if where else "")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_output_and_summary(case: str, update_golden: bool) -> None:
+    result = compiled(case)
+    for name, made in (
+        ("expected.cu", elided(result.text)),
+        ("expected.txt", "".join(f"{line}\n" for line in summary(result)).encode()),
+    ):
+        path = HERE / case / name
+        if update_golden:
+            path.write_bytes(made)
+        assert path.is_file(), "no such file: run pytest --update-golden and read what it writes"
+        assert made.decode("utf-8", "surrogateescape") == path.read_bytes().decode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_second_run_changes_nothing(case: str, tmp_path: Path) -> None:
+    output = tmp_path / "output.cu"
+    output.write_bytes(compiled(case).text)
+    assert is_genuine(output.read_bytes())
+    if compiled(case).changed:
+        assert compile_file(str(output), Options()).text == output.read_bytes()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_output_compiles(case: str, toolchain: Toolchain, tmp_path: Path) -> None:
+    check(case, toolchain, tmp_path, "clang")
+
+
+@pytest.mark.parametrize("case", WITH_NVCC)
+def test_output_compiles_with_nvcc(case: str, toolchain: Toolchain, tmp_path: Path) -> None:
+    if toolchain.nvcc is None:
+        pytest.skip("no nvcc found")
+    check(case, toolchain, tmp_path, "nvcc")
+
+
+def check(case: str, toolchain: Toolchain, folder: Path, compiler: str) -> None:
+    output = folder / "output.cu"
+    output.write_bytes(compiled(case).text)
+    finished = check_compiles(toolchain, output, (f"-I{HERE / case}",), compiler)  # type: ignore[arg-type]
+    assert finished.returncode == 0, finished.stderr
+
+
+# ---- what must hold, whatever the expected files say ------------------------------------------------------------------
+
+
+def before(function: FunctionResult) -> dict[str, set[str]]:
+    """Label → labels of the operations that streams and waits order behind it; for a function without loops."""
+    sites, streams = function.region.sites, function.schedule.as_dict()
+    direct: dict[int, set[int]] = {number: set() for number in streams}
+    for number in streams:
+        direct[number] |= {other for other in streams if other > number and streams[other] == streams[number]}
+    for wait in function.plan.waits:
+        direct[wait.source].add(wait.target)
+    for number in sorted(direct, reverse=True):
+        direct[number] |= {far for near in direct[number] for far in direct[near]}
+    return {sites[number].label: {sites[one].label for one in later} for number, later in direct.items()}
+
+
+@pytest.mark.parametrize(
+    ("case", "first", "second"), [("last_writer_of_two_buffers", "A", "C"), ("last_writer_behind_another", "W2", "N")]
+)
+@pytest.mark.parametrize("streams", [0, 2, 3, 8])
+def test_the_last_writer_comes_first(case: str, first: str, second: str, streams: int) -> None:
+    """Two programs that the published tool gets wrong."""
+    result = compile_file(str(HERE / case / "input.cu"), Options(streams=streams))
+    main = next(one for one in result.functions if one.region.function == "main")
+    assert main.rewritten
+    assert second in before(main)[first]
+    labels = [(main.region.sites[a].label, main.region.sites[b].label) for a, b in main.dfg.graph.edges]
+    assert (first, second) in labels
+
+
+def test_the_published_example() -> None:
+    """Streams, order and waits of the ten kernels are the paper's."""
+    main = next(one for one in compiled("ten_kernels").functions if one.region.function == "main")
+    kernels = [site.number for site in main.region.sites if site.kind.value == "kernel"]
+    letter = dict(zip(kernels, "ABCDEFHIJG", strict=True))
+    assert "".join(f"{letter[a]}{letter[b]} " for a, b in sorted(main.dfg.graph.edges)) == (
+        "AD AE AG BD CE CF DH DI EI EJ FG "
+    )
+    placed = {number: [] for number in range(3)}  # type: dict[int, list[str]]
+    for site in main.schedule.order:
+        placed[main.schedule.as_dict()[site]].append(letter[site])
+    assert sorted("".join(one) for one in placed.values()) == ["AEI", "BDH", "CFJG"]
+    assert sorted(letter[w.source] + letter[w.target] for w in main.plan.waits) == ["AD", "CE", "DI", "EJ"]
