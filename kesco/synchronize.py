@@ -26,7 +26,8 @@ Method:
    it would keep is tried again backwards: "x is in U(t) and in UC(y) and …" right before b is a conjunction
    of facts, and each site turns a conjunction that is asked behind it into one that is asked before it. A
    path back to an execution of x on which no fact fails is a proof that the wait is needed; if there is none,
-   the wait is redundant.
+   the wait is redundant. At the end of each chain the sets of step 2, and those of sites that may be in time,
+   decide most facts at once.
 5. A join takes one stream after the other off its list while U over those that remain has no pending site in
    common.
 

@@ -323,9 +323,8 @@ class CudaApi(Evaluator):
         self._evaluated(state, call)
         touched = self.now.touches_device
         site = self.site(state, call.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
-        site.foreign = True
-        self.now.foreign = True
-        self.now.touches_device = touched or call.name != "cudaSetDevice"
+        site.foreign = site.foreign or touched
+        self.now.device_changed = True
         return NOTHING
 
     def kernel_site(

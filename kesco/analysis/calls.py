@@ -49,8 +49,9 @@ class Calls(CudaApi):
         self.escaped |= {o for o in state.store.reachable(places) if o.handle is None}
 
     def clobber_escaped(self, state: State) -> None:
-        """Unseen code ran: everything that has escaped may hold anything."""
-        state.store.clobber(self.escaped)
+        """A store through an unknown pointer: what has escaped, globals, and what came in from outside may have changed."""
+        shared = {o for k, o in self.objects.items() if self.variables[k].scope is ir.Scope.GLOBAL}
+        state.store.clobber(self.escaped | shared | {o for o in state.store.objects if o.entry})
 
     # ---- launches ---------------------------------------------------------------------------------------------------
 

@@ -86,6 +86,9 @@ class Interpreter(Loops):
         state.store = after.store
         self._after_call(state, call, function, activation)
         if call.constructs:
+            record = self.program.records.get(call.type.record if call.type is not None else "")
+            if record is not None and record.destructor:
+                self.escape_values(state, Value(this))
             built = [state.store.read(p) for p in this]
             return built[0] if built else TOP
         return result
@@ -95,11 +98,13 @@ class Interpreter(Loops):
         drafts = callee.builder.drafts
         shared = {b: m for d in drafts for (b, _), m in d.accesses.items()}
         if callee.touches_device:
+            touched = self.now.touches_device
             site = self.site(state, function.name, SiteKind.CALL, Role.JOIN, call.operation, call.span)
             for buffer, mode in shared.items():
                 key = (buffer, "in the function called")
                 site.accesses[key] = site.accesses.get(key, AccessMode.NONE) | mode
-            site.foreign = site.foreign or callee.foreign
+            site.foreign = site.foreign or callee.foreign or (callee.device_changed and touched)
+            self.now.device_changed = self.now.device_changed or callee.device_changed
             self.now.foreign = self.now.foreign or callee.foreign
         else:
             for buffer, mode in shared.items():
@@ -209,11 +214,23 @@ class Interpreter(Loops):
             state.store.write((place,), Value(places, None, unknown))
             return
         value = self.evaluate(state, statement.initial)
+        if self._holds_references(variable.type):
+            for node in ir.walk(statement.initial):
+                if isinstance(node, (ir.Name, ir.Select, ir.Subscript)):
+                    places, _ = self.places(state, node)
+                    self.escape_values(state, Value(places))
+            value = TOP
         if variable.scope is ir.Scope.STATIC:
             return  # initialised once, at a time that is not followed
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
         state.store.write((place,), self.shaped(variable.type, self.stored(variable.type, value)))
+
+    def _holds_references(self, declared: ir.Type) -> bool:
+        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
+        return record is not None and any(
+            f.type.shape is ir.Shape.REFERENCE or self._holds_references(f.type) for f in record.fields
+        )
 
     def shaped(self, declared: ir.Type, value: Value) -> Value:
         """An initialiser list's items by number become a record's fields by name; lists without inner braces are unknown."""

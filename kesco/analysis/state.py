@@ -51,6 +51,7 @@ class Activation:
     result: Value = NOTHING
     touches_device: bool = False
     foreign: bool = False
+    device_changed: bool = False
     statement: Span | None = None
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
 

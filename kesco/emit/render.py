@@ -210,6 +210,8 @@ class _Writer:
                 lines.append(f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who} waits for this")
 
     def _fences(self) -> None:
+        starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}
+        first = min(starts.values(), default=-1)
         for number in self.plan.fences:
             site = self.region.sites[number]
             line = (
@@ -217,8 +219,9 @@ class _Writer:
                 f"cudaEventRecord({self.name}->tail[0], {self.name}->stream[0]);",
                 f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[0], 0);  // kesco: streams of code not seen here come first",
             )
+            fresh = starts.get(site.operation) == first == self._fetch_place()  # they have only just been fetched
             lines = self.before.setdefault(site.operation, [])
-            lines += [x for x in line if x not in lines]
+            lines += [x for x in line[fresh:] if x not in lines]
 
     def _joins(self) -> None:
         for join in self.plan.joins:
@@ -299,8 +302,8 @@ class _Writer:
             return f"&kesco_streams_if_distinct({', '.join(self.region.guards)})"
         return "&kesco_streams()"
 
-    def _fetch(self) -> Edit:
-        """The line that fetches the streams, before the first statement of the body that needs them."""
+    def _fetch_place(self) -> int:
+        """The start of the body's own statement that holds the first place that needs the streams."""
         places = [self.program.operations[o].statement for o in (*self.by_operation, *self.before)]
         first = min(p.start for p in places if p is not None)
         body = self.rewrite.function.body
@@ -314,10 +317,14 @@ class _Writer:
                 holder = one
         if holder is None:
             raise CannotInsert(f"line {self.region.span.line}: no statement stands before the first operation")
+        return min(holder.span.start, first) if holder.span.end >= first else first
+
+    def _fetch(self) -> Edit:
+        """The line that fetches the streams, before the first statement of the body that needs them."""
         line = f"KescoStreams* {self.name} = {self._streams_call()};"
         if self.region.guards:
             line += "  // kesco: one stream if two of these share memory"
-        edit = self._lines_before(min(holder.span.start, first) if holder.span.end >= first else first, [line])
+        edit = self._lines_before(self._fetch_place(), [line])
         return Edit(edit.start, edit.end, edit.text, -1)
 
 

@@ -256,7 +256,9 @@ class Expressions(Declarations):
             parts = [self.lower(c) for c in inner]
             return self._call_of(cursor, None, "", None, parts, arguments, (True,) * len(parts))
         key = target.canonical.get_usr()
-        if key not in self.elsewhere and not is_standard(target):
+        parent = target.semantic_parent
+        closure = parent is not None and (not parent.spelling or "(lambda" in parent.type.spelling)
+        if key not in self.elsewhere and not is_standard(target) and not closure:
             self.elsewhere[key] = target
         receiver: ir.Expr | None = None
         if kind_of(target) in (K.CXX_METHOD, K.CONVERSION_FUNCTION, K.DESTRUCTOR):

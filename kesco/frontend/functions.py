@@ -45,7 +45,8 @@ class Functions(Statements):
             elif kind.is_expression():
                 value, span = self.unanchored(child), self.span(child)
                 if member is None or self.types.lower(member.type).shape is ir.Shape.REFERENCE:
-                    found.append(ir.Evaluate(span, ir.Unknown((value,), "initialiser", span)))
+                    bound = (value,) if member is None else (ir.AddressOf(value),)
+                    found.append(ir.Evaluate(span, ir.Unknown(bound, "initialiser", span)))
                 else:
                     target = ir.Select(None, member.spelling, False, self.types.lower(member.type))
                     found.append(ir.Evaluate(span, ir.Assign(target, "", value, span)))

@@ -1,22 +1,22 @@
 """What is known to have happened before what, at every site of a region, on every path.
 
-In: a region whose sites name streams and events. Out: `Facts` before each site. A stage of its own because it is the
-meaning of CUDA's ordering rules, whatever they are used for.
+In: a region whose sites name streams and events. Out: `Facts` before each site. A stage of its own because
+it is the meaning of CUDA's ordering rules, whatever they are used for.
 
-An *observer* is a stream, an event, the legacy default stream or the next work on it. For each observer a set of sites
-is kept that come before its next action (for an event: that its latest record covers). All sets are bit masks over
-site numbers, and every rule treats the bits separately:
+An *observer* is a stream, an event, the legacy default stream or the next work on it. For each observer a set
+of sites is kept that come before its next action (for an event: that its latest record covers). All sets are
+bit masks over site numbers, and every rule treats the bits separately:
 
 1. Work is ordered after what its stream is ordered after, and from then on known to that stream only.
 2. A record gives the event what its stream knows; a wait gives the stream what the event knows.
 3. Work on the legacy stream comes after all work on blocking streams, and before all that follows on them.
 4. What the host has waited for is complete: nobody needs to be told.
 5. Where paths meet, only what is known on both remains. `run` repeats this to the fixpoint.
-6. Meeting loses which facts belong together, so `run_alone` follows one site with all its combinations of facts.
+6. Meeting loses which facts belong together, so `run_alone` follows one site with all combinations of facts.
 
-What it refuses to believe: anything of streams and events that may be one of several; that an event recorded, or
-waited for, on the legacy stream waits for other streams; that a blocking stream without work of its own makes an event
-or the host wait for the legacy stream; that streams it does not see are idle.
+What it refuses to believe: anything of streams and events that may be one of several; that an event recorded,
+or waited for, on the legacy stream waits for other streams; that a blocking stream without work of its own
+makes an event or the host wait for the legacy stream; that streams it does not see are idle.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ _MOST_COMBINATIONS = 64  # per block, before `run_alone` gives up
 
 @dataclass(slots=True)
 class State:
-    """`pending`: executed and not known to be complete; `hidden`: of these, what the serial program's host had awaited.
+    """What is known at one place.
 
-    `known` holds a mask for each of the legacy stream, the next work on it, the streams, and what the streams have
-    queued; `covered` one for each event (absent: nothing).
+    `pending`: executed and not known to be complete; `hidden`: of these, what the serial program's host had
+    awaited. `known` holds a mask for each of the legacy stream, the next work on it, the streams, and what the
+    streams have queued; `covered` one for each event (absent: nothing).
     """
 
     pending: int
@@ -62,10 +63,10 @@ class Facts:
 class HappensBefore:
     """The ordering rules, applied to one region.
 
-    `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there; at
-    the sites in `alike` the same call stands in both programs, so that it waits for the legacy stream in both or in
-    neither. With `generous` an event-sync counts as a wait for everything: right for a serial program, whose order
-    must not be underestimated.
+    `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there;
+    at the sites in `alike` the same call stands in both programs, so that it waits for the legacy stream in
+    both or in neither. With `generous` an event-sync counts as a wait for everything: right for a serial
+    program, whose order must not be underestimated.
     """
 
     def __init__(
@@ -94,9 +95,10 @@ class HappensBefore:
         self._blocks = _blocks(region)
         self._live = self._live_events()
         self._work = 0  # executed so far in the current block; sites occur once in a block
+        self._unseen = sum(1 << s.number for s in region.sites if s.role is Role.ENTRY or s.foreign)
         self._stamps: dict[int, int] = {}  # per event: `_work` as it was when `covered` was last written
 
-    # ---- solving ----------------------------------------------------------------------------------------------------
+    # ---- solving ----------------------------------------------------
 
     def run(self) -> dict[int, Facts]:
         """The facts before each site that control can reach, true on every path to it."""
@@ -120,7 +122,7 @@ class HappensBefore:
         return {number: facts for head in entry for number, facts in self._through(head, entry[head].copy())}
 
     def run_alone(self, site: int, budget: int) -> tuple[dict[int, list[Facts]], int] | None:
-        """The facts about one site, path by path where they differ, and what is left of `budget`; None if exceeded."""
+        """The facts about one site, path by path where they differ, and the rest of `budget`; None if exceeded."""
         self._only = 1 << site
         entry: dict[int, list[State]] = {0: [self._empty()]}
         queue = [(0, entry[0][0])]
@@ -199,7 +201,7 @@ class HappensBefore:
                     live_out[head], live_in[head], changed = out, uses[head] | (out & ~sets[head]), True
         return live_out
 
-    # ---- the rules --------------------------------------------------------------------------------------------------
+    # ---- the rules ----------------------------------------------------
 
     def _step(self, state: State, site: Site) -> None:
         if is_work(site):
@@ -216,7 +218,7 @@ class HappensBefore:
             self._host_waits(state, site)
 
     def _enter(self, state: State, site: Site) -> None:
-        """What ran before the function is joined to the legacy stream, thus to blocking streams, but to nothing else.
+        """What ran before the function is joined to the legacy stream, thus to blocking streams, but no further.
 
         Nothing runs before ``main``.
         """
@@ -247,7 +249,7 @@ class HappensBefore:
             known[NEXT_LEGACY_WORK] |= front | bit
 
     def _call(self, state: State, site: Site) -> None:
-        """A call may put work on the legacy stream; a foreign one also on streams that only legacy work waits for."""
+        """A call may put work on the legacy stream; a foreign one on streams that only legacy work waits for."""
         bit = 1 << site.number & self._only
         self._forget(state, 1 << site.number)
         state.pending |= bit
@@ -271,6 +273,8 @@ class HappensBefore:
             return
         covered = self._covered(state, self._events[site.event.key])
         if site.stream is None:
+            if self._just_recorded(site):  # an action on the legacy stream, which waits for streams that are not seen
+                state.known[LEGACY] |= state.known[NEXT_LEGACY_WORK] & self._unseen
             state.known[LEGACY] |= covered
             state.known[NEXT_LEGACY_WORK] |= covered
             self._legacy_acted(state)
@@ -279,10 +283,20 @@ class HappensBefore:
             state.known[number] |= covered
             state.known[number + len(self._streams)] |= covered
 
+    def _just_recorded(self, site: Site) -> bool:
+        """Whether the event that a site waits for is recorded right before it, whichever way control came.
+
+        Relied on only for work that unseen code may have left on blocking streams; what the text shows must be waited
+        for event by event. The documentation calls ``cudaStreamWaitEvent`` on the legacy stream an action, for which that stream waits for all
+        blocking streams (measured: also when the event is complete). A wait on an event that was never recorded is none.
+        """
+        before = [self.region.sites[n] for n, after in enumerate(self.region.successors) if site.number in after]
+        return bool(before) and all(b.role is Role.RECORD and b.event == site.event for b in before)
+
     def _host_waits(self, state: State, site: Site) -> None:
         done = 0
         if site.role is Role.DEVICE_SYNC or (self._generous and site.role is Role.EVENT_SYNC):
-            # A copy makes the host wait for the legacy stream, which is the whole device but for non-blocking streams.
+            # A copy makes the host wait for the legacy stream, not for the device: non-blocking streams go on.
             done = -1 if not is_work(site) else state.known[LEGACY]
         elif site.role is Role.STREAM_SYNC:
             if site.stream is None or site.stream.certain:
@@ -306,7 +320,7 @@ class HappensBefore:
         return front
 
     def _queued(self, state: State, stream: Handle | None) -> int:
-        """What comes before the end of what a stream has been given; less than its next action may have to wait for."""
+        """What comes before the end of what a stream was given; its next action may have to wait for more."""
         if stream is None:
             return state.known[LEGACY]
         if stream.certain:

@@ -1,11 +1,11 @@
-"""Which site of the concurrent program is which site of the serial one, and whether control flow still agrees.
+"""Which site of the concurrent program is which site of the serial one, and whether control flow agrees.
 
-In: two regions. Out: a `Matching`. A stage of its own because the proof must not depend on how the concurrent text came
-to be: it may be kesco's output or somebody's own work, with operations moved about.
+In: two regions. Out: a `Matching`. A stage of its own because the proof must not depend on how the concurrent
+text came to be: it may be kesco's output or somebody's own work, with operations moved about.
 
-1. Sites that do or see work are paired by name, iteration and buffers, then by name and iteration, then by name and
-   buffers, each time in site order.
-2. Both graphs are reduced to the paired sites. Equal graphs mean that every path of one is a path of the other.
+1. Sites that do or see work are paired by name, iteration and buffers, then by name and iteration, then by
+   name and buffers, each time in site order.
+2. Both graphs are reduced to the paired sites. If they are equal, every path of one is a path of the other.
 3. Host synchronisations are paired only where that keeps the graphs equal; the others count as removed.
 
 It decides nothing about order, and it does not compare arguments other than buffers.

@@ -1,15 +1,16 @@
 """Proves that a concurrent program keeps every dependence of the serial one.
 
-In: the serial region and the concurrent one, both as read from text. Out: a `Verdict`, which names each pair of
-operations that may run in the wrong order. A stage of its own, and without a line in common with the stages that chose
-the streams, so that their mistakes are not repeated here.
+In: the serial region and the concurrent one, both as read from text. Out: a `Verdict`, which names each pair
+of operations that may run in the wrong order. A stage of its own, and without a line in common with the stages
+that chose the streams, so that their mistakes are not repeated here.
 
 1. Pair the sites of the two programs (`match.py`).
 2. Compute what is ordered before what in the concurrent program (`happens_before.py`).
-3. Device work must come after all earlier work that it conflicts with; conflicts are those of the serial program, and
-   those that the concurrent text shows by itself.
-4. At joins and exits the legacy stream must be ordered after everything, because whoever comes next relies on it.
-5. What the serial program's host had waited for must be complete wherever the host, a callee or the caller may look.
+3. Device work must come after all earlier work that it conflicts with; conflicts are those of the serial
+   program, and those that the concurrent text shows by itself.
+4. At joins and exits the legacy stream must be ordered after everything: whoever comes next relies on it.
+5. What the serial program's host had waited for must be complete wherever the host, a callee or the caller
+   may look.
 6. Where operations were moved in the text, conflicting ones must still be issued in the serial order.
 
 It refuses to guess: what cannot be paired or proven is reported, never passed over.
@@ -46,8 +47,8 @@ class Rule(enum.Enum):
 class Unordered:
     """`second` must come after `first` (sites of the concurrent region), and may not.
 
-    `buffer` is None where the order matters whatever is touched. `kinds` holds the hazards. `path` is a shortest way
-    of control from `first` to `second`, or the other way round where they are reversed.
+    `buffer` is None where the order matters whatever is touched. `kinds` holds the hazards. `path` is a
+    shortest way of control from `first` to `second`, or the other way round where they are reversed.
     """
 
     first: Site
@@ -60,7 +61,7 @@ class Unordered:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the proof found; `sites` were paired, `pairs` of them conflict, `waits` and `events` are the text's own."""
+    """What the proof found: `sites` paired, `pairs` of them in conflict, and the text's `waits` and `events`."""
 
     unordered: tuple[Unordered, ...] = ()
     unmatched: tuple[str, ...] = ()
@@ -132,11 +133,11 @@ def _in_words(path: tuple[int, ...], region: Region) -> str:
     return " → ".join(steps)
 
 
-# ---- conflicts ----------------------------------------------------------------------------------------------------------
+# ---- conflicts ----------------------------------------------------
 
 
 def conflicts(accesses: Sequence[tuple[Access, ...]]) -> list[int]:
-    """For each list of accesses the mask of all lists that touch the same memory, at least one of the two writing."""
+    """For each list of accesses the mask of all that touch the same memory, one of the two writing."""
     read: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
     written: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
     buffers: dict[tuple[str, BufferKind], Buffer] = {}
@@ -199,7 +200,7 @@ def _hazards(first: tuple[Access, ...], second: tuple[Access, ...]) -> tuple[Buf
     return buffer, tuple(kind for kind in ("RAW", "WAR", "WAW") if kind in kinds)
 
 
-# ---- the proof ----------------------------------------------------------------------------------------------------------
+# ---- the proof ----------------------------------------------------
 
 
 class _Proof:
@@ -210,7 +211,8 @@ class _Proof:
         self.matching: Matching = match(serial, concurrent)
         to_serial, sites = self.matching.to_serial, concurrent.sites
         paired = [serial.sites[s].accesses if s >= 0 else () for s in to_serial]
-        own = [c.accesses if to_serial[c.number] >= 0 or c.kind is not SiteKind.PREFETCH else () for c in sites]
+        added = {c.number for c in sites if c.kind is SiteKind.PREFETCH and to_serial[c.number] < 0}
+        own = [() if c.number in added else c.accesses for c in sites]
         self.accesses = paired, own
         self.conflicts = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
         self.work = _union(1 << s.number for s in sites if is_work(s))
@@ -242,7 +244,7 @@ class _Proof:
             len({s.event.key for s in sites if s.role is Role.RECORD and s.event}),
         )
 
-    # ---- order on the device and for the host -----------------------------------------------------------------------
+    # ---- order on the device and for the host ----------------------------------------------------
 
     def _check(self, site: Site, serial_facts: dict[int, Facts]) -> None:
         conflicting = self.conflicts[site.number]
@@ -318,7 +320,7 @@ class _Proof:
         left = facts.pending & facts.unordered
         return ~_union(1 << c for s in _bits(left) if (c := self.matching.to_concurrent[s]) >= 0)
 
-    # ---- operations that were moved in the text ---------------------------------------------------------------------
+    # ---- operations that were moved in the text ----------------------------------------------------
 
     def _compare_paths(self) -> list[str]:
         """Conflicting operations must be issued in the serial order, and on the same occasions."""
@@ -346,7 +348,7 @@ class _Proof:
             if any(_next(ours, start, {n} | exits) != _next(theirs, start, {n} | exits) for start in (0, n))
         ]
 
-    # ---- reporting --------------------------------------------------------------------------------------------------
+    # ---- reporting ----------------------------------------------------
 
     def _report(self, first: int, second: int, rule: Rule) -> None:
         sites = self.concurrent.sites

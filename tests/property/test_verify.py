@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import HealthCheck, assume, event, example, given, settings
 from hypothesis import strategies as st
 
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
@@ -193,7 +193,7 @@ def serial(program):
     return rewrite(program, lambda op: [] if op.extra else [replace(op, stream=None)])
 
 
-# ---- the oracle ---------------------------------------------------------------------------------------------------------
+# ---- the oracle ----------------------------------------------------
 
 
 def paths(program_region, visits, limit=300):
@@ -330,7 +330,7 @@ def accepted(program):
     return verdict.ok
 
 
-# ---- properties ---------------------------------------------------------------------------------------------------------
+# ---- properties ----------------------------------------------------
 
 
 def without(program, index):
@@ -423,8 +423,46 @@ def test_random_waits_are_never_accepted_wrongly(program, data):
         assert not accepted(mixed)
 
 
+def short(text):
+    """A program: ``A1`` writes on stream 1, ``B1`` reads, ``e1`` records, ``E2`` waits, ``[]`` loop, ``(|)`` branch."""
+    tokens = list(text.replace(" ", ""))
+    number = 0
+
+    def until(ends):
+        nonlocal number
+        steps = []
+        while tokens and tokens[0] not in ends:
+            token = tokens.pop(0)
+            if token == "[":
+                steps.append(Loop(until("]")))
+                tokens.pop(0)
+            elif token == "(":
+                then = until("|")
+                tokens.pop(0)
+                steps.append(If(then, until(")")))
+                tokens.pop(0)
+            else:
+                stream = STREAMS[int(tokens.pop(0))]
+                if token in "AB":
+                    number += 1
+                    mode = AccessMode.WRITE if token == "A" else AccessMode.READ
+                    steps.append(Op(Role.MOVABLE, number, (("x", mode),), stream))
+                else:
+                    role = Role.RECORD if token.islower() else Role.WAIT
+                    steps.append(Op(role, stream=stream, event=event_of("ef".index(token.lower())), extra=True))
+        return tuple(steps)
+
+    first = Op(Role.DEVICE_SYNC, 1000)
+    return (first, *until(""), replace(first, number=1001))
+
+
 @QUICK
 @given(mixtures(loops=True))
+@example(short("[A1 B2 e1 E2 f2 F1]"))
+@example(short("[A1 E2 B2 e1 f2 F1]"))
+@example(short("[e1 A1 E2 B2 f2 F1]"))
+@example(short("[F1 A1 e1 E2 B2 f2]"))
+@example(short("A1 (e1 | B1) E2 B2"))
 def test_mixtures_are_never_accepted_wrongly(program):
     right = oracle(region(program))
     assume(right is not None)

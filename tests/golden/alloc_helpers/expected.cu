@@ -3,7 +3,7 @@ __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 __global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x]; }
 static float* make(int n) { float* p; cudaMalloc(&p, n * sizeof(float)); return p; }
 static void make_at(float** p, int n) { cudaMalloc(p, n * sizeof(float)); }
-// <prologue: 3 streams, 1 events>
+// <prologue: 3 streams, 0 events>
 
 int main() {
   float *a = make(1024), *b = make(1024), *c, *d;

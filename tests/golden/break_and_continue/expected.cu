@@ -1,7 +1,7 @@
 // Unrolled loop with continue and break: x[1] is skipped; inc(x[0]) afterwards waits for the loop's launch on x[0] only.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 __global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x]; }
-// <prologue: 3 streams, 1 events>
+// <prologue: 3 streams, 0 events>
 
 int main(int argc, char**) {
   float* x[4];

@@ -3,7 +3,7 @@
 
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 __global__ void say(int n, float* p) { p[0] = n; printf("%d\n", n); }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float *a, *b, *c;

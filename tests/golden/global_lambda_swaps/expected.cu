@@ -4,7 +4,7 @@
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 static float *left, *right;
 static auto turn = [] { std::swap(left, right); };
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float* x;

@@ -1,6 +1,6 @@
 // A pointer that went through an integer: p is b, so inc(p) and inc(b) stay ordered; inc(a) is independent.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float *a, *b;

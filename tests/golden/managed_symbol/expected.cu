@@ -4,7 +4,7 @@ __device__ __managed__ float m[1024];
 static __device__ __managed__ float sm[1024];
 __global__ void use_m() { m[threadIdx.x] += 1; }
 __global__ void use_sm() { sm[threadIdx.x] += 1; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   KescoStreams& kesco = kesco_streams();

@@ -1,7 +1,7 @@
 // cudaMemset and a copy on the device are work like any other; they become their asynchronous forms.
 __global__ void count(const int* data, int* bins) { atomicAdd(&bins[data[threadIdx.x] & 31], 1); }
 
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   int *data, *bins, *other, *other_bins;

@@ -1,7 +1,7 @@
 // A stencil between two buffers that change places by a temporary; a second field is worked on at the same time.
 __global__ void relax(const float* from, float* to) { to[threadIdx.x] = from[threadIdx.x] * 0.5f; }
 
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main(int argc, char** argv) {
   float *u, *u_next, *v, *v_next;

@@ -1,6 +1,6 @@
 // *p++ fills the table: x[0] and x[2] are one buffer, x[1] and x[3] the other; each pair stays ordered.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float *a, *b, *x[4], **p = x;

@@ -1,7 +1,7 @@
 // rotate takes its arguments by reference: afterwards a is the old b; inc(a) and inc(old) are one buffer and stay ordered.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 static void rotate(float*& a, float*& b, float*& c) { float* t = a; a = b; b = c; c = t; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float *a, *b, *c;

@@ -1,6 +1,6 @@
 // a, a + 16 and a + 1024 are one allocation: three ordered launches; b is independent.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float *a, *b;

@@ -3,7 +3,7 @@
 
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 __global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threadIdx.x]; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float *a, *b, *c;

@@ -1,6 +1,6 @@
 // The end event must be recorded behind both launches, as on the one default stream.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 int main() {
   float *a, *b, ms;

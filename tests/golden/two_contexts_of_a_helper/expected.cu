@@ -1,6 +1,6 @@
 // step is called with distinct and with equal pointers: first and second stay ordered for the second call; third is free.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 0 events>
 
 static void step(float* a, float* b, float* c) {
   KescoStreams& kesco = kesco_streams();
