@@ -1,7 +1,8 @@
 """The command line: the only place that prints or exits.
 
-In: arguments. Out: files, text, and an exit code (0 done, 2 usage, 3 input not supported, 4 our bug, 5 toolchain missing).
-Every error ends here as diagnostics; nothing is written before it has been proven, and then by renaming a finished file.
+In: arguments. Out: files, text, and an exit code (0 done, 2 usage, 3 input not supported, 4 our bug, 5 toolchain
+missing). Every error ends here as diagnostics; nothing is written before it has been proven, and then by renaming a
+finished file.
 """
 
 from __future__ import annotations
@@ -67,9 +68,11 @@ def _ends_well(printer: _Printer) -> Iterator[None]:
     except OSError as error:
         printer(
             Diagnostic(
-                "K103", Severity.ERROR, f"{error.filename or 'the file system'}: {error.strerror}",
+                "K103",
+                Severity.ERROR,
+                f"{error.filename or 'the file system'}: {error.strerror}",
                 help="nothing was changed; free space or choose another place, then run the command again",
-            )  # fmt: skip
+            )
         )
         sys.exit(3)
 
@@ -87,10 +90,22 @@ def _toolchain_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--streams", type=click.IntRange(1, 64), help="At most this many streams (default: the graph's width, at most 16)."),
-        click.option("--strategy", type=click.Choice(_STRATEGIES), default="kesco", show_default=True, help="Who goes to which stream."),
+        click.option(
+            "--streams",
+            type=click.IntRange(1, 64),
+            help="At most this many streams (default: the graph's width, at most 16).",
+        ),
+        click.option(
+            "--strategy",
+            type=click.Choice(_STRATEGIES),
+            default="kesco",
+            show_default=True,
+            help="Who goes to which stream.",
+        ),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
-        click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."),
+        click.option(
+            "--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."
+        ),
         click.option("--quiet", "-q", is_flag=True, help="Only errors."),
         click.argument("flags", nargs=-1, type=click.UNPROCESSED),
     ):
@@ -143,7 +158,8 @@ def compile_command(source: str, output: str | None, dump: tuple[str, ...], time
         if target is not None:
             _writable(target)
         result = compile_file(source, _options(values), observe)
-        printer(*result.diagnostics) if result.diagnostics or values["diagnostics"] == "json" else None
+        if result.diagnostics or values["diagnostics"] == "json":
+            printer(*result.diagnostics)
         if target is None:
             click.get_binary_stream("stdout").write(result.text)
         else:
@@ -178,7 +194,12 @@ def _target(source: str, output: str | None) -> Path | None:
         path = path / Path(source).name
     if Path(source).exists() and path.exists() and path.samefile(source):
         raise UsageError(
-            Diagnostic("K104", Severity.ERROR, f"{path} is the source itself", help="give another name with -o; kesco never overwrites its input")
+            Diagnostic(
+                "K104",
+                Severity.ERROR,
+                f"{path} is the source itself",
+                help="give another name with -o; kesco never overwrites its input",
+            )
         )
     return path
 
@@ -187,9 +208,20 @@ def _writable(target: Path) -> None:
     """Complain before the work, not after it."""
     folder = target.parent
     if not folder.is_dir():
-        raise UsageError(Diagnostic("K104", Severity.ERROR, f"there is no folder {folder}", help="create it or choose another place with -o"))
+        raise UsageError(
+            Diagnostic(
+                "K104", Severity.ERROR, f"there is no folder {folder}", help="create it or choose another place with -o"
+            )
+        )
     if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
-        raise UsageError(Diagnostic("K104", Severity.ERROR, f"{target} cannot be written: permission denied", help="choose another place with -o"))
+        raise UsageError(
+            Diagnostic(
+                "K104",
+                Severity.ERROR,
+                f"{target} cannot be written: permission denied",
+                help="choose another place with -o",
+            )
+        )
 
 
 def write_whole(target: Path, data: bytes) -> None:
@@ -201,11 +233,11 @@ def write_whole(target: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        os.chmod(name, mode)
-        os.replace(name, target)
+        Path(name).chmod(mode)
+        Path(name).replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(name)
+            Path(name).unlink()
         raise
 
 
@@ -249,7 +281,13 @@ def explain_command(source: str, **values: Any) -> None:
 
 @main.command("graph")
 @click.argument("source", metavar="FILE.cu")
-@click.option("-o", "--output", required=True, metavar="DFG.svg|.dot|.json", help="Where the picture goes; its ending says the form.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DFG.svg|.dot|.json",
+    help="Where the picture goes; its ending says the form.",
+)
 @click.option("--function", "wanted", metavar="NAME", help="Only this function.")
 @_compile_options
 def graph_command(source: str, output: str, wanted: str | None, **values: Any) -> None:
@@ -261,12 +299,23 @@ def graph_command(source: str, output: str, wanted: str | None, **values: Any) -
     with _ends_well(printer):
         form = Path(output).suffix.lstrip(".")
         if form not in FORMS:
-            raise UsageError(Diagnostic("K104", Severity.ERROR, f"{output}: unknown form '{form}'", help=f"use one of {', '.join(FORMS)}"))
+            raise UsageError(
+                Diagnostic(
+                    "K104", Severity.ERROR, f"{output}: unknown form '{form}'", help=f"use one of {', '.join(FORMS)}"
+                )
+            )
         _writable(Path(output))
         result = compile_file(source, _options(values))
         chosen = [f for f in result.functions if wanted in (None, f.region.function)]
         if wanted is not None and not chosen:
-            raise UsageError(Diagnostic("K104", Severity.ERROR, f"no function '{wanted}' in {source}", help="see 'kesco explain' for their names"))
+            raise UsageError(
+                Diagnostic(
+                    "K104",
+                    Severity.ERROR,
+                    f"no function '{wanted}' in {source}",
+                    help="see 'kesco explain' for their names",
+                )
+            )
         write_whole(Path(output), draw(chosen, form).encode())
 
 

@@ -66,7 +66,8 @@ def _graph(region: Region, dependences: tuple[Dependence, ...]) -> nx.DiGraph[in
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(site.number for site in region.sites if site.role is Role.MOVABLE)
     graph.add_edges_from((source, target, {"dependences": tuple(why)}) for (source, target), why in edges.items())
-    return nx.freeze(graph)
+    nx.freeze(graph)
+    return graph
 
 
 @dataclass(frozen=True, slots=True)

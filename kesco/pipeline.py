@@ -14,7 +14,6 @@ from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, UsageError, VerificationError
-from kesco.fences import fences
 from kesco.ir.access import BufferKind
 from kesco.ir.dfg import Dfg
 from kesco.ir.effects import KernelEffects
@@ -24,6 +23,7 @@ from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.options import Options
 from kesco.source import Span
+from kesco.synchronize.fences import fences
 from kesco.toolchain.model import Toolchain
 
 _WORK = (Role.MOVABLE, Role.LEGACY)
@@ -101,9 +101,8 @@ class Session:
     def regions_of(self, text: bytes) -> tuple[Region, ...]:
         """The regions of another text for the same file, streams and events included."""
         from kesco.analysis.resolve import resolve
-        from kesco.frontend.parse import parse
-
         from kesco.emit.prologue import stand_in
+        from kesco.frontend.parse import parse
 
         self.file.reparse(stand_in(text))
         return resolve(parse(self.file, self.arguments, self.program), self.effects, streams=True)
@@ -233,7 +232,9 @@ class FunctionVerdict:
     problems: tuple[Diagnostic, ...]
 
 
-def verify_files(serial: str, concurrent: str, options: Options, observe: Observer = _silent) -> tuple[FunctionVerdict, ...]:
+def verify_files(
+    serial: str, concurrent: str, options: Options, observe: Observer = _silent
+) -> tuple[FunctionVerdict, ...]:
     """Prove any pair of programs, function by function; raises `InputError` when there is nothing to compare."""
     from kesco.analysis.resolve import resolve
     from kesco.verify.order import explain, verify_region
@@ -248,7 +249,9 @@ def verify_files(serial: str, concurrent: str, options: Options, observe: Observ
             continue
         other = theirs.get((region.function, number))
         if other is None:
-            missing = Diagnostic("K403", Severity.ERROR, f"{concurrent} has no function '{region.function}'", region.span)
+            missing = Diagnostic(
+                "K403", Severity.ERROR, f"{concurrent} has no function '{region.function}'", region.span
+            )
             verdicts.append(FunctionVerdict(region.function, 0, (missing,)))
             continue
         if region.serial_because or other.serial_because:
@@ -287,7 +290,11 @@ def _discover(options: Options) -> Toolchain:
     from kesco.toolchain.discover import discover
 
     return discover(
-        clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang, environ=os.environ
+        clang=options.clang,
+        cuda_path=options.cuda_path,
+        arch=options.arch,
+        libclang=options.libclang,
+        environ=os.environ,
     )
 
 
@@ -312,7 +319,12 @@ def read(path: str) -> bytes:
         raise UsageError(Diagnostic("K102", Severity.ERROR, f"{path} is a directory", help="name a .cu file")) from None
     except OSError as error:
         raise InputError(
-            Diagnostic("K102", Severity.ERROR, f"cannot read {path}: {error.strerror}", help="check the path and its permissions")
+            Diagnostic(
+                "K102",
+                Severity.ERROR,
+                f"cannot read {path}: {error.strerror}",
+                help="check the path and its permissions",
+            )
         ) from None
 
 
@@ -326,14 +338,18 @@ def _diagnose(program: Program, functions: tuple[FunctionResult, ...]) -> tuple[
         region = result.region
         moved = sum(s.role is Role.MOVABLE for s in region.sites)
         if result.left_because and (moved > 1 or region.serial_because):
-            if region.serial_because or any(s.role in _WORK for s in region.sites):
-                code = "K202" if result.left_because == region.serial_because else "K204"
-                found.append(Diagnostic(code, Severity.REMARK, f"'{region.function}' stays serial: {result.left_because}", region.span))
+            code = "K202" if result.left_because == region.serial_because else "K204"
+            message = f"'{region.function}' stays serial: {result.left_because}"
+            found.append(Diagnostic(code, Severity.REMARK, message, region.span))
         if region.serial_because:
             continue
         for site in region.sites:
             if site.role is Role.LEGACY and site.note and site.kind.value == "kernel":
-                found.append(Diagnostic("K205", Severity.WARNING, f"'{site.label}' stays on the default stream: {site.note}", site.span))
+                found.append(
+                    Diagnostic(
+                        "K205", Severity.WARNING, f"'{site.label}' stays on the default stream: {site.note}", site.span
+                    )
+                )
             unknown = [a for a in site.accesses if a.buffer.kind is BufferKind.UNKNOWN]
             if site.role is Role.MOVABLE and unknown and moved > 1:
                 verb = "writes" if any(a.mode.value & 2 for a in unknown) else "reads"

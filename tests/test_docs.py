@@ -2,9 +2,9 @@
 
 Fenced blocks say by a second word after the language what is to be done with them:
 
-- ``console test``: each line after ``$`` is run beside a copy of the examples, and what follows must be its output. A line
-  ``…`` stands for any lines. ``pytest tests/test_docs.py --update-golden`` writes the real output into blocks without one.
-- ``sh test``: the same for commands whose output is not shown; they must succeed. ``pip install`` before ``&&`` is skipped.
+- ``console test``: each line after ``$`` is run beside a copy of the examples, and what follows must be its output.
+  A line ``…`` stands for any lines. ``--update-golden`` writes the real output into blocks without one.
+- ``sh test``: commands whose output is not shown. They must succeed; ``pip install`` before ``&&`` is skipped.
 - ``cuda in=FILE``: each line must stand in FILE, which an earlier block of the page has made.
 """
 
@@ -128,6 +128,8 @@ def work_through(text: str, place: Place) -> tuple[list[str], str]:
             written = []
             for command, shown in steps(block.lines):
                 _, output = place.run(command)
+                if any(line.startswith("Traceback ") for line in output):
+                    pytest.fail("\n".join([f"$ {command}", *output]))
                 if not agrees(shown, output):
                     problems.append("\n".join([f"$ {command}", *output, "--- but the page shows", *shown]))
                 kept = shown if any(line.strip() == _ANY for line in shown) else [line.rstrip() for line in output]
@@ -171,7 +173,7 @@ def test_the_readme_and_ci_agree_on_the_two_commands() -> None:
     assert re.search(r"^pytest -n 2$", ci, re.MULTILINE)
 
 
-# ---- what exists is documented ------------------------------------------------------------------------------------------
+# ---- what exists is documented ---------------------------------------------------------------------------------------
 
 
 def undocumented_codes(package: Path, page: str) -> tuple[set[str], set[str]]:
@@ -211,11 +213,13 @@ def test_every_command_and_option_is_documented() -> None:
 def test_every_environment_variable_is_documented() -> None:
     sources = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")]
     used = {name for path in sources for name in re.findall(r"\bKESCO_[A-Z_]+\b", path.read_text("utf-8"))}
-    documented = set(re.findall(r"^\| `(KESCO_[A-Z_]+)`", (ROOT / "docs/reference.md").read_text("utf-8"), re.MULTILINE))
+    documented = set(
+        re.findall(r"^\| `(KESCO_[A-Z_]+)`", (ROOT / "docs/reference.md").read_text("utf-8"), re.MULTILINE)
+    )
     assert used == documented
 
 
-# ---- links --------------------------------------------------------------------------------------------------------------
+# ---- links -----------------------------------------------------------------------------------------------------------
 
 
 def _anchors(text: str) -> set[str]:
@@ -249,7 +253,7 @@ def test_lines_are_not_too_long(page: Path) -> None:
     assert [line for line in bare.splitlines() if len(line) > 120 and not line.startswith("|")] == []
 
 
-# ---- a checker that never fails is no checker ---------------------------------------------------------------------------
+# ---- a checker that never fails is no checker ------------------------------------------------------------------------
 
 
 def test_a_wrong_output_is_found(tmp_path: Path) -> None:
@@ -296,4 +300,7 @@ def test_a_missing_option_is_found() -> None:
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A heading, here\n[a](nowhere.md) [b](#a-heading-here) [c](#none) [d](https://x.y) `[e](f.md)`\n")
-    assert [problem.partition(": there")[0] for problem in broken_links(page)] == ["page.md: nowhere.md", "page.md: #none"]
+    assert [problem.partition(": there")[0] for problem in broken_links(page)] == [
+        "page.md: nowhere.md",
+        "page.md: #none",
+    ]

@@ -54,9 +54,7 @@ class CudaApi(Evaluator):
         span = self.now.statement or self.now.function.span
         touched, self.now.host = self.now.host, {}
         key = (-2 - span.start, "host", self.now.iterations)
-        draft, state.frontier = self.now.builder.add(
-            key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier
-        )
+        draft, state.frontier = self.now.builder.add(key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier)
         for buffer, mode in touched.items():
             draft.accesses[buffer, "host"] = draft.accesses.get((buffer, "host"), AccessMode.NONE) | mode
 
@@ -240,12 +238,20 @@ class CudaApi(Evaluator):
             return "" if entry.kind != "copy" or entry.direction is not None else "copies of this kind stay in place"
         if entry.async_form is None:
             return "it has no asynchronous form"
-        kinds = {self.buffer_of(p).kind for i in (*entry.reads, *entry.writes) if i < len(values) for p in values[i].places}
-        known = all(i < len(values) and values[i].places and not values[i].unknown for i in (*entry.reads, *entry.writes))
+        kinds = {
+            self.buffer_of(p).kind for i in (*entry.reads, *entry.writes) if i < len(values) for p in values[i].places
+        }
+        known = all(
+            i < len(values) and values[i].places and not values[i].unknown for i in (*entry.reads, *entry.writes)
+        )
         if not known or kinds - {BufferKind.DEVICE}:
             return "the host may have to wait for it here"
         if entry.kind == "copy":
-            direction = values[entry.direction].number if entry.direction is not None and entry.direction < len(values) else None
+            direction = (
+                values[entry.direction].number
+                if entry.direction is not None and entry.direction < len(values)
+                else None
+            )
             if direction != _DEVICE_TO_DEVICE:
                 return "the host may have to wait for it here"
         return ""
@@ -337,12 +343,15 @@ class CudaApi(Evaluator):
         stream: Value,
         has_stream: bool,
     ) -> None:
+        """Left to the subclass."""
         raise NotImplementedError
 
     def opaque(self, state: State, call: ir.Call, name: str = "", foreign: bool = True) -> Value:
+        """Left to the subclass."""
         raise NotImplementedError
 
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
+        """Left to the subclass."""
         raise NotImplementedError
 
 

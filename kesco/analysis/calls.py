@@ -1,27 +1,25 @@
 """Launches and calls → sites.
 
-In: a launch or call and the state it happens in. Out: its site in the current region, with what it reads and writes, and
-what the call does to the store. This is the one place where facts about the CUDA API (data, in
+In: a launch or call and the state it happens in. Out: its site in the current region, with what it reads and writes,
+and what the call does to the store. This is the one place where facts about the CUDA API (data, in
 `frontend/resources`) meet pointer values.
 
 1. A launch touches what its kernel's effects say, through its arguments. 2. An API call does what the table says.
-3. A function of this file is walked with its arguments. 4. A C or C++ library function that the table knows does what the
-table says. 5. Anything else is opaque: pending work is joined before it, and all it can reach is forgotten.
+3. A function of this file is walked with its arguments. 4. A C or C++ library function that the table knows does what
+the table says. 5. Anything else is opaque: pending work is joined before it, and all it can reach is forgotten.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from kesco.analysis.api import CudaApi
+from kesco.analysis.launches import Launches
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, State, is_kesco
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name
 from kesco.ir import program as ir
-from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buffer, BufferKind
-from kesco.ir.effects import KernelEffects, RootEffect
+from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
@@ -29,206 +27,8 @@ _BOTH = AccessMode.READ_WRITE
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 
 
-class Calls(CudaApi):
+class Calls(Launches):
     """Walks calls; control flow is left to the subclass."""
-
-    def __init__(self, program: ir.Program, effects: dict[str, KernelEffects], *, streams: bool) -> None:
-        super().__init__(program, streams=streams)
-        self.effects = effects
-        self.by_name: dict[str, list[KernelEffects]] = {}
-        for one in effects.values():
-            self.by_name.setdefault(one.display.rpartition("::")[2].partition("<")[0], []).append(one)
-        self.functions = {f.key: f for f in program.functions}
-        self.escaped: set[Object] = set()
-
-    # ---- escaping ---------------------------------------------------------------------------------------------------
-
-    def escape_values(self, state: State, *values: Value) -> None:
-        """Whatever these values reach may from now on be changed by code that is not seen."""
-        places = [p for v in values for p in v.every_place()]
-        self.escaped |= {o for o in state.store.reachable(places) if o.handle is None}
-
-    def clobber_escaped(self, state: State) -> None:
-        """A store through an unknown pointer: what has escaped, globals, and what came in from outside may have changed."""
-        shared = {o for k, o in self.objects.items() if self.variables[k].scope is ir.Scope.GLOBAL}
-        state.store.clobber(self.escaped | shared | {o for o in state.store.objects if o.entry})
-
-    # ---- launches ---------------------------------------------------------------------------------------------------
-
-    def launch(self, state: State, launch: ir.Launch) -> Value:
-        """A kernel launch written with ``<<<…>>>``."""
-        configuration = [self.evaluate(state, c) for c in launch.configuration]
-        arguments = [self.evaluate(state, a) for a in launch.arguments]
-        stream = configuration[3] if len(configuration) > 3 else NOTHING
-        self.kernel_site(state, launch.kernel, arguments, launch.operation, launch.span, stream, len(configuration) > 3)
-        return NOTHING
-
-    def kernel_site(
-        self,
-        state: State,
-        kernel: ir.Kernel,
-        arguments: list[Value],
-        operation: int,
-        span: Span,
-        stream: Value,
-        has_stream: bool,
-    ) -> None:
-        """The site of a launch of `kernel` with these argument values."""
-        touched: dict[tuple[Buffer, str], AccessMode] = {}
-        note = ""
-        candidates = self._candidates(kernel)
-        if candidates is None and not self._stated(kernel):
-            note = self._unseen(kernel, arguments, touched)
-        stated = self._stated(kernel)
-        for effects in candidates or ():
-            seen = replace(effects, opaque="") if stated else effects
-            note = self._apply(kernel, seen, arguments, touched) or note
-        if stated and (candidates is None or any(e.opaque for e in candidates)):
-            self._apply_stated(kernel, stated, arguments, touched)
-        for value in arguments:  # what a kernel is given may be kept and changed by it
-            self.escape_values(state, value)
-        if any(m & AccessMode.WRITE for m in touched.values()):
-            self.device_wrote(state, arguments)
-        site = self.device_site(state, kernel.name, SiteKind.KERNEL, operation, span, stream, has_stream, note)
-        for key, mode in touched.items():
-            site.accesses[key] = site.accesses.get(key, AccessMode.NONE) | mode
-        if kernel.priority is not None:
-            site.priority = kernel.priority
-
-    def device_wrote(self, state: State, arguments: list[Value]) -> None:
-        """Host variables whose address a kernel was given may hold anything afterwards."""
-        state.store.clobber(
-            o for o in state.store.reachable([p for v in arguments for p in v.every_place()]) if self.holds(state, o)
-        )
-
-    def holds(self, state: State, one: Object) -> bool:
-        """Whether the host has stored something in an object that could be forgotten."""
-        return one in state.store.objects and one.handle is None
-
-    def _candidates(self, kernel: ir.Kernel) -> list[KernelEffects] | None:
-        found: list[KernelEffects] = []
-        for symbol in kernel.candidates:
-            if symbol.startswith("?"):
-                found += self.by_name.get(symbol[1:], [])
-            elif symbol in self.effects:
-                found.append(self.effects[symbol])
-            else:
-                return None
-        return found or None
-
-    def _unseen(self, kernel: ir.Kernel, arguments: list[Value], touched: dict[tuple[Buffer, str], AccessMode]) -> str:
-        """A kernel whose body is not visible: everything, unless its author stated the number of outputs."""
-        if kernel.outputs is None:
-            touched[UNKNOWN, "its body is not visible"] = _BOTH
-            return ""
-        position = 0
-        for value in arguments:
-            if not value.every_place() and not value.any_unknown():
-                continue
-            mode = _BOTH if position < kernel.outputs else AccessMode.READ
-            position += 1
-            self._touch_value(value, mode, f"stated by 'outputs = {kernel.outputs}'", touched)
-        return ""
-
-    def _stated(self, kernel: ir.Kernel) -> ir.Stated | None:
-        """What a pragma says of a kernel."""
-        return next((s for s in self.program.stated if s.kernel == kernel.name), None)
-
-    def _apply_stated(
-        self,
-        kernel: ir.Kernel,
-        stated: ir.Stated,
-        arguments: list[Value],
-        touched: dict[tuple[Buffer, str], AccessMode],
-    ) -> None:
-        known = dict(zip(kernel.names, arguments, strict=False))
-        for names, mode in ((stated.reads, AccessMode.READ), (stated.writes, _BOTH)):
-            for name in names:
-                self._touch_value(known.get(name, TOP), mode, f"stated for '{name}'", touched)
-
-    def _apply(
-        self,
-        kernel: ir.Kernel,
-        effects: KernelEffects,
-        arguments: list[Value],
-        touched: dict[tuple[Buffer, str], AccessMode],
-    ) -> str:
-        if effects.opaque:
-            touched[UNKNOWN, effects.opaque] = _BOTH
-        for parameter in effects.params:
-            value = arguments[parameter.index] if parameter.index < len(arguments) else TOP
-            declared = kernel.parameters[parameter.index] if parameter.index < len(kernel.parameters) else None
-            for offset, effect in parameter.fields:
-                self._root(self._part(value, declared, offset), effect, f"parameter {parameter.index + 1}", touched)
-        for symbol, effect in effects.symbols:
-            touched[self.symbol_buffer(symbol), "device symbol"] = effect.direct
-            if effect.deep:
-                touched[UNKNOWN, f"through pointers stored in {symbol}"] = effect.deep
-        if "printf" in effects.order:
-            touched[DEVICE_PRINTF, "prints"] = _BOTH
-        if "heap" in effects.order:
-            touched[DEVICE_HEAP, "allocates on the device"] = _BOTH
-        if "texture" in effects.order:
-            touched[UNKNOWN, "reads a texture"] = AccessMode.READ
-        if "launch" in effects.order:
-            touched[UNKNOWN, "launches kernels itself"] = _BOTH
-        return "it reads a clock, so running beside others would change what it measures" if "clock" in effects.order else ""
-
-    def symbol_buffer(self, mangled: str) -> Buffer:
-        """The buffer of a device symbol, the same whether a kernel or the host names it."""
-        for one in self.objects.values():
-            if one.buffer is not None and one.buffer.key == mangled:
-                return one.buffer
-        return Buffer(mangled, mangled, BufferKind.SYMBOL)
-
-    def _part(self, value: Value, declared: ir.Type | None, offset: int) -> Value:
-        """The pointer at a byte offset of a by-value argument."""
-        if declared is None or declared.shape is not ir.Shape.RECORD:
-            return value if not value.fields else Value(value.every_place(), None, value.any_unknown())
-        path = self._field_path(declared, offset) if offset >= 0 else None
-        if path is not None:
-            for at, part in value.fields:
-                if at == path:
-                    return part
-        return Value(value.every_place(), None, True)
-
-    def _field_path(self, declared: ir.Type, offset: int) -> tuple[str | int | None, ...] | None:
-        record = self.program.records.get(declared.record)
-        best = None
-        for one in record.fields if record else ():
-            if 0 <= one.offset <= offset and (best is None or one.offset >= best.offset):
-                best = one
-        if best is None:
-            return None
-        if best.type.shape is ir.Shape.RECORD:
-            inner = self._field_path(best.type, offset - best.offset)
-            return None if inner is None else (best.name, *inner)
-        if best.type.shape is ir.Shape.ARRAY:
-            element = best.type.element
-            simple = element is not None and element.shape is ir.Shape.POINTER
-            return (best.name, (offset - best.offset) // 8) if simple else None
-        return (best.name,) if best.offset == offset else None
-
-    def _root(
-        self, value: Value, effect: RootEffect, why: str, touched: dict[tuple[Buffer, str], AccessMode]
-    ) -> None:
-        if effect.direct:
-            self._touch_value(value, effect.direct, why, touched)
-        if effect.deep:
-            key = (UNKNOWN, f"through pointers loaded from {why}")
-            touched[key] = touched.get(key, AccessMode.NONE) | effect.deep
-
-    def _touch_value(
-        self, value: Value, mode: AccessMode, why: str, touched: dict[tuple[Buffer, str], AccessMode]
-    ) -> None:
-        places = value.every_place()
-        for place in places:
-            buffer = self.buffer_of(place)
-            touched[buffer, why] = touched.get((buffer, why), AccessMode.NONE) | mode
-        null = value.number == 0 and not places
-        if value.any_unknown() or (not places and not null):
-            key = (UNKNOWN, f"{why} may point anywhere")
-            touched[key] = touched.get(key, AccessMode.NONE) | mode
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 
@@ -397,6 +197,7 @@ class Calls(CudaApi):
     written_outside: frozenset[str] = frozenset()
 
     def walk_call(self, state: State, call: ir.Call, function: ir.Function) -> Value:
+        """Left to the subclass."""
         raise NotImplementedError
 
 
@@ -426,11 +227,8 @@ def has_obstacle(statement: ir.Stmt) -> str:
         inner = list(statement.body)
     elif isinstance(statement, ir.If):
         inner = [*statement.before, statement.then, statement.other]
-    elif isinstance(statement, ir.Loop):
-        inner = [*statement.before, statement.body]
-    elif isinstance(statement, ir.Switch):
+    elif isinstance(statement, (ir.Loop, ir.Switch)):
         inner = [*statement.before, statement.body]
     elif isinstance(statement, ir.Case):
         inner = [statement.body]
     return next((r for r in map(has_obstacle, filter(None, inner)) if r), "")
-

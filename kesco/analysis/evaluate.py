@@ -9,208 +9,16 @@ What it cannot follow becomes unknown, never nothing: an unknown value conflicts
 from __future__ import annotations
 
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
-from kesco.analysis.state import KESCO, Activation, State, converted, fold, is_kesco, kesco_handle
+from kesco.analysis.places import Places
+from kesco.analysis.state import State, converted, fold, is_kesco
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.access import AccessMode
 from kesco.ir.flow import Iteration
 from kesco.source import Span
 
-_HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
 
-
-class Evaluator:
+class Evaluator(Places):
     """Evaluates expressions; calls are left to the subclass."""
-
-    def __init__(self, program: ir.Program) -> None:
-        self.program = program
-        self.streams = False  # whether streams and events in the text are followed (to verify it) or an obstacle
-        self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
-        self.objects: dict[str, Object] = {}
-        self.stack: list[Activation] = []
-        self.variables: dict[str, ir.Variable] = {}
-        self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
-        self.rolled = 0  # loops around the current point whose iterations are not told apart
-
-    @property
-    def now(self) -> Activation:
-        """The function being walked."""
-        return self.stack[-1]
-
-    # ---- objects ----------------------------------------------------------------------------------------------------
-
-    def object_of(self, variable: ir.Variable) -> Object:
-        """The storage of a variable."""
-        found = self.objects.get(variable.key)
-        if found is None:
-            buffer = None
-            if variable.scope is ir.Scope.SYMBOL:
-                buffer = Buffer(variable.mangled or variable.key, variable.name, BufferKind.SYMBOL, variable.span)
-            entry = variable.scope in (ir.Scope.GLOBAL, ir.Scope.STATIC)
-            name = f"::{variable.qualified}" if variable.scope is ir.Scope.GLOBAL else variable.name
-            found = Object(variable.key, name, ObjectKind.VARIABLE, buffer, entry=entry)
-            self.objects[variable.key] = found
-            self.variables[variable.key] = variable
-        return found
-
-    def entry_value(self, place: Place, promised: bool = False) -> Value:
-        """What an unwritten place of a parameter or global held when the function was entered.
-
-        It counts as an allocation of its own; the region's guards make the program check that at run time, unless
-        the author `promised` it with ``__restrict__``.
-        """
-        name = place.name.replace("this.", "this->", 1)
-        if not promised:
-            self.guarded.setdefault(name, set()).add(place)
-        key = f"entry:{self.now.function.key}:{place.object.key}:{place.path}"
-        buffer = Buffer(key, name, BufferKind.ENTRY)
-        return pointer(Place(Object(key, name, ObjectKind.BUFFER, buffer)))
-
-    # ---- reading and writing ----------------------------------------------------------------------------------------
-
-    def read(self, state: State, place: Place) -> Value:
-        """The value at a place; the host touching memory that the device can reach is noted."""
-        self.touch(place, AccessMode.READ)
-        if place.object is KESCO:
-            return kesco_handle(place)
-        if place.object.kind is ObjectKind.BUFFER:
-            return state.store.read(place) if state.store.has(place) else TOP
-        if place.object.entry and not state.store.has(place):
-            if place.object in state.store.clobbered or None in place.path:
-                return TOP
-            return self.unwritten(place)
-        return state.store.read(place)
-
-    def unwritten(self, place: Place) -> Value:
-        """The value of a global or parameter that nothing here has written yet."""
-        shared = place.object.key in self.static_keys
-        return self.entry_value(place) if self.now.generic and not shared else TOP
-
-    static_keys: frozenset[str] = frozenset()
-
-    def touch(self, place: Place, mode: AccessMode) -> None:
-        """Note that the host itself reads or writes a place."""
-        buffer = place.object.buffer
-        if buffer is not None and buffer.kind in _HOST_REACHABLE:
-            self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
-
-    def read_all(self, state: State, places: frozenset[Place], unknown: bool) -> Value:
-        """The union of what these places hold; unknown when the places themselves are."""
-        result = TOP if unknown or not places else NOTHING
-        for place in places:
-            result = result | self.read(state, place) if result is not NOTHING else self.read(state, place)
-        return result
-
-    def assign(self, state: State, places: frozenset[Place], unknown: bool, value: Value) -> None:
-        """Store a value; a store through an unknown pointer may change everything that has escaped."""
-        for place in places:
-            self.touch(place, AccessMode.WRITE)
-        state.store.write(places, value)
-        if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
-            unknown = True  # what came in from outside may overlap on the host's side
-        if unknown or not places:
-            self.escape_values(state, value)
-            state.store.clobber(p.object for p in places)
-            self.clobber_escaped(state)
-
-    def escape_values(self, state: State, *values: Value) -> None:
-        raise NotImplementedError
-
-    def clobber_escaped(self, state: State) -> None:
-        raise NotImplementedError
-
-    # ---- lvalues ----------------------------------------------------------------------------------------------------
-
-    def places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:
-        """Where an lvalue may be, and whether it may be anywhere else besides."""
-        if isinstance(expression, ir.Name):
-            variable = expression.variable
-            place = Place(self.object_of(variable))
-            if variable.type.shape is ir.Shape.REFERENCE:
-                return self._bound(state, frozenset((place,)))
-            return frozenset((place,)), False
-        if isinstance(expression, ir.Select):
-            return self._select(state, expression)
-        if isinstance(expression, ir.Subscript):
-            return self._subscript(state, expression)
-        if isinstance(expression, ir.Dereference):
-            if isinstance(expression.pointer, ir.Literal) and expression.pointer.text == "this":
-                return self.now.this, not self.now.this
-            value = self.evaluate(state, expression.pointer)
-            return value.places, value.unknown or not value.places
-        if isinstance(expression, ir.Cast):
-            return self.places(state, expression.operand)
-        if isinstance(expression, ir.Decay):
-            return self.places(state, expression.array)
-        if isinstance(expression, ir.Assign):
-            self.evaluate(state, expression)
-            return self.places(state, expression.target)
-        if isinstance(expression, ir.Branch):
-            self.evaluate(state, expression.condition)
-            a, b = self.places(state, expression.then), self.places(state, expression.other)
-            return a[0] | b[0], a[1] or b[1]
-        if isinstance(expression, ir.Call):
-            value = self.call(state, expression)
-            if is_kesco(expression.name) and self.streams:
-                return value.places, False
-            if expression.reference:
-                return value.places, value.unknown or not value.places
-            return self._temporary(state, value, expression.operation), False
-        value = self.evaluate(state, expression)
-        return frozenset(), True
-
-    def _bound(self, state: State, references: frozenset[Place]) -> tuple[frozenset[Place], bool]:
-        """What references at these places refer to."""
-        bound = NOTHING
-        for place in references:
-            bound = bound | (state.store.read(place) if state.store.has(place) else TOP)
-        return bound.places, bound.unknown or not bound.places
-
-    def _temporary(self, state: State, value: Value, operation: int) -> frozenset[Place]:
-        place = Place(Object(f"temporary:{operation}:{self.now.key}", "temporary", ObjectKind.VARIABLE, many=True))
-        state.store.write((place,), value)
-        return frozenset((place,))
-
-    def _select(self, state: State, expression: ir.Select) -> tuple[frozenset[Place], bool]:
-        if expression.base is None:
-            bases, unknown = self.now.this, not self.now.this
-        elif expression.arrow:
-            value = self.evaluate(state, expression.base)
-            bases, unknown = value.places, value.unknown or not value.places
-        else:
-            bases, unknown = self.places(state, expression.base)
-        step = None if expression.member in self.ambiguous else expression.member
-        result = frozenset(Place(base.object, (*base.path, step)) for base in bases)
-        if expression.type.shape is ir.Shape.REFERENCE:
-            bound, elsewhere = self._bound(state, result)
-            return bound, elsewhere or unknown
-        return result, unknown
-
-    def _subscript(self, state: State, expression: ir.Subscript) -> tuple[frozenset[Place], bool]:
-        index = self.evaluate(state, expression.index).number
-        if expression.array:
-            bases, unknown = self.places(state, expression.base)
-            return frozenset(Place(b.object, (*b.path, index)) for b in bases), unknown
-        value = self.evaluate(state, expression.base)
-        moved = self.offset(value, index)
-        return moved.places, moved.unknown or not moved.places
-
-    def offset(self, value: Value, by: int | None) -> Value:
-        """A pointer moved by a number of elements; device buffers are one unit, so they stay as they are."""
-        if by == 0 or not value.places:
-            return value
-        places, unknown = set(), value.unknown
-        for place in value.places:
-            if place.object.kind is ObjectKind.BUFFER or place.object.buffer is not None:
-                places.add(place)
-            elif sum(not isinstance(step, str) for step in place.path) > 1:  # it may run into the next row
-                places.add(Place(place.object, tuple(s if isinstance(s, str) else None for s in place.path)))
-            elif place.path and not isinstance(place.path[-1], str):
-                last = place.path[-1]
-                places.add(Place(place.object, (*place.path[:-1], None if last is None or by is None else last + by)))
-            else:
-                places.add(place)
-                unknown = True
-        return Value(frozenset(places), None, unknown)
 
     # ---- rvalues ----------------------------------------------------------------------------------------------------
 
@@ -266,12 +74,11 @@ class Evaluator:
         return TOP
 
     def run_unseen(self, state: State, what: str, span: Span) -> None:
-        raise NotImplementedError
-
-    def call(self, state: State, call: ir.Call) -> Value:
+        """Left to the subclass."""
         raise NotImplementedError
 
     def launch(self, state: State, launch: ir.Launch) -> Value:
+        """Left to the subclass."""
         raise NotImplementedError
 
     def fresh(self, what: str, name: str) -> Object:
@@ -408,7 +215,9 @@ def _same_layout(a: ir.Type, b: ir.Type) -> bool:
     return plain[0] == plain[1] or "void" in plain
 
 
-def _flatten(parts: tuple[tuple[tuple[int, ...], Value], ...]) -> tuple[tuple[tuple[str | int | None, ...], Value], ...]:
+def _flatten(
+    parts: tuple[tuple[tuple[int, ...], Value], ...],
+) -> tuple[tuple[tuple[str | int | None, ...], Value], ...]:
     flat: list[tuple[tuple[str | int | None, ...], Value]] = []
     for path, value in parts:
         flat.append((path, Value(value.places, value.number, value.unknown)))

@@ -24,9 +24,15 @@ from kesco.source import Span
 class Interpreter(Loops):
     """Walks functions."""
 
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__(*arguments, **options)
+        self.ended: list[State] = []  # states in which the process ends
+
     # ---- functions --------------------------------------------------------------------------------------------------
 
-    def walk_function(self, function: ir.Function, state: State, key: str, generic: bool, this: frozenset[Place]) -> None:
+    def walk_function(
+        self, function: ir.Function, state: State, key: str, generic: bool, this: frozenset[Place]
+    ) -> None:
         """Walk one activation; its result and region are left in `activations`. Parameters are already bound."""
         known = self.activations.setdefault(function.key, {})
         activation = known.get(key)
@@ -118,8 +124,6 @@ class Interpreter(Loops):
             _, state.frontier = self.now.builder.add(key, how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier)
         else:
             self.ended.append(state)
-
-    ended: list[State] = []
 
     # ---- statements -------------------------------------------------------------------------------------------------
 
@@ -233,7 +237,10 @@ class Interpreter(Loops):
         )
 
     def shaped(self, declared: ir.Type, value: Value) -> Value:
-        """An initialiser list's items by number become a record's fields by name; lists without inner braces are unknown."""
+        """An initialiser list's items by number become a record's fields by name;
+
+        Lists without inner braces are unknown.
+        """
         if not value.fields or not any(path and isinstance(path[0], int) for path, _ in value.fields):
             return value
         record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None

@@ -1,11 +1,11 @@
 """Loops of the host program.
 
-In: a loop and the state before it. Out: the state behind it, with all sites of the body. Apart from the other statements
-because this is where it is decided whether iterations are told apart.
+In: a loop and the state before it. Out: the state behind it, with all sites of the body. Apart from the other
+statements because this is where it is decided whether iterations are told apart.
 
-1. A counting loop with constant bounds and few trips is walked once a trip, with the counter's value known: ``x[i]`` is then
-a different buffer each time. 2. Any other loop is walked until neither state nor region changes. It refuses to unroll
-where the body may change the counter, and gives up (the function stays serial) when the walk does not settle.
+1. A counting loop with constant bounds and few trips is walked once a trip, with the counter's value known: ``x[i]`` is
+then a different buffer each time. 2. Any other loop is walked until neither state nor region changes. It refuses to
+unroll where the body may change the counter, and gives up (the function stays serial) when the walk does not settle.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ class Loops(Calls):
         self.walked: set[tuple[str, str, int]] = set()  # (root activation, function called, operation)
 
     def execute(self, statement: ir.Stmt, state: State | None) -> State | None:
+        """Left to the subclass."""
         raise NotImplementedError
 
     def walk_loop(self, loop: ir.Loop, state: State) -> State | None:
+        """The state behind a loop; None when control cannot come out of it."""
         for one in loop.before:
             after = self.execute(one, state)
             if after is None:
@@ -67,9 +69,7 @@ class Loops(Calls):
         if values is None or counter is None:
             return None
         first, step = values[0] if values else 0, _step(loop.step, counter) or 1
-        return [
-            Iteration(loop.number, counter.name, i, len(values), v, first, step) for i, v in enumerate(values)
-        ]
+        return [Iteration(loop.number, counter.name, i, len(values), v, first, step) for i, v in enumerate(values)]
 
     def _settled(self, loop: ir.Loop, counter: ir.Variable) -> bool:
         """Whether counter and bounds change nowhere but in the loop's step, and no inner name hides the counter."""
@@ -237,7 +237,9 @@ def _aliased(body: ir.Stmt, key: str) -> bool:
             return True
         if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and it(node.initial):
             return True
-        if isinstance(node, ir.Call) and any(r and it(a) for a, r in zip(node.arguments, node.references, strict=False)):
+        if isinstance(node, ir.Call) and any(
+            r and it(a) for a, r in zip(node.arguments, node.references, strict=False)
+        ):
             return True
     return False
 
@@ -253,11 +255,12 @@ def _changes(body: ir.Stmt, key: str) -> bool:
             return True
         if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and it(node.initial):
             return True
-        if isinstance(node, ir.Call) and any(r and it(a) for a, r in zip(node.arguments, node.references, strict=False)):
+        if isinstance(node, ir.Call) and any(
+            r and it(a) for a, r in zip(node.arguments, node.references, strict=False)
+        ):
             return True
     return False
 
 
 def _no_counter() -> ir.Variable:
     raise AssertionError("an unrolled loop has a counter")
-

@@ -32,7 +32,10 @@ class ObjectKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Object:
-    """A unit of storage. `many` stands for several at once; `entry` makes unwritten places mean their value at entry."""
+    """A unit of storage.
+
+    `many` stands for several at once; `entry` makes unwritten places mean their value at entry.
+    """
 
     key: str
     name: str
@@ -124,7 +127,9 @@ class Store:
 
     objects: dict[Object, dict[Path, Value]] = field(default_factory=dict)
     clobbered: frozenset[Object] = frozenset()
-    plain: dict[Object, int] = field(default_factory=dict)  # objects whose paths all have this length and no unknown step
+    plain: dict[Object, int] = field(
+        default_factory=dict
+    )  # objects whose paths all have this length and no unknown step
 
     def copy(self) -> Store:
         """An independent copy."""

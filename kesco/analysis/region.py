@@ -84,11 +84,20 @@ class RegionBuilder:
             accesses = tuple(Access(buffer, mode, why) for (buffer, why), mode in ordered)
             sites.append(
                 Site(
-                    d.number, d.operation, label, d.kind, d.role, d.span, d.iterations, accesses, d.note, d.priority,
-                    d.stream, d.event, d.foreign,
-                )  # fmt: skip
+                    d.number,
+                    d.operation,
+                    label,
+                    d.kind,
+                    d.role,
+                    d.span,
+                    d.iterations,
+                    accesses,
+                    d.note,
+                    d.priority,
+                    d.stream,
+                    d.event,
+                    d.foreign,
+                )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)
-        return Region(
-            self.function, self.span, tuple(sites), successors, (), self.serial_because
-        )
+        return Region(self.function, self.span, tuple(sites), successors, (), self.serial_because)

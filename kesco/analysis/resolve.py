@@ -1,10 +1,10 @@
 """Program and kernel effects → one region for each function: which sites it has and what each touches.
 
-In: `ir.program.Program`, `KernelEffects` by mangled name. Out: a `Region` a function, in source order. It is the stage that
-decides from where a function is entered, which is what makes its pointers known or not.
+In: `ir.program.Program`, `KernelEffects` by mangled name. Out: a `Region` a function, in source order. It is the stage
+that decides from where a function is entered, which is what makes its pointers known or not.
 
-1. A function that others may call (external linkage, address taken) is walked with parameters and globals that each stand
-   for an allocation of their own; that assumption is listed as the region's guards, which the output checks.
+1. A function that others may call (external linkage, address taken) is walked with parameters and globals that each
+stand for an allocation of their own; that assumption is listed as the region's guards, which the output checks.
 2. A function that only this file calls is walked from each of its calls; its region holds what any of them touches.
 3. ``main`` is walked as it is.
 4. What cannot be walked (templates, goto, other host threads) gets a region that says why it stays serial.
@@ -40,7 +40,11 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
     walker.static_keys = _statics(program)
     regions: list[Region] = []
     why = next((text for name, text in _FILE_WIDE.items() for n, _ in program.constructs if n == name), "")
-    plain = [f for f in program.functions if f.here and not f.template and not has_obstacle(f.body) and not (streams and is_kesco(f.name))]
+    plain = [
+        f
+        for f in program.functions
+        if f.here and not f.template and not has_obstacle(f.body) and not (streams and is_kesco(f.name))
+    ]
     for function in plain:  # decides which loops are unrolled, with nothing known but constants
         if function.name != "main":
             _walk_generic(walker, function)
@@ -71,7 +75,10 @@ def _closed(program: ir.Program, plain: list[ir.Function], walker: Interpreter) 
     closed = {
         f.key
         for f in plain
-        if f.internal and not f.address_taken and f.key in calls and f.name != "main"
+        if f.internal
+        and not f.address_taken
+        and f.key in calls
+        and f.name != "main"
         and f.mentioned <= f.declared + len(calls[f.key])  # nothing else names it: no template, no unlowered code
     }
     while True:
@@ -164,7 +171,7 @@ def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: s
     contexts = walker.activations.get(function.key, {})
     if function.template:
         why = why or "it is a template, whose kernels and types are only known where it is used"
-    why = why or has_obstacle(function.body) and f"it contains {has_obstacle(function.body)}"
+    why = why or (has_obstacle(function.body) and f"it contains {has_obstacle(function.body)}")
     if function.key in closed:
         chosen = list(contexts.values())
     else:
@@ -202,7 +209,9 @@ def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
                 merged.connect(numbers[source], numbers[target])
         merged.serial_because = merged.serial_because or region.serial_because
     if any({Role.MOVABLE, Role.LEGACY} <= r for (o, _), r in roles.items() if o >= 0):
-        merged.serial_because = merged.serial_because or "an operation is asynchronous in some calls of it and not in others"
+        merged.serial_because = (
+            merged.serial_because or "an operation is asynchronous in some calls of it and not in others"
+        )
     return merged.finish()
 
 

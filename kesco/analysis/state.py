@@ -1,7 +1,7 @@
 """The state of the walk over the host program: one path's knowledge, and one function's activation.
 
-Also the two small things that every part of the walk uses: integer arithmetic as C++ does it, and what the names in kesco's
-own prologue mean when its output is read again.
+Also the two small things that every part of the walk uses: integer arithmetic as C++ does it, and what the names in
+kesco's own prologue mean when its output is read again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ _BITS = {
 
 
 def converted(value: int, to: ir.Type | None) -> int | None:
-    """An integer after conversion to a type; None where the type is not a plain integer (the value is then not followed)."""
+    """An integer after conversion to a type;
+
+    None where the type is not a plain integer (the value is then not followed).
+    """
     if to is None or to.shape is ir.Shape.POINTER:
         return value
     bits, signed = _BITS.get(to.spelling.replace("const ", "").replace("volatile ", ""), (0, False))

@@ -1,10 +1,10 @@
 """Numbers that differ from iteration to iteration of an unrolled loop, as C++ expressions over its counters.
 
-In: for each iteration of one operation a number (a stream, an event). Out: the simplest expression that has these values.
-Kept apart because it is arithmetic and nothing else.
+In: for each iteration of one operation a number (a stream, an event). Out: the simplest expression that has these
+values. Kept apart because it is arithmetic and nothing else.
 
-1. All equal: the number. 2. Consecutive with the counter: ``base + j``. 3. Repeating: ``j % n``. 4. Anything else: a chain
-of ``?:`` over the counters.
+1. All equal: the number. 2. Consecutive with the counter: ``base + j``. 3. Repeating: ``j % n``. 4. Anything else: a
+chain of ``?:`` over the counters.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def number_text(values: Mapping[Trip, int]) -> str:
     text = str(distinct[-1])
     for number in distinct[:-1]:
         trips = [trip for trip, value in values.items() if value == number]
-        test = " || ".join(condition_text(trip) if len(trips) == 1 or len(some) == 1 else f"({condition_text(trip)})" for trip in trips)
+        test = " || ".join(
+            condition_text(trip) if len(trips) == 1 or len(some) == 1 else f"({condition_text(trip)})" for trip in trips
+        )
         text = f"{test} ? {number} : {text}"
     return text

@@ -23,7 +23,9 @@ def prologue(streams: int, events: int, guards: bool) -> str:
     """The text that defines ``KescoStreams`` and ``kesco_streams()``."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     return environment.from_string(_template()).render(streams=streams, events=events, guards=guards)
 
 
@@ -48,7 +50,8 @@ def is_genuine(text: bytes) -> bool:
 def stand_in(text: bytes) -> bytes:
     """The text with its genuine prologue replaced by bare declarations of the same length and the same lines.
 
-    What the prologue says is known already, since it was compared byte by byte; what it includes need not be parsed again.
+    What the prologue says is known already, since it was compared byte by byte; what it includes need not be parsed
+    again.
     """
     start, end = text.find(MARK.encode()), text.find(END.encode())
     if start < 0 or end < start:
@@ -59,8 +62,9 @@ def stand_in(text: bytes) -> bytes:
         return text
     streams, events = sizes[1], sizes[2]
     short = (
-        f"namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}], tail[{streams}]; }};"
-        " KescoStreams& kesco_streams(); template <typename... P> KescoStreams& kesco_streams_if_distinct(const P*...); }"
+        f"namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
+        f"cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
+        "template <typename... P> KescoStreams& kesco_streams_if_distinct(const P*...); }"
     ).encode()
     lines = written.count(b"\n")
     return text[:start] + short + b" " * (len(written) - len(short) - lines) + b"\n" * lines + text[end:]

@@ -3,10 +3,11 @@
 In: the program and, for each function that is rewritten, its region, schedule and plan. Out: the new text. This is the
 only stage that writes CUDA.
 
-1. Number the events of the whole file. 2. For each movable operation: state its stream, wait before it, record behind it.
+1. Number the events of the whole file. 2. For each movable operation: state its stream, wait before it, record behind
+it.
 3. Join before whatever may look at the default stream. 4. Fetch the streams before the first statement that needs them.
-5. Put the prologue before the first function that uses it. What would need an insertion where none is possible makes the
-function serial, with the reason.
+5. Put the prologue before the first function that uses it. What would need an insertion where none is possible makes
+the function serial, with the reason.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kesco.ir.dfg import Dependence
 from kesco.ir.flow import Region, Site, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
@@ -70,7 +72,9 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
 
 def free_name(text: bytes) -> str:
     """A name for the local reference that the file does not use yet."""
-    used = set(re.findall(rb"\bkesco\w*", re.sub(rb"#\s*pragma\s+kesco|//[^\n]*|/\*.*?\*/", b"", text, flags=re.DOTALL)))
+    used = set(
+        re.findall(rb"\bkesco\w*", re.sub(rb"#\s*pragma\s+kesco|//[^\n]*|/\*.*?\*/", b"", text, flags=re.DOTALL))
+    )
     number = 0
     while (name := f"kesco{number or ''}").encode() in used:
         number += 1
@@ -183,11 +187,18 @@ class _Writer:
                         lines.append(self._wait_line(stream, text, reason + more))
                         continue
                     for trip, entries in trips.items():
-                        lines.append(f"if ({condition_text(trip)}) " + self._wait_line(stream, str(entries[position][0]), entries[position][1]))
+                        lines.append(
+                            f"if ({condition_text(trip)}) "
+                            + self._wait_line(stream, str(entries[position][0]), entries[position][1])
+                        )
                 continue
             for trip, entries in trips.items():
                 for event, reason in entries:
-                    lines.append(f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason) if trip else self._wait_line(stream, str(event), reason))
+                    lines.append(
+                        f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason)
+                        if trip
+                        else self._wait_line(stream, str(event), reason)
+                    )
 
     def _wait_line(self, stream: str, event: str, reason: str) -> str:
         return f"cudaStreamWaitEvent({stream}, {self.name}->done[{event}], 0);  // kesco: {reason}"
@@ -207,7 +218,9 @@ class _Writer:
                 continue
             for trip, event in events.items():
                 guard = f"if ({condition_text(trip)}) " if trip else ""
-                lines.append(f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who} waits for this")
+                lines.append(
+                    f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who} waits for this"
+                )
 
     def _fences(self) -> None:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}
@@ -217,7 +230,8 @@ class _Writer:
             line = (
                 f"{self.name} = {self._streams_call()};  // kesco: code not seen here may have changed the device",
                 f"cudaEventRecord({self.name}->tail[0], {self.name}->stream[0]);",
-                f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[0], 0);  // kesco: streams of code not seen here come first",
+                f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[0], 0);"
+                "  // kesco: streams of code not seen here come first",
             )
             fresh = starts.get(site.operation) == first == self._fetch_place()  # they have only just been fetched
             lines = self.before.setdefault(site.operation, [])
@@ -230,13 +244,17 @@ class _Writer:
             if site.kind is SiteKind.BOUNDARY and site.label.partition("#")[0] == "end":
                 self.at_end += lines
             elif site.operation < 0:
-                raise CannotInsert(f"line {site.span.line}: work would have to be joined before {site.label} runs, at the end of a block")
+                raise CannotInsert(
+                    f"line {site.span.line}: work would have to be joined before {site.label}, where no text can be put"
+                )
             else:
                 known = self.before.setdefault(site.operation, [])
                 known += [x for x in lines if x not in known]
 
     def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
-        kind = {"return": "the caller", "end": "the caller", "throw": "the caller"}.get(site.label.partition("#")[0], site.label)
+        kind = {"return": "the caller", "end": "the caller", "throw": "the caller"}.get(
+            site.label.partition("#")[0], site.label
+        )
         why = f"// kesco: {kind} sees all of this as done on the default stream"
         record = f"cudaEventRecord({self.name}->tail[%s], {self.name}->stream[%s]);"
         wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[%s], 0);"

@@ -1,6 +1,7 @@
 """Declared variables: libclang cursors → `ir.types.Variable`.
 
-In: the cursor of a variable or parameter, wherever it is declared. Out: the one value that stands for it in the whole file.
+In: the cursor of a variable or parameter, wherever it is declared. Out: the one value that stands for it in the whole
+file.
 """
 
 from __future__ import annotations
@@ -53,15 +54,19 @@ class Declarations:
             scope = ir.Scope.STATIC if cursor.storage_class == StorageClass.STATIC else ir.Scope.LOCAL
         kind_type = cursor.type
         value = None
-        if kind is K.VAR_DECL and kind_type.is_const_qualified() and kind_type.get_canonical().kind is not TypeKind.RECORD:
+        if (
+            kind is K.VAR_DECL
+            and kind_type.is_const_qualified()
+            and kind_type.get_canonical().kind is not TypeKind.RECORD
+        ):
             lowered = self.types.lower(kind_type)
             if lowered.shape is ir.Shape.INTEGER and not self._dependent(cursor):
                 value = clang.constant(cursor)
         internal = scope is not ir.Scope.GLOBAL or cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
         mangled = cursor.mangled_name if scope is ir.Scope.SYMBOL else ""
         return ir.Variable(
-            key, cursor.spelling, self.types.lower(kind_type), scope, span_of(self.source.path, cursor), internal, value,
-            mangled, managed, qualified_name(cursor),
+            key, cursor.spelling, self.types.lower(kind_type), scope, span_of(self.source.path, cursor), internal,
+            value, mangled, managed, qualified_name(cursor),
         )  # fmt: skip
 
     def _written_before(self, cursor: Cursor) -> str:
@@ -70,9 +75,11 @@ class Declarations:
         if not self.source.is_here(cursor):
             return ""
         line = self.source.text.rfind(b"\n", 0, start) + 1
-        return self.source.text[line : cursor.location.offset].decode("utf-8", "replace") if b"__managed__" in (
-            self.source.text[line : cursor.location.offset]
-        ) else ""
+        return (
+            self.source.text[line : cursor.location.offset].decode("utf-8", "replace")
+            if b"__managed__" in (self.source.text[line : cursor.location.offset])
+            else ""
+        )
 
     def _dependent(self, cursor: Cursor) -> bool:
         at = cursor.semantic_parent

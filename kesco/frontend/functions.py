@@ -6,6 +6,8 @@ parameters and lowered body. Only what stands in the named file itself can be ed
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from clang.cindex import Cursor, CursorKind
 
 from kesco.frontend.clang import SourceFile, kind_of
@@ -59,8 +61,7 @@ class Functions(Statements):
         name = file.name if file is not None else self.source.path
         if name not in self._texts:
             try:
-                with open(name, "rb") as stream:
-                    self._texts[name] = stream.read()
+                self._texts[name] = Path(name).read_bytes()
             except OSError:
                 self._texts[name] = b""
         return self._texts[name]
@@ -93,6 +94,5 @@ class Functions(Statements):
             self.top,
             here,
             kind_of(cursor) is K.CXX_METHOD and bool(cursor.is_virtual_method()),
-            1,
-            self.types.lower(cursor.result_type),
+            result=self.types.lower(cursor.result_type),
         )

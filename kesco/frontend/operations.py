@@ -81,6 +81,7 @@ def header_semicolons(text: bytes, start: int) -> tuple[int, int, int] | None:
 
 
 def end_of_literal(text: bytes, position: int, quote: bytes) -> int:
+    """The offset behind the string or character literal that begins at `position`."""
     if quote == b"'" and position and text[position - 1 : position].isalnum():
         return position + 1  # a digit separator
     position += 1
@@ -120,7 +121,11 @@ def launch_stream_text(text: bytes, path: str, configuration: Cursor) -> tuple[i
     if start.file != path or end.file != path:
         return None
     for close in (end.offset - 3, end.offset):
-        if text[start.offset : start.offset + 3] == b"<<<" and text[close : close + 3] == b">>>" and close > start.offset:
+        if (
+            text[start.offset : start.offset + 3] == b"<<<"
+            and text[close : close + 3] == b">>>"
+            and close > start.offset
+        ):
             return start.offset, close
     return None
 

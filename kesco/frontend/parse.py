@@ -20,8 +20,9 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
-from kesco.frontend.expressions import is_kernel, kernel_symbol
+from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
+from kesco.frontend.invocations import kernel_symbol
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 from kesco.source import Span
@@ -43,9 +44,7 @@ _CLAUSE = re.compile(r"(reads|writes)\s*\(([^)]*)\)")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def parse(
-    source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None
-) -> ir.Program:
+def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None) -> ir.Program:
     """The host side of an already parsed file.
 
     `arguments` are clang's, searched for ``-D`` that matter. `earlier` is the program of an earlier parse of the same
@@ -68,7 +67,9 @@ def parse(
     statements.share()
     names = _mentions(source)
     done = tuple(
-        replace(f, address_taken=f.key in statements.taken, declared=_declarations(source, f.key), mentioned=names[f.name])
+        replace(
+            f, address_taken=f.key in statements.taken, declared=_declarations(source, f.key), mentioned=names[f.name]
+        )
         for f in functions
     )
     constructs = tuple(statements.seen) + _file_wide(source, arguments)
@@ -171,7 +172,7 @@ def _stated(source: SourceFile) -> tuple[ir.Stated, ...]:
         if stated is None:
             raise InputError(
                 Diagnostic("K105", Severity.ERROR, "this pragma is not understood", span,
-                           help="write '#pragma kesco kernel(name) reads(a, b) writes(c)' with the kernel's parameter names")
+                           help="write '#pragma kesco kernel(name) reads(a, b) writes(c)' with its parameter names")
             )  # fmt: skip
         names: dict[str, tuple[str, ...]] = {"reads": (), "writes": ()}
         for clause, inside in _CLAUSE.findall(stated[2]):

@@ -16,7 +16,7 @@ from clang.cindex import Cursor, CursorKind
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
-from kesco.frontend.expressions import Expressions
+from kesco.frontend.invocations import Invocations
 from kesco.frontend.operations import (
     Anchor,
     closing_parenthesis,
@@ -43,7 +43,7 @@ _DECLARATIONS_WITHOUT_EFFECT = {
 }  # fmt: skip
 
 
-class Statements(Expressions):
+class Statements(Invocations):
     """Lowers statements; expressions come from the base class."""
 
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
@@ -113,7 +113,10 @@ class Statements(Expressions):
         """An expression in the header of a statement: text can be inserted before the statement, not behind it."""
         if self.anchor is None:
             return self.lower(cursor)
-        keep, self.anchor.stuck = self.anchor.stuck, self.anchor.stuck or "it is part of a condition or a returned value"
+        keep, self.anchor.stuck = (
+            self.anchor.stuck,
+            self.anchor.stuck or "it is part of a condition or a returned value",
+        )
         try:
             return self.lower(cursor)
         finally:
@@ -156,7 +159,9 @@ class Statements(Expressions):
             reason = _OBSTACLES.get(kind, "an OpenMP directive")
             if kind.name.startswith("OMP_"):
                 self.seen.append(("openmp", span))
-            return ir.Block(span, (ir.Obstacle(span, reason), *(self._statement_or_skip(c) for c in cursor.get_children())))
+            return ir.Block(
+                span, (ir.Obstacle(span, reason), *(self._statement_or_skip(c) for c in cursor.get_children()))
+            )
         if kind in _DECLARATIONS_WITHOUT_EFFECT:
             return ir.Block(span, ())
         if kind.is_expression():
@@ -181,7 +186,9 @@ class Statements(Expressions):
             if kind_of(child) is K.VAR_DECL:
                 found.append(self._declare_variable(child))
             elif kind_of(child) not in _DECLARATIONS_WITHOUT_EFFECT:
-                found.append(ir.Obstacle(self.span(cursor), "a declaration of unknown form, such as a structured binding"))
+                found.append(
+                    ir.Obstacle(self.span(cursor), "a declaration of unknown form, such as a structured binding")
+                )
         return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found))
 
     def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
@@ -222,8 +229,10 @@ class Statements(Expressions):
             before.append(inner.pop(0))
         if len(inner) > 2:
             first, second = inner[0].extent, inner[1].extent
-            if semicolon_between(self.text, first.end.offset, second.start.offset) and not self._inside_macro and (
-                b")" not in self.text[first.end.offset : second.start.offset].split(b";")[0]
+            if (
+                semicolon_between(self.text, first.end.offset, second.start.offset)
+                and not self._inside_macro
+                and (b")" not in self.text[first.end.offset : second.start.offset].split(b";")[0])
             ):
                 before.append(inner.pop(0))
         if len(inner) not in (2, 3):
@@ -248,7 +257,9 @@ class Statements(Expressions):
         if not inner:
             return ir.Obstacle(span, "a for statement of unknown form")
         body, header = inner[-1], inner[:-1]
-        marks = None if self._inside_macro or not self.text else header_semicolons(self.text, cursor.extent.start.offset)
+        marks = (
+            None if self._inside_macro or not self.text else header_semicolons(self.text, cursor.extent.start.offset)
+        )
         if marks is None:
             if len(header) != 3:
                 return ir.Obstacle(span, "a for statement that comes from a macro")
@@ -361,6 +372,4 @@ def _breaks(statement: ir.Stmt) -> bool:
         return _breaks(statement.then) or (statement.other is not None and _breaks(statement.other))
     if isinstance(statement, ir.Case):
         return _breaks(statement.body)
-    if isinstance(statement, ir.Switch):
-        return True
-    return False
+    return bool(isinstance(statement, ir.Switch))

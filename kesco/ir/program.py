@@ -7,9 +7,41 @@ the device sees (launches and API calls) are expressions like any other, each wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kesco.ir.tree import AddressOf as AddressOf
+from kesco.ir.tree import Assign as Assign
+from kesco.ir.tree import Binary as Binary
+from kesco.ir.tree import Block as Block
+from kesco.ir.tree import Branch as Branch
+from kesco.ir.tree import Call as Call
+from kesco.ir.tree import Case as Case
+from kesco.ir.tree import Cast as Cast
+from kesco.ir.tree import Constant as Constant
+from kesco.ir.tree import Decay as Decay
+from kesco.ir.tree import Declare as Declare
+from kesco.ir.tree import Dereference as Dereference
+from kesco.ir.tree import Evaluate as Evaluate
+from kesco.ir.tree import Expr as Expr
+from kesco.ir.tree import FunctionName as FunctionName
+from kesco.ir.tree import If as If
+from kesco.ir.tree import InitList as InitList
+from kesco.ir.tree import Kernel as Kernel
+from kesco.ir.tree import Launch as Launch
+from kesco.ir.tree import Leave as Leave
+from kesco.ir.tree import Literal as Literal
+from kesco.ir.tree import Loop as Loop
+from kesco.ir.tree import Name as Name
+from kesco.ir.tree import New as New
+from kesco.ir.tree import Obstacle as Obstacle
+from kesco.ir.tree import Select as Select
+from kesco.ir.tree import Stmt as Stmt
+from kesco.ir.tree import Subscript as Subscript
+from kesco.ir.tree import Switch as Switch
+from kesco.ir.tree import Unary as Unary
+from kesco.ir.tree import Unknown as Unknown
+from kesco.ir.tree import children as children
+from kesco.ir.tree import walk as walk
 from kesco.ir.types import Field as Field
 from kesco.ir.types import Record as Record
 from kesco.ir.types import Scope as Scope
@@ -18,308 +50,7 @@ from kesco.ir.types import Type as Type
 from kesco.ir.types import Variable as Variable
 from kesco.source import Span
 
-
-# ---- expressions ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Expr:
-    """Base of expressions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Constant(Expr):
-    """An integer constant, wherever the front-end could fold one; null pointers are 0."""
-
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Name(Expr):
-    """A variable."""
-
-    variable: Variable
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionName(Expr):
-    """A function used as a value; `kernel` is set when it is a ``__global__`` function."""
-
-    key: str
-    name: str
-    kernel: Kernel | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Select(Expr):
-    """``base.member`` or, with `arrow`, ``base->member``; a missing base is ``this``."""
-
-    base: Expr | None
-    member: str
-    arrow: bool
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Subscript(Expr):
-    """``base[index]``; `array` when the base is an array object rather than a pointer."""
-
-    base: Expr
-    index: Expr
-    array: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Dereference(Expr):
-    """``*pointer``."""
-
-    pointer: Expr
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AddressOf(Expr):
-    """``&target``."""
-
-    target: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Decay(Expr):
-    """An array used as a pointer to its first element."""
-
-    array: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Binary(Expr):
-    """Arithmetic, comparison or pointer arithmetic; `operator` as in C."""
-
-    operator: str
-    left: Expr
-    right: Expr
-    type: Type | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unary(Expr):
-    """``-``, ``+``, ``~`` or ``!``."""
-
-    operator: str
-    operand: Expr
-    type: Type | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Assign(Expr):
-    """``target operator= value``; plain assignment has an empty operator. `post` marks ``x++`` and ``x--``."""
-
-    target: Expr
-    operator: str
-    value: Expr
-    span: Span
-    post: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Branch(Expr):
-    """``condition ? then : other``; ``a && b`` is ``a ? b : 0`` and ``a || b`` is ``a ? 1 : b``."""
-
-    condition: Expr
-    then: Expr
-    other: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Cast(Expr):
-    """A conversion to `type` from `source`, where that matters: between integers, and between pointers."""
-
-    operand: Expr
-    type: Type
-    source: Type | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InitList(Expr):
-    """``{a, b, c}`` for an array or record."""
-
-    items: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Literal(Expr):
-    """A string or floating-point literal, or anything else without effect and without a pointer to data we track."""
-
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class New(Expr):
-    """``new T`` or ``new T[n]``, a fresh host object; `inner` are the arguments."""
-
-    inner: tuple[Expr, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Expr):
-    """A call that is not a kernel launch.
-
-    `name` is the qualified name (empty for calls through pointers), `key` the callee's identity, whether or not its
-    body is in this file; `receiver` is the object of a member call (an lvalue); `constructs` is set for constructors.
-    `standard` marks callees declared in system headers. `operation` indexes `Program.operations`. `references` tells for
-    each argument whether the callee may change it (a reference that is not const). `reference` tells that the call is
-    itself an lvalue. `implicit` marks constructors that the compiler wrote. `destroys` tells that the call may run
-    destructors of the user's classes (``unique_ptr::reset``, ``vector::clear``).
-    """
-
-    name: str
-    key: str
-    arguments: tuple[Expr, ...]
-    span: Span
-    operation: int
-    receiver: Expr | None = None
-    constructs: bool = False
-    standard: bool = False
-    type: Type | None = None
-    references: tuple[bool, ...] = ()
-    reference: bool = False
-    implicit: bool = False
-    destroys: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """The kernel a launch names. `candidates` are the mangled names it may stand for, empty when not known.
-
-    `outputs` and `priority` are the integer defaults of KeSCo's trailing parameters, `parameters` the types as
-    declared and `names` their names (empty where the kernel is only known by name).
-    """
-
-    name: str
-    candidates: tuple[str, ...]
-    parameters: tuple[Type, ...] = ()
-    outputs: int | None = None
-    priority: int | None = None
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Launch(Expr):
-    """``kernel<<<grid, block, shared, stream>>>(arguments)`` or ``cudaLaunchKernel``.
-
-    `configuration` holds the written configuration arguments (2 to 4).
-    """
-
-    kernel: Kernel
-    configuration: tuple[Expr, ...]
-    arguments: tuple[Expr, ...]
-    span: Span
-    operation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown(Expr):
-    """Anything else: evaluates `parts`, and what comes out is not known."""
-
-    parts: tuple[Expr, ...]
-    what: str
-    span: Span
-
-
-# ---- statements -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Stmt:
-    """Base of statements. `span` covers the statement in the text without its semicolon."""
-
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Block(Stmt):
-    """``{ … }``; statements that come from one macro invocation share its span."""
-
-    body: tuple[Stmt, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluate(Stmt):
-    """An expression statement."""
-
-    expression: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Declare(Stmt):
-    """One declared variable with its initialiser, if any."""
-
-    variable: Variable
-    initial: Expr | None
-
-
-@dataclass(frozen=True, slots=True)
-class If(Stmt):
-    """``if``; `condition` may be preceded by declarations (C++17 init-statement, condition variable)."""
-
-    before: tuple[Stmt, ...]
-    condition: Expr
-    then: Stmt
-    other: Stmt | None
-
-
-@dataclass(frozen=True, slots=True)
-class Loop(Stmt):
-    """Any loop. `before` runs once; `condition` is tested before the body unless `tested_after`; `step` after it.
-
-    `condition` None is an endless loop. `number` identifies the loop in the file.
-    """
-
-    number: int
-    before: tuple[Stmt, ...]
-    condition: Expr | None
-    step: Expr | None
-    body: Stmt
-    tested_after: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Case(Stmt):
-    """``case value:`` (None for ``default:``) in front of a statement of a switch."""
-
-    value: int | None
-    body: Stmt
-
-
-@dataclass(frozen=True, slots=True)
-class Switch(Stmt):
-    """``switch``: control enters at any `Case` of `body`, or skips it when there is no default."""
-
-    before: tuple[Stmt, ...]
-    condition: Expr
-    body: Stmt
-
-
-@dataclass(frozen=True, slots=True)
-class Leave(Stmt):
-    """``return``, ``throw``, ``break`` or ``continue`` (in `how`); the first two have an operation to edit around."""
-
-    how: str
-    value: Expr | None = None
-    operation: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle(Stmt):
-    """Control flow that is not followed (goto, label, inline assembly, try): the function stays serial."""
-
-    reason: str
-
-
-# ---- operations and functions ------------------------------------------------------------------------------------------------------
+# ---- operations and functions ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,12 +59,12 @@ class Operation:
 
     `statement` covers the statement of the file around it, with its semicolon, or is None where nothing can be inserted
     before it (it runs in a loop's header, or not in this file's text). `within` tells that it is only a part of that
-    statement's header (a condition, a returned value), so that nothing can be inserted right behind it. `lone` tells that the statement is the unbraced body of an ``if``, ``else`` or loop. `stream_text` is
-    the byte range of the text that states the stream: an empty range where a stream argument may be appended, the
-    range of the written argument otherwise; None where it cannot be edited. `defaults` counts the arguments that must
-    be spelled out between the last written one and the stream (a launch without shared memory has one). `rename` is
-    the range of the call's name and its asynchronous sibling, where it has to become that.
-    `stuck` says in words why it cannot be edited.
+    statement's header (a condition, a returned value), so that nothing can be inserted right behind it. `lone` tells
+    that the statement is the unbraced body of an ``if``, ``else`` or loop. `stream_text` is the byte range of the text
+    that states the stream: an empty range where a stream argument may be appended, the range of the written argument
+    otherwise; None where it cannot be edited. `defaults` counts the arguments that must be spelled out between the last
+    written one and the stream (a launch without shared memory has one). `rename` is the range of the call's name and
+    its asynchronous sibling, where it has to become that. `stuck` says in words why it cannot be edited.
     """
 
     number: int
@@ -352,9 +83,10 @@ class Function:
     """A host function with a body in the named file.
 
     `internal`: no other file can call it. `address_taken`: it may be called through a pointer. `template`: a pattern
-    whose types are not known. `top` is the offset of the outermost declaration around the function. `declared` counts its
-    declarations in the file and `mentioned` how often its name stands there. `here` is False for functions of headers and instances of templates, which are looked
-    into but not edited. `method_of` names the record of a member function, which has an implicit ``this``.
+    whose types are not known. `top` is the offset of the outermost declaration around the function. `declared` counts
+    its declarations in the file and `mentioned` how often its name stands there. `here` is False for functions of
+    headers and instances of templates, which are looked into but not edited. `method_of` names the record of a member
+    function, which has an implicit ``this``.
     """
 
     key: str
@@ -402,33 +134,3 @@ class Program:
     kernels: tuple[str, ...] = ()
     stated: tuple[Stated, ...] = ()
     launches: bool = True
-
-
-# ---- walking --------------------------------------------------------------------------------------------------------
-
-_SLOTS: dict[type, tuple[str, ...]] = {}
-
-
-def children(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
-    """The expressions and statements directly inside one."""
-    kind = type(node)
-    names = _SLOTS.get(kind)
-    if names is None:
-        names = _SLOTS[kind] = tuple(n for c in kind.__mro__ for n in getattr(c, "__slots__", ()))
-    for name in names:
-        value = getattr(node, name)
-        if isinstance(value, (Expr, Stmt)):
-            yield value
-        elif type(value) is tuple:
-            for one in value:
-                if isinstance(one, (Expr, Stmt)):
-                    yield one
-
-
-def walk(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
-    """A node and everything inside it, in no particular order."""
-    work = [node]
-    while work:
-        one = work.pop()
-        yield one
-        work.extend(children(one))

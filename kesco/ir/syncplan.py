@@ -38,7 +38,9 @@ class SyncPlan:
     """Events, waits, joins and fences of one region.
 
     `fences` are the movable sites before which the default stream must be made a barrier once, because unseen code may
-    have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending; the other fields are ordered by target."""
+    have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending;
+    the other fields are ordered by target.
+    """
 
     events: tuple[int, ...]
     waits: tuple[Wait, ...]

@@ -133,11 +133,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text = f"{site.number} {site.label} {site.role.value} {site.kind.value} {_plain(site.span)}"
     text += f" @{site.operation}" if site.operation >= 0 else ""
     if site.iterations:
-        text += (
-            " ("
-            + ", ".join(f"{i.counter} = {i.value}, {i.index} of {i.trips}" for i in site.iterations)
-            + ")"
-        )
+        text += " (" + ", ".join(f"{i.counter} = {i.value}, {i.index} of {i.trips}" for i in site.iterations) + ")"
     text += f" → {_numbers(successors)}"
     for word, handle in (("stream", site.stream), ("event", site.event)):
         text += f"; {word} {_handle(handle)}" if handle else ""
@@ -181,9 +177,7 @@ def _schedule(schedule: Schedule) -> Iterator[str]:
 def _plan(plan: SyncPlan) -> Iterator[str]:
     yield f"plan, events {_numbers(plan.events)}, fences {_numbers(plan.fences)}"
     for wait in plan.waits:
-        why = ", ".join(
-            f"{d.kind.value} on {d.buffer.name}" + " carried" * d.carried for d in wait.dependences
-        )
+        why = ", ".join(f"{d.kind.value} on {d.buffer.name}" + " carried" * d.carried for d in wait.dependences)
         yield f"  wait {wait.source} → {wait.target}" + (f": {why}" if why else "")
     for join in plan.joins:
         yield f"  join before {join.target}: streams {_numbers(join.streams)}"
@@ -305,9 +299,7 @@ class _Printer:
             case ir.FunctionName(name=name):
                 return name
             case ir.Select(base, member, arrow):
-                return (
-                    f"{'this' if base is None else say(base)}{'->' if arrow or base is None else '.'}{member}"
-                )
+                return f"{'this' if base is None else say(base)}{'->' if arrow or base is None else '.'}{member}"
             case ir.Subscript(base, index):
                 return f"{say(base)}[{say(index)}]"
             case ir.Dereference(pointer):

@@ -45,8 +45,9 @@ class Field:
 class Record:
     """A class or struct: its fields in order.
 
-    `destructor`: destroying one runs code that is not visible here. `plain`: constructing and copying one does nothing but
-    copy its fields. `ambiguous`: it is a union, or inherits two fields of one name, so that names do not tell fields apart.
+    `destructor`: destroying one runs code that is not visible here. `plain`: constructing and copying one does nothing
+    but copy its fields. `ambiguous`: it is a union, or inherits two fields of one name, so that names do not tell
+    fields apart.
     """
 
     name: str

@@ -108,9 +108,7 @@ def edges_of(function: Function) -> list[Edge]:
 
 def levels_of(function: Function) -> tuple[tuple[int, ...], ...]:
     """The movable operations by level: the first depends on nothing, each other on the one before it."""
-    forward = (
-        (d.source, d.target) for d in function.dfg.dependences if not d.carried and d.source != d.target
-    )
+    forward = ((d.source, d.target) for d in function.dfg.dependences if not d.carried and d.source != d.target)
     return levels(function.dfg.graph, forward)
 
 

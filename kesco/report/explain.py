@@ -84,9 +84,7 @@ _HELP = (
     ("through pointers", "pass each array as an argument of its own instead of pointers stored in memory"),
     ("may point anywhere", "allocate what it uses in this file, or mark pointers __restrict__"),
 )
-_NO_HELP = (
-    "kesco keeps what it does not understand in its order: say it more simply, or in a kernel of its own"
-)
+_NO_HELP = "kesco keeps what it does not understand in its order: say it more simply, or in a kernel of its own"
 
 
 def explain(result: Outcome) -> str:
@@ -189,9 +187,7 @@ class _Speaker:
     def _plan(self) -> None:
         sites, said = self.region.sites, self.by_target
         for site in self.plan.fences:
-            text = (
-                "the default stream is made a barrier first: code not seen here may have streams of its own"
-            )
+            text = "the default stream is made a barrier first: code not seen here may have streams of its own"
             said.setdefault(site, []).append(text)
         for wait in self.plan.waits:
             why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences))
@@ -247,9 +243,7 @@ def _merged(run: Sequence[Site], speak: _Speaker, loops: bool) -> _Card:
     around = iteration_text(run[0])
     if len(run) > 1:
         loops_of = zip(*(site.iterations for site in run), strict=True)
-        around = ", ".join(
-            f"{one[0].counter} = {_range([t.value for t in dict.fromkeys(one)])}" for one in loops_of
-        )
+        around = ", ".join(f"{one[0].counter} = {_range([t.value for t in dict.fromkeys(one)])}" for one in loops_of)
         around += f": {len(run)} times"
     extra = [f"for {around}"] if around else []
     extra += ["in a loop"] if loops else []
@@ -272,9 +266,7 @@ def _together(texts: Sequence[str]) -> str:
 
 def _range(values: Sequence[int]) -> str:
     """Numbers in order, such as ``0…11``, ``0,2…10``, ``0…15 in turn``."""
-    period = next(
-        (p for p in range(2, len(values)) if all(v == values[i % p] for i, v in enumerate(values))), 0
-    )
+    period = next((p for p in range(2, len(values)) if all(v == values[i % p] for i, v in enumerate(values))), 0)
     if period:
         return f"{_range(values[:period])} in turn"
     steps = {b - a for a, b in pairwise(values)}
@@ -350,6 +342,4 @@ def _names(sites: Iterable[Site]) -> str:
     for site in sites:
         name, _, number = site.label.partition("#")
         numbers.setdefault(name, []).extend([int(number)] if number.isdigit() else [])
-    return ", ".join(
-        name + (f"#{_range(list(dict.fromkeys(n)))}" if n else "") for name, n in numbers.items()
-    )
+    return ", ".join(name + (f"#{_range(list(dict.fromkeys(n)))}" if n else "") for name, n in numbers.items())

@@ -83,9 +83,7 @@ def _summary(function: Function) -> str:
     if not function.rewritten:
         return f"{counted(count, 'operation')}, {shape}; stays serial: {function.left_because}"
     waits = f"{counted(len(function.plan.waits), 'wait')}, {len(function.plan.removed)} not needed"
-    return (
-        f"{counted(count, 'operation')} on {counted(function.schedule.streams, 'stream')}, {shape}; {waits}"
-    )
+    return f"{counted(count, 'operation')} on {counted(function.schedule.streams, 'stream')}, {shape}; {waits}"
 
 
 def _tooltip(site: Site, stream: int | None) -> str:
@@ -93,9 +91,7 @@ def _tooltip(site: Site, stream: int | None) -> str:
     where = "default stream" if stream is None else f"stream {stream}"
     around = iteration_text(site)
     lines = [f"{site.label} at {site.span}, {where}" + (f", {around}" if around else "")]
-    lines += [
-        f"{one.mode.text} {one.buffer.name}" + (f": {one.why}" if one.why else "") for one in site.accesses
-    ]
+    lines += [f"{one.mode.text} {one.buffer.name}" + (f": {one.why}" if one.why else "") for one in site.accesses]
     return "\n".join(lines)
 
 
@@ -136,13 +132,11 @@ def _json_function(function: Function) -> dict[str, Any]:
                 "stream": stream_of.get(site.number),
                 "level": level_of.get(site.number),
                 "iteration": [
-                    {key: getattr(i, key) for key in ("counter", "value", "index", "trips")}
-                    for i in site.iterations
+                    {key: getattr(i, key) for key in ("counter", "value", "index", "trips")} for i in site.iterations
                 ],
                 "note": site.note,
                 "accesses": [
-                    {"buffer": one.buffer.name, "mode": one.mode.text, "why": one.why}
-                    for one in site.accesses
+                    {"buffer": one.buffer.name, "mode": one.mode.text, "why": one.why} for one in site.accesses
                 ],
             }
             for site in region.sites
@@ -214,9 +208,7 @@ def _svg(functions: Sequence[Function]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     text = files("kesco.report").joinpath("templates/graph.svg.j2").read_text("utf-8")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     used = sorted({stream % len(PALETTE) for f in functions for stream in streams_of(f).values()})
     swatches = max((f.schedule.streams for f in functions if f.rewritten), default=0)
     drawings, y = [], _MARGIN + 44.0 + 18.0 * -(-swatches // _SWATCHES_IN_LINE)
@@ -261,9 +253,7 @@ def _drawing(function: Function, top: float) -> dict[str, Any]:
     sizes = {number: _size(lines, stream_of.get(number)) for number, lines in texts.items()}
     rows, names, barriers = _rows(function)
     edges = edges_of(function)
-    layout = lay_out(
-        rows, sizes, [(edge.source, edge.target) for edge in edges], dict.fromkeys(barriers, 26.0)
-    )
+    layout = lay_out(rows, sizes, [(edge.source, edge.target) for edge in edges], dict.fromkeys(barriers, 26.0))
     left, down = _MARGIN + _LEFT, top + 48.0
     for number, lines in texts.items():
         stream = stream_of.get(number)
@@ -295,12 +285,8 @@ def _drawing(function: Function, top: float) -> dict[str, Any]:
                 "tooltip": "\n".join(edge.why),
             }
         )
-    drawing["rows"] = [
-        {"y": _round(layout.tops[row] + down + 16), "text": name} for row, name in names.items()
-    ]
-    drawing["lines"] = [
-        {"y": _round(layout.tops[row] + down - 38), "text": name} for row, name in barriers.items()
-    ]
+    drawing["rows"] = [{"y": _round(layout.tops[row] + down + 16), "text": name} for row, name in names.items()]
+    drawing["lines"] = [{"y": _round(layout.tops[row] + down - 38), "text": name} for row, name in barriers.items()]
     drawing["height"] = 48.0 + layout.height
     drawing["width"] = max(drawing["width"], left + layout.width + _MARGIN)
     return drawing

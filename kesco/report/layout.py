@@ -100,9 +100,7 @@ class _Item:
 class _Drawing:
     """The items while they are put in order."""
 
-    def __init__(
-        self, rows: Sequence[Sequence[int]], sizes: Mapping[int, Point], edges: Iterable[Edge]
-    ) -> None:
+    def __init__(self, rows: Sequence[Sequence[int]], sizes: Mapping[int, Point], edges: Iterable[Edge]) -> None:
         self.items: list[_Item] = []
         self.rows: list[list[int]] = []
         self.item_of: dict[int, int] = {}
@@ -230,8 +228,7 @@ class _Drawing:
         for one in self.items:
             one.x -= left
         corners = {
-            box: (self.items[i].x - self.items[i].width / 2, tops[self.items[i].row])
-            for box, i in self.item_of.items()
+            box: (self.items[i].x - self.items[i].width / 2, tops[self.items[i].row]) for box, i in self.item_of.items()
         }
         ports = self._ports()
         routes: dict[Edge, tuple[Point, ...]] = {}

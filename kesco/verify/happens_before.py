@@ -92,6 +92,10 @@ class HappensBefore:
         self._blocking = [n for n, blocking in enumerate(streams.values(), start=2) if blocking]
         self._observers = 2 + 2 * len(streams)
         self._events = {key: n for n, key in enumerate(events)}
+        self._predecessors: list[list[int]] = [[] for _ in region.sites]
+        for number, successors in enumerate(region.successors):
+            for successor in successors:
+                self._predecessors[successor].append(number)
         self._blocks = _blocks(region)
         self._live = self._live_events()
         self._work = 0  # executed so far in the current block; sites occur once in a block
@@ -286,11 +290,12 @@ class HappensBefore:
     def _just_recorded(self, site: Site) -> bool:
         """Whether the event that a site waits for is recorded right before it, whichever way control came.
 
-        Relied on only for work that unseen code may have left on blocking streams; what the text shows must be waited
-        for event by event. The documentation calls ``cudaStreamWaitEvent`` on the legacy stream an action, for which that stream waits for all
-        blocking streams (measured: also when the event is complete). A wait on an event that was never recorded is none.
+        Relied on only for work that unseen code may have left on blocking streams; what the text shows must be
+        waited for event by event. The documentation calls ``cudaStreamWaitEvent`` on the legacy stream an action,
+        for which that stream waits for all blocking streams (measured: also when the event is complete). A wait on
+        an event that was never recorded is none.
         """
-        before = [self.region.sites[n] for n, after in enumerate(self.region.successors) if site.number in after]
+        before = [self.region.sites[n] for n in self._predecessors[site.number]]
         return bool(before) and all(b.role is Role.RECORD and b.event == site.event for b in before)
 
     def _host_waits(self, state: State, site: Site) -> None:

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kesco.diagnostics import Diagnostic, Note, Severity
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.access import Buffer
 from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.verify.conflicts import bits, conflicts, hazards, union
 from kesco.verify.happens_before import Facts, HappensBefore
 from kesco.verify.match import Graph, Matching, is_work, match, plain_label, through
 
@@ -133,73 +133,6 @@ def _in_words(path: tuple[int, ...], region: Region) -> str:
     return " → ".join(steps)
 
 
-# ---- conflicts ----------------------------------------------------
-
-
-def conflicts(accesses: Sequence[tuple[Access, ...]]) -> list[int]:
-    """For each list of accesses the mask of all that touch the same memory, one of the two writing."""
-    read: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
-    written: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
-    buffers: dict[tuple[str, BufferKind], Buffer] = {}
-    for number, access in ((n, a) for n, listed in enumerate(accesses) for a in listed if a.mode):
-        unit = access.buffer.key, access.buffer.kind
-        buffers[unit] = access.buffer
-        (written if access.mode & AccessMode.WRITE else read)[unit] |= 1 << number
-    by_key: defaultdict[str, set[tuple[str, BufferKind]]] = defaultdict(set)
-    for unit in buffers:
-        by_key[unit[0]].add(unit)
-    unknown = {unit for unit in buffers if unit[1] is BufferKind.UNKNOWN}
-    writers, users = {}, {}
-    for unit, buffer in buffers.items():
-        # Aliasing needs equal keys or unknown memory; `may_alias` has the last word on each candidate.
-        candidates = buffers if unit in unknown else by_key[unit[0]] | unknown
-        near = [other for other in candidates if may_alias(buffer, buffers[other])]
-        writers[unit] = _union(written[other] for other in near)
-        users[unit] = writers[unit] | _union(read[other] for other in near)
-    result = []
-    for listed in accesses:
-        of_modes = ((users if a.mode & AccessMode.WRITE else writers, a.buffer) for a in listed if a.mode)
-        result.append(_union(masks[buffer.key, buffer.kind] for masks, buffer in of_modes))
-    return result
-
-
-def _union(masks: Iterable[int]) -> int:
-    result = 0
-    for mask in masks:
-        result |= mask
-    return result
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def _hazards(first: tuple[Access, ...], second: tuple[Access, ...]) -> tuple[Buffer | None, tuple[str, ...]]:
-    """The buffer of a conflict, the best known one first, and in which ways it conflicts."""
-    found: list[tuple[bool, Buffer, str]] = []
-    for a in first:
-        for b in second:
-            if not may_alias(a.buffer, b.buffer):
-                continue
-            vague = BufferKind.UNKNOWN in (a.buffer.kind, b.buffer.kind)
-            shown = b.buffer if a.buffer.kind is BufferKind.UNKNOWN else a.buffer
-            for kind, was, becomes in (
-                ("RAW", AccessMode.WRITE, AccessMode.READ),
-                ("WAR", AccessMode.READ, AccessMode.WRITE),
-                ("WAW", AccessMode.WRITE, AccessMode.WRITE),
-            ):
-                if a.mode & was and b.mode & becomes:
-                    found.append((vague, shown, kind))
-    if not found:
-        return None, ()
-    _, buffer, _ = min(found, key=lambda f: (f[0], f[1].name, f[1].key))
-    kinds = {kind for _, shown, kind in found if shown.key == buffer.key}
-    return buffer, tuple(kind for kind in ("RAW", "WAR", "WAW") if kind in kinds)
-
-
 # ---- the proof ----------------------------------------------------
 
 
@@ -215,9 +148,9 @@ class _Proof:
         own = [() if c.number in added else c.accesses for c in sites]
         self.accesses = paired, own
         self.conflicts = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
-        self.work = _union(1 << s.number for s in sites if is_work(s))
-        self.boundary = _union(1 << s.number for s in sites if s.role is Role.ENTRY)
-        self.foreign = _union(1 << s.number for s in sites if s.role is Role.JOIN and s.foreign)
+        self.work = union(1 << s.number for s in sites if is_work(s))
+        self.boundary = union(1 << s.number for s in sites if s.role is Role.ENTRY)
+        self.foreign = union(1 << s.number for s in sites if s.role is Role.JOIN and s.foreign)
         self.found: list[Unordered] = []
         self._distances: dict[int, dict[int, int]] = {}
         self._budget = _BUDGET
@@ -263,14 +196,14 @@ class _Proof:
             return
         # Where the text was rearranged, work may now be issued behind the place of the serial program's wait.
         facts, there = self.facts[site.number], serial_facts.get(self.matching.to_serial[site.number])
-        for first in _bits(facts.pending & seen & ~facts.hidden):
+        for first in bits(facts.pending & seen & ~facts.hidden):
             original = self.matching.to_serial[first]
             if there is None or original < 0 or not there.pending >> original & 1:
                 self._report(first, site.number, Rule.HOST)
 
     def _report_all(self, rule: Rule, what: str, against: int, site: Site) -> None:
         """Report each site of `against` that the named fact holds of before `site`."""
-        for first in _bits(getattr(self.facts[site.number], what) & against):
+        for first in bits(getattr(self.facts[site.number], what) & against):
             if self._confirmed(first, site, what):
                 self._report(first, site.number, rule)
 
@@ -318,7 +251,7 @@ class _Proof:
         if site.role is not Role.STREAM_SYNC or site.stream is None:
             return -1
         left = facts.pending & facts.unordered
-        return ~_union(1 << c for s in _bits(left) if (c := self.matching.to_concurrent[s]) >= 0)
+        return ~union(1 << c for s in bits(left) if (c := self.matching.to_concurrent[s]) >= 0)
 
     # ---- operations that were moved in the text ----------------------------------------------------
 
@@ -327,11 +260,11 @@ class _Proof:
         ours, theirs = self.matching.serial_graph, self.matching.concurrent_graph
         reach, reached = _reachable(ours), _reachable(theirs)
         sites = self.concurrent.sites
-        barriers = _union(1 << n for n in ours if sites[n].role is Role.JOIN)
-        everything = _union(1 << n for n in ours)
+        barriers = union(1 << n for n in ours if sites[n].role is Role.JOIN)
+        everything = union(1 << n for n in ours)
         for first in sorted(ours):
             against = everything if barriers >> first & 1 else self.conflicts[first] | barriers
-            for second in _bits(against & everything & ~((2 << first) - 1)):
+            for second in bits(against & everything & ~((2 << first) - 1)):
                 order = reach[first] >> second & 1, reach[second] >> first & 1
                 now = reached.get(first, 0) >> second & 1, reached.get(second, 0) >> first & 1
                 if order != now:
@@ -352,9 +285,9 @@ class _Proof:
 
     def _report(self, first: int, second: int, rule: Rule) -> None:
         sites = self.concurrent.sites
-        buffer, kinds = _hazards(self.accesses[0][first], self.accesses[0][second])
+        buffer, kinds = hazards(self.accesses[0][first], self.accesses[0][second])
         if not kinds:
-            buffer, kinds = _hazards(self.accesses[1][first], self.accesses[1][second])
+            buffer, kinds = hazards(self.accesses[1][first], self.accesses[1][second])
         path = self._path(second, first) if rule is Rule.REVERSED else self._path(first, second)
         self.found.append(Unordered(sites[first], sites[second], buffer, kinds, path, rule))
 
@@ -388,7 +321,7 @@ def _reachable(graph: Graph) -> dict[int, int]:
     while changed:
         changed = False
         for number in sorted(graph, reverse=True):
-            mask = _union((1 << s) | reach.get(s, 0) for s in graph[number])
+            mask = union((1 << s) | reach.get(s, 0) for s in graph[number])
             if mask != reach[number]:
                 reach[number], changed = mask, True
     return reach

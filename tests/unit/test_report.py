@@ -16,7 +16,7 @@ import pytest
 
 from kesco import dataflow
 from kesco.diagnostics import Diagnostic, Severity
-from kesco.fences import fences
+from kesco.synchronize.fences import fences
 from kesco.ir.access import UNKNOWN, Access, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Iteration, Region, Role, Site, SiteKind
 from kesco.pipeline import Compilation, FunctionResult

@@ -17,7 +17,8 @@ from kesco.diagnostics import Severity, render
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import Handle, Iteration, Region, Role, Site, SiteKind
 from kesco.source import Span
-from kesco.verify.order import Rule, Verdict, conflicts, explain, verify_region
+from kesco.verify.conflicts import conflicts
+from kesco.verify.order import Rule, Verdict, explain, verify_region
 
 NONBLOCKING = {"n", "m"}
 UNCERTAIN = {"any"}
@@ -300,6 +301,18 @@ def test_host_read_needs_the_wait_that_the_serial_program_had():
     assert findings(early) == {("A", "host", Rule.HOST)}
 
 
+def test_an_event_stands_for_what_ran_before_its_record_only():
+    serial = (k("A", w="x"), k("C", w="z"), SYNC, host(r="z"), SYNC)
+    program = (A1, record("e", "1"), k("C", "1", w="z"), event_sync("e"), host(r="z"), SYNC)
+    assert ("C", "host", Rule.HOST) in findings(verify(*program, serial=serial))
+
+
+def test_an_event_that_a_serial_program_waits_for_stands_for_everything():
+    serial = (k("A", w="x"), event_sync("t"), host(r="x"))
+    verdict = verify(A1, event_sync("t"), host(r="x"), join_to_legacy("1"), serial=serial)
+    assert ("A", "host", Rule.HOST) in findings(verdict)
+
+
 def test_a_host_race_of_the_serial_program_is_not_our_business():
     assert verify(A1, host(r="x"), join_to_legacy("1")).ok
 
@@ -327,6 +340,13 @@ def test_waits_in_branches_are_compared_path_by_path():
     assert verify(*program, serial=serial).ok
     gone = (A1, If((host(r="x"),), (stream_sync("2"),)), host(r="x"), join_to_legacy("1"))
     assert ("A", "host", Rule.HOST) in findings(verify(*gone, serial=serial))
+
+
+def test_a_wait_that_is_too_weak_on_one_path_is_seen_behind_it():
+    weak = replace(SYNC, role=Role.STREAM_SYNC, stream="2")
+    serial = (k("A", w="x"), If((SYNC,), (k("Z"),)), host(r="x"))
+    verdict = verify(A1, If((weak,), (k("Z"),)), host(r="x"), join_to_legacy("1"), serial=serial)
+    assert ("A", "host", Rule.HOST) in findings(verdict)
 
 
 def test_a_plain_copy_that_became_asynchronous_no_longer_holds_the_host():
@@ -380,6 +400,9 @@ def test_a_call_that_joins_is_ordered_with_blocking_streams_after_it():
 def test_foreign_work_is_joined_by_legacy_work_or_the_device():
     assert verify(call(foreign=True), k("L"), A1, join_to_legacy("1")).ok
     assert verify(call(foreign=True), SYNC, A1, join_to_legacy("1")).ok
+    assert verify(call(foreign=True), record("e", "2"), wait(None, "e"), A1, join_to_legacy("1")).ok
+    sometimes = verify(call(foreign=True), If((record("e", "2"),)), wait(None, "e"), A1, SYNC)
+    assert findings(sometimes) == {("clock", "A", Rule.FOREIGN)}
 
 
 def test_an_event_covers_only_what_ran_before_its_latest_record():
@@ -451,6 +474,23 @@ def test_iterations_are_paired_by_value():
     program = (k("A#1", "2", w="y", index=1), k("A#2", "1", w="x", index=0), k("B", "1", r="x"), JOINED)
     assert verify(*program, serial=serial).ok
     assert not verify(*(replace(s, stream="2") if s.name == "B" else s for s in program[:-1]), JOINED, serial=serial).ok
+
+
+def test_iterations_must_not_change_places():
+    serial = (k("A#1", w="x", index=0), k("A#2", w="x", index=1))
+    program = (k("A#1", "1", w="x", index=1), k("A#2", "1", w="x", index=0), join_to_legacy("1"))
+    assert findings(verify(*program, serial=serial)) == {("A#2", "A#1", Rule.REVERSED)}
+
+
+def test_a_loop_may_be_unrolled_by_hand():
+    serial = (k("A#1", w="x", index=0), k("A#2", w="y", index=1))
+    assert verify(k("A#1", "1", w="x"), k("A#2", "2", w="y"), JOINED, serial=serial).ok
+
+
+def test_a_conflict_that_only_the_serial_text_shows_counts():
+    serial = (k("A", w="x"), k("B", r="x"))
+    verdict = verify(A1, k("B", "2", r="z"), JOINED, serial=serial)
+    assert ("A", "B", Rule.CONFLICT) in findings(verdict)
 
 
 def test_a_conflict_that_only_the_concurrent_text_shows_counts():

@@ -1,8 +1,8 @@
 """Where unseen code may have left work on streams of its own, and the default stream must be made a barrier for it.
 
-In: a region. Out: the movable sites before which that is needed. In the serial program each launch on the default stream waits
-for all blocking streams by itself; a launch on one of kesco's streams does not. It is a stage of its own because it has nothing
-to do with the dependences that are known.
+In: a region. Out: the movable sites before which that is needed. In the serial program each launch on the default
+stream waits for all blocking streams by itself; a launch on one of kesco's streams does not. It is a stage of its own
+because it has nothing to do with the dependences that are known.
 
 1. At the entry of a function that unseen code may call, and behind a call of unseen code, a barrier is owed.
 2. Work on the default stream, a synchronize of the device, and the barrier itself pay it. 3. A movable site that can be

@@ -1,0 +1,586 @@
+"""Run a small CUDA program on paper: which device operations it issues, and which of them come before which.
+
+A parser and an interpreter for the C that `property.programs` writes and for what kesco adds to it, and a model of CUDA's
+ordering rules. Nothing of kesco is used: the emitted text is executed as it stands, expressions over loop counters,
+guards of branches, braces and all, so that a mistake in kesco's own reading of its output cannot hide here.
+
+The rules, on the careful side: work on a stream comes after earlier work on it and after earlier actions on the legacy
+stream; work on the legacy stream comes after all earlier work on any stream; an event covers what was queued on its
+stream, a wait for it on the legacy stream brings that and the streams of unseen code, nothing else; the host waits only
+in `cudaDeviceSynchronize` and in copies to the host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<hash>#(?:[^\n\\]|\\\n)*)"
+    r"|(?P<number>\d+(?:\.\d+)?f?)|(?P<name>[A-Za-z_]\w*(?:::\w+)*)|(?P<char>'.'|\"[^\"]*\")"
+    r"|(?P<sign><<<|>>>|->|\+\+|--|[=!<>+\-*/%]=|&&|\|\||[-+*/%<>=!?:;,.&(){}\[\]]))",
+    re.DOTALL,
+)
+_TYPES = {"int", "float", "void", "const", "static", "Pair", "KescoStreams", "char"}
+LEGACY, FOREIGN = "legacy", "foreign"
+
+
+# ---- the ordering rules -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Machine:
+    """The device: every operation so far, and the mask of operations that each comes behind."""
+
+    operations: list[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=list)
+    behind: list[int] = field(default_factory=list)
+    queued: dict[str, int] = field(default_factory=dict)  # stream → what its next operation comes behind
+    events: dict[str, int] = field(default_factory=dict)
+    host: int = 0
+
+    def issue(self, stream: str, what: str, *accesses: tuple[str, str]) -> int:
+        """An operation on a stream; accesses are (buffer, mode)."""
+        before = self.host | self.queued.get(LEGACY, 0) | self.queued.get(stream, 0)
+        if stream == LEGACY:
+            for mask in self.queued.values():
+                before |= mask
+        number = self._note(before, what, accesses)
+        self.queued[stream] = before | 1 << number
+        return number
+
+    def on_host(self, what: str, *accesses: tuple[str, str]) -> None:
+        """The host itself touches memory."""
+        self.host |= 1 << self._note(self.host, what, accesses)
+
+    def _note(self, before: int, what: str, accesses: tuple[tuple[str, str], ...]) -> int:
+        self.operations.append((what, accesses))
+        self.behind.append(before)
+        return len(self.behind) - 1
+
+    def record(self, event: str, stream: str) -> None:
+        """The event covers what is queued on the stream."""
+        self.events[event] = self.queued.get(stream, 0)
+
+    def wait(self, stream: str, event: str) -> None:
+        """What is queued on the stream from now on comes behind what the event covers; unrecorded ones do nothing."""
+        if event in self.events:
+            self.queued[stream] = self.queued.get(stream, 0) | self.events[event]
+            if stream == LEGACY:
+                self.queued[LEGACY] |= self.queued.get(FOREIGN, 0)
+
+    def synchronize(self) -> None:
+        """The host waits for everything."""
+        self.host = (1 << len(self.behind)) - 1
+
+    def unordered(self) -> list[tuple[int, int]]:
+        """Pairs that touch the same memory, one of them writing, with nothing to order them."""
+        found = []
+        for later, (_, theirs) in enumerate(self.operations):
+            for earlier in range(later):
+                if not self.behind[later] >> earlier & 1:
+                    ours = self.operations[earlier][1]
+                    if any(a == b and "r" * 2 != m + n for a, m in ours for b, n in theirs):
+                        found.append((earlier, later))
+        return found
+
+
+# ---- values -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Cell:
+    """A place that holds a value."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Into which allocation, and how far."""
+
+    buffer: str
+    offset: int = 0
+
+
+@dataclass
+class Streams:
+    """What ``kesco_streams()`` gives; collapsed, all streams are the first one."""
+
+    collapsed: bool = False
+
+    def stream(self, number: int) -> str:
+        return f"stream {0 if self.collapsed else number}"
+
+
+class Leave(Exception):
+    """A break, continue or return on its way."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+
+# ---- the parser -------------------------------------------------------------------------------------------------------
+
+
+def tokens(text: str) -> list[str]:
+    start, end = text.find("// ---- kesco: streams and events"), text.find("// ---- kesco: end")
+    if start >= 0:
+        text = text[:start] + text[text.index("\n", end) :]
+    found, at = [], 0
+    text = text.rstrip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        assert match is not None, f"what is this: {text[at : at + 60]!r}"
+        at = match.end()
+        if match.lastgroup not in ("comment", "hash"):
+            found.append(match[match.lastgroup or 0])
+    return found
+
+
+class Parser:
+    """Recursive descent; nodes are tuples that begin with their kind."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens, self.at = [*tokens(text), ""], 0
+        self.functions: dict[str, tuple] = {}
+        self.globals: list[tuple] = []
+        while self.peek():
+            self._top()
+
+    def peek(self, ahead: int = 0) -> str:
+        return self.tokens[self.at + ahead]
+
+    def next(self) -> str:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def take(self, wanted: str) -> None:
+        assert self.next() == wanted, f"{wanted} expected: {' '.join(self.tokens[self.at - 8 : self.at + 4])}"
+
+    def given(self, wanted: str) -> bool:
+        if self.peek() == wanted:
+            self.at += 1
+            return True
+        return False
+
+    def _skip_braces(self) -> None:
+        depth = 0
+        while True:
+            depth += {"{": 1, "}": -1}.get(sign := self.next(), 0)
+            if sign == "}" and depth == 0:
+                return
+
+    def _top(self) -> None:
+        if self.peek() in ("__global__", "struct"):
+            while self.peek() != "{":
+                self.next()
+            self._skip_braces()
+            self.given(";")
+            return
+        start = self.at
+        while self.peek() in _TYPES or self.peek() in "*&":
+            self.next()
+        name = self.next()
+        if self.peek() != "(":
+            self.at = start
+            self.globals.append(self.statement())
+            return
+        self.take("(")
+        parameters = []
+        while not self.given(")"):
+            reference = False
+            while self.peek() in _TYPES or self.peek() in "*&":
+                reference |= self.next() == "&"
+            if self.peek() not in ",)":
+                parameters.append((self.next(), reference))
+            self.given(",")
+        if self.given(";"):
+            return
+        self.functions[name] = (parameters, self.statement())
+
+    def statement(self) -> tuple:
+        word = self.peek()
+        if self.given("{"):
+            body = []
+            while not self.given("}"):
+                body.append(self.statement())
+            return ("block", body)
+        if word in ("if", "while", "switch"):
+            self.next()
+            self.take("(")
+            condition = self.expression()
+            self.take(")")
+            then = self.statement()
+            if word != "if":
+                return (word, condition, then)
+            return ("if", condition, then, self.statement() if self.given("else") else ("block", []))
+        if self.given("do"):
+            body = self.statement()
+            self.take("while")
+            condition = self.expression()
+            self.take(";")
+            return ("do", body, condition)
+        if self.given("for"):
+            self.take("(")
+            first = self.statement()
+            condition = self.expression()
+            self.take(";")
+            step = self.expression()
+            self.take(")")
+            return ("for", first, condition, step, self.statement())
+        if self.given("case"):
+            value = self.expression()
+            self.take(":")
+            return ("case", value)
+        if self.given("default"):
+            self.take(":")
+            return ("case", None)
+        if word in ("break", "continue", "return"):
+            self.next()
+            if self.peek() != ";":
+                self.expression()
+            self.take(";")
+            return ("leave", word)
+        if word in _TYPES:
+            return self._declaration()
+        one = ("block", []) if word == ";" else ("evaluate", self.expression())
+        self.take(";")
+        return one
+
+    def _declaration(self) -> tuple:
+        while self.peek() in _TYPES:
+            kind = self.next()
+        declared = []
+        while True:
+            while self.peek() in "*&":
+                self.next()
+            name, count, initial = self.next(), None, None
+            if self.given("["):
+                count = self.expression()
+                self.take("]")
+            if self.given("="):
+                initial = self._braced() if self.peek() == "{" else self.expression()
+            declared.append((name, count, initial))
+            if not self.given(","):
+                break
+        self.take(";")
+        return ("declare", kind, declared)
+
+    def _braced(self) -> tuple:
+        self.take("{")
+        items = []
+        while not self.given("}"):
+            items.append(self.expression())
+            self.given(",")
+        return ("list", items)
+
+    def expression(self, level: int = 0) -> tuple:
+        if level == 0:
+            left = self.expression(1)
+            if self.peek() in ("=", "+=", "-=", "*="):
+                sign = self.next()
+                return ("assign", sign, left, self.expression(0))
+            if self.given("?"):
+                then = self.expression(0)
+                self.take(":")
+                return ("select", left, then, self.expression(0))
+            return left
+        levels = ("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%")
+        if level > len(levels):
+            return self._unary()
+        left = self.expression(level + 1)
+        while self.peek() in levels[level - 1]:
+            left = ("binary", self.next(), left, self.expression(level + 1))
+        return left
+
+    def _unary(self) -> tuple:
+        if self.peek() in ("-", "!", "&", "*", "++", "--"):
+            return ("unary", self.next(), self._unary())
+        one = self._primary()
+        while True:
+            if self.given("["):
+                one = ("index", one, self.expression())
+                self.take("]")
+            elif self.peek() in (".", "->"):
+                self.next()
+                one = ("member", one, self.next())
+            elif self.peek() in ("++", "--"):
+                one = ("post", self.next(), one)
+            elif self.peek() == "(":
+                one = ("call", one, self._arguments())
+            elif self.given("<<<"):
+                configuration = [self.expression()]
+                while self.given(","):
+                    configuration.append(self.expression())
+                self.take(">>>")
+                one = ("launch", one[1], configuration, self._arguments())
+            else:
+                return one
+
+    def _arguments(self) -> list[tuple]:
+        self.take("(")
+        items: list[tuple] = []
+        while not self.given(")"):
+            items.append(self.expression())
+            self.given(",")
+        return items
+
+    def _primary(self) -> tuple:
+        word = self.next()
+        if word == "(":
+            inner = self.expression()
+            self.take(")")
+            return inner
+        if word[0].isdigit():
+            return ("value", float(word.rstrip("f")) if "." in word or word.endswith("f") else int(word))
+        return ("value", word[1]) if word[0] in "'\"" else ("name", word)
+
+
+# ---- the interpreter --------------------------------------------------------------------------------------------------
+
+
+class Run:
+    """One execution of one function of a program, with given arguments."""
+
+    def __init__(self, program: Parser, argc: int, argv: Callable[[int, int], str]) -> None:
+        self.functions = program.functions
+        self.argc, self.argv = argc, argv
+        self.machine = Machine()
+        self.allocated = 0
+        self.escaped: dict[str, None] = {}
+        self.steps = 0
+        self.frame: dict[str, Cell] = {}
+        for one in program.globals:
+            self.execute(one)
+        self.globals = self.frame
+
+    def start(self, name: str) -> Machine:
+        self.call(name, [Cell(self.argc), Cell("argv")])
+        self.machine.synchronize()
+        return self.machine
+
+    def call(self, name: str, arguments: list[Cell]) -> None:
+        parameters, body = self.functions[name]
+        outer, self.frame = self.frame, {}
+        for (parameter, reference), cell in zip(parameters, arguments, strict=False):
+            self.frame[parameter] = cell if reference else Cell(cell.value)
+        try:
+            self.execute(body)
+        except Leave as leave:
+            assert leave.how == "return"
+        self.frame = outer
+
+    def execute(self, node: tuple) -> None:
+        self.steps += 1
+        assert self.steps < 20_000, "it does not end"
+        kind = node[0]
+        if kind == "block":
+            for one in node[1]:
+                self.execute(one)
+        elif kind == "evaluate":
+            self.value(node[1])
+        elif kind == "declare":
+            self.declare(node)
+        elif kind == "if":
+            self.execute(node[2] if self.value(node[1]) else node[3])
+        elif kind == "switch":
+            self.switch(self.value(node[1]), node[2][1])
+        elif kind == "leave":
+            raise Leave(node[1])
+        elif kind != "case":
+            self.loop(node)
+
+    def loop(self, node: tuple) -> None:
+        kind = node[0]
+        condition, body = (node[2], node[4]) if kind == "for" else (node[2], node[1]) if kind == "do" else node[1:3]
+        if kind == "for":
+            self.execute(node[1])
+        first = kind == "do"
+        while first or self.value(condition):
+            first = False
+            try:
+                self.execute(body)
+            except Leave as leave:
+                if leave.how == "return":
+                    raise
+                if leave.how == "break":
+                    break
+            if kind == "for":
+                self.value(node[3])
+
+    def switch(self, value: Any, body: list[tuple]) -> None:
+        labels = [(n, one[1]) for n, one in enumerate(body) if one[0] == "case"]
+        matching = [n for n, label in labels if label is not None and self.value(label) == value]
+        matching += [n for n, label in labels if label is None]
+        try:
+            for one in body[matching[0] :] if matching else ():
+                self.execute(one)
+        except Leave as leave:
+            if leave.how != "break":
+                raise
+
+    def declare(self, node: tuple) -> None:
+        _, kind, declared = node
+        for name, count, initial in declared:
+            if count is not None:
+                items = [self.value(one) for one in initial[1]] if initial else []
+                items += [None] * (self.value(count) - len(items))
+                self.frame[name] = Cell([Cell(one) for one in items])
+            elif kind == "Pair":
+                pair = [Cell(self.value(one)) for one in initial[1]]
+                self.frame[name] = Cell({"in": pair[0], "out": pair[1]})
+            else:
+                self.frame[name] = Cell(self.value(initial) if initial else None)
+
+    # ---- expressions ----
+
+    def place(self, node: tuple) -> Cell:
+        """Where a value is kept."""
+        kind = node[0]
+        if kind == "name":
+            return self.frame[node[1]] if node[1] in self.frame else self.globals[node[1]]
+        if kind == "index":
+            base = self.value(node[1])
+            return base[self.value(node[2])]
+        if kind == "member":
+            return self.value(node[1])[node[2]]
+        if kind == "unary" and node[1] == "*":
+            return self.value(node[2])
+        raise AssertionError(f"not a place: {node}")
+
+    def value(self, node: tuple) -> Any:
+        return getattr(self, f"_{node[0]}")(*node[1:])
+
+    def _value(self, value: Any) -> Any:
+        return value
+
+    def _name(self, name: str) -> Any:
+        if name in ("cudaStreamLegacy", "cudaMemcpyDeviceToDevice", "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost"):
+            return LEGACY if name == "cudaStreamLegacy" else name
+        return None if name == "nullptr" else self.place(("name", name)).value
+
+    def _index(self, base: tuple, index: tuple) -> Any:
+        known = self.value(base)
+        number = self.value(index)
+        if known == "argv":
+            return ("argv", number)
+        if isinstance(known, tuple):
+            return self.argv(known[1], number) if known[0] == "argv" else known[1](number)
+        if isinstance(known, Pointer):
+            self.machine.on_host(f"host reads {known.buffer}", (known.buffer, "r"))
+            return 0.0
+        return known[number].value
+
+    def _member(self, base: tuple, name: str) -> Any:
+        known = self.value(base)
+        if isinstance(known, Streams):
+            return ("handle", known.stream if name == "stream" else lambda number: f"{name} {number}")
+        return known[name].value
+
+    def _unary(self, sign: str, operand: tuple) -> Any:
+        if sign == "&":
+            return self.value(operand) if operand[0] == "call" else self.place(operand)
+        if sign in ("++", "--"):
+            cell = self.place(operand)
+            cell.value += 1 if sign == "++" else -1
+            return cell.value
+        value = self.value(operand)
+        return {"-": lambda: -value, "!": lambda: not value, "*": lambda: value.value}[sign]()
+
+    def _post(self, sign: str, operand: tuple) -> Any:
+        cell = self.place(operand)
+        cell.value += 1 if sign == "++" else -1
+        return cell.value + (-1 if sign == "++" else 1)
+
+    def _binary(self, sign: str, left: tuple, right: tuple) -> Any:
+        a = self.value(left)
+        if sign in ("&&", "||"):
+            return bool(a) and bool(self.value(right)) if sign == "&&" else bool(a) or bool(self.value(right))
+        b = self.value(right)
+        if isinstance(a, Pointer) and isinstance(b, int):
+            return Pointer(a.buffer, a.offset + (b if sign == "+" else -b))
+        operations: dict[str, Callable[[], Any]] = {
+            "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a // b, "%": lambda: a % b,
+            "<": lambda: a < b, ">": lambda: a > b, "<=": lambda: a <= b, ">=": lambda: a >= b,
+            "==": lambda: a == b, "!=": lambda: a != b,
+        }  # fmt: skip
+        return operations[sign]()
+
+    def _select(self, condition: tuple, then: tuple, other: tuple) -> Any:
+        return self.value(then if self.value(condition) else other)
+
+    def _assign(self, sign: str, target: tuple, value: tuple) -> None:
+        given = self.value(value)
+        if target[0] == "index" and isinstance(memory := self.value(target[1]), Pointer):
+            mode = "w" if sign == "=" else "rw"
+            self.machine.on_host(f"host writes {memory.buffer}", (memory.buffer, mode))
+            return
+        cell = self.place(target)
+        cell.value = given if sign == "=" else cell.value + given if sign == "+=" else cell.value - given
+
+    def _launch(self, name: str, configuration: list[tuple], arguments: list[tuple]) -> None:
+        """The name of a kernel ends in the modes of its parameters: r reads, w writes, x does both."""
+        stream = self.value(configuration[3]) if len(configuration) > 3 else LEGACY
+        values = [self.value(one) for one in arguments]
+        modes = [{"r": "r", "w": "w", "x": "rw"}[mode] for mode in name.rpartition("_")[2]]
+        accesses = tuple((p.buffer, mode) for p, mode in zip(values, modes, strict=True))
+        shown = ", ".join(f"{p.buffer}+{p.offset}" for p in values)
+        self.machine.issue(stream or LEGACY, f"{name}({shown})", *accesses)
+
+    def _call(self, callee: tuple, arguments: list[tuple]) -> Any:
+        name = callee[1]
+        if name in self.functions:
+            parameters = self.functions[name][0]
+            self.call(
+                name,
+                [
+                    self.place(one) if reference else Cell(self.value(one))
+                    for one, (_, reference) in zip(arguments, parameters, strict=True)
+                ],
+            )
+            return None
+        if name == "std::swap":
+            a, b = map(self.place, arguments)
+            a.value, b.value = b.value, a.value
+            return None
+        values = [self.value(one) for one in arguments]
+        if name in ("kesco_streams", "kesco_streams_if_distinct"):
+            buffers = [p.buffer for p in values if p is not None]
+            return Streams(collapsed=len(buffers) != len(set(buffers)))
+        return self._api(name.removesuffix("Async"), values)
+
+    def _api(self, name: str, values: list[Any]) -> Any:
+        device = self.machine
+        if name == "CHECK":
+            return values[0]
+        if name in ("cudaMalloc", "cudaMallocManaged"):
+            values[0].value = Pointer(f"m{self.allocated}")
+            self.allocated += 1
+        elif name == "cudaFree":
+            device.synchronize()
+            device.on_host(f"free {values[0].buffer}", (values[0].buffer, "w"))
+        elif name == "cudaMemset":
+            stream = values[3] if len(values) > 3 else LEGACY
+            device.issue(stream or LEGACY, f"memset({values[0]})", (values[0].buffer, "w"))
+        elif name == "cudaMemcpy":
+            stream = values[4] if len(values) > 4 else LEGACY
+            accesses = [(p.buffer, m) for p, m in zip(values[:2], "wr", strict=True) if isinstance(p, Pointer)]
+            number = device.issue(stream or LEGACY, f"copy({values[0]}, {values[1]})", *accesses)
+            if values[3] == "cudaMemcpyDeviceToHost":
+                device.host |= device.behind[number] | 1 << number
+        elif name == "cudaDeviceSynchronize":
+            device.synchronize()
+        elif name == "cudaEventRecord":
+            device.record(values[0], values[1])
+        elif name == "cudaStreamWaitEvent":
+            device.wait(values[0], values[1])
+        elif name in ("elsewhere", "touch"):
+            self.escaped |= dict.fromkeys(p.buffer for p in values)
+            everything = tuple((buffer, "rw") for buffer in self.escaped)
+            device.issue(LEGACY, f"{name} on the default stream", *everything)
+            device.issue(FOREIGN, f"{name} on its own stream", *everything)
+        elif name != "cudaGetLastError":
+            raise AssertionError(f"unknown call: {name}")
+        return 0
