@@ -161,10 +161,10 @@ def compile_command(source: str, output: str | None, dump: tuple[str, ...], time
         if result.diagnostics or values["diagnostics"] == "json":
             printer(*result.diagnostics)
         if target is None:
-            click.get_binary_stream("stdout").write(result.text)
+            sys.stdout.buffer.write(result.text)
         else:
             write_whole(target, result.text)
-        if not values["quiet"]:
+        if not values["quiet"] and values["diagnostics"] == "text":
             click.echo(_summary(result, target), err=True)
         if timed:
             for name, at in [*stages, ("written", time.perf_counter() - started)]:
@@ -179,11 +179,14 @@ def _summary(result: Any, target: Path | None) -> str:
     parts = []
     for one in done:
         removed = len(one.plan.removed)
-        parts.append(
-            f"'{one.region.function}': {len(one.schedule.stream_of)} operations on {one.schedule.streams} streams, "
-            f"{len(one.plan.waits)} waits ({removed} not needed), proven"
-        )
+        operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(one.schedule.streams, "stream")
+        waits = _count(len(one.plan.waits), "wait")
+        parts.append(f"'{one.region.function}': {operations} on {streams}, {waits} ({removed} not needed), proven")
     return f"{where}: " + "; ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _target(source: str, output: str | None) -> Path | None:
@@ -225,7 +228,15 @@ def _writable(target: Path) -> None:
 
 
 def write_whole(target: Path, data: bytes) -> None:
-    """Write a file completely or not at all: a temporary file beside it, then a rename."""
+    """Write a file completely or not at all: a temporary file beside it, then a rename.
+
+    A symbolic link is followed; something that is no regular file (a pipe, a terminal) is written to as it is.
+    """
+    target = target.resolve()
+    if target.exists() and not target.is_file():
+        with target.open("wb") as stream:
+            stream.write(data)
+        return
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -326,12 +337,17 @@ def doctor_command(**values: Any) -> None:
     from kesco.toolchain.doctor import examine
 
     report = examine(**values)
-    marks = {"ok": click.style("ok     ", fg="green"), "optional": click.style("absent ", fg="yellow")}
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("part", "", "what is used", "why, and how to get what is missing", show_lines=True)
+    colours = {"ok": "green", "optional": "yellow", "missing": "red"}
     for row in report.rows:
-        mark = marks.get(row.status, click.style("missing", fg="red"))
-        click.echo(f"{mark} {row.component:20s} {row.value}")
-        for word, text in (("from", row.origin), ("why", row.why), ("get it", row.how_to_get)):
-            if text:
-                click.echo(f"{'':8s}{'':20s} {word}: {text}")
+        said = [f"from {row.origin}" if row.origin else "", row.why, row.how_to_get and f"get it: {row.how_to_get}"]
+        status = "absent" if row.status == "optional" and not row.value else row.status
+        notes = "\n".join(t for t in said if t)
+        table.add_row(row.component, Text(status, style=colours[row.status]), Text(row.value), Text(notes))
+    Console(width=None if sys.stdout.isatty() else 140, soft_wrap=False).print(table)
     click.echo("ready" if report.ready else "not ready: see the missing parts above")
     sys.exit(0 if report.ready else 5)
