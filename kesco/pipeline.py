@@ -6,6 +6,7 @@ value's name as it comes to be: for timing, ``--dump`` and tests.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -80,20 +81,29 @@ class Session:
         self.text = read(path)
         self.toolchain = _discover(options)
         observe("toolchain", self.toolchain)
-        with ThreadPoolExecutor(1) as pool:
-            device = pool.submit(_device_effects, self.toolchain, path, options)
+        with ThreadPoolExecutor(2) as pool:
+            device = pool.submit(_device_ir, self.toolchain, path, options)
             from kesco.frontend.clang import SourceFile, load
-            from kesco.frontend.parse import parse
             from kesco.toolchain.compile import host_arguments
 
             load(str(self.toolchain.libclang))
             self.arguments = host_arguments(self.toolchain, options.flags)
-            self.file = SourceFile(path, self.text, self.arguments)
+            host = pool.submit(SourceFile, path, self.text, self.arguments)
+            from kesco.analysis.effects import kernel_effects  # the rest is imported while both compilers run
+
+            importlib.import_module("kesco.frontend.parse")
+            importlib.import_module("kesco.analysis.resolve")
+            importlib.import_module("kesco.dataflow")
+            self.file = host.result()
+            from kesco.frontend.parse import parse
+
             self.program: Program = parse(self.file, self.arguments)
             observe("program", self.program)
-            import kesco.dataflow  # noqa: F401  (imports networkx while the device compiler runs)
-
-            self.effects: Mapping[str, KernelEffects] = device.result()
+            texts = device.result()
+        found: dict[str, KernelEffects] = {}
+        for one in (effect for text in texts for effect in kernel_effects(text)):
+            found[one.name] = found[one.name] | one if one.name in found else one
+        self.effects: Mapping[str, KernelEffects] = found
         observe("effects", self.effects)
 
     def regions(self) -> tuple[Region, ...]:
@@ -302,17 +312,11 @@ def _discover(options: Options) -> Toolchain:
     )
 
 
-def _device_effects(toolchain: Toolchain, path: str, options: Options) -> Mapping[str, KernelEffects]:
+def _device_ir(toolchain: Toolchain, path: str, options: Options) -> list[str]:
+    """The device IR for each architecture the user compiles for: a kernel does what it does for any of them."""
     from kesco.toolchain.compile import architectures, device_ir
 
-    found: dict[str, KernelEffects] = {}
-    for arch in architectures(toolchain, options.flags):
-        text = device_ir(toolchain, path, options.flags, arch=arch)
-        from kesco.analysis.effects import kernel_effects
-
-        for one in kernel_effects(text):
-            found[one.name] = found[one.name] | one if one.name in found else one
-    return found
+    return [device_ir(toolchain, path, options.flags, arch=a) for a in architectures(toolchain, options.flags)]
 
 
 def read(path: str) -> bytes:

@@ -27,6 +27,7 @@ class Interpreter(Loops):
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.ended: list[State] = []  # states in which the process ends
+        self.destructors = any(r.destructor for r in self.program.records.values())
 
     # ---- functions --------------------------------------------------------------------------------------------------
 
@@ -174,6 +175,8 @@ class Interpreter(Loops):
 
     def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
         """Destructors of temporary objects run at the end of the expression, all but that of the object declared."""
+        if not self.destructors:
+            return
         for node in ir.walk(expression):
             if node is but or not isinstance(node, ir.Call) or node.type is None or node.reference:
                 continue

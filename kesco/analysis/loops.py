@@ -28,6 +28,7 @@ class Loops(Calls):
         super().__init__(*arguments, **options)  # type: ignore[arg-type]
         self.activations: dict[str, dict[str, Activation]] = {}
         self.unroll: dict[int, bool] = {}
+        self._aliased: dict[str, frozenset[str]] = {}
         self.walked: set[tuple[str, str, int]] = set()  # (root activation, function called, operation)
 
     def execute(self, statement: ir.Stmt, state: State | None) -> State | None:
@@ -74,17 +75,20 @@ class Loops(Calls):
     def _settled(self, loop: ir.Loop, counter: ir.Variable) -> bool:
         """Whether counter and bounds change nowhere but in the loop's step, and no inner name hides the counter."""
         assert loop.condition is not None
-        body = self.now.function.body
+        function = self.now.function
+        aliased = self._aliased.get(function.key)
+        if aliased is None:
+            aliased = self._aliased[function.key] = _aliased(function.body)
         for node in ir.walk(loop.condition):
             if not isinstance(node, ir.Name) or node.variable.constant is not None:
                 continue
             variable = node.variable
             local = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is ir.Shape.INTEGER
-            if not local or _aliased(body, variable.key) or _changes(loop.body, variable.key):
+            if not local or variable.key in aliased or _changes(loop.body, variable.key):
                 return False
             if self.object_of(variable) in self.escaped:
                 return False
-        if _aliased(body, counter.key) or any(i.counter == counter.name for i in self.now.iterations):
+        if counter.key in aliased or any(i.counter == counter.name for i in self.now.iterations):
             return False
         declared = (n.variable for n in ir.walk(loop.body) if isinstance(n, ir.Declare))
         return all(v.name != counter.name for v in declared)
@@ -226,22 +230,19 @@ def _simple(expression: ir.Expr) -> bool:
     return isinstance(expression, (ir.Name, ir.Constant, ir.Literal))
 
 
-def _aliased(body: ir.Stmt, key: str) -> bool:
-    """Whether anything in a function takes a variable's address or refers to it by another name."""
-
-    def it(expression: ir.Expr | None) -> bool:
-        return isinstance(expression, ir.Name) and expression.variable.key == key
-
+def _aliased(body: ir.Stmt) -> frozenset[str]:
+    """The variables of a function whose address is taken, or that are referred to by another name."""
+    found: set[str] = set()
     for node in ir.walk(body):
-        if isinstance(node, ir.AddressOf) and it(node.target):
-            return True
-        if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and it(node.initial):
-            return True
-        if isinstance(node, ir.Call) and any(
-            r and it(a) for a, r in zip(node.arguments, node.references, strict=False)
-        ):
-            return True
-    return False
+        targets: list[ir.Expr | None] = []
+        if isinstance(node, ir.AddressOf):
+            targets = [node.target]
+        elif isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE:
+            targets = [node.initial]
+        elif isinstance(node, ir.Call):
+            targets = [a for a, r in zip(node.arguments, node.references, strict=False) if r]
+        found.update(t.variable.key for t in targets if isinstance(t, ir.Name))
+    return frozenset(found)
 
 
 def _changes(body: ir.Stmt, key: str) -> bool:

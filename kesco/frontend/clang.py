@@ -66,6 +66,7 @@ class SourceFile:
         """Parse `text` as the content of `path`; raises `InputError` with clang's messages for errors in user files."""
         self.path, self.text = path, text
         _names.clear()
+        self._top: list[Cursor] | None = None
         index = cindex.Index.create(excludeDecls=False)
         try:
             self.unit = index.parse(path, list(arguments), [(path, text)], options=_PREAMBLE)
@@ -83,6 +84,7 @@ class SourceFile:
     def reparse(self, text: bytes) -> None:
         """Parse other text under the same name; raises `InputError` as the constructor does."""
         _names.clear()
+        self._top = None
         self.text = text
         self.unit.reparse([(self.path, text)], options=_PREAMBLE)
         self._check()
@@ -95,7 +97,9 @@ class SourceFile:
 
     def top_level(self) -> list[Cursor]:
         """The declarations of the named file itself, in order."""
-        return [c for c in self.unit.cursor.get_children() if self.is_here(c)]
+        if self._top is None:
+            self._top = [c for c in self.unit.cursor.get_children() if self.is_here(c)]
+        return self._top
 
     def is_here(self, cursor: Cursor) -> bool:
         """Whether the cursor begins in the named file."""

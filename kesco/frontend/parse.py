@@ -66,9 +66,10 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     functions += known
     statements.share()
     names = _mentions(source)
+    declared = Counter(c.get_usr() for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL)
     done = tuple(
         replace(
-            f, address_taken=f.key in statements.taken, declared=_declarations(source, f.key), mentioned=names[f.name]
+            f, address_taken=f.key in statements.taken, declared=declared[f.key] or 1, mentioned=names[f.name]
         )
         for f in functions
     )
@@ -83,10 +84,6 @@ def _mentions(source: SourceFile) -> Counter[str]:
     """How often each identifier stands in the file's text, comments left out."""
     bare = _COMMENT.sub(lambda m: b" " * len(m.group()), source.text)
     return Counter(w.decode() for w in re.findall(rb"[A-Za-z_]\w*", bare))
-
-
-def _declarations(source: SourceFile, key: str) -> int:
-    return sum(c.get_usr() == key for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL) or 1
 
 
 def _elsewhere(statements: Functions, known: set[str]) -> list[ir.Function]:

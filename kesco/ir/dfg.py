@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from kesco.ir.access import Buffer
 from kesco.ir.flow import Region
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class DependenceKind(enum.Enum):

@@ -343,9 +343,7 @@ def test_an_interrupt_leaves_nothing_behind(folder: Folder, quick: None, monkeyp
 def test_what_cannot_be_proven_is_not_written(folder: Folder, monkeypatch: pytest.MonkeyPatch, proven: bytes) -> None:
     """An emitter that forgets a wait: exit code 4, both places named, the old target untouched."""
     emit = pipeline._emit
-    monkeypatch.setattr(
-        pipeline, "_emit", lambda *given: re.sub(rb"\n.*// kesco: wait for fill.*", b"", emit(*given))
-    )
+    monkeypatch.setattr(pipeline, "_emit", lambda *given: re.sub(rb"\n.*// kesco: wait for fill.*", b"", emit(*given)))
     folder.write("out.cu", b"precious")
     said = folder.refuses(4, "compile", "app.cu", "-o", "out.cu")
     assert "error[K401]: 'add' may run before 'fill#1' is done (RAW on 'x')" in said

@@ -20,7 +20,9 @@ def kernel(modes: str) -> str:
     names = [f"p{n}" for n in range(len(modes))]
     parameters = ", ".join(f"float* {name}" for name in names)
     reads = " + ".join(["1.0f", *(f"{p}[i]" for p, mode in zip(names, modes, strict=True) if mode == "r")])
-    body = " ".join(f"{p}[i] {'=' if m == 'w' else '+='} {reads};" for p, m in zip(names, modes, strict=True) if m != "r")
+    body = " ".join(
+        f"{p}[i] {'=' if m == 'w' else '+='} {reads};" for p, m in zip(names, modes, strict=True) if m != "r"
+    )
     return f"__global__ void k_{modes}({parameters}) {{ int i = threadIdx.x; {body} }}"
 
 
@@ -120,6 +122,7 @@ class Writer:
         self.launches = self.random.randint(6, 24)
         self.fresh = 0
         self.helpers: list[tuple[str, int, str]] = []
+        self.globals: list[str] = []
 
     def number(self) -> int:
         self.fresh += 1
@@ -131,13 +134,17 @@ class Writer:
     # ---- functions ----
 
     def program(self) -> Program:
-        functions = [self.helper() for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
+        if self.chance(0.3):
+            self.globals = [f"{self.name}_g{n}" for n in range(2)]
+        functions = [Node(f"static float* {one};", kept=True) for one in self.globals]
+        functions += [self.helper() for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
         managed, unseen = self.chance(0.3), self.chance(0.15)
         buffers = [f"b{n}" for n in range(self.random.randint(2, 6))]
         call = "cudaMallocManaged" if managed else "cudaMalloc"
         top = [Node(f"float {', '.join('*' + b for b in buffers)};", kept=True)]
         top += [Node(f"{call}(&{b}, 4096);", kept=True) for b in buffers]
-        scope = Scope(list(buffers), managed=managed, unseen=unseen)
+        top += [Node(f"{call}(&{one}, 4096);", kept=True) for one in self.globals]
+        scope = Scope([*buffers, *self.globals], managed=managed, unseen=unseen)
         if not managed:
             top.append(Node("float h[1024];", kept=True))
         for n in range(self.random.choice((0, 0, 1, 2))):
@@ -165,7 +172,7 @@ class Writer:
         name = f"{self.name}_helper{len(self.helpers)}"
         kind = self.random.choice(("static", "static", "", "reference"))
         count = self.random.randint(2, 4)
-        scope = Scope([f"a{n}" for n in range(count)], has_argv=False, returns="return;")
+        scope = Scope([*(f"a{n}" for n in range(count)), *self.globals], has_argv=False, returns="return;")
         body = self.block(scope, 1, self.random.randint(2, 4), least=2)
         star = "*&" if kind == "reference" else "*"
         if kind == "reference" and self.chance(0.6):
@@ -225,7 +232,9 @@ class Writer:
             inner = replace(scope, in_loop=False)
             body = (*self.block(inner, depth + 1, share), Node(f"++{counter};", kept=True))
             head = f"int {counter} = 0;"
-            return Node("", (Node(head, kept=True), Node("do {", body, f"}} while ({counter} < {bound});"))), share
+            return Node(
+                "{", (Node(head, kept=True), Node("do {", body, f"}} while ({counter} < {bound});")), "}"
+            ), share
         head = f"for (int {counter} = 0; {counter} < {bound}; ++{counter})"
         if len(body) == 1 and body[0].body is None and not body[0].head.startswith("float") and self.chance(0.5):
             return Node(head, (replace(body[0], kept=True),)), share
@@ -278,7 +287,8 @@ class Writer:
             return Node(f"std::swap({a}, {b});")
         if drawn < 0.7:
             t = f"t{self.number()}"
-            return Node("", (Node(f"float* {t} = {a};", kept=True), Node(f"{a} = {b};"), Node(f"{b} = {t};")))
+            swap = (Node(f"float* {t} = {a};", kept=True), Node(f"{a} = {b};"), Node(f"{b} = {t};"))
+            return Node("{", swap, "}")
         return Node(f"{a} = {self.pointer(scope)};")
 
     def rarity(self, scope: Scope) -> Node:

@@ -100,7 +100,11 @@ def test_the_proof_never_accepts_what_goes_wrong(compiled: tuple[int, Compiled])
     drawn = random.Random(file)
     orders = [n for n, line in enumerate(lines) if re.search(r"cuda(StreamWaitEvent|EventRecord)\(.*// kesco: ", line)]
     for number in drawn.sample(orders, min(2, len(orders))):
-        less = [*lines[:number], lines[number].replace("cuda", "if (0) cuda", 1).partition("//")[0], *lines[number + 1 :]]
+        less = [
+            *lines[:number],
+            lines[number].replace("cuda", "if (0) cuda", 1).partition("//")[0],
+            *lines[number + 1 :],
+        ]
         if outcome.refuses(less):
             continue
         for program in programs_of(file):
