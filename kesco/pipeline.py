@@ -18,7 +18,7 @@ from kesco.errors import InputError, UsageError, VerificationError
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.dfg import Dfg
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role
+from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.program import Program
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
@@ -160,9 +160,21 @@ def _plan(session: Session, region: Region) -> FunctionResult:
         why = "it launches nothing that could be moved"
     if not why and schedule.streams < 2 and not options.force:
         why = "no two of its operations are independent" if width < 2 else "one stream holds all of its operations"
+    if not why and not options.force and not _pays(result):
+        why = "only memsets could overlap, which does not pay for the streams"
     if not why:
         why = _cannot_emit(session.program, result)
     return replace(result, left_because=why)
+
+
+def _pays(result: FunctionResult) -> bool:
+    """Whether kernels or copies, not just memsets, are on different streams between two barriers."""
+    from kesco.scheduling.levels import phases
+
+    stream_of = result.schedule.as_dict()
+    sites = result.region.sites
+    heavy = [{stream_of[n] for n in phase if sites[n].kind is not SiteKind.MEMSET} for phase in phases(result.dfg)]
+    return any(len(streams) > 1 for streams in heavy)
 
 
 def _cannot_emit(program: Program, result: FunctionResult) -> str:

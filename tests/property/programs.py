@@ -168,7 +168,7 @@ class Writer:
         return (Node("cudaDeviceSynchronize();"),) if self.chance(0.6) else ()
 
     def helper(self) -> Node:
-        """A function with pointer parameters, static or not; only static ones are known to be called from here alone."""
+        """A function with pointer parameters, static or not; only static ones are called from here alone."""
         name = f"{self.name}_helper{len(self.helpers)}"
         kind = self.random.choice(("static", "static", "", "reference"))
         count = self.random.randint(2, 4)

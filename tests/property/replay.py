@@ -1,8 +1,8 @@
 """Run a small CUDA program on paper: which device operations it issues, and which of them come before which.
 
-A parser and an interpreter for the C that `property.programs` writes and for what kesco adds to it, and a model of CUDA's
-ordering rules. Nothing of kesco is used: the emitted text is executed as it stands, expressions over loop counters,
-guards of branches, braces and all, so that a mistake in kesco's own reading of its output cannot hide here.
+A parser and an interpreter for the C that `property.programs` writes and for what kesco adds to it, and a model of
+CUDA's ordering rules. Nothing of kesco is used: the emitted text is executed as it stands, expressions over loop
+counters, guards of branches, braces and all, so that a mistake in kesco's own reading of its output cannot hide here.
 
 The rules, on the careful side: work on a stream comes after earlier work on it and after earlier actions on the legacy
 stream; work on the legacy stream comes after all earlier work on any stream; an event covers what was queued on its
@@ -27,7 +27,7 @@ _TYPES = {"int", "float", "void", "const", "static", "Pair", "KescoStreams", "ch
 LEGACY, FOREIGN = "legacy", "foreign"
 
 
-# ---- the ordering rules -----------------------------------------------------------------------------------------------
+# ---- the ordering rules ---------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -81,12 +81,12 @@ class Machine:
             for earlier in range(later):
                 if not self.behind[later] >> earlier & 1:
                     ours = self.operations[earlier][1]
-                    if any(a == b and "r" * 2 != m + n for a, m in ours for b, n in theirs):
+                    if any(a == b and m + n != "rr" for a, m in ours for b, n in theirs):
                         found.append((earlier, later))
         return found
 
 
-# ---- values -----------------------------------------------------------------------------------------------------------
+# ---- values ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Leave(Exception):
         self.how = how
 
 
-# ---- the parser -------------------------------------------------------------------------------------------------------
+# ---- the parser -----------------------------------------------------------------------------------------------------
 
 
 def tokens(text: str) -> list[str]:
@@ -338,7 +338,7 @@ class Parser:
         return ("value", word[1]) if word[0] in "'\"" else ("name", word)
 
 
-# ---- the interpreter --------------------------------------------------------------------------------------------------
+# ---- the interpreter ------------------------------------------------------------------------------------------------
 
 
 class Run:
