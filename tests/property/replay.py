@@ -19,7 +19,7 @@ from typing import Any
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<hash>#(?:[^\n\\]|\\\n)*)"
-    r"|(?P<number>\d+(?:\.\d+)?f?)|(?P<name>[A-Za-z_]\w*(?:::\w+)*)|(?P<char>'.'|\"[^\"]*\")"
+    r"|(?P<number>\d+(?:\.\d+)?f?)|(?:::)?(?P<name>[A-Za-z_]\w*(?:::\w+)*)|(?P<char>'.'|\"[^\"]*\")"
     r"|(?P<sign><<<|>>>|->|\+\+|--|[=!<>+\-*/%]=|&&|\|\||[-+*/%<>=!?:;,.&(){}\[\]]))",
     re.DOTALL,
 )
@@ -372,15 +372,24 @@ class Run:
             self.execute(body)
         except Leave as leave:
             assert leave.how == "return"
-        self.frame = outer
+        finally:
+            self.frame = outer
 
     def execute(self, node: tuple) -> None:
         self.steps += 1
         assert self.steps < 20_000, "it does not end"
         kind = node[0]
-        if kind == "block":
-            for one in node[1]:
-                self.execute(one)
+        if kind in ("block", "for"):
+            visible = self.frame
+            self.frame = dict(visible)  # names declared inside end with it
+            try:
+                if kind == "for":
+                    self.loop(node)
+                else:
+                    for one in node[1]:
+                        self.execute(one)
+            finally:
+                self.frame = visible
         elif kind == "evaluate":
             self.value(node[1])
         elif kind == "declare":
