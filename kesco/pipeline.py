@@ -234,10 +234,10 @@ def _unproven(region: Region, what: str) -> Diagnostic:
 
 
 def _guarded(text: bytes, region: Region) -> set[str]:
-    """The expressions that the function's text hands to the run-time check."""
+    """The expressions that the function's text compares at run time, as they are at its entry."""
     body = text[region.span.start : region.span.end].decode("utf-8", "replace")
-    _, found, rest = body.partition("kesco_streams_if_distinct(")
-    return {a.strip() for a in rest.partition(");")[0].split(",")} if found else set()
+    _, found, rest = body.partition("_at_entry[] = {")
+    return {a.strip().removeprefix("(const void*)") for a in rest.partition("};")[0].split(",")} if found else set()
 
 
 def _check_prologue(path: str, text: bytes) -> None:

@@ -145,6 +145,17 @@ class CudaApi(Evaluator):
                 values.append(Value(places, None, unknown))
             else:
                 values.append(self.evaluate(state, argument))
+        return self.in_any_order(call.arguments, values)
+
+    def in_any_order(self, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
+        """Arguments are evaluated in any order: where one changes what another mentions, none is known."""
+        changed = [{k for n in ir.walk(a) if isinstance(n, ir.Assign) for k in _mentioned(n.target)} for a in arguments]
+        if not any(changed):
+            return values
+        for index, keys in enumerate(changed):
+            others = (k for i, a in enumerate(arguments) if i != index for k in _mentioned(a))
+            if keys and any(k in keys for k in others):
+                return [TOP] * len(values)
         return values
 
     def _query(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
@@ -353,6 +364,10 @@ class CudaApi(Evaluator):
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Left to the subclass."""
         raise NotImplementedError
+
+
+def _mentioned(expression: ir.Expr) -> set[str]:
+    return {n.variable.key for n in ir.walk(expression) if isinstance(n, ir.Name)}
 
 
 def _is_lvalue(expression: ir.Expr) -> bool:

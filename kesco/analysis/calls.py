@@ -44,7 +44,7 @@ class Calls(Launches):
             if len(call.arguments) == 1:
                 return self.evaluate(state, call.arguments[0])
             if not call.arguments:
-                return NOTHING
+                return TOP if self._has_defaults(call) else NOTHING
         cuda = cuda_call(call.name, len(call.arguments)) if "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
@@ -69,6 +69,10 @@ class Calls(Launches):
         """Whether a constructor that the compiler wrote does nothing but copy fields, or nothing at all."""
         record = self.program.records.get(call.type.record if call.type is not None else "")
         return record is not None and record.plain
+
+    def _has_defaults(self, call: ir.Call) -> bool:
+        record = self.program.records.get(call.type.record if call.type is not None else "")
+        return record is not None and record.defaults
 
     def _calls_back(self, call: ir.Call) -> bool:
         def code(expression: ir.Expr) -> bool:
@@ -103,7 +107,14 @@ class Calls(Launches):
         return values + self.argument_values(state, call)
 
     def _host(self, state: State, call: ir.Call, host: HostCall) -> Value:
+        gives = call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
+        plain_swap = host.kind == "swap" and call.name == "std::swap" and call.receiver is None
+        hidden = call.receiver is not None or host.kind == "swap" or (gives and host.allocates is None)
+        if hidden and not plain_swap and host.kind not in ("io", "clock", "exit"):
+            return self._standard(state, call)
         values = self.argument_values(state, call)
+        if host.kind == "memory":
+            self.escape_values(state, *values)
         count = len(values)
         reads = set(host.reads) | set(range(host.reads_from, count) if host.reads_from is not None else ())
         writes = set(host.writes) | set(range(host.writes_from, count) if host.writes_from is not None else ())

@@ -53,7 +53,9 @@ class Evaluator(Places):
             parts = tuple((((i,), self.evaluate(state, item))) for i, item in enumerate(expression.items))
             return Value(fields=_flatten(parts))
         if isinstance(expression, ir.New):
-            self.escape_values(state, *(self.evaluate(state, e) for e in expression.inner))
+            inner = [self.evaluate(state, e) for e in expression.inner]
+            self.escape_values(state, *inner)
+            state.store.clobber(p.object for v in inner for p in v.places)  # placement
             made = self.fresh(f"new:{expression.span.start}", "new")
             state.store.clobber((made,))
             return pointer(Place(made, (0,)))
@@ -139,15 +141,13 @@ class Evaluator(Places):
         value = self.evaluate(state, expression.value)
         places, unknown = self.places(state, expression.target)
         if not expression.operator:
-            if isinstance(expression.target, ir.Name):
-                value = self.stored(expression.target.variable.type, value)
+            value = self.stored(_declared(expression.target), value)
             self.assign(state, places, unknown, value)
             return value
         old = self.read_all(state, places, unknown)
         if old.number is not None and value.number is not None:
             folded = fold(expression.operator, old.number, value.number)
-            target = expression.target.variable.type if isinstance(expression.target, ir.Name) else None
-            exact = None if folded is None or target is None else converted(folded, target)
+            exact = None if folded is None else converted(folded, _declared(expression.target))
             new = NOTHING if exact is None else number(exact)
         elif expression.operator in ("+", "-") and old.places:
             step = value.number if value.number is None or expression.operator == "+" else -value.number
@@ -199,6 +199,14 @@ class Evaluator(Places):
             return Value(value.places, None, True)
         loose = {p: Place(p.object, tuple(s if isinstance(s, str) else None for s in p.path)) for p in hosts}
         return Value(frozenset(loose.get(p, p) for p in value.places), None, value.unknown)
+
+
+def _declared(target: ir.Expr) -> ir.Type:
+    """The type of what is assigned to; where that is not known integers are not followed through it."""
+    if isinstance(target, ir.Name):
+        declared = target.variable.type
+        return declared.element or declared if declared.shape is ir.Shape.REFERENCE else declared
+    return target.type if isinstance(target, ir.Select) else ir.Type(ir.Shape.OTHER, "?")
 
 
 _QUIET = frozenset(

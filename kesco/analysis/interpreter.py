@@ -40,7 +40,7 @@ class Interpreter(Loops):
         if activation is None:
             activation = Activation(function, key, RegionBuilder(function.name, function.span), generic, this)
             known[key] = activation
-        activation.returns, activation.iterations = [], ()
+        activation.returns, activation.iterations, activation.scopes = [], (), []
         activation.this = this
         self.stack.append(activation)
         try:
@@ -60,6 +60,8 @@ class Interpreter(Loops):
             this = frozenset() if unknown else this
         elif call.constructs:
             this = frozenset((Place(self.fresh(f"construct:{call.operation}", call.name)),))
+            if self._has_defaults(call):
+                state.store.write(this, TOP)
         for index, argument in enumerate(call.arguments):
             parameter = function.parameters[index] if index < len(function.parameters) else None
             if parameter is not None and parameter.type.shape is ir.Shape.REFERENCE:
@@ -153,25 +155,49 @@ class Interpreter(Loops):
 
     def _block(self, block: ir.Block, state: State | None) -> State | None:
         declared: list[ir.Variable] = []
+        self.now.scopes.append(declared)
         for statement in block.body:
-            if isinstance(statement, ir.Declare):
-                declared.append(statement.variable)
+            for one in statement.body if isinstance(statement, ir.Block) else (statement,):  # ``T a, b;`` is a block
+                if isinstance(one, ir.Declare):
+                    declared.append(one.variable)
             state = self.execute(statement, state)
+        self.now.scopes.pop()
         if state is not None:
             for variable in reversed(declared):
                 self._destroy(variable, state)
         return state
 
-    def _destroy(self, variable: ir.Variable, state: State) -> None:
-        """An object with a destructor of its own goes out of scope: code that is not seen runs."""
+    def _unwind(self, state: State, span: Span, *, leaves: bool) -> None:
+        """Control jumps out of blocks: their objects are destroyed; behind a function's exit all is joined anyway."""
+        records = (self._destroyed(v) for scope in self.now.scopes for v in scope)
+        found = next((r for r in records if r is not None), None)
+        if found is None:
+            return
+        if leaves:
+            self.now.touches_device = self.now.foreign = True
+            self.forget(state)
+        else:
+            self.run_unseen(state, f"~{found.name}", span)
+
+    def _destroyed(self, variable: ir.Variable) -> ir.Record | None:
+        """The record whose destructor runs when a variable goes out of scope."""
         shape = variable.type
         while shape.shape is ir.Shape.ARRAY and shape.element is not None:
             shape = shape.element
         record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
-        if record is None or not record.destructor:
+        return record if record is not None and record.destructor else None
+
+    def _destroy(self, variable: ir.Variable, state: State) -> None:
+        """An object with a destructor of its own goes out of scope: code that is not seen runs."""
+        record = self._destroyed(variable)
+        if record is None:
             return
         self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
-        self.run_unseen(state, f"~{record.name}", variable.span)
+        if not self.now.scopes:  # the end of the function: everything has been joined before it
+            self.now.touches_device = self.now.foreign = True
+            self.forget(state)
+        else:
+            self.run_unseen(state, f"~{record.name}", variable.span)
 
     def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
         """Destructors of temporary objects run at the end of the expression, all but that of the object declared."""
@@ -276,6 +302,7 @@ class Interpreter(Loops):
             if after is None:
                 return None
             state = after
+        self._no_destructors(statement.before, statement.span)
         condition = self.evaluate(state, statement.condition)
         self.temporaries(state, statement.condition, statement.span)
         if any(e is state for e in self.ended):
@@ -297,6 +324,7 @@ class Interpreter(Loops):
             if after is None:
                 return None
             state = after
+        self._no_destructors(statement.before, statement.span)
         self.evaluate(state, statement.condition)
         self.temporaries(state, statement.condition, statement.span)
         self.flush_host(state)
@@ -310,17 +338,21 @@ class Interpreter(Loops):
 
     def _leave(self, statement: ir.Leave, state: State) -> State | None:
         if statement.how in ("return", "throw"):
-            value = self.evaluate(state, statement.value) if statement.value is not None else NOTHING
-            if statement.value is not None:
-                self.temporaries(state, statement.value, statement.span, but=statement.value)
             result = self.now.function.result
-            if statement.value is not None and result is not None and result.shape is ir.Shape.REFERENCE:
-                places, unknown = self.places(state, statement.value)
-                value = Value(places, None, unknown)
+            value = NOTHING
+            if statement.value is not None:
+                if result is not None and result.shape is ir.Shape.REFERENCE:
+                    places, unknown = self.places(state, statement.value)
+                    value = Value(places, None, unknown)
+                else:
+                    value = self.evaluate(state, statement.value)
+                self.temporaries(state, statement.value, statement.span, but=statement.value)
+            self._unwind(state, statement.span, leaves=True)
             self.leave(state, statement.how, statement.span, statement.operation)
             if statement.how == "return":
                 self.now.returns.append((state, value))
             return None
+        self._unwind(state, statement.span, leaves=False)
         if statement.how == "break":
             self.now.breaks[-1].append(state)
         elif self.now.continues:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kesco.analysis.api import CudaApi
-from kesco.analysis.memory import NOTHING, TOP, Object, Value
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Value
 from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buffer, BufferKind
@@ -57,7 +57,7 @@ class Launches(CudaApi):
     def launch(self, state: State, launch: ir.Launch) -> Value:
         """A kernel launch written with ``<<<…>>>``."""
         configuration = [self.evaluate(state, c) for c in launch.configuration]
-        arguments = [self.evaluate(state, a) for a in launch.arguments]
+        arguments = self.in_any_order(launch.arguments, [self.evaluate(state, a) for a in launch.arguments])
         stream = configuration[3] if len(configuration) > 3 else NOTHING
         self.kernel_site(state, launch.kernel, arguments, launch.operation, launch.span, stream, len(configuration) > 3)
         return NOTHING
@@ -102,7 +102,7 @@ class Launches(CudaApi):
 
     def holds(self, state: State, one: Object) -> bool:
         """Whether the host has stored something in an object that could be forgotten."""
-        return one in state.store.objects and one.handle is None
+        return one.handle is None and (one.kind is not ObjectKind.BUFFER or one in state.store.objects)
 
     def _candidates(self, kernel: ir.Kernel) -> list[KernelEffects] | None:
         found: list[KernelEffects] = []

@@ -15,6 +15,7 @@ from kesco.analysis.memory import Place, Value
 from kesco.analysis.state import Activation, State, converted
 from kesco.ir import program as ir
 from kesco.ir.flow import Iteration
+from kesco.source import Span
 
 MAX_TRIPS = 64
 MAX_UNROLLED = 1024
@@ -37,6 +38,7 @@ class Loops(Calls):
 
     def walk_loop(self, loop: ir.Loop, state: State) -> State | None:
         """The state behind a loop; None when control cannot come out of it."""
+        self._no_destructors(loop.before, loop.span)
         for one in loop.before:
             after = self.execute(one, state)
             if after is None:
@@ -46,6 +48,13 @@ class Loops(Calls):
         if trips is not None:
             return self._unrolled(loop, state, trips)
         return self._rolled(loop, state)
+
+    def _no_destructors(self, head: tuple[ir.Stmt, ...], span: Span) -> None:
+        """An object in a statement's head is destroyed behind it, where that is not followed."""
+        for node in (n for s in head for n in ir.walk(s) if isinstance(n, ir.Declare)):
+            record = self.program.records.get(node.variable.type.record)
+            if record is not None and record.destructor:
+                self.stay_serial("an object with a destructor is declared in the head of a statement", span)
 
     def _trips(self, loop: ir.Loop, state: State) -> list[Iteration] | None:
         """The iterations of a loop whose counter has constant bounds, or None."""
@@ -241,8 +250,18 @@ def _aliased(body: ir.Stmt) -> frozenset[str]:
             targets = [node.initial]
         elif isinstance(node, ir.Call):
             targets = [a for a, r in zip(node.arguments, node.references, strict=False) if r]
-        found.update(t.variable.key for t in targets if isinstance(t, ir.Name))
+        for target in targets:
+            found |= _referred(target)
     return frozenset(found)
+
+
+def _referred(target: ir.Expr | None) -> set[str]:
+    """The variables that a reference bound to an expression may refer to; a subscript's index is not one."""
+    if target is None or isinstance(target, ir.Subscript):
+        return _referred(target.base) if target is not None else set()
+    if isinstance(target, ir.Name):
+        return {target.variable.key}
+    return {key for child in ir.children(target) if isinstance(child, ir.Expr) for key in _referred(child)}
 
 
 def _changes(body: ir.Stmt, key: str) -> bool:

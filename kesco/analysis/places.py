@@ -136,16 +136,18 @@ class Places:
                 return self.now.this, not self.now.this
             value = self.evaluate(state, expression.pointer)
             return value.places, value.unknown or not value.places
-        if isinstance(expression, ir.Cast):
-            return self.places(state, expression.operand)
+        if isinstance(expression, ir.Cast):  # a new value, or the old place by another type: both are possible
+            return self.places(state, expression.operand)[0], True
         if isinstance(expression, ir.Decay):
             return self.places(state, expression.array)
         if isinstance(expression, ir.Assign):
-            self.evaluate(state, expression)
-            return self.places(state, expression.target)
+            return self._assigned(state, expression)
         if isinstance(expression, ir.Branch):
             self.evaluate(state, expression.condition)
-            a, b = self.places(state, expression.then), self.places(state, expression.other)
+            other = state.fork()
+            a, b = self.places(state, expression.then), self.places(other, expression.other)
+            merged = state.merge(other)
+            state.store, state.frontier = merged.store, merged.frontier
             return a[0] | b[0], a[1] or b[1]
         if isinstance(expression, ir.Call):
             value = self.call(state, expression)
@@ -154,8 +156,25 @@ class Places:
             if expression.reference:
                 return value.places, value.unknown or not value.places
             return self._temporary(state, value, expression.operation), False
-        value = self.evaluate(state, expression)
+        self.evaluate(state, expression)
+        self.escape_names(state, expression)
         return frozenset(), True
+
+    def _assigned(self, state: State, expression: ir.Assign) -> tuple[frozenset[Place], bool]:
+        """An assignment as an lvalue is its target, unless finding that again would repeat an effect."""
+        self.evaluate(state, expression)
+        if any(isinstance(n, (ir.Assign, ir.Call)) for n in ir.walk(expression.target)):
+            self.escape_names(state, expression)
+            return frozenset(), True
+        return self.places(state, expression.target)[0], expression.post
+
+    def escape_names(self, state: State, expression: ir.Expr) -> None:
+        """An lvalue that is not followed may be any of the variables it mentions."""
+        for node in ir.walk(expression):
+            if isinstance(node, ir.Name):
+                self.escape_values(state, Value(frozenset((Place(self.object_of(node.variable)),))))
+                bound, _ = self.places(state, node)
+                self.escape_values(state, Value(bound))
 
     def _bound(self, state: State, references: frozenset[Place]) -> tuple[frozenset[Place], bool]:
         """What references at these places refer to."""
@@ -190,6 +209,8 @@ class Places:
             bases, unknown = self.places(state, expression.base)
             return frozenset(Place(b.object, (*b.path, index)) for b in bases), unknown
         value = self.evaluate(state, expression.base)
+        if not value.places:  # ``i[t]``, or not known
+            self.escape_names(state, expression)
         moved = self.offset(value, index)
         return moved.places, moved.unknown or not moved.places
 

@@ -79,6 +79,7 @@ def _closed(program: ir.Program, plain: list[ir.Function], walker: Interpreter) 
         and not f.address_taken
         and f.key in calls
         and f.name != "main"
+        and not f.name.startswith(("operator", "~"))  # called without being named
         and f.mentioned <= f.declared + len(calls[f.key])  # nothing else names it: no template, no unlowered code
     }
     while True:

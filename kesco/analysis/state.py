@@ -52,6 +52,7 @@ class Activation:
     touches_device: bool = False
     foreign: bool = False
     device_changed: bool = False
+    scopes: list[list[ir.Variable]] = field(default_factory=list)
     statement: Span | None = None
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
 

@@ -57,7 +57,9 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
-    edits.append(Edit(*(_prologue_place(program.text, min(r.function.top for r in chosen)),) * 2, text + newline, -9))
+    place = _prologue_place(program.text, min(r.function.top for r in chosen))
+    before = "" if place == 0 or program.text[place - 1 : place] == b"\n" else newline
+    edits.append(Edit(place, place, before + text + newline, -9))
     return apply(program.text, edits)
 
 
@@ -82,11 +84,16 @@ def free_name(text: bytes) -> str:
 
 
 def _prologue_place(text: bytes, top: int) -> int:
-    """The start of the line of the first rewritten declaration, before the comment that belongs to it."""
+    """Where the prologue goes: before the first rewritten declaration, its attributes and its comment."""
     start = text.rfind(b"\n", 0, top) + 1
+    if text[start:top].strip():
+        return top
     while start > 0:
         previous = text.rfind(b"\n", 0, start - 1) + 1
-        if not text[previous:start].lstrip().startswith(b"//"):
+        line = text[previous:start].strip()
+        attribute = line.startswith(b"[[") and line.endswith(b"]]")
+        comment = line.startswith(b"//") and b"*/" not in line and not line.endswith(b"\\")
+        if not (attribute or comment):
             break
         start = previous
     return start
@@ -138,8 +145,12 @@ class _Writer:
             result += self._statement_edits(place, operations)
         if self.at_end:
             brace = self.rewrite.function.span.end - 1
+            if self.program.text[brace : brace + 1] != b"}":
+                raise CannotInsert(f"line {self.region.span.line}: its closing brace is not written as such")
             result.append(self._lines_before(brace, self.at_end, inside=True))
         result.append(self._fetch())
+        if self.region.guards:
+            result.append(self._at_entry())
         return result
 
     # ---- text ---------------------------------------------------------------------------------------------------
@@ -272,6 +283,8 @@ class _Writer:
         moved = [o for o in operations if o in self.by_operation]
         if len(moved) > 1:
             raise CannotInsert(f"line {first.span.line}: two operations share one statement")
+        if moved and any(self.before.get(o) for o in operations if o not in moved):
+            raise CannotInsert(f"line {first.span.line}: a call in the same statement needs its own place")
         if after and first.within:
             raise CannotInsert(f"line {first.span.line}: {first.stuck}")
         start, end = place
@@ -297,6 +310,8 @@ class _Writer:
                 end = _line_end(source, end)
             elif rest.strip().startswith(b"}"):
                 text += self.newline + indent
+            if rest.rstrip().endswith(b"\\"):
+                raise CannotInsert(f"line {first.span.line}: its line goes on behind the end of the line")
             edits.append(Edit(end, end, text))
         return edits
 
@@ -317,15 +332,39 @@ class _Writer:
 
     def _streams_call(self) -> str:
         if self.region.guards:
-            return f"&kesco_streams_if_distinct({', '.join(self.region.guards)})"
+            values = ", ".join(f"{self.name}_at_entry[{i}]" for i in range(len(self.region.guards)))
+            return f"&kesco_streams_if_distinct({values})"
         return "&kesco_streams()"
+
+    def _body(self) -> ir.Block:
+        """The block with the function's own braces; a constructor's initialisers stand before it."""
+        body = self.rewrite.function.body
+        text = self.program.text
+        while isinstance(body, ir.Block) and text[body.span.start : body.span.start + 1] != b"{":
+            inner = [s for s in body.body if isinstance(s, ir.Block)]
+            if not inner:
+                break
+            body = inner[-1]
+        if not isinstance(body, ir.Block) or text[body.span.start : body.span.start + 1] != b"{":
+            raise CannotInsert(f"line {self.region.span.line}: its braces come from a macro")
+        return body
+
+    def _at_entry(self) -> Edit:
+        """The pointers to compare, as they are when the function is entered."""
+        start = self._body().span.start + 1
+        source = self.program.text
+        values = ", ".join(f"(const void*){g}" for g in self.region.guards)
+        indent = line_indent(source, start) + "  "
+        line = f"const void* const {self.name}_at_entry[] = {{{values}}};  // kesco: may these share memory?"
+        ends = not source[start : _line_end(source, start)].strip()
+        return Edit(start, start, f"{self.newline}{indent}{line}{'' if ends else self.newline + indent}", -2)
 
     def _fetch_place(self) -> int:
         """The start of the body's own statement that holds the first place that needs the streams."""
         places = [self.program.operations[o].statement for o in (*self.by_operation, *self.before)]
         first = min(p.start for p in places if p is not None)
-        body = self.rewrite.function.body
-        statements = body.body if isinstance(body, ir.Block) else (body,)
+        body = self._body()
+        statements = body.body
         flat: list[ir.Stmt] = []
         for one in statements:
             flat.extend(one.body if isinstance(one, ir.Block) and one.span == body.span else (one,))

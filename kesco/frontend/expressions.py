@@ -182,7 +182,8 @@ class Expressions(Declarations):
         arrow = bool(inner) and inner[0].type.get_canonical().kind is TypeKind.POINTER
         parent = target.semantic_parent
         union = parent is not None and kind_of(parent) is K.UNION_DECL
-        return ir.Select(base, "" if union else target.spelling, arrow, self.types.lower(target.type))
+        kind = ir.Type(ir.Shape.OTHER, "bit-field") if target.is_bitfield() else self.types.lower(target.type)
+        return ir.Select(base, "" if union else target.spelling, arrow, kind)
 
     def _binary(self, cursor: Cursor) -> ir.Expr:
         operator = clang.binary_operator(cursor)

@@ -36,6 +36,12 @@ class Functions(Statements):
             self._stick(number, "it is not in this file's own text")
         return found
 
+    def _default_code(self, children: list[Cursor]) -> bool:
+        """Whether a default argument runs code; a call that leaves it out is then not walked."""
+        defaults = (d for c in children if kind_of(c) is K.PARM_DECL for d in self.children(c))
+        calls = (n for d in defaults for n in d.walk_preorder())
+        return any(kind_of(n) in (K.CALL_EXPR, K.LAMBDA_EXPR, K.CXX_NEW_EXPR, K.UNARY_OPERATOR) for n in calls)
+
     def _initialisers(self, children: list[Cursor]) -> list[ir.Stmt]:
         """A constructor's member initialisers, which run before its body."""
         found: list[ir.Stmt] = []
@@ -93,6 +99,6 @@ class Functions(Statements):
             method_of,
             self.top,
             here,
-            kind_of(cursor) is K.CXX_METHOD and bool(cursor.is_virtual_method()),
+            (kind_of(cursor) is K.CXX_METHOD and bool(cursor.is_virtual_method())) or self._default_code(children),
             result=self.types.lower(cursor.result_type),
         )

@@ -68,9 +68,7 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     names = _mentions(source)
     declared = Counter(c.get_usr() for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL)
     done = tuple(
-        replace(
-            f, address_taken=f.key in statements.taken, declared=declared[f.key] or 1, mentioned=names[f.name]
-        )
+        replace(f, address_taken=f.key in statements.taken, declared=declared[f.key] or 1, mentioned=names[f.name])
         for f in functions
     )
     constructs = tuple(statements.seen) + _file_wide(source, arguments)

@@ -71,12 +71,17 @@ class Statements(Invocations):
             end = self._end_of_invocation(start)
         self.anchor = Anchor(start, end, lone)
         self._inside_macro = inside
+        first, self._leaves = len(self.operations), False
         try:
             return self._statement(cursor)
         finally:
+            if inside and self._leaves:  # what goes before the way out would stand before the operation too
+                for number in range(first, len(self.operations)):
+                    self._stick(number, "the macro around it may leave the function")
             self.anchor, self._inside_macro = outer, False
 
     _inside_macro = False
+    _leaves = False  # whether the statement being lowered contains a way out of the function
     first_operation = 0  # the first one of this parse; earlier ones belong to an earlier text
     top = 0  # offset of the outermost declaration around what is being lowered
 
@@ -148,10 +153,12 @@ class Statements(Invocations):
         if kind is K.RETURN_STMT:
             inner = self.children(cursor)
             value = self.within(inner[0]) if inner else None
+            self._leaves = True
             return ir.Leave(span, "return", value, self.leaving(cursor))
         if kind is K.CXX_THROW_EXPR:
             inner = self.children(cursor)
             value = self.within(inner[0]) if inner else None
+            self._leaves = True
             return ir.Leave(span, "throw", value, self.leaving(cursor))
         if kind in _JUMPS:
             return ir.Leave(span, _JUMPS[kind])

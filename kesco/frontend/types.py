@@ -39,25 +39,25 @@ class TypeTable:
         self.records: dict[str, Record] = {}
 
     def lower(self, clang_type: ClangType) -> Type:
-        """The canonical form of a libclang type."""
-        spelling = clang_type.spelling
-        found = self._types.get(spelling)
+        """The canonical form of a libclang type; types of one spelling are told apart by the record they lead to."""
+        canonical = clang_type.get_canonical()
+        key = canonical.spelling + _record_behind(canonical)
+        found = self._types.get(key)
         if found is None:
-            self._types[spelling] = _OTHER  # a type that mentions itself stays opaque below its first level
-            found = self._types[spelling] = self._build(clang_type.get_canonical(), spelling)
+            self._types[key] = _OTHER  # a type that mentions itself stays opaque below its first level
+            found = self._types[key] = self._build(canonical)
         return found
 
-    def _build(self, canonical: ClangType, written: str) -> Type:
+    def _build(self, canonical: ClangType) -> Type:
         kind = canonical.kind
         volatile = bool(canonical.is_volatile_qualified())
         spelling = canonical.spelling
         if kind in _INTEGERS:
             return Type(Shape.INTEGER, spelling, volatile=volatile)
         if kind is TypeKind.POINTER:
-            restrict = bool(canonical.is_restrict_qualified()) or "__restrict" in written
-            return Type(
-                Shape.POINTER, spelling, self.lower(canonical.get_pointee()), volatile=volatile, restrict=restrict
-            )
+            restrict = bool(canonical.is_restrict_qualified())
+            pointee = self.lower(canonical.get_pointee())
+            return Type(Shape.POINTER, spelling, pointee, volatile=volatile, restrict=restrict)
         if kind in (TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
             return Type(Shape.REFERENCE, spelling, self.lower(canonical.get_pointee()))
         if kind in _ARRAYS:
@@ -76,7 +76,7 @@ class TypeTable:
         standard = is_standard(declaration)
         self.records[name] = Record(declaration.spelling, (), False, standard, False)
         fields: list[Field] = []
-        destructor = False
+        destructor = defaults = False
         plain = not standard
         bases: list[Cursor] = []
         for child in declaration.get_children():
@@ -85,6 +85,8 @@ class TypeTable:
                 bits = -1 if standard else int(canonical.get_offset(child.spelling))
                 fields.append(Field(child.spelling, self.lower(child.type), bits // 8 if bits >= 0 else -1))
                 plain = plain and not child.type.get_canonical().kind.name.endswith("REFERENCE")
+                initialised = [c for c in child.get_children() if kind_of(c).is_expression()]
+                defaults = defaults or (bool(initialised) and not child.is_bitfield())
             elif kind is CursorKind.DESTRUCTOR:
                 destructor = destructor or not child.is_default_method()
             elif kind is CursorKind.CXX_BASE_SPECIFIER:
@@ -99,13 +101,17 @@ class TypeTable:
             fields = [Field(f.name, f.type, -1) for f in (inner.fields if inner else ())] + fields
         for one in fields:
             destructor = destructor or self._destroys(one.type)
+            inside = self.records.get(one.type.record)
+            defaults = defaults or (inside is not None and inside.defaults)
             plain = plain and self._is_plain(one.type)
         if standard:
             destructor = _runs_user_code(canonical.spelling)
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names
-        self.records[name] = Record(declaration.spelling, tuple(fields), destructor, standard, plain, ambiguous)
+        self.records[name] = Record(
+            declaration.spelling, tuple(fields), destructor, standard, plain, ambiguous, defaults
+        )
 
     def _is_plain(self, one: Type) -> bool:
         while one.shape is Shape.ARRAY and one.element is not None:
@@ -118,6 +124,18 @@ class TypeTable:
             one = one.element
         record = self.records.get(one.record) if one.shape is Shape.RECORD else None
         return record is not None and record.destructor
+
+
+def _record_behind(canonical: ClangType) -> str:
+    """The identity of the record that a type is, points to or is made of; empty for the others."""
+    for _ in range(8):
+        if canonical.kind in (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
+            canonical = canonical.get_pointee()
+        elif canonical.kind in _ARRAYS:
+            canonical = canonical.element_type
+        else:
+            break
+    return str(canonical.get_declaration().get_usr()) if canonical.kind is TypeKind.RECORD else ""
 
 
 def _runs_user_code(spelling: str) -> bool:

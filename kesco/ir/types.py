@@ -56,6 +56,7 @@ class Record:
     standard: bool
     plain: bool = True
     ambiguous: bool = False
+    defaults: bool = False
 
 
 class Scope(enum.Enum):
