@@ -49,7 +49,8 @@ class Calls(Launches):
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
         function = self.functions.get(call.key)
-        if function is not None and self.can_walk(function):
+        record = self.program.records.get(call.type.record) if call.constructs and call.type is not None else None
+        if function is not None and self.can_walk(function) and not (record is not None and record.code):
             return self.walk_call(state, call, function)
         if function is None:
             host = host_call(call.name, len(call.arguments)) if self._is_library(call) else None

@@ -258,6 +258,10 @@ class _Writer:
                 raise CannotInsert(
                     f"line {site.span.line}: work would have to be joined before {site.label}, where no text can be put"
                 )
+            elif site.kind is SiteKind.BOUNDARY and self.program.operations[site.operation].within:
+                raise CannotInsert(
+                    f"line {site.span.line}: a macro may return while work is pending, and no text can be put there"
+                )
             else:
                 known = self.before.setdefault(site.operation, [])
                 known += [x for x in lines if x not in known]

@@ -52,8 +52,7 @@ def load(library: str) -> None:
     lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
     lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
     lib.clang_Location_isFromMainFile.argtypes = [SourceLocation]
-    for ask in (lib.clang_getFileLocation, lib.clang_getSpellingLocation):
-        ask.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
+    lib.clang_getFileLocation.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
     lib.clang_Cursor_getVarDeclInitializer.argtypes = [Cursor]
     lib.clang_Cursor_getVarDeclInitializer.restype = Cursor
     lib.clang_Cursor_getVarDeclInitializer.errcheck = Cursor.from_cursor_result
@@ -165,13 +164,6 @@ class Place:
 def file_place(location: SourceLocation) -> Place:
     """Where the location is in the file: macro arguments map to their own text, macro bodies to the invocation."""
     return _place(cindex.conf.lib.clang_getFileLocation, location)
-
-
-def spelled_elsewhere(location: SourceLocation) -> bool:
-    """Whether the location's token comes out of a macro invocation, from its body or its arguments."""
-    place = _place(cindex.conf.lib.clang_getSpellingLocation, location)
-    file = location.file
-    return place.offset != location.offset or (file is not None and place.file != file.name)
 
 
 def _place(ask: Any, location: SourceLocation) -> Place:

@@ -10,9 +10,11 @@ per-thread default stream.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from clang.cindex import Cursor, CursorKind
 
@@ -23,7 +25,7 @@ from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
 from kesco.frontend.invocations import kernel_symbol
-from kesco.frontend.types import TypeTable
+from kesco.frontend.types import TypeTable, is_standard_path
 from kesco.ir import program as ir
 from kesco.source import Span
 
@@ -38,6 +40,7 @@ _THREADS = re.compile(
     rb"\bstd\s*::\s*(?:jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b|#\s*include\s*<(?:thread|pthread\.h)>"
 )
 _OPENMP = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp\b", re.MULTILINE)
+_MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _PRAGMA = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+kesco\b([^\n]*)", re.MULTILINE)
 _STATED = re.compile(r"\s*kernel\s*\(\s*([\w:]+)\s*\)((?:\s*(?:reads|writes)\s*\([^)]*\))*)\s*$")
 _CLAUSE = re.compile(r"(reads|writes)\s*\(([^)]*)\)")
@@ -52,6 +55,7 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     """
     types = TypeTable()
     statements = Functions(source, types)
+    statements.macros = _macros(source)
     known = tuple(f for f in earlier.functions if not f.here) if earlier else ()
     if earlier:  # their operations and loops keep their numbers
         statements.operations += earlier.operations
@@ -76,6 +80,16 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
         tuple(kernels), _stated(source), statements.launched,
     )  # fmt: skip
+
+
+def _macros(source: SourceFile) -> frozenset[str]:
+    """The names that the file and the user's headers define as macros."""
+    names = set(_MACRO.findall(source.text))
+    for include in source.unit.get_includes():
+        if not is_standard_path(include.include.name):
+            with contextlib.suppress(OSError):
+                names.update(_MACRO.findall(Path(include.include.name).read_bytes()))
+    return frozenset(n.decode() for n in names)
 
 
 def _mentions(source: SourceFile) -> Counter[str]:

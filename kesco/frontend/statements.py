@@ -36,6 +36,11 @@ _OBSTACLES = {
     K.CXX_TRY_STMT: "a try block",
     K.SEH_TRY_STMT: "a try block",
 }
+_KEYWORDS = {
+    K.COMPOUND_STMT: b"{", K.DO_STMT: b"do", K.IF_STMT: b"if", K.FOR_STMT: b"for", K.CXX_FOR_RANGE_STMT: b"for",
+    K.WHILE_STMT: b"while", K.SWITCH_STMT: b"switch", K.RETURN_STMT: b"return", K.CASE_STMT: b"case",
+    K.DEFAULT_STMT: b"default", K.BREAK_STMT: b"break", K.CONTINUE_STMT: b"continue", K.CXX_THROW_EXPR: b"throw",
+}  # fmt: skip
 _JUMPS = {K.BREAK_STMT: "break", K.CONTINUE_STMT: "continue"}
 _DECLARATIONS_WITHOUT_EFFECT = {
     K.TYPEDEF_DECL, K.TYPE_ALIAS_DECL, K.STRUCT_DECL, K.CLASS_DECL, K.UNION_DECL, K.ENUM_DECL, K.USING_DECLARATION,
@@ -53,6 +58,16 @@ class Statements(Invocations):
 
     # ---- anchors --------------------------------------------------------------------------------------------------
 
+    def _from_macro(self, cursor: Cursor, start: int, end: int) -> bool:
+        """Whether a statement's first token comes out of a macro: the text there is not the statement's own."""
+        if end <= start:
+            return True
+        word, _ = self._first_token(start)
+        keyword = _KEYWORDS.get(kind_of(cursor))
+        if keyword is not None:
+            return not self.text.startswith(keyword, start)
+        return word in self.macros
+
     def _first_token(self, offset: int) -> tuple[str, int]:
         text = self.text
         end = offset
@@ -66,7 +81,7 @@ class Statements(Invocations):
         if outer is not None and self._inside_macro:
             return self._statement(cursor)
         start, end = cursor.extent.start.offset, cursor.extent.end.offset
-        inside = clang.spelled_elsewhere(cursor.extent.start)
+        inside = self._from_macro(cursor, start, end)
         if inside and end <= start:
             end = self._end_of_invocation(start)
         self.anchor = Anchor(start, end, lone)
@@ -81,6 +96,7 @@ class Statements(Invocations):
             self.anchor, self._inside_macro = outer, False
 
     _inside_macro = False
+    macros: frozenset[str] = frozenset()  # names that are defined as macros in the file and in the user's headers
     _leaves = False  # whether the statement being lowered contains a way out of the function
     first_operation = 0  # the first one of this parse; earlier ones belong to an earlier text
     top = 0  # offset of the outermost declaration around what is being lowered
@@ -304,7 +320,10 @@ class Statements(Invocations):
         number = self._loop()
         body, condition = (inner[0], inner[1]) if after else (inner[1], inner[0])
         test = self.unanchored(condition)
-        once = after and isinstance(test, ir.Constant) and test.value == 0
+        plain: ir.Expr = test
+        while isinstance(plain, ir.Cast):
+            plain = plain.operand
+        once = after and isinstance(plain, ir.Constant) and plain.value == 0
         if once:  # do { … } while (0): the usual dress of a macro; what is inside runs once
             lowered = self._statement(body) if self._inside_macro else self._body(body)
             if not _breaks(lowered):

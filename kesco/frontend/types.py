@@ -76,7 +76,7 @@ class TypeTable:
         standard = is_standard(declaration)
         self.records[name] = Record(declaration.spelling, (), False, standard, False)
         fields: list[Field] = []
-        destructor = defaults = False
+        destructor = defaults = code = False
         plain = not standard
         bases: list[Cursor] = []
         for child in declaration.get_children():
@@ -87,6 +87,11 @@ class TypeTable:
                 plain = plain and not child.type.get_canonical().kind.name.endswith("REFERENCE")
                 initialised = [c for c in child.get_children() if kind_of(c).is_expression()]
                 defaults = defaults or (bool(initialised) and not child.is_bitfield())
+                code = code or any(
+                    kind_of(n) in (CursorKind.CALL_EXPR, CursorKind.DECL_REF_EXPR, CursorKind.LAMBDA_EXPR)
+                    for i in initialised
+                    for n in i.walk_preorder()
+                )
             elif kind is CursorKind.DESTRUCTOR:
                 destructor = destructor or not child.is_default_method()
             elif kind is CursorKind.CXX_BASE_SPECIFIER:
@@ -102,6 +107,7 @@ class TypeTable:
         for one in fields:
             destructor = destructor or self._destroys(one.type)
             inside = self.records.get(one.type.record)
+            code = code or (inside is not None and inside.code)
             defaults = defaults or (inside is not None and inside.defaults)
             plain = plain and self._is_plain(one.type)
         if standard:
@@ -110,7 +116,7 @@ class TypeTable:
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names
         self.records[name] = Record(
-            declaration.spelling, tuple(fields), destructor, standard, plain, ambiguous, defaults
+            declaration.spelling, tuple(fields), destructor, standard, plain and not code, ambiguous, defaults, code
         )
 
     def _is_plain(self, one: Type) -> bool:
@@ -153,7 +159,11 @@ def is_standard(cursor: Cursor) -> bool:
     file = cursor.location.file
     if file is None:
         return True
-    name = file.name
+    return is_standard_path(file.name)
+
+
+def is_standard_path(name: str) -> bool:
+    """Whether a header belongs to the C or C++ library, to the compiler or to CUDA."""
     return (
         "/c++/" in name
         or "/libcxx/" in name

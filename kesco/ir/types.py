@@ -57,6 +57,7 @@ class Record:
     plain: bool = True
     ambiguous: bool = False
     defaults: bool = False
+    code: bool = False
 
 
 class Scope(enum.Enum):
