@@ -61,17 +61,23 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
     return tuple(regions)
 
 
+def _calls(program: ir.Program) -> dict[str, set[int]]:
+    """The operations that call each function."""
+    calls: dict[str, set[int]] = {}
+    for function in program.functions:
+        for node in ir.walk(function.body):
+            if isinstance(node, ir.Call):
+                calls.setdefault(node.key, set()).add(node.operation)
+    return calls
+
+
 def _closed(program: ir.Program, plain: list[ir.Function], walker: Interpreter) -> set[str]:
     """Functions that are entered from calls that were all walked, and from nowhere else.
 
     Starts with all that could be, and opens each one that some call reaches which no walk from an open function took;
     an opened function's own walk then counts for what it calls.
     """
-    calls: dict[str, set[int]] = {}
-    for function in program.functions:
-        for node in ir.walk(function.body):
-            if isinstance(node, ir.Call):
-                calls.setdefault(node.key, set()).add(node.operation)
+    calls = _calls(program)
     closed = {
         f.key
         for f in plain
@@ -116,9 +122,10 @@ def _unwalkable(program: ir.Program) -> set[str]:
 def _written_by_others(program: ir.Program) -> frozenset[str]:
     """Variables that a function which others may call mentions: unseen code may change them through it."""
     found: set[str] = set()
-    unwalkable = _unwalkable(program)
+    unwalkable, calls = _unwalkable(program), _calls(program)
     for function in program.functions:
         outside = not function.internal or function.address_taken or function.key in unwalkable
+        outside = outside or function.mentioned > function.declared + len(calls.get(function.key, ()))
         if function.name != "main" and outside:
             found.update(n.variable.key for n in ir.walk(function.body) if isinstance(n, ir.Name))
     return frozenset(found)

@@ -254,11 +254,11 @@ class Parser:
             kind = self.next()
         declared = []
         while True:
-            while self.peek() in "*&":
+            while self.peek() in "*&" or self.peek() in _TYPES:
                 self.next()
             name, count, initial = self.next(), None, None
             if self.given("["):
-                count = self.expression()
+                count = ("value", 0) if self.peek() == "]" else self.expression()
                 self.take("]")
             if self.given("="):
                 initial = self._braced() if self.peek() == "{" else self.expression()
@@ -329,6 +329,10 @@ class Parser:
 
     def _primary(self) -> tuple:
         word = self.next()
+        if word == "(" and self.peek() in _TYPES:
+            while self.next() != ")":
+                pass
+            return self._unary()
         if word == "(":
             inner = self.expression()
             self.take(")")
