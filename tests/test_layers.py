@@ -18,7 +18,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("ir", "options"),
     (
         *("toolchain", "frontend", "analysis", "dataflow", "scheduling", "transfers", "fences", "synchronize"),
-        *("emit", "verify", "report", "fikit", "runtime"),
+        *("emit", "verify", "report", "remarks", "fikit", "runtime"),
     ),
     ("pipeline",),
     ("bench",),

@@ -6,6 +6,8 @@ file.
 
 from __future__ import annotations
 
+import re
+
 from clang.cindex import Cursor, CursorKind, StorageClass, TypeKind
 
 from kesco.frontend import clang
@@ -15,6 +17,7 @@ from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 
 K = CursorKind
+_LAMBDA = re.compile(r"\(lambda at [^)]*\)")  # clang names closures by their place
 _SYMBOL_ATTRIBUTES = {K.CUDADEVICE_ATTR, K.CUDACONSTANT_ATTR, K.CUDASHARED_ATTR}
 
 
@@ -96,6 +99,6 @@ def qualified_name(cursor: Cursor) -> str:
     at: Cursor | None = cursor
     while at is not None and kind_of(at) is not K.TRANSLATION_UNIT:
         if at.spelling:
-            parts.append(at.spelling)
+            parts.append(_LAMBDA.sub("lambda", at.spelling))
         at = at.semantic_parent
     return "::".join(reversed(parts))

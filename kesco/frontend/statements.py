@@ -25,6 +25,7 @@ from kesco.frontend.operations import (
 )
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
+from kesco.ir.tree import breaks
 
 K = CursorKind
 _OBSTACLES = {
@@ -326,7 +327,7 @@ class Statements(Invocations):
         once = after and isinstance(plain, ir.Constant) and plain.value == 0
         if once:  # do { … } while (0): the usual dress of a macro; what is inside runs once
             lowered = self._statement(body) if self._inside_macro else self._body(body)
-            if not _breaks(lowered):
+            if not breaks(lowered):
                 return lowered
             return ir.Loop(span, number, (), test, None, lowered, True)
         stuck = self._enter_macro_loop()
@@ -386,16 +387,3 @@ class Statements(Invocations):
         for number in range(before, len(self.operations)):
             self._stick(number, "it stands in a lambda")
         self.anchor, self._inside_macro = keep, inside
-
-
-def _breaks(statement: ir.Stmt) -> bool:
-    """Whether a break or continue inside the statement would leave it."""
-    if isinstance(statement, ir.Leave):
-        return statement.how in ("break", "continue")
-    if isinstance(statement, ir.Block):
-        return any(_breaks(s) for s in statement.body)
-    if isinstance(statement, ir.If):
-        return _breaks(statement.then) or (statement.other is not None and _breaks(statement.other))
-    if isinstance(statement, ir.Case):
-        return _breaks(statement.body)
-    return bool(isinstance(statement, ir.Switch))

@@ -340,3 +340,16 @@ def walk(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
         one = work.pop()
         yield one
         work.extend(children(one))
+
+
+def breaks(statement: Stmt) -> bool:
+    """Whether a break or continue inside the statement would leave it."""
+    if isinstance(statement, Leave):
+        return statement.how in ("break", "continue")
+    if isinstance(statement, Block):
+        return any(breaks(s) for s in statement.body)
+    if isinstance(statement, If):
+        return breaks(statement.then) or (statement.other is not None and breaks(statement.other))
+    if isinstance(statement, Case):
+        return breaks(statement.body)
+    return bool(isinstance(statement, Switch))

@@ -64,9 +64,7 @@ def signature_of(text: str) -> Signature:
 
 
 def parse_header(path: Path, pattern: re.Pattern[str]) -> Header:
-    text = re.sub(
-        r"/\*.*?\*/|//[^\n]*|^\s*#[^\n]*", " ", path.read_text(encoding="latin-1"), flags=re.S | re.M
-    )
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|^\s*#[^\n]*", " ", path.read_text(encoding="latin-1"), flags=re.S | re.M)
     header: Header = {}
     for name, parameters in pattern.findall(text):
         if not PER_THREAD.search(name):
@@ -124,9 +122,7 @@ def cuda(request: pytest.FixtureRequest) -> Cuda:
 
 def declared(cuda: Cuda) -> list[tuple[CudaCall, Signature]]:
     """Every entry with each of its declarations in this CUDA."""
-    return [
-        (call, signature) for call in cuda_calls() if cuda.has(call) for signature in cuda.signatures(call)
-    ]
+    return [(call, signature) for call in cuda_calls() if cuda.has(call) for signature in cuda.signatures(call)]
 
 
 def places(call: CudaCall) -> dict[str, tuple[int, ...]]:
@@ -232,9 +228,7 @@ def test_a_query_lists_every_variable_it_fills(cuda: Cuda) -> None:
     inputs = {"function", "func", "entry", "location", "pHost", "kernel"}  # not const, not written
     for call, signature in declared(cuda):
         if call.kind == "query":
-            filled = [
-                i for i, p in enumerate(signature) if "*" in p.type and "const" not in p.type.split("*")[-2]
-            ]
+            filled = [i for i, p in enumerate(signature) if "*" in p.type and "const" not in p.type.split("*")[-2]]
             filled = [i for i in filled if signature[i].name not in inputs]
             assert list(call.out) == filled, call.name
 
@@ -248,9 +242,7 @@ def test_an_asynchronous_form_is_the_same_with_a_stream_behind(cuda: Cuda) -> No
         (longer,) = {s for s in cuda.c[call.async_form] if len(s) == len(signature) + 1}
         assert [p.type for p in longer] == [*(p.type for p in signature), "cudaStream_t"], call.name
         assert (other.kind, other.reads, other.writes) == (call.kind, call.reads, call.writes), call.name
-        assert (other.size, other.direction, other.symbol) == (call.size, call.direction, call.symbol), (
-            call.name
-        )
+        assert (other.size, other.direction, other.symbol) == (call.size, call.direction, call.symbol), call.name
 
 
 def test_whatever_has_an_async_sibling_says_so(cuda: Cuda) -> None:
@@ -339,9 +331,7 @@ def test_names_of_cuda(name: str) -> None:
     assert is_cuda_name(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["printf", "customSort", "cut", "cudahelper", "my::cudaMalloc", "std::thrust", ""]
-)
+@pytest.mark.parametrize("name", ["printf", "customSort", "cut", "cudahelper", "my::cudaMalloc", "std::thrust", ""])
 def test_names_not_of_cuda(name: str) -> None:
     assert not is_cuda_name(name)
     assert cuda_call(name) is None

@@ -98,9 +98,7 @@ STATEMENTS = [
     ),
     (ir.Loop(at(2), 5, (), None, None, say(3), True), "2:3 loop 5 for ever, tested after\n  3:3 1"),
     (
-        ir.Switch(
-            at(2), (), name("x"), ir.Block(at(2), (ir.Case(at(3), 4, say(3)), ir.Case(at(5), None, say(5))))
-        ),
+        ir.Switch(at(2), (), name("x"), ir.Block(at(2), (ir.Case(at(3), 4, say(3)), ir.Case(at(5), None, say(5))))),
         "2:3 switch x\n  3:3 case 4\n    3:3 1\n  5:3 default\n    5:3 1",
     ),
     (ir.Leave(at(2), "return", ONE, 8), "2:3 return 1 @8"),
@@ -130,9 +128,7 @@ def test_programs() -> None:
         b"",
         (
             ir.Function("help", "help", (), ir.Block(header, ()), header, False, False, here=False),
-            ir.Function(
-                "main", "main", (parameter,), ir.Block(at(2), (say(3),)), at(2, 1), True, False, True, "S"
-            ),
+            ir.Function("main", "main", (parameter,), ir.Block(at(2), (say(3),)), at(2, 1), True, False, True, "S"),
         ),
         ((variable("g", POINTER, ir.Scope.GLOBAL), ONE),),
         {
@@ -159,9 +155,7 @@ def test_programs() -> None:
 def test_effects_are_one_line_a_kernel_ordered_by_symbol() -> None:
     plain = (ParamEffect(0, ((0, RootEffect(R)),)), ParamEffect(1), ParamEffect(2, ((0, RootEffect(W, RW)),)))
     struct = (ParamEffect(0, ((0, RootEffect(R)), (8, RootEffect(W)))),)
-    every = KernelEffects(
-        "_Z1bS", "b", struct, (("t", RootEffect(W)),), "unseen", frozenset({"printf", "clock"}), 2, 3
-    )
+    every = KernelEffects("_Z1bS", "b", struct, (("t", RootEffect(W)),), "unseen", frozenset({"printf", "clock"}), 2, 3)
     mapping = {"z": KernelEffects("_Z1z", "z"), "b": every, "a": KernelEffects("_Z1a", "a", plain)}
     assert dump_text(mapping).splitlines() == [
         "a [_Z1a]: 1 r, 3 w deep rw",
@@ -233,9 +227,7 @@ def test_functions_have_dependences_schedule_and_plan() -> None:
         "    join before 3: streams 0 1",
         "    no wait 2 → 1: luck",
     ]
-    assert dump_text(outcome("it contains goto")).startswith(
-        "function work at 1:1: left because it contains goto"
-    )
+    assert dump_text(outcome("it contains goto")).startswith("function work at 1:1: left because it contains goto")
 
 
 @pytest.mark.parametrize("part", ["region", "dfg", "schedule", "plan"])
@@ -292,6 +284,4 @@ def test_no_noun_of_the_ir_is_left_out() -> None:
     }
     for noun, left_out in unseen.items():
         for one in fields(noun):
-            assert one.name in left_out or re.search(rf"\.{one.name}\b", source), (
-                f"{noun.__name__}.{one.name}"
-            )
+            assert one.name in left_out or re.search(rf"\.{one.name}\b", source), f"{noun.__name__}.{one.name}"

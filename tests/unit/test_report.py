@@ -16,7 +16,6 @@ import pytest
 
 from kesco import dataflow
 from kesco.diagnostics import Diagnostic, Severity
-from kesco.synchronize.fences import fences
 from kesco.ir.access import UNKNOWN, Access, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Iteration, Region, Role, Site, SiteKind
 from kesco.pipeline import Compilation, FunctionResult
@@ -28,6 +27,7 @@ from kesco.scheduling import levels as measure
 from kesco.scheduling.strategies import STRATEGIES, default_streams
 from kesco.source import Span
 from kesco.synchronize import synchronize
+from kesco.synchronize.fences import fences
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -64,11 +64,7 @@ def region(ops: list[Op], loop: tuple[int, int] | None = None, **more: object) -
         modes = [
             (
                 n,
-                AccessMode.READ_WRITE
-                if n in both
-                else AccessMode.READ
-                if n in op.r.split()
-                else AccessMode.WRITE,
+                AccessMode.READ_WRITE if n in both else AccessMode.READ if n in op.r.split() else AccessMode.WRITE,
             )
             for n in names
         ]
@@ -130,10 +126,7 @@ def read(*functions: FunctionResult) -> list[dict]:
 def test_every_operation_says_what_it_touches_where_it_goes_and_what_it_waits_for() -> None:
     text = words(result(region(diamond())))
     assert "a.cu: 1 function, 1 rewritten" in text
-    assert (
-        "work (a.cu:3:1): 4 operations on 2 streams\n  width 2, 3 levels, 2 waits (3 not needed), 1 join"
-        in text
-    )
+    assert "work (a.cu:3:1): 4 operations on 2 streams\n  width 2, 3 levels, 2 waits (3 not needed), 1 join" in text
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if " right " in line)
     assert lines[at].split(None, 2) == ["13:3", "right", "stream 1; reads a; writes c"]
@@ -193,14 +186,9 @@ def test_lost_opportunities_are_named_with_place_reason_and_help() -> None:
     ]
     text = words(result(region(ops)))
     lost = text.partition("lost opportunities\n")[2]
-    assert (
-        "11:3  copy#1,2: on the default stream, a barrier for all: the host may have to wait for it here"
-        in lost
-    )
+    assert "11:3  copy#1,2: on the default stream, a barrier for all: the host may have to wait for it here" in lost
     assert "help: where the host need not wait, call the asynchronous form" in lost
-    assert (
-        "13:3  k: ordered against everything: writes memory that is not known: parameter 1 may point" in lost
-    )
+    assert "13:3  k: ordered against everything: writes memory that is not known: parameter 1 may point" in lost
     assert "help: allocate what it uses in this file, or mark pointers __restrict__" in lost
     assert "14:3  sync: nothing runs across it" in lost
     assert "16:3  call: nothing runs across it: it may look at the default stream" in lost
@@ -429,9 +417,7 @@ def boxes(svg: ET.Element) -> list[tuple[float, float, float, float]]:
         place = re.match(r"translate\((\S+) (\S+)\)", group.get("transform") or "")
         if place:
             rect = next(e for e in group if e.get("class", "").startswith("box"))
-            found.append(
-                (float(place[1]), float(place[2]), float(rect.get("width")), float(rect.get("height")))
-            )
+            found.append((float(place[1]), float(place[2]), float(rect.get("width")), float(rect.get("height"))))
     return found
 
 
@@ -457,9 +443,7 @@ def test_no_two_boxes_overlap_and_all_are_on_the_page(seed: int) -> None:
 
 def test_text_fits_its_box() -> None:
     long = " ".join(f"a_rather_long_buffer_{i}" for i in range(12))
-    svg = picture(
-        result(region([Op("a_kernel_with_quite_a_long_name_indeed", r=long, w="y"), Op("b", r=long, w="z")]))
-    )
+    svg = picture(result(region([Op("a_kernel_with_quite_a_long_name_indeed", r=long, w="y"), Op("b", r=long, w="z")])))
     for group in (g for g in svg.iter(f"{SVG}g") if g.get("transform")):
         width = next(float(e.get("width")) for e in group if e.tag == f"{SVG}rect")
         for one in group.iter(f"{SVG}text"):

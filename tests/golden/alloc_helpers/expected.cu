@@ -9,10 +9,10 @@ int main() {
   float *a = make(1024), *b = make(1024), *c, *d;
   make_at(&c, 1024);
   make_at(&d, 1024);
-  KescoStreams& kesco = kesco_streams();
-  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
-  inc<<<1, 32, 0, kesco.stream[1]>>>(b);
-  inc<<<1, 32, 0, kesco.stream[2]>>>(c);
-  cpy<<<1, 32, 0, kesco.stream[0]>>>(d, a);
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
+  inc<<<1, 32, 0, kesco->stream[2]>>>(c);
+  cpy<<<1, 32, 0, kesco->stream[0]>>>(d, a);
   cudaDeviceSynchronize();
 }

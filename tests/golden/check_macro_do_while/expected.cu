@@ -10,16 +10,16 @@ int main() {
   float *a, *b, h[32];
   CHECK(cudaMalloc(&a, 4096));
   CHECK(cudaMalloc(&b, 4096));
-  KescoStreams& kesco = kesco_streams();
-  CHECK(cudaMemsetAsync(a, 0, 4096, kesco.stream[0]));
-  CHECK(cudaMemsetAsync(b, 0, 4096, kesco.stream[1]));
-  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: cpy waits for this
+  KescoStreams* kesco = &kesco_streams();
+  CHECK(cudaMemsetAsync(a, 0, 4096, kesco->stream[0]));
+  CHECK(cudaMemsetAsync(b, 0, 4096, kesco->stream[1]));
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: cpy waits for this
   CHECK(cudaGetLastError());
-  inc<<<1, 32, 0, kesco.stream[1]>>>(b);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
   CHECK(cudaGetLastError());
-  cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for inc#1 (WAW on a)
-  cpy<<<1, 32, 0, kesco.stream[1]>>>(a, b);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for inc#1 (WAW on a)
+  cpy<<<1, 32, 0, kesco->stream[1]>>>(a, b);
   CHECK(cudaMemcpy(h, a, sizeof h, cudaMemcpyDeviceToHost));
   CHECK(cudaFree(a)); CHECK(cudaFree(b));
 }

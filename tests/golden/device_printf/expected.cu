@@ -8,9 +8,9 @@ __global__ void say(int n, float* p) { p[0] = n; printf("%d\n", n); }
 int main() {
   float *a, *b, *c;
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096);
-  KescoStreams& kesco = kesco_streams();
-  say<<<1, 1, 0, kesco.stream[0]>>>(1, a);
-  inc<<<1, 32, 0, kesco.stream[1]>>>(b);
-  say<<<1, 1, 0, kesco.stream[0]>>>(2, c);
+  KescoStreams* kesco = &kesco_streams();
+  say<<<1, 1, 0, kesco->stream[0]>>>(1, a);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
+  say<<<1, 1, 0, kesco->stream[0]>>>(2, c);
   cudaDeviceSynchronize();
 }

@@ -13,14 +13,14 @@ int main() {
   cudaEventCreate(&start);
   cudaEventCreate(&stop);
   cudaEventRecord(start);
-  KescoStreams& kesco = kesco_streams();
-  make<<<1, 32, 0, kesco.stream[0]>>>(x);
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: join waits for this
-  make<<<1, 32, 0, kesco.stream[1]>>>(y);
-  cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for make#1 (RAW on x)
-  join<<<1, 32, 0, kesco.stream[1]>>>(x, y);
-  cudaEventRecord(kesco.tail[1], kesco.stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco.tail[1], 0);  // kesco: cudaEventRecord#2 sees all of this as done on the default stream
+  KescoStreams* kesco = &kesco_streams();
+  make<<<1, 32, 0, kesco->stream[0]>>>(x);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: join waits for this
+  make<<<1, 32, 0, kesco->stream[1]>>>(y);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for make#1 (RAW on x)
+  join<<<1, 32, 0, kesco->stream[1]>>>(x, y);
+  cudaEventRecord(kesco->tail[1], kesco->stream[1]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: cudaEventRecord#2 sees all of this as done on the default stream
   cudaEventRecord(stop);
   cudaEventSynchronize(stop);
   cudaEventElapsedTime(&ms, start, stop);

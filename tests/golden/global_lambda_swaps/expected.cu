@@ -10,10 +10,15 @@ int main() {
   float* x;
   cudaMalloc(&x, 4096); cudaMalloc(&left, 4096); cudaMalloc(&right, 4096);
   float* b = right;
-  KescoStreams& kesco = kesco_streams();
-  inc<<<1, 32, 0, kesco.stream[0]>>>(x);
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(x);
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: lambda::operator() sees all of this as done on the default stream
   turn();
-  inc<<<1, 32, 0, kesco.stream[1]>>>(left);
-  inc<<<1, 32, 0, kesco.stream[1]>>>(b);
+  kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
+  inc<<<1, 32, 0, kesco->stream[0]>>>(left);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
   cudaDeviceSynchronize();
 }

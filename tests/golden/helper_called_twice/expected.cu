@@ -5,14 +5,14 @@ __global__ void blend(const float* a, const float* b, float* out) { out[threadId
 // <prologue: 2 streams, 1 events>
 
 static void filter(const float* in, float* low, float* high, float* out) {
-  KescoStreams& kesco = kesco_streams();
-  blur<<<1, 32, 0, kesco.stream[0]>>>(in, low);
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: blend waits for this
-  blur<<<1, 32, 0, kesco.stream[1]>>>(in, high);
-  cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for blur#1 (RAW on low)
-  blend<<<1, 32, 0, kesco.stream[1]>>>(low, high, out);
-  cudaEventRecord(kesco.tail[1], kesco.stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco.tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
+  KescoStreams* kesco = &kesco_streams();
+  blur<<<1, 32, 0, kesco->stream[0]>>>(in, low);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: blend waits for this
+  blur<<<1, 32, 0, kesco->stream[1]>>>(in, high);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for blur#1 (RAW on low)
+  blend<<<1, 32, 0, kesco->stream[1]>>>(low, high, out);
+  cudaEventRecord(kesco->tail[1], kesco->stream[1]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
 }
 
 int main() {

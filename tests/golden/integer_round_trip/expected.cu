@@ -7,9 +7,9 @@ int main() {
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096);
   size_t address = reinterpret_cast<size_t>(b);
   float* p = reinterpret_cast<float*>(address);
-  KescoStreams& kesco = kesco_streams();
-  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
-  inc<<<1, 32, 0, kesco.stream[1]>>>(p);
-  inc<<<1, 32, 0, kesco.stream[1]>>>(b);
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(p);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
   cudaDeviceSynchronize();
 }

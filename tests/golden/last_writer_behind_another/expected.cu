@@ -16,17 +16,17 @@ int main() {
   cudaMalloc(&t, 4096);
   cudaMalloc(&r, 4096);
   cudaMalloc(&n, 4096);
-  KescoStreams& kesco = kesco_streams();
-  W1<<<1, 32, 0, kesco.stream[0]>>>(x, p);
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: R waits for this
-  W2<<<1, 32, 0, kesco.stream[0]>>>(x);
-  cudaEventRecord(kesco.done[1], kesco.stream[0]);  // kesco: N waits for this
-  S<<<1, 32, 0, kesco.stream[0]>>>(x, s);
-  T<<<1, 32, 0, kesco.stream[0]>>>(s, t);
-  cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for W1 (RAW on p)
-  R<<<1, 32, 0, kesco.stream[1]>>>(p, r);
-  cudaStreamWaitEvent(kesco.stream[2], kesco.done[1], 0);  // kesco: wait for W2 (RAW on x)
-  N<<<1, 32, 0, kesco.stream[2]>>>(x, n);
+  KescoStreams* kesco = &kesco_streams();
+  W1<<<1, 32, 0, kesco->stream[0]>>>(x, p);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: R waits for this
+  W2<<<1, 32, 0, kesco->stream[0]>>>(x);
+  cudaEventRecord(kesco->done[1], kesco->stream[0]);  // kesco: N waits for this
+  S<<<1, 32, 0, kesco->stream[0]>>>(x, s);
+  T<<<1, 32, 0, kesco->stream[0]>>>(s, t);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for W1 (RAW on p)
+  R<<<1, 32, 0, kesco->stream[1]>>>(p, r);
+  cudaStreamWaitEvent(kesco->stream[2], kesco->done[1], 0);  // kesco: wait for W2 (RAW on x)
+  N<<<1, 32, 0, kesco->stream[2]>>>(x, n);
   cudaDeviceSynchronize();
   return 0;
 }

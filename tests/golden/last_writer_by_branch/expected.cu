@@ -11,17 +11,17 @@ int main(int argc, char** argv) {
   cudaMalloc(&x, 4096);
   cudaMalloc(&y, 4096);
   cudaMalloc(&z, 4096);
-  KescoStreams& kesco = kesco_streams();
-  first<<<1, 32, 0, kesco.stream[0]>>>(x);
-  make<<<1, 32, 0, kesco.stream[1]>>>(y);
-  cudaEventRecord(kesco.done[0], kesco.stream[1]);  // kesco: second waits for this
+  KescoStreams* kesco = &kesco_streams();
+  first<<<1, 32, 0, kesco->stream[0]>>>(x);
+  make<<<1, 32, 0, kesco->stream[1]>>>(y);
+  cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: second waits for this
   if (argc > 2) {
-    cudaStreamWaitEvent(kesco.stream[0], kesco.done[0], 0);  // kesco: wait for make#1 (RAW on y)
-    second<<<1, 32, 0, kesco.stream[0]>>>(x, y);
+    cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for make#1 (RAW on y)
+    second<<<1, 32, 0, kesco->stream[0]>>>(x, y);
   } else if (argc > 1) {
-    make<<<1, 32, 0, kesco.stream[1]>>>(y);
+    make<<<1, 32, 0, kesco->stream[1]>>>(y);
   }
-  use<<<1, 32, 0, kesco.stream[0]>>>(x, z);
+  use<<<1, 32, 0, kesco->stream[0]>>>(x, z);
   cudaDeviceSynchronize();
   return 0;
 }

@@ -12,13 +12,13 @@ int main() {
   cudaMalloc(&y, 4096);
   cudaMalloc(&z, 4096);
   cudaMalloc(&w, 4096);
-  KescoStreams& kesco = kesco_streams();
-  A<<<1, 32, 0, kesco.stream[0]>>>(x, w);
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: C waits for this
-  B<<<1, 32, 0, kesco.stream[1]>>>(y);
-  D<<<1, 32, 0, kesco.stream[0]>>>(z, w);
-  cudaStreamWaitEvent(kesco.stream[2], kesco.done[0], 0);  // kesco: wait for A (RAW on x, WAW on x)
-  C<<<1, 32, 0, kesco.stream[2]>>>(x);
+  KescoStreams* kesco = &kesco_streams();
+  A<<<1, 32, 0, kesco->stream[0]>>>(x, w);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: C waits for this
+  B<<<1, 32, 0, kesco->stream[1]>>>(y);
+  D<<<1, 32, 0, kesco->stream[0]>>>(z, w);
+  cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: wait for A (RAW on x, WAW on x)
+  C<<<1, 32, 0, kesco->stream[2]>>>(x);
   cudaDeviceSynchronize();
   return 0;
 }

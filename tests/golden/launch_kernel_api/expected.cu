@@ -7,11 +7,11 @@ int main() {
   float *a, *b;
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096);
   void *first[] = {&a}, *second[] = {&b}, *both[] = {&a, &b};
-  KescoStreams& kesco = kesco_streams();
-  cudaLaunchKernel((void*)inc, dim3(1), dim3(32), first, 0, kesco.stream[0]);
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: cpy waits for this
-  cudaLaunchKernel((const void*)inc, dim3(1), dim3(32), second, 0, kesco.stream[1]);
-  cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for inc#1 (WAW on a)
-  cudaLaunchKernel((void*)cpy, 1, 32, both, 0, kesco.stream[1]);
+  KescoStreams* kesco = &kesco_streams();
+  cudaLaunchKernel((void*)inc, dim3(1), dim3(32), first, 0, kesco->stream[0]);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: cpy waits for this
+  cudaLaunchKernel((const void*)inc, dim3(1), dim3(32), second, 0, kesco->stream[1]);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for inc#1 (WAW on a)
+  cudaLaunchKernel((void*)cpy, 1, 32, both, 0, kesco->stream[1]);
   cudaDeviceSynchronize();
 }

@@ -10,15 +10,15 @@ int main(int argc, char** argv) {
   cudaMalloc(&a, 4096);
   cudaMalloc(&b, 4096);
   cudaMalloc(&c, 4096);
-  KescoStreams& kesco = kesco_streams();
+  KescoStreams* kesco = &kesco_streams();
   for (int step = 0; step < argc; ++step) {
-    cudaStreamWaitEvent(kesco.stream[0], kesco.done[1], 0);  // kesco: wait for right of an earlier iteration (RAW on b)
-    left<<<1, 32, 0, kesco.stream[0]>>>(a, b);
-    cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: right waits for this
-    middle<<<1, 32, 0, kesco.stream[1]>>>(c);
-    cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for left (WAR on b)
-    right<<<1, 32, 0, kesco.stream[1]>>>(b, c);
-    cudaEventRecord(kesco.done[1], kesco.stream[1]);  // kesco: left waits for this
+    cudaStreamWaitEvent(kesco->stream[0], kesco->done[1], 0);  // kesco: wait for right of an earlier iteration (RAW on b)
+    left<<<1, 32, 0, kesco->stream[0]>>>(a, b);
+    cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: right waits for this
+    middle<<<1, 32, 0, kesco->stream[1]>>>(c);
+    cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for left (WAR on b)
+    right<<<1, 32, 0, kesco->stream[1]>>>(b, c);
+    cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: left waits for this
   }
   cudaDeviceSynchronize();
   return 0;

@@ -7,10 +7,10 @@ __global__ void use_sm() { sm[threadIdx.x] += 1; }
 // <prologue: 2 streams, 0 events>
 
 int main() {
-  KescoStreams& kesco = kesco_streams();
-  inc<<<1, 32, 0, kesco.stream[0]>>>(m);
-  use_m<<<1, 32, 0, kesco.stream[0]>>>();
-  inc<<<1, 32, 0, kesco.stream[1]>>>(sm);
-  use_sm<<<1, 32, 0, kesco.stream[1]>>>();
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(m);
+  use_m<<<1, 32, 0, kesco->stream[0]>>>();
+  inc<<<1, 32, 0, kesco->stream[1]>>>(sm);
+  use_sm<<<1, 32, 0, kesco->stream[1]>>>();
   cudaDeviceSynchronize();
 }

@@ -9,14 +9,14 @@ int main() {
   cudaMalloc(&bins, 4096);
   cudaMalloc(&other, 4096);
   cudaMalloc(&other_bins, 4096);
-  KescoStreams& kesco = kesco_streams();
-  cudaMemsetAsync(bins, 0, 4096, kesco.stream[0]);
-  count<<<1, 32, 0, kesco.stream[0]>>>(data, bins);
-  cudaMemsetAsync(other_bins, 0, 4096, kesco.stream[1]);
-  count<<<1, 32, 0, kesco.stream[1]>>>(other, other_bins);
-  cudaMemcpyAsync(data, bins, 4096, cudaMemcpyDeviceToDevice, kesco.stream[0]);
-  cudaMemsetAsync(bins, 0, 4096, kesco.stream[0]);
-  count<<<1, 32, 0, kesco.stream[0]>>>(data, bins);
+  KescoStreams* kesco = &kesco_streams();
+  cudaMemsetAsync(bins, 0, 4096, kesco->stream[0]);
+  count<<<1, 32, 0, kesco->stream[0]>>>(data, bins);
+  cudaMemsetAsync(other_bins, 0, 4096, kesco->stream[1]);
+  count<<<1, 32, 0, kesco->stream[1]>>>(other, other_bins);
+  cudaMemcpyAsync(data, bins, 4096, cudaMemcpyDeviceToDevice, kesco->stream[0]);
+  cudaMemsetAsync(bins, 0, 4096, kesco->stream[0]);
+  count<<<1, 32, 0, kesco->stream[0]>>>(data, bins);
   cudaDeviceSynchronize();
   return 0;
 }

@@ -9,10 +9,10 @@ int main(int argc, char** argv) {
   cudaMalloc(&u_next, 4096);
   cudaMalloc(&v, 4096);
   cudaMalloc(&v_next, 4096);
-  KescoStreams& kesco = kesco_streams();
+  KescoStreams* kesco = &kesco_streams();
   for (int step = 0; step < argc; ++step) {
-    relax<<<1, 32, 0, kesco.stream[0]>>>(u, u_next);
-    relax<<<1, 32, 0, kesco.stream[1]>>>(v, v_next);
+    relax<<<1, 32, 0, kesco->stream[0]>>>(u, u_next);
+    relax<<<1, 32, 0, kesco->stream[1]>>>(v, v_next);
     float* t = u;
     u = u_next;
     u_next = t;

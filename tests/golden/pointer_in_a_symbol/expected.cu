@@ -8,12 +8,12 @@ int main() {
   float *a, *b, *c;
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096);
   cudaMemcpyToSymbol(dp, &a, sizeof a);
-  KescoStreams& kesco = kesco_streams();
-  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
-  viasym<<<1, 32, 0, kesco.stream[0]>>>();
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: inc#3 waits for this
-  inc<<<1, 32, 0, kesco.stream[0]>>>(b);
-  cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for viasym (RAW on c, WAW on c)
-  inc<<<1, 32, 0, kesco.stream[1]>>>(c);
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
+  viasym<<<1, 32, 0, kesco->stream[0]>>>();
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: inc#3 waits for this
+  inc<<<1, 32, 0, kesco->stream[0]>>>(b);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for viasym (RAW on c, WAW on c)
+  inc<<<1, 32, 0, kesco->stream[1]>>>(c);
   cudaDeviceSynchronize();
 }

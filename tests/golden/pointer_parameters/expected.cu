@@ -5,14 +5,15 @@ __global__ void blend(const float* a, const float* b, float* out) { out[threadId
 // <prologue: 2 streams, 1 events, run-time check>
 
 void filter(const float* in, float* low, float* high, float* out) {
-  KescoStreams& kesco = kesco_streams_if_distinct(high, in, low, out);  // kesco: one stream if two of these share memory
-  cudaEventRecord(kesco.tail[0], kesco.stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco.tail[0], 0);  // kesco: streams of code not seen here come first
-  blur<<<1, 32, 0, kesco.stream[0]>>>(in, low);
-  cudaEventRecord(kesco.done[0], kesco.stream[0]);  // kesco: blend waits for this
-  blur<<<1, 32, 0, kesco.stream[1]>>>(in, high);
-  cudaStreamWaitEvent(kesco.stream[1], kesco.done[0], 0);  // kesco: wait for blur#1 (RAW on low)
-  blend<<<1, 32, 0, kesco.stream[1]>>>(low, high, out);
-  cudaEventRecord(kesco.tail[1], kesco.stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco.tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
+  const void* const kesco_at_entry[] = {(const void*)high, (const void*)in, (const void*)low, (const void*)out};  // kesco: may these share memory?
+  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
+  blur<<<1, 32, 0, kesco->stream[0]>>>(in, low);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: blend waits for this
+  blur<<<1, 32, 0, kesco->stream[1]>>>(in, high);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for blur#1 (RAW on low)
+  blend<<<1, 32, 0, kesco->stream[1]>>>(low, high, out);
+  cudaEventRecord(kesco->tail[1], kesco->stream[1]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
 }

@@ -8,9 +8,9 @@ int main() {
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096);
   float* old = b;
   rotate(a, b, c);
-  KescoStreams& kesco = kesco_streams();
-  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
-  inc<<<1, 32, 0, kesco.stream[1]>>>(c);
-  inc<<<1, 32, 0, kesco.stream[0]>>>(old);
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(c);
+  inc<<<1, 32, 0, kesco->stream[0]>>>(old);
   cudaDeviceSynchronize();
 }

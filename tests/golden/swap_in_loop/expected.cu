@@ -8,12 +8,12 @@ __global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threa
 int main() {
   float *a, *b, *c;
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096);
-  KescoStreams& kesco = kesco_streams();
+  KescoStreams* kesco = &kesco_streams();
   for (int i = 0; i < 100; i++) {
-    cpy<<<1, 32, 0, kesco.stream[0]>>>(b, a);
-    inc<<<1, 32, 0, kesco.stream[1]>>>(c);
+    cpy<<<1, 32, 0, kesco->stream[0]>>>(b, a);
+    inc<<<1, 32, 0, kesco->stream[1]>>>(c);
     std::swap(a, b);
   }
-  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
   cudaDeviceSynchronize();
 }

@@ -8,13 +8,13 @@ int main() {
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096);
   cudaEventCreate(&start); cudaEventCreate(&stop);
   cudaEventRecord(start);
-  KescoStreams& kesco = kesco_streams();
-  inc<<<1, 32, 0, kesco.stream[0]>>>(a);
-  inc<<<1, 32, 0, kesco.stream[1]>>>(b);
-  cudaEventRecord(kesco.tail[0], kesco.stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco.tail[0], 0);  // kesco: cudaEventRecord#2 sees all of this as done on the default stream
-  cudaEventRecord(kesco.tail[1], kesco.stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco.tail[1], 0);  // kesco: cudaEventRecord#2 sees all of this as done on the default stream
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: cudaEventRecord#2 sees all of this as done on the default stream
+  cudaEventRecord(kesco->tail[1], kesco->stream[1]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: cudaEventRecord#2 sees all of this as done on the default stream
   cudaEventRecord(stop, 0);
   cudaEventSynchronize(stop);
   cudaEventElapsedTime(&ms, start, stop);
