@@ -17,7 +17,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("ir", "options"),
     (
-        *("toolchain", "frontend", "analysis", "dataflow", "scheduling", "transfers", "fences", "synchronize"),
+        *("toolchain", "frontend", "analysis", "dataflow", "scheduling", "transfers", "synchronize"),
         *("emit", "verify", "report", "remarks", "fikit", "runtime"),
     ),
     ("pipeline",),
