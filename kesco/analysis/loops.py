@@ -76,6 +76,8 @@ class Loops(Calls):
             self.unroll[loop.number] = values is not None
         elif decided is None:
             values = None
+        if decided and values is None:  # sites of both kinds would stand for one text
+            self.stay_serial("the trips of a loop are known in one round and not in another", loop.span)
         if values is None or counter is None:
             return None
         first, step = values[0] if values else 0, _step(loop.step, counter) or 1

@@ -204,13 +204,15 @@ class Places:
         return result, unknown
 
     def _subscript(self, state: State, expression: ir.Subscript) -> tuple[frozenset[Place], bool]:
-        index = self.evaluate(state, expression.index).number
+        subscript = self.evaluate(state, expression.index)
+        index = subscript.number
         if expression.array:
             bases, unknown = self.places(state, expression.base)
             return frozenset(Place(b.object, (*b.path, index)) for b in bases), unknown
         value = self.evaluate(state, expression.base)
-        if not value.places:  # ``i[t]``, or not known
+        if subscript.places or (subscript.unknown and not value.places):  # ``i[t]``
             self.escape_names(state, expression)
+            return frozenset(), True
         moved = self.offset(value, index)
         return moved.places, moved.unknown or not moved.places
 
