@@ -66,7 +66,7 @@ _C_HEADERS = {
 def host_arguments(toolchain: Toolchain, user_flags: Sequence[str] = ()) -> tuple[str, ...]:
     """Arguments for libclang's host-side parse, without the file's name."""
     user = translate(user_flags)
-    old = 0 < toolchain.libclang_major < _FIRST_WITH_THEM <= toolchain.clang_major
+    old = toolchain.libclang_major < _FIRST_WITH_THEM <= toolchain.clang_major  # 0: not known, and they do no harm
     shims = _FOR_OLD_LIBCLANG if old else ()
     return (*_common(toolchain, user), *shims, "--cuda-host-only", "-nocudalib", "-w", "-ferror-limit=100")
 
