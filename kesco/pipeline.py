@@ -12,21 +12,24 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, UsageError, VerificationError
-from kesco.ir.dfg import Dfg
-from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role, SiteKind
-from kesco.ir.program import Program
-from kesco.ir.schedule import Schedule
-from kesco.ir.syncplan import SyncPlan
 from kesco.options import Options
 from kesco.source import Span
-from kesco.synchronize.fences import fences
-from kesco.toolchain.model import Toolchain
 
-_WORK = (Role.MOVABLE, Role.LEGACY)
+if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.emit.render import Rewrite
+    from kesco.ir.dfg import Dfg
+    from kesco.ir.effects import KernelEffects
+    from kesco.ir.flow import Region
+    from kesco.ir.program import Program
+    from kesco.ir.schedule import Schedule
+    from kesco.ir.syncplan import SyncPlan
+    from kesco.toolchain.model import Toolchain
+
+_STAGES = ("frontend.parse", "analysis.resolve", "dataflow", "synchronize", "emit.render", "verify.order", "remarks")
 Observer = Callable[[str, object], None]
 
 
@@ -86,9 +89,8 @@ class Session:
             host = pool.submit(SourceFile, path, self.text, self.arguments)
             from kesco.analysis.effects import kernel_effects  # the rest is imported while both compilers run
 
-            importlib.import_module("kesco.frontend.parse")
-            importlib.import_module("kesco.analysis.resolve")
-            importlib.import_module("kesco.dataflow")
+            for stage in _STAGES:
+                importlib.import_module(f"kesco.{stage}")
             self.file = host.result()
             from kesco.frontend.parse import parse
 
@@ -141,9 +143,11 @@ def compile_file(path: str, options: Options, observe: Observer = _silent) -> Co
 def _plan(session: Session, region: Region) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting."""
     from kesco import dataflow
+    from kesco.ir.flow import Role
     from kesco.scheduling import levels
     from kesco.scheduling.strategies import STRATEGIES, default_streams
     from kesco.synchronize import synchronize
+    from kesco.synchronize.fences import fences
 
     options = session.options
     dfg = dataflow.build(region)
@@ -166,6 +170,7 @@ def _plan(session: Session, region: Region) -> FunctionResult:
 
 def _pays(result: FunctionResult) -> bool:
     """Whether kernels or copies, not just memsets, are on different streams between two barriers."""
+    from kesco.ir.flow import SiteKind
     from kesco.scheduling.levels import phases
 
     stream_of = result.schedule.as_dict()
@@ -180,7 +185,7 @@ def _cannot_emit(program: Program, result: FunctionResult) -> str:
     return check(program, _rewrite(program, result))
 
 
-def _rewrite(program: Program, result: FunctionResult):  # type: ignore[no-untyped-def]
+def _rewrite(program: Program, result: FunctionResult) -> Rewrite:
     from kesco.emit.render import Rewrite
 
     function = next(f for f in program.functions if f.here and f.span == result.region.span)
@@ -260,6 +265,7 @@ def verify_files(
 ) -> tuple[FunctionVerdict, ...]:
     """Prove any pair of programs, function by function; raises `InputError` when there is nothing to compare."""
     from kesco.analysis.resolve import resolve
+    from kesco.ir.flow import Role
     from kesco.verify.order import explain, verify_region
 
     before = Session(serial, options, observe)

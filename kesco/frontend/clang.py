@@ -8,7 +8,9 @@ places inside macro expansions.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,14 @@ from clang.cindex import Cursor, CursorKind, SourceLocation
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.source import Span
+from kesco.toolchain.precompiled import discard, find, use
 
 BINARY_OPERATORS = (
     "? .* ->* * / % + - << >> <=> < > <= >= == != & ^ | && || = *= /= %= += -= <<= >>= &= ^= |= ,".split()
 )
 UNARY_OPERATORS = "? post++ post-- ++ -- & * + - ~ ! __real __imag __extension__ co_await".split()
 _PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: reading the output again then costs little
+_TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
 def load(library: str) -> None:
@@ -58,6 +62,44 @@ def load(library: str) -> None:
     lib.clang_Cursor_getVarDeclInitializer.errcheck = Cursor.from_cursor_result
 
 
+class _IndexOptions(ctypes.Structure):
+    """``CXIndexOptions`` of clang-c/Index.h, there since libclang 17."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint),
+        ("priorities", ctypes.c_ubyte * 2),
+        ("flags", ctypes.c_ushort),  # bit 2: preambles are kept in memory
+        ("preamble_path", ctypes.c_char_p),
+        ("emission_path", ctypes.c_char_p),
+    )
+
+
+def _index() -> cindex.Index:
+    """An index whose preambles stay in memory where libclang can do so: faster, and no file is left if killed."""
+    create = getattr(cindex.conf.lib, "clang_createIndexWithOptions", None)
+    if create is None:
+        return cindex.Index.create()
+    create.restype = cindex.c_object_p
+    made = create(ctypes.byref(_IndexOptions(ctypes.sizeof(_IndexOptions), flags=1 << 2)))
+    return cindex.Index(made) if made else cindex.Index.create()
+
+
+def _library() -> str:
+    return str(cindex.conf.get_filename())
+
+
+def _precompile(arguments: tuple[str, ...], empty: Path, header: Path) -> bool:
+    """Save what the forced includes of an empty file come to."""
+    try:
+        unit = _index().parse(str(empty), list(arguments), options=_TO_BE_SAVED)
+        if any(d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d) for d in unit.diagnostics):
+            return False
+        unit.save(str(header))
+    except (cindex.TranslationUnitLoadError, cindex.TranslationUnitSaveError):
+        return False
+    return True
+
+
 class SourceFile:
     """The parsed translation unit of one named file, which can be parsed again with other text."""
 
@@ -66,19 +108,30 @@ class SourceFile:
         self.path, self.text = path, text
         _names.clear()
         self._top: list[Cursor] | None = None
-        index = cindex.Index.create(excludeDecls=False)
-        try:
-            self.unit = index.parse(path, list(arguments), [(path, text)], options=_PREAMBLE)
-        except cindex.TranslationUnitLoadError:
-            raise InputError(
-                Diagnostic(
-                    "K101",
-                    Severity.ERROR,
-                    f"clang could not read {path} with the arguments {' '.join(arguments)}",
-                    help="check the flags after '--'; 'kesco doctor' shows what clang is called with",
+        self._headers: tuple[bytes, ...] | None = None
+        header = find(Path(_library()), arguments, lambda empty, out: _precompile(arguments, empty, out))
+        started = header is not None and self._parse((*arguments, *use(header)))
+        if not started or self._errors():  # whatever is wrong, it is told without the precompiled headers
+            if not self._parse(arguments):
+                raise InputError(
+                    Diagnostic(
+                        "K101",
+                        Severity.ERROR,
+                        f"clang could not read {path} with the arguments {' '.join(arguments)}",
+                        help="check the flags after '--'; 'kesco doctor' shows what clang is called with",
+                    )
                 )
-            ) from None
-        self._check()
+            self._check()
+            if header is not None:
+                discard(header)
+
+    def _parse(self, arguments: tuple[str, ...]) -> bool:
+        """Whether clang made a translation unit, however wrong."""
+        try:
+            self.unit = _index().parse(self.path, list(arguments), [(self.path, self.text)], options=_PREAMBLE)
+        except cindex.TranslationUnitLoadError:
+            return False
+        return True
 
     def reparse(self, text: bytes) -> None:
         """Parse other text under the same name; raises `InputError` as the constructor does."""
@@ -89,10 +142,12 @@ class SourceFile:
         self._check()
 
     def _check(self) -> None:
-        errors = [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
-        found = tuple(_diagnostic(d) for d in errors if not _is_wrapper(d))
+        found = self._errors()
         if found:
-            raise InputError(*found)
+            raise InputError(*map(_diagnostic, found))
+
+    def _errors(self) -> list[cindex.Diagnostic]:
+        return [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d)]
 
     def top_level(self) -> list[Cursor]:
         """The declarations of the named file itself, in order."""
@@ -100,9 +155,31 @@ class SourceFile:
             self._top = [c for c in self.unit.cursor.get_children() if self.is_here(c)]
         return self._top
 
+    def user_headers(self) -> tuple[bytes, ...]:
+        """The bytes of the headers that are not the system's or the toolkit's, read once: output includes no others."""
+        if self._headers is None:
+            found = []
+            for include in self.unit.get_includes():
+                if not is_standard_path(include.include.name):
+                    with contextlib.suppress(OSError):
+                        found.append(Path(include.include.name).read_bytes())
+            self._headers = tuple(found)
+        return self._headers
+
     def is_here(self, cursor: Cursor) -> bool:
         """Whether the cursor begins in the named file."""
         return bool(cindex.conf.lib.clang_Location_isFromMainFile(cursor.location))
+
+
+_STANDARD = re.compile(
+    r"/c\+\+/|/libcxx/|^/usr/include/|/lib/clang/|/lib/libc/|/lib/gcc/|/cuda(?:-[\d.]+)?/(?:.*/)?include/"
+    r"|-packages/nvidia/|/hpc_sdk/"
+)
+
+
+def is_standard_path(name: str) -> bool:
+    """Whether a header belongs to the C or C++ library, to the compiler or to CUDA."""
+    return _STANDARD.search(name) is not None
 
 
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:

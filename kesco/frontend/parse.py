@@ -10,11 +10,9 @@ per-thread default stream.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 from clang.cindex import Cursor, CursorKind
 
@@ -25,7 +23,7 @@ from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
 from kesco.frontend.invocations import kernel_symbol
-from kesco.frontend.types import TypeTable, is_standard_path
+from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 from kesco.source import Span
 
@@ -84,12 +82,8 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
 
 def _macros(source: SourceFile) -> frozenset[str]:
     """The names that the file and the user's headers define as macros."""
-    names = set(_MACRO.findall(source.text))
-    for include in source.unit.get_includes():
-        if not is_standard_path(include.include.name):
-            with contextlib.suppress(OSError):
-                names.update(_MACRO.findall(Path(include.include.name).read_bytes()))
-    return frozenset(n.decode() for n in names)
+    found = [name for text in (source.text, *source.user_headers()) for name in _MACRO.findall(text)]
+    return frozenset(name.decode() for name in found)
 
 
 def _mentions(source: SourceFile) -> Counter[str]:

@@ -11,7 +11,7 @@ import re
 from clang.cindex import Cursor, CursorKind, TypeKind
 from clang.cindex import Type as ClangType
 
-from kesco.frontend.clang import kind_of
+from kesco.frontend.clang import is_standard_path, kind_of
 from kesco.ir.program import Field, Record, Shape, Type
 
 _INTEGERS = {
@@ -156,21 +156,5 @@ def _runs_user_code(spelling: str) -> bool:
 
 def is_standard(cursor: Cursor) -> bool:
     """Whether something is declared in a system header (the C and C++ libraries, or CUDA's own headers)."""
-    file = cursor.location.file
-    if file is None:
-        return True
-    return is_standard_path(file.name)
-
-
-def is_standard_path(name: str) -> bool:
-    """Whether a header belongs to the C or C++ library, to the compiler or to CUDA."""
-    return (
-        "/c++/" in name
-        or "/libcxx/" in name
-        or name.startswith("/usr/include/")
-        or "/lib/clang/" in name
-        or "/lib/libc/" in name
-        or "/gcc/" in name
-        or "/cuda" in name.rpartition("/include/")[0]
-        or "/nvidia/" in name
-    )
+    where = cursor.location
+    return where.file is None or (where.is_in_system_header and is_standard_path(where.file.name))

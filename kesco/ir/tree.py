@@ -7,7 +7,7 @@ is `Unknown` with its parts, so that nothing with an effect is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from kesco.ir.types import Type, Variable
 from kesco.source import Span
@@ -314,23 +314,25 @@ class Obstacle(Stmt):
 
 # ---- walking --------------------------------------------------------------------------------------------------------
 
+_PLAIN = frozenset({"str", "int", "bool", "Span", "Type", "Variable", "Type | None", "Kernel | None"})
+"""The annotations of fields that hold no expression or statement; any other field is looked into."""
 _SLOTS: dict[type, tuple[str, ...]] = {}
 
 
-def children(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
+def children(node: Expr | Stmt) -> list[Expr | Stmt]:
     """The expressions and statements directly inside one."""
     kind = type(node)
     names = _SLOTS.get(kind)
     if names is None:
-        names = _SLOTS[kind] = tuple(n for c in kind.__mro__ for n in getattr(c, "__slots__", ()))
+        names = _SLOTS[kind] = tuple(f.name for f in fields(node) if str(f.type) not in _PLAIN)
+    found: list[Expr | Stmt] = []
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, (Expr, Stmt)):
-            yield value
-        elif type(value) is tuple:
-            for one in value:
-                if isinstance(one, (Expr, Stmt)):
-                    yield one
+        if isinstance(value, tuple):
+            found += [one for one in value if isinstance(one, (Expr, Stmt))]
+        elif isinstance(value, (Expr, Stmt)):
+            found.append(value)
+    return found
 
 
 def walk(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
@@ -339,7 +341,7 @@ def walk(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
     while work:
         one = work.pop()
         yield one
-        work.extend(children(one))
+        work += children(one)
 
 
 def breaks(statement: Stmt) -> bool:

@@ -21,7 +21,7 @@ from typing import Literal
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.source import Span
-from kesco.toolchain import hostcxx
+from kesco.toolchain import hostcxx, precompiled
 from kesco.toolchain.cuda import HOW_TO_GET, NO_CUDA
 from kesco.toolchain.flags import UserFlags, translate
 from kesco.toolchain.model import Toolchain
@@ -104,9 +104,21 @@ def device_ir(
 ) -> str:
     """The LLVM IR of a file's device side; raises `InputError` with clang's diagnostics if it does not compile."""
     plain = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-print-source-range-info")
-    arguments = (*device_arguments(toolchain, user_flags, arch), *plain, str(source_path))
-    finished = run((*toolchain.clang, *arguments), timeout=timeout)
+    command = (*toolchain.clang, *device_arguments(toolchain, user_flags, arch))
+
+    def make(empty: Path, header: Path) -> bool:
+        made = run((*command, "-Xclang", "-emit-pch", str(empty), "-o", str(header)), timeout=timeout)
+        return made.returncode == 0 and header.is_file()
+
+    header = precompiled.find(Path(toolchain.clang[0]), command[1:], make)
+    if header is not None:
+        finished = run((*command, *precompiled.use(header), *plain, str(source_path)), timeout=timeout)
+        if finished.returncode == 0:
+            return finished.text
+    finished = run((*command, *plain, str(source_path)), timeout=timeout)
     if finished.returncode == 0:
+        if header is not None:
+            precompiled.discard(header)
         return finished.text
     diagnostics = parse_diagnostics(finished.stderr)
     if diagnostics and finished.returncode > 0:

@@ -76,9 +76,13 @@ class Places:
     @property
     def cache(self) -> Path:
         """The file that keeps the answers of programs that had to be run."""
-        home = self.environ.get("HOME") or "~"
-        folder = Path(self.environ.get("XDG_CACHE_HOME") or f"{home}/.cache")
-        return folder.expanduser() / "kesco" / "toolchain.json"
+        return cache_folder(self.environ) / "toolchain.json"
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """The user's folder for what kesco keeps from one run to the next."""
+    home = environ.get("HOME") or "~"
+    return Path(environ.get("XDG_CACHE_HOME") or f"{home}/.cache").expanduser() / "kesco"
 
 
 def names(folder: Path) -> list[str]:

@@ -1,0 +1,153 @@
+"""Precompiled headers: found again, told apart by what decides their content, never trusted more than clang does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kesco.frontend.clang import SourceFile, load
+from kesco.toolchain import precompiled
+from kesco.toolchain.compile import device_ir, host_arguments
+from kesco.toolchain.model import Toolchain
+
+
+class Machine:
+    """A made-up compiler that precompiles by writing down its arguments, and counts how often it is asked to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.made = 0
+        self.works = True
+        self.tool = folder / "clang"
+        self.tool.write_text("a program")
+        self.environ = {"XDG_CACHE_HOME": str(folder / "cache")}
+        self.headers = folder / "cache/kesco/headers"
+
+    def make(self, empty: Path, header: Path) -> bool:
+        self.made += 1
+        assert empty.read_bytes() == b""
+        header.write_text("half of it")
+        return self.works
+
+    def find(self, *arguments: str) -> Path | None:
+        return precompiled.find(self.tool, arguments, self.make, self.environ)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_it_is_made_once(machine: Machine) -> None:
+    first = machine.find("-DA")
+    assert first is not None
+    assert first.read_text() == "half of it"
+    assert machine.find("-DA") == first
+    assert machine.made == 1
+
+
+def test_what_decides_the_content_tells_files_apart(machine: Machine, tmp_path: Path) -> None:
+    found = [machine.find("-DA"), machine.find("-DB")]
+    machine.environ["CPATH"] = "/opt/include"
+    found.append(machine.find("-DA"))
+    machine.tool.write_text("another version")
+    found.append(machine.find("-DA"))
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    found.append(machine.find(f"-I{mine}"))
+    (mine / "notes.txt").touch()
+    assert machine.find("-I", str(mine)) != found[-1]
+    assert machine.find(f"-I{mine}") == found[-1]
+    (mine / "math.h").touch()  # which now hides the system's
+    found.append(machine.find(f"-I{mine}"))
+    assert None not in found
+    assert len(set(found)) == len(found)
+
+
+def test_a_relative_folder_is_another_one_elsewhere(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = machine.find("-Iinc")
+    monkeypatch.chdir("/")
+    assert machine.find("-Iinc") != here
+
+
+@pytest.mark.parametrize("flag", ["-include", "-includemine.h", "--include=mine.h", "-imacros", "-Xclang"])
+def test_forced_includes_of_the_users_own_stay_out_of_it(machine: Machine, flag: str) -> None:
+    assert machine.find("-DA", flag, "x") is None
+    assert machine.made == 0
+
+
+def test_one_that_could_not_be_made_leaves_nothing(machine: Machine) -> None:
+    machine.works = False
+    assert machine.find("-DA") is None
+    assert [file.name for file in machine.headers.iterdir()] == ["empty.cu"]
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("not a folder")
+    assert machine.find("-DA") is None
+
+
+def test_the_ones_used_last_are_kept(machine: Machine) -> None:
+    first = machine.find("-D0")
+    assert first is not None
+    os.utime(first, (1, 1))
+    second = machine.find("-D1")
+    for number in range(2, precompiled.KEPT + 1):
+        machine.find(f"-D{number}")
+    assert len(list(machine.headers.glob("*.pch"))) == precompiled.KEPT
+    assert not first.exists()
+    assert second is not None
+    assert second.exists()
+
+
+PROGRAM = "#include <vector>\n__global__ void k(float* x) { *x = sqrtf(*x); }\nint main() { k<<<1, 1>>>(nullptr); }\n"
+
+
+@pytest.fixture
+def headers(toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache's folder, with both sides of a program compiled once."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compile_both(toolchain, tmp_path)
+    return tmp_path / "kesco/headers"
+
+
+def compile_both(toolchain: Toolchain, folder: Path, text: str = PROGRAM) -> tuple[str, list[str]]:
+    path = folder / "program.cu"
+    path.write_text(text)
+    load(str(toolchain.libclang))
+    source = SourceFile(str(path), text.encode(), host_arguments(toolchain, []))
+    return device_ir(toolchain, path), [cursor.spelling for cursor in source.top_level()]
+
+
+def test_both_sides_are_kept_and_used_again(toolchain: Toolchain, tmp_path: Path, headers: Path) -> None:
+    before = {file: file.stat().st_ino for file in headers.glob("*.pch")}
+    assert len(before) == 2
+    with_them = compile_both(toolchain, tmp_path)
+    assert {file: file.stat().st_ino for file in headers.glob("*.pch")} == before
+    assert with_them[1] == ["k", "main"]
+    for file in before:
+        file.unlink()
+    headers.chmod(0o500)
+    assert compile_both(toolchain, tmp_path) == with_them
+
+
+@pytest.mark.parametrize("content", [b"", b"not a precompiled header", None])
+def test_a_damaged_one_costs_time_and_nothing_else(
+    toolchain: Toolchain, tmp_path: Path, headers: Path, content: bytes | None
+) -> None:
+    expected = compile_both(toolchain, tmp_path)
+    for file in headers.glob("*.pch"):
+        file.write_bytes(file.read_bytes()[:4_000_000] if content is None else content)
+    assert compile_both(toolchain, tmp_path) == expected
+    assert list(headers.glob("*.pch")) == []
+
+
+def test_an_error_in_the_users_text_leaves_them_be(toolchain: Toolchain, tmp_path: Path, headers: Path) -> None:
+    before = sorted(headers.glob("*.pch"))
+    with pytest.raises(Exception, match="nonsense"):
+        compile_both(toolchain, tmp_path, PROGRAM + "nonsense here;\n")
+    assert sorted(headers.glob("*.pch")) == before
