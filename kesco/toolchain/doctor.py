@@ -75,7 +75,7 @@ def examine(
         _arch(places, arch),
         *_host(places),
         _llvmlite(found),
-        _gpu(places),
+        gpu(places),
         _native(native_parts),
     )
     return DoctorReport(rows)
@@ -209,7 +209,8 @@ def _llvmlite(clang: clangs.Clang | None) -> Row:
     )
 
 
-def _gpu(places: Places) -> Row:
+def gpu(places: Places) -> Row:
+    """The GPUs of this machine, with the driver's version."""
     absent = Row(
         "GPU",
         "optional",

@@ -7,75 +7,24 @@ finished file.
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import json
-import os
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kesco import __version__
-from kesco.diagnostics import Diagnostic, Severity, render
-from kesco.errors import KescoError, UsageError, VerificationError
+from kesco.cli.bench import bench_command
+from kesco.cli.output import Printer, ends_well, writable, write_whole
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
-from kesco.source import Span
 
 _STRATEGIES = ("kesco", "serial")
 _STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
-
-
-def _line_of(span: Span) -> str | None:
-    try:
-        lines = Path(span.path).read_bytes().splitlines()
-    except OSError:
-        return None
-    if not 0 < span.line <= len(lines):
-        return None
-    return lines[span.line - 1].decode("utf-8", "replace")
-
-
-class _Printer:
-    """Prints diagnostics, as text or as JSON, to standard error."""
-
-    def __init__(self, form: str, quiet: bool) -> None:
-        self.form, self.quiet = form, quiet
-
-    def __call__(self, *diagnostics: Diagnostic) -> None:
-        shown = [d for d in diagnostics if not self.quiet or d.severity is Severity.ERROR]
-        if self.form == "json":
-            click.echo(json.dumps([d.to_json() for d in shown], indent=2), err=True)
-            return
-        colours = {Severity.ERROR: "red", Severity.WARNING: "magenta", Severity.REMARK: "blue"}
-        for one in shown:
-            text = render(one, _line_of)
-            word = f"{one.severity.value}[{one.code}]"
-            click.echo(text.replace(word, click.style(word, fg=colours[one.severity], bold=True), 1), err=True)
-
-
-@contextlib.contextmanager
-def _ends_well(printer: _Printer) -> Iterator[None]:
-    """Turn kesco's errors into messages and exit codes; nothing else may come out as a traceback."""
-    try:
-        yield
-    except KescoError as error:
-        printer(*error.diagnostics)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        printer(
-            Diagnostic(
-                "K103",
-                Severity.ERROR,
-                f"{error.filename or 'the file system'}: {error.strerror}",
-                help="nothing was changed; free space or choose another place, then run the command again",
-            )
-        )
-        sys.exit(3)
 
 
 def _toolchain_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,7 +93,7 @@ def compile_command(source: str, output: str | None, dump: tuple[str, ...], time
     """Rewrite FILE.cu to use streams. Compiler flags go after '--'."""
     from kesco.pipeline import compile_file
 
-    printer = _Printer(values["diagnostics"], values["quiet"])
+    printer = Printer(values["diagnostics"], values["quiet"])
     started = time.perf_counter()
     stages: list[tuple[str, float]] = []
 
@@ -155,10 +104,10 @@ def compile_command(source: str, output: str | None, dump: tuple[str, ...], time
 
             click.echo(f"# {name}\n{dump_text(value)}")
 
-    with _ends_well(printer):
+    with ends_well(printer):
         target = _target(source, output)
         if target is not None:
-            _writable(target)
+            writable(target)
         result = compile_file(source, _options(values), observe)
         if result.diagnostics or values["diagnostics"] == "json":
             printer(*result.diagnostics)
@@ -209,57 +158,6 @@ def _target(source: str, output: str | None) -> Path | None:
     return path
 
 
-def _writable(target: Path) -> None:
-    """Complain before the work, not after it."""
-    folder = target.parent
-    if not folder.is_dir():
-        raise UsageError(
-            Diagnostic(
-                "K104", Severity.ERROR, f"there is no folder {folder}", help="create it or choose another place with -o"
-            )
-        )
-    if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
-        raise UsageError(
-            Diagnostic(
-                "K104",
-                Severity.ERROR,
-                f"{target} cannot be written: permission denied",
-                help="choose another place with -o",
-            )
-        )
-
-
-def write_whole(target: Path, data: bytes) -> None:
-    """Write a file completely or not at all: a temporary file beside it, then a rename.
-
-    A symbolic link is followed; something that is no regular file (a pipe, a terminal) is written to as it is.
-    """
-    target = target.resolve()
-    if target.exists() and not target.is_file():
-        with target.open("wb") as stream:
-            stream.write(data)
-        return
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
-        Path(name).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 @main.command("verify")
 @click.argument("serial", metavar="SERIAL.cu")
 @click.argument("concurrent", metavar="ASYNC.cu")
@@ -268,8 +166,8 @@ def verify_command(serial: str, concurrent: str, **values: Any) -> None:
     """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, whoever wrote it."""
     from kesco.pipeline import verify_files
 
-    printer = _Printer(values["diagnostics"], values["quiet"])
-    with _ends_well(printer):
+    printer = Printer(values["diagnostics"], values["quiet"])
+    with ends_well(printer):
         verdicts = verify_files(serial, concurrent, _options(values))
         problems = [d for v in verdicts for d in v.problems]
         if problems:
@@ -286,8 +184,8 @@ def explain_command(source: str, **values: Any) -> None:
     from kesco.pipeline import compile_file
     from kesco.report.explain import explain
 
-    printer = _Printer(values["diagnostics"], values["quiet"])
-    with _ends_well(printer):
+    printer = Printer(values["diagnostics"], values["quiet"])
+    with ends_well(printer):
         result = compile_file(source, _options(values))
         click.echo(explain(result))
 
@@ -308,8 +206,8 @@ def graph_command(source: str, output: str, wanted: str | None, **values: Any) -
     from kesco.pipeline import compile_file
     from kesco.report.graph import FORMS, draw
 
-    printer = _Printer(values["diagnostics"], values["quiet"])
-    with _ends_well(printer):
+    printer = Printer(values["diagnostics"], values["quiet"])
+    with ends_well(printer):
         form = Path(output).suffix.lstrip(".")
         if form not in FORMS:
             raise UsageError(
@@ -317,7 +215,7 @@ def graph_command(source: str, output: str, wanted: str | None, **values: Any) -
                     "K104", Severity.ERROR, f"{output}: unknown form '{form}'", help=f"use one of {', '.join(FORMS)}"
                 )
             )
-        _writable(Path(output))
+        writable(Path(output))
         result = compile_file(source, _options(values))
         chosen = [f for f in result.functions if wanted in (None, f.region.function)]
         if wanted is not None and not chosen:
@@ -353,3 +251,6 @@ def doctor_command(**values: Any) -> None:
     Console(width=None if sys.stdout.isatty() else 140, soft_wrap=False).print(table)
     click.echo("ready" if report.ready else "not ready: see the missing parts above")
     sys.exit(0 if report.ready else 5)
+
+
+main.add_command(bench_command)

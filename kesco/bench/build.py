@@ -1,0 +1,130 @@
+"""Make the programs of a benchmark: kesco writes the concurrent ones, nvcc compiles them all.
+
+In: workloads, styles, a folder. Out: one program for each workload, style and program in that folder, and
+``build.json``, which names them and says how they were made; `read` gives it back on the machine that runs them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kesco.bench.suite import PROGRAMS, STYLES, Style, Workload
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import InputError, ToolchainError, UsageError
+from kesco.options import Options
+from kesco.toolchain.model import Toolchain
+from kesco.toolchain.process import run
+
+NOT_BUILT = "K522"
+NO_BUILD = "K523"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program: `path` is relative to the folder; `streams` is 1 where kesco left the serial program alone."""
+
+    workload: str
+    style: str
+    program: str
+    path: str
+    streams: int = 1
+    waits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A folder of programs, and how they were made."""
+
+    folder: Path
+    programs: tuple[Program, ...]
+    made: dict[str, str]
+
+    def find(self, workload: str, style: str, program: str) -> Program | None:
+        """One of the programs, or None where it was not built."""
+        wanted = (workload, style, program)
+        return next((p for p in self.programs if (p.workload, p.style, p.program) == wanted), None)
+
+
+def build(
+    workloads: Sequence[Workload],
+    styles: Iterable[str],
+    folder: Path,
+    toolchain: Toolchain,
+    progress: Callable[[str], None] = lambda name: None,
+    jobs: int = 2,
+) -> Build:
+    """Make every program; raises `ToolchainError` without nvcc, `InputError` (K522) where one does not compile."""
+    if toolchain.nvcc is None:
+        raise ToolchainError(Diagnostic("K503", Severity.ERROR, "no nvcc found", help="see 'kesco doctor'"))
+    folder.mkdir(parents=True, exist_ok=True)
+    nvcc = str(toolchain.nvcc)
+    include = [part for one in toolchain.cuda_include for part in ("-isystem", str(one))]
+    flags = [f"-arch={toolchain.arch}", "-std=c++17", "-O2", *include]
+
+    def make(job: tuple[Workload, Style, str]) -> Program:
+        workload, style, program = job
+        source, macros = workload.source(style, program)
+        name = f"{workload.name}-{style.name}-{program}"
+        streams = waits = 0
+        if program == "kesco":
+            source, streams, waits = _rewrite(source, macros, folder / f"{name}.cu")
+        made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
+        if made.returncode != 0:
+            said = made.stderr.strip().splitlines() or ["nothing said"]
+            raise InputError(Diagnostic(NOT_BUILT, Severity.ERROR, f"{name}: nvcc: {said[0]}", help=made.command))
+        progress(name)
+        return Program(workload.name, style.name, program, name, max(streams, 1), waits)
+
+    jobs_ = [
+        (workload, STYLES[style], program)
+        for workload in workloads
+        for style in styles
+        for program in PROGRAMS
+        if workload.source(STYLES[style], program)[0].exists()
+    ]
+    with ThreadPoolExecutor(jobs) as pool:
+        programs = tuple(pool.map(make, jobs_))
+    made = {"cuda": toolchain.cuda_version or "", "flags": " ".join(flags), "commit": _commit(workloads)}
+    result = Build(folder, programs, made)
+    text = json.dumps({"made": made, "programs": [asdict(p) for p in programs]}, indent=1)
+    (folder / "build.json").write_text(text + "\n", "utf-8")
+    return result
+
+
+def read(folder: Path) -> Build:
+    """A folder that `build` filled; raises `UsageError` (K523)."""
+    try:
+        found = json.loads((folder / "build.json").read_text("utf-8"))
+        return Build(folder, tuple(Program(**one) for one in found["programs"]), found["made"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            Diagnostic(
+                NO_BUILD,
+                Severity.ERROR,
+                f"{folder} holds no programs: {error}",
+                help="make them with 'kesco bench --build-only FOLDER'",
+            )
+        ) from None
+
+
+def _rewrite(source: Path, macros: tuple[str, ...], target: Path) -> tuple[Path, int, int]:
+    """What kesco makes of a file, how many streams it uses, and how many waits it needs."""
+    from kesco.pipeline import compile_file
+
+    done = compile_file(str(source), Options(flags=macros))
+    target.write_bytes(done.text)
+    rewritten = [f for f in done.functions if f.rewritten]
+    streams = max((f.schedule.streams for f in rewritten), default=1)
+    return target, streams, sum(len(f.plan.waits) for f in rewritten)
+
+
+def _commit(workloads: Sequence[Workload]) -> str:
+    """The commit of the workloads, with a plus where the tree differs from it."""
+    folder = str(workloads[0].folder) if workloads else "."
+    head = run(["git", "-C", folder, "rev-parse", "--short", "HEAD"])
+    changed = run(["git", "-C", folder, "status", "--porcelain", "-uno"])
+    return head.text.strip() + ("+" if changed.text.strip() else "") if head.returncode == 0 else "unknown"

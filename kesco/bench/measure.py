@@ -1,0 +1,170 @@
+"""Run the programs of a benchmark, taking turns, and compare every result with the serial program's.
+
+In: a build and what to measure. Out: rows of times in milliseconds. Each program repeats its pipeline in one process;
+the programs of a setting run one after another, and again in the next round, so that a busy moment or a warm GPU
+does not favour one of them. The first repetitions of every process are warm-up and left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from kesco.bench.build import Build
+from kesco.bench.suite import VARIANTS, Variant, Workload
+from kesco.errors import ToolchainError
+from kesco.toolchain.process import run
+
+_TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
+_RESULT = re.compile(r"^result (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the variants of one comparison have in common; `n` elements, `grid` blocks of `block` threads."""
+
+    workload: str
+    style: str
+    size: str
+    n: int
+    block: int
+    grid: int
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The times of one variant in one setting, in milliseconds and in order; `problem` says why there are none."""
+
+    setting: Setting
+    variant: str
+    streams: int
+    times: tuple[float, ...]
+    result: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How often: `repeat` repetitions that count, spread over `rounds` processes, each after `warmup` more."""
+
+    repeat: int = 12
+    rounds: int = 3
+    warmup: int = 2
+    variants: tuple[str, ...] = tuple(VARIANTS)
+    streams: tuple[int, ...] = ()
+    timeout: float = 120.0
+    """Seconds for one process."""
+
+    @property
+    def iterations(self) -> int:
+        """Repetitions of one process."""
+        return self.warmup + -(-self.repeat // self.rounds)
+
+
+@dataclass(slots=True)
+class _Runner:
+    """Collects the runs of one variant."""
+
+    command: list[str]
+    environment: dict[str, str]
+    row: Row
+    times: list[float] = field(default_factory=list)
+    results: list[float] = field(default_factory=list)
+
+    def once(self, plan: Plan) -> None:
+        """Run one process, unless an earlier one failed."""
+        if self.row.problem:
+            return
+        try:
+            done = run(self.command, env=os.environ | self.environment, timeout=plan.timeout)
+        except ToolchainError as error:
+            self.row = replace(self.row, problem=error.diagnostics[0].message)
+            return
+        times, result = _TIMES.search(done.text), _RESULT.search(done.text)
+        if done.returncode != 0 or times is None or result is None:
+            said = (done.stderr or done.text).strip().splitlines() or ["it printed nothing"]
+            self.row = replace(self.row, problem=f"exit code {done.returncode}: {said[-1]}")
+            return
+        self.times += [float(one) for one in times[1].split()][plan.warmup :]
+        self.results.append(float(result[1]))
+
+
+def settings(
+    workloads: Sequence[Workload], styles: Sequence[str], sizes: Sequence[str], blocks: Sequence[int]
+) -> list[Setting]:
+    """Every combination; a size that is a number is taken as ``--n``. Sizes change slowest, so that all get a turn."""
+    return [
+        Setting(w.name, style, size, w.sizes.get(size) or int(size), block, w.grid, w.tolerance)
+        for size in sizes
+        for style in styles
+        for block in blocks
+        for w in workloads
+    ]
+
+
+def measure(
+    build: Build,
+    wanted: Sequence[Setting],
+    plan: Plan,
+    progress: Callable[[Setting], None] = lambda setting: None,
+    until: float = float("inf"),
+) -> Iterator[Row]:
+    """The rows of each setting once it is done. `until`: a time of `time.monotonic` after which nothing is begun."""
+    for setting in wanted:
+        if time.monotonic() > until:
+            return
+        progress(setting)
+        yield from _setting(build, setting, plan)
+
+
+def _setting(build: Build, setting: Setting, plan: Plan) -> list[Row]:
+    runners = []
+    for variant, streams in _variants(plan):
+        program = build.find(setting.workload, setting.style, variant.program)
+        if program is None:
+            continue
+        numbers = {"--n": setting.n, "--block": setting.block, "--grid": setting.grid, "--iters": plan.iterations}
+        arguments = [str(part) for pair in numbers.items() for part in pair]
+        command = [str(build.folder / program.path), *arguments, "--no-check"]
+        used = streams or (program.streams if variant.name == "kesco" else 0)
+        runners.append(
+            _Runner(command, _environment(variant, streams), Row(setting, _name(variant, streams), used, ()))
+        )
+    for _ in range(plan.rounds):
+        for runner in runners:
+            runner.once(plan)
+    rows = [
+        replace(r.row, times=tuple(r.times), result=r.results[0]) if r.results and not r.row.problem else r.row
+        for r in runners
+    ]
+    return [_checked(row, r.results, rows[0]) for row, r in zip(rows, runners, strict=True)]
+
+
+def _variants(plan: Plan) -> Iterator[tuple[Variant, int]]:
+    for name in plan.variants:
+        yield VARIANTS[name], 0
+    for count in plan.streams:
+        yield VARIANTS["kesco"], count
+
+
+def _name(variant: Variant, streams: int) -> str:
+    return f"{variant.name}-{streams}" if streams else variant.name
+
+
+def _environment(variant: Variant, streams: int) -> dict[str, str]:
+    return dict(variant.environment) | ({"KESCO_STREAMS": str(streams)} if streams else {})
+
+
+def _checked(row: Row, results: Sequence[float], serial: Row) -> Row:
+    """The row, with a problem and no times if any of its results is not the serial program's."""
+    if row.problem or serial.result is None:
+        return row
+    allowed = row.setting.tolerance * abs(serial.result)
+    wrong = [one for one in results if not abs(one - serial.result) <= allowed]
+    if not wrong:
+        return row
+    return replace(row, times=(), problem=f"result {wrong[0]:.9g}, the serial program's is {serial.result:.9g}")

@@ -1,0 +1,117 @@
+"""What the commands share: diagnostics on standard error, errors as exit codes, files written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from kesco.diagnostics import Diagnostic, Severity, render
+from kesco.errors import KescoError, UsageError
+from kesco.source import Span
+
+
+def _line_of(span: Span) -> str | None:
+    try:
+        lines = Path(span.path).read_bytes().splitlines()
+    except OSError:
+        return None
+    if not 0 < span.line <= len(lines):
+        return None
+    return lines[span.line - 1].decode("utf-8", "replace")
+
+
+class Printer:
+    """Prints diagnostics, as text or as JSON, to standard error."""
+
+    def __init__(self, form: str, quiet: bool) -> None:
+        self.form, self.quiet = form, quiet
+
+    def __call__(self, *diagnostics: Diagnostic) -> None:
+        """Print them."""
+        shown = [d for d in diagnostics if not self.quiet or d.severity is Severity.ERROR]
+        if self.form == "json":
+            click.echo(json.dumps([d.to_json() for d in shown], indent=2), err=True)
+            return
+        colours = {Severity.ERROR: "red", Severity.WARNING: "magenta", Severity.REMARK: "blue"}
+        for one in shown:
+            text = render(one, _line_of)
+            word = f"{one.severity.value}[{one.code}]"
+            click.echo(text.replace(word, click.style(word, fg=colours[one.severity], bold=True), 1), err=True)
+
+
+@contextlib.contextmanager
+def ends_well(printer: Printer) -> Iterator[None]:
+    """Turn kesco's errors into messages and exit codes; nothing else may come out as a traceback."""
+    try:
+        yield
+    except KescoError as error:
+        printer(*error.diagnostics)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        printer(
+            Diagnostic(
+                "K103",
+                Severity.ERROR,
+                f"{error.filename or 'the file system'}: {error.strerror}",
+                help="nothing was changed; free space or choose another place, then run the command again",
+            )
+        )
+        sys.exit(3)
+
+
+def writable(target: Path) -> None:
+    """Complain before the work, not after it."""
+    folder = target.parent
+    if not folder.is_dir():
+        raise UsageError(
+            Diagnostic(
+                "K104", Severity.ERROR, f"there is no folder {folder}", help="create it or choose another place with -o"
+            )
+        )
+    if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise UsageError(
+            Diagnostic(
+                "K104",
+                Severity.ERROR,
+                f"{target} cannot be written: permission denied",
+                help="choose another place with -o",
+            )
+        )
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Write a file completely or not at all: a temporary file beside it, then a rename.
+
+    A symbolic link is followed; something that is no regular file (a pipe, a terminal) is written to as it is.
+    """
+    target = target.resolve()
+    if target.exists() and not target.is_file():
+        with target.open("wb") as stream:
+            stream.write(data)
+        return
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        Path(name).chmod(mode)
+        Path(name).replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
