@@ -3,13 +3,15 @@
 In: for each iteration of one operation a number (a stream, an event). Out: the simplest expression that has these
 values. Kept apart because it is arithmetic and nothing else.
 
-1. All equal: the number. 2. Consecutive with the counter: ``base + j``. 3. Repeating: ``j % n``. 4. Anything else: a
-chain of ``?:`` over the counters.
+1. All equal: the number. 2. In step with the counter: ``j + 3``, ``2 * j + 1``, ``j / 2``. 3. Repeating: ``j % n``.
+4. Anything else: a chain of ``?:`` over the counters. Where only some iterations are meant, the condition for them is
+the shortest of ``j < 5``, ``j >= 2``, ``j % 2 == 1`` and ``j == 3``, if one of these holds for them alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import pairwise
 
 from kesco.ir.flow import Iteration
 
@@ -51,10 +53,9 @@ def number_text(values: Mapping[Trip, int]) -> str:
     by_index = {index_of(trip): number for trip, number in values.items()}
     index = index_text(some)
     plain = "*" not in index and "/" not in index
-    (first, base) = min(by_index.items())
-    if all(number - base == at - first for at, number in by_index.items()):
-        shift = base - first
-        return index if shift == 0 else f"{index} + {shift}" if shift > 0 else f"{index} - {-shift}"
+    in_step = _in_step(by_index, index, plain)
+    if in_step:
+        return in_step
     modulus = max(distinct) + 1
     if all(number == at % modulus for at, number in by_index.items()):
         return f"{index} % {modulus}" if plain else f"({index}) % {modulus}"
@@ -66,3 +67,42 @@ def number_text(values: Mapping[Trip, int]) -> str:
         )
         text = f"{test} ? {number} : {text}"
     return text
+
+
+def _in_step(by_index: Mapping[int, int], index: str, plain: bool) -> str:
+    """``a * j + b`` or ``j / a + b`` with these values, or nothing."""
+    (first, base), (second, after), *_ = sorted(by_index.items())
+    apart, grown = second - first, after - base
+    whole = index if plain else f"({index})"
+    if grown % apart == 0:
+        slope = grown // apart
+        shift = base - slope * first
+        if slope > 0 and all(number == slope * at + shift for at, number in by_index.items()):
+            return _shifted(index if slope == 1 else f"{slope} * {whole}", shift)
+    elif grown == 1:
+        shift = base - first // apart
+        if all(number == at // apart + shift for at, number in by_index.items()):
+            return _shifted(f"{whole} / {apart}", shift)
+    return ""
+
+
+def _shifted(text: str, shift: int) -> str:
+    return text if shift == 0 else f"{text} + {shift}" if shift > 0 else f"{text} - {-shift}"
+
+
+def only_in(trips: Collection[Trip], among: Collection[Trip]) -> str:
+    """A short condition that holds in these iterations of a single loop and in no other; nothing if there is none."""
+    some = next(iter(among))
+    if len(some) != 1:
+        return ""
+    counter = some[0].counter
+    wanted, every = {t[0].value for t in trips}, {t[0].value for t in among}
+    candidates = [(f"{counter} == {v}", {v}) for v in sorted(wanted)[:1]]
+    candidates += [(f"{counter} < {limit + 1}", {v for v in every if v <= limit}) for limit in (max(wanted),)]
+    candidates += [(f"{counter} >= {limit}", {v for v in every if v >= limit}) for limit in (min(wanted),)]
+    if min(every) >= 0:
+        steps = {b - a for a, b in pairwise(sorted(wanted))}
+        candidates += [
+            (f"{counter} % {n} == {min(wanted) % n}", {v for v in every if v % n == min(wanted) % n}) for n in steps
+        ]
+    return next((text for text, holds in candidates if holds == wanted), "")

@@ -3,8 +3,7 @@
 In: the program and, for each function that is rewritten, its region, schedule and plan. Out: the new text. This is the
 only stage that writes CUDA.
 
-1. Number the events of the whole file. 2. For each movable operation: state its stream, wait before it, record behind
-it.
+1. Number the events of the whole file. 2. For each movable operation: state its stream, wait before it, record behind it.
 3. Join before whatever may look at the default stream. 4. Fetch the streams before the first statement that needs them.
 5. Put the prologue before the first function that uses it. What would need an insertion where none is possible makes
 the function serial, with the reason.
@@ -16,11 +15,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
-from kesco.emit.iterations import Trip, condition_text, number_text
+from kesco.emit.iterations import Trip, condition_text, number_text, only_in
 from kesco.emit.prologue import prologue
 from kesco.ir import program as ir
-from kesco.ir.dfg import Dependence
 from kesco.ir.flow import Region, Site, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
@@ -171,17 +170,11 @@ class _Writer:
             edits.append(Edit(first, last, name))
         return edits
 
-    def _reason(self, dependences: tuple[Dependence, ...]) -> str:
-        first = dependences[0]
-        text = ", ".join(dict.fromkeys(f"{d.kind.value} on {d.buffer.name}" for d in dependences[:3]))
-        around = " of an earlier iteration" if all(d.carried for d in dependences) else ""
-        return f"wait for {self.region.sites[first.source].label}{around} ({text})"
-
     def _waits(self) -> None:
         by_target: dict[int, dict[Trip, list[tuple[int, str]]]] = {}
         for wait in self.plan.waits:
             site = self.region.sites[wait.target]
-            entry = (self.event_of[wait.source], self._reason(wait.dependences))
+            entry = (self.event_of[wait.source], wait_reason(self.region, wait.dependences))
             by_target.setdefault(site.operation, {}).setdefault(site.iterations, []).append(entry)
         for operation, trips in by_target.items():
             stream = self._stream_text(self.by_operation[operation])
@@ -203,6 +196,13 @@ class _Writer:
                             + self._wait_line(stream, str(entries[position][0]), entries[position][1])
                         )
                 continue
+            some = self._for_some(operation, {trip: entries[0][0] for trip, entries in trips.items()}, shapes)
+            if some is not None:
+                condition, text = some
+                reason = next(iter(trips.values()))[0][1]
+                more = " and so on" if len(trips) > 1 else ""
+                lines.append(f"if ({condition}) " + self._wait_line(stream, text, reason + more))
+                continue
             for trip, entries in trips.items():
                 for event, reason in entries:
                     lines.append(
@@ -210,6 +210,14 @@ class _Writer:
                         if trip
                         else self._wait_line(stream, str(event), reason)
                     )
+
+    def _for_some(self, operation: int, events: dict[Trip, int], shapes: set[int]) -> tuple[str, str] | None:
+        """One condition and one expression for the events of some iterations, if both are short."""
+        among = [s.iterations for s in self.by_operation[operation]]
+        if shapes != {1} or not all(among):
+            return None
+        condition, text = only_in(events, among), number_text(events)
+        return (condition, text) if condition and "?" not in text else None
 
     def _wait_line(self, stream: str, event: str, reason: str) -> str:
         return f"cudaStreamWaitEvent({stream}, {self.name}->done[{event}], 0);  // kesco: {reason}"
@@ -220,18 +228,18 @@ class _Writer:
             if not events:
                 continue
             stream = self._stream_text(sites)
-            targets = sorted({label for s in sites for label in self.waiting.get(s.number, ())})
-            who = ", ".join(targets[:4]) + (" and others" if len(targets) > 4 else "")
+            waiting = {s.iterations: self.waiting.get(s.number, []) for s in sites}
+            who = who_waits({label for labels in waiting.values() for label in labels})
             lines = self.after.setdefault(operation, [])
             text = number_text(events)
             if len(events) == len(sites) and "?" not in text:
-                lines.append(f"cudaEventRecord({self.name}->done[{text}], {stream});  // kesco: {who} waits for this")
+                lines.append(f"cudaEventRecord({self.name}->done[{text}], {stream});  // kesco: {who}")
                 continue
-            for trip, event in events.items():
-                guard = f"if ({condition_text(trip)}) " if trip else ""
-                lines.append(
-                    f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who} waits for this"
-                )
+            some = self._for_some(operation, events, {1})
+            each = [(condition_text(t), str(e), who_waits(waiting[t])) for t, e in events.items()]
+            for condition, event, who_here in [(*some, who)] if some is not None else each:
+                guard = f"if ({condition}) " if condition else ""
+                lines.append(f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who_here}")
 
     def _fences(self) -> None:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}
@@ -267,10 +275,7 @@ class _Writer:
                 known += [x for x in lines if x not in known]
 
     def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
-        kind = {"return": "the caller", "end": "the caller", "throw": "the caller"}.get(
-            site.label.partition("#")[0], site.label
-        )
-        why = f"// kesco: {kind} sees all of this as done on the default stream"
+        why = why_joined(site)
         record = f"cudaEventRecord({self.name}->tail[%s], {self.name}->stream[%s]);"
         wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[%s], 0);"
         if len(streams) > 2 and streams == tuple(range(len(streams))):

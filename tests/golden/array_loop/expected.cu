@@ -15,12 +15,11 @@ int main() {
   KescoStreams* kesco = &kesco_streams();
   for (int j = 0; j < kOptions; ++j) {
     price<<<1, 32, 0, kesco->stream[j]>>>(x[j], y[j]);
-    if (j == 0) cudaEventRecord(kesco->done[0], kesco->stream[j]);  // kesco: sum#1, sum#2 waits for this
-    if (j == 2) cudaEventRecord(kesco->done[1], kesco->stream[j]);  // kesco: sum#1, sum#2 waits for this
+    if (j % 2 == 0) cudaEventRecord(kesco->done[j / 2], kesco->stream[j]);  // kesco: sum#1, sum#2 wait for this
   }
   for (int k = 0; k < 2; ++k) {
-    cudaStreamWaitEvent(kesco->stream[k == 0 ? 1 : 3], kesco->done[k], 0);  // kesco: wait for price#1 (RAW on y[0]) and so on
-    sum<<<1, 32, 0, kesco->stream[k == 0 ? 1 : 3]>>>(y[2 * k], y[2 * k + 1], z[k]);
+    cudaStreamWaitEvent(kesco->stream[2 * k + 1], kesco->done[k], 0);  // kesco: wait for price#1 (RAW on y[0]) and so on
+    sum<<<1, 32, 0, kesco->stream[2 * k + 1]>>>(y[2 * k], y[2 * k + 1], z[k]);
   }
   cudaDeviceSynchronize();
   for (int j = 0; j < kOptions; ++j) {

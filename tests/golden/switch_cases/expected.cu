@@ -12,9 +12,9 @@ int main(int argc, char** argv) {
   cudaMalloc(&c, 4096);
   KescoStreams* kesco = &kesco_streams();
   make<<<1, 32, 0, kesco->stream[0]>>>(a);
-  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: join, scale#3 waits for this
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: join, scale#3 wait for this
   make<<<1, 32, 0, kesco->stream[1]>>>(b);
-  cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: join, scale#4 waits for this
+  cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: join, scale#4 wait for this
   switch (argc) {
     case 1:
       scale<<<1, 32, 0, kesco->stream[0]>>>(a, 2.0f);

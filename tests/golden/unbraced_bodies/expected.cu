@@ -17,7 +17,7 @@ int main(int argc, char**) {
   else
     {
     cpy<<<1, 32, 0, kesco->stream[2]>>>(a, b);
-    cudaEventRecord(kesco->done[1], kesco->stream[2]);  // kesco: cpy#2, inc#4 waits for this
+    cudaEventRecord(kesco->done[1], kesco->stream[2]);  // kesco: cpy#2, inc#4 wait for this
     }
   for (int i = 0; i < argc; i++) inc<<<1, 32, 0, kesco->stream[3]>>>(c);
   do {

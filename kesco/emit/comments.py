@@ -1,0 +1,31 @@
+"""The words behind inserted lines: what waits for what, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kesco.ir.dfg import Dependence
+from kesco.ir.flow import Region, Site
+
+
+def wait_reason(region: Region, dependences: tuple[Dependence, ...]) -> str:
+    """Why an operation waits, such as ``wait for sobel#2 (RAW on coarse)``; at most three dependences are named."""
+    text = ", ".join(dict.fromkeys(f"{d.kind.value} on {d.buffer.name}" for d in dependences[:3]))
+    around = " of an earlier iteration" if all(d.carried for d in dependences) else ""
+    return f"wait for {region.sites[dependences[0].source].label}{around} ({text})"
+
+
+def who_waits(labels: Collection[str]) -> str:
+    """Who waits for a record, such as ``extend waits for this``; of many launches of a kernel, its name."""
+    names = sorted(labels)
+    if len(names) > 2:
+        names = sorted({label.partition("#")[0] for label in labels})
+    who = ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
+    return f"{who} wait{'' if len(names) > 1 else 's'} for this"
+
+
+def why_joined(site: Site) -> str:
+    """Why the default stream waits for the others before a place."""
+    kind = site.label.partition("#")[0]
+    seen_by = "the caller" if kind in ("return", "end", "throw") else site.label
+    return f"// kesco: {seen_by} sees all of this as done on the default stream"
