@@ -3,7 +3,7 @@
 In: the program and, for each function that is rewritten, its region, schedule and plan. Out: the new text. This is the
 only stage that writes CUDA.
 
-1. Number the events of the whole file. 2. For each movable operation: state its stream, wait before it, record behind it.
+1. Number the events of the whole file. 2. For each movable operation: state its stream, wait before, record behind.
 3. Join before whatever may look at the default stream. 4. Fetch the streams before the first statement that needs them.
 5. Put the prologue before the first function that uses it. What would need an insertion where none is possible makes
 the function serial, with the reason.

@@ -1,0 +1,232 @@
+"""A GPU as a discrete-event simulation: how long a sequence of launches, records and waits takes.
+
+In: a `Machine`, and the host's `Step`s in order, each kernel with its measured `KernelCost`. Out: the makespan.
+
+1. The host issues one step after another; each takes its time. 2. A stream is a queue: its head starts when what stands
+before it is done; a wait is done when the event's record is. 3. A kernel that starts takes block slots of the SMs (by
+threads, blocks, registers and shared memory per SM), oldest kernel first; with some of its blocks waiting it runs at a
+part of its speed. 4. Running kernels share the SMs' throughput and the bandwidth of memory: each has a measured share
+of both when it runs alone; where the shares add up to more than all, each slows down by as much.
+
+Between two events all speeds are constant, so the simulation jumps from event to event. What it leaves out: caches,
+clocks, the order in which blocks are placed. Sources: CUDA C++ Programming Guide, "Asynchronous Concurrent Execution"
+and "Compute Capabilities" (limits per SM).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCost:
+    """One launch measured alone: microseconds, its shape, and the shares of the whole GPU's throughput it used."""
+
+    microseconds: float
+    blocks: int
+    threads: int
+    registers: int = 32
+    shared: int = 0
+    """Bytes of shared memory per block."""
+    sm: float = 0.0
+    """Share of the SMs' peak throughput, 0 to 1."""
+    memory: float = 0.0
+    """Share of the peak throughput of device memory, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The GPU's limits and what the host's calls cost, in microseconds."""
+
+    sms: int = 132
+    threads_per_sm: int = 2048
+    blocks_per_sm: int = 32
+    registers_per_sm: int = 65536
+    shared_per_sm: int = 233472
+    launch: float = 3.6
+    record: float = 0.16
+    wait: float = 0.19
+    synchronize: float = 5.0
+    """From the end of the last work to the host's return."""
+    start: float = 1.2
+    """From a kernel being ready to its first instruction."""
+    graph_launch: float = 6.0
+    graph_node: float = 0.8
+
+    def blocks_at_once(self, cost: KernelCost) -> int:
+        """How many blocks of this kernel fit on the empty GPU."""
+        per_sm = min(
+            self.threads_per_sm // max(cost.threads, 1),
+            self.blocks_per_sm,
+            self.registers_per_sm // max(cost.registers * cost.threads, 1),
+            self.shared_per_sm // max(cost.shared, 1),
+        )
+        return max(per_sm, 1) * self.sms
+
+
+class Kind(Enum):
+    """What the host does in one step."""
+
+    LAUNCH = "launch"
+    RECORD = "record"
+    WAIT = "wait"
+    SYNCHRONIZE = "synchronize"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of the host: a launch or an event's record or wait on a stream, or a synchronize with the device."""
+
+    kind: Kind
+    stream: int = 0
+    cost: KernelCost | None = None
+    event: int = -1
+
+
+@dataclass(slots=True)
+class _Task:
+    """Something in a stream's queue."""
+
+    step: Step
+    issued: float
+    after: _Task | None = None  # the record that a wait looks at
+    done: float = math.inf
+    left: float = 1.0  # part of a kernel's work
+
+
+@dataclass(slots=True)
+class _Device:
+    """The streams' queues and the kernels that run."""
+
+    machine: Machine
+    now: float = 0.0
+    queues: dict[int, deque[_Task]] = field(default_factory=dict)
+    running: list[tuple[_Task, int]] = field(default_factory=list)
+    starting: list[tuple[float, int, _Task, int]] = field(default_factory=list)
+    count: int = 0
+
+    def heads(self) -> None:
+        """Let every stream's head that can start do so; records and waits are done at once."""
+        moved = True
+        while moved:
+            moved = False
+            for stream, queue in self.queues.items():
+                while queue and self._begin(queue[0], stream):
+                    queue.popleft()
+                    moved = True
+
+    def _begin(self, task: _Task, stream: int) -> bool:
+        if task.issued > self.now or stream in self.busy():
+            return False
+        if task.step.kind is Kind.WAIT and task.after is not None and task.after.done > self.now:
+            return False
+        if task.step.kind is Kind.LAUNCH:
+            self.count += 1
+            heapq.heappush(self.starting, (self.now + self.machine.start, self.count, task, stream))
+        else:
+            task.done = self.now
+        return True
+
+    def busy(self) -> set[int]:
+        """The streams whose kernel runs or is about to."""
+        return {s for _, s in self.running} | {s for *_, s in self.starting}
+
+    def speeds(self) -> list[float]:
+        """How fast each running kernel goes, as a part of its speed alone."""
+        free = 1.0
+        resident = []
+        for task, _ in self.running:
+            cost = _cost(task)
+            slots = self.machine.blocks_at_once(cost)
+            wanted = min(cost.blocks, slots) / slots
+            given = min(wanted, free)
+            free -= given
+            resident.append(given / wanted)
+        sm = sum(_cost(t).sm * r for (t, _), r in zip(self.running, resident, strict=True))
+        memory = sum(_cost(t).memory * r for (t, _), r in zip(self.running, resident, strict=True))
+        return [
+            r / max(1.0, sm if _cost(t).sm > 0.02 else 0.0, memory if _cost(t).memory > 0.02 else 0.0)
+            for (t, _), r in zip(self.running, resident, strict=True)
+        ]
+
+    def advance(self, limit: float) -> None:
+        """Go on to the next event, at most to `limit`."""
+        while self.now < limit:
+            self.heads()
+            speeds = self.speeds()
+            ends = [
+                self.now + task.left * _cost(task).microseconds / speed
+                for (task, _), speed in zip(self.running, speeds, strict=True)
+                if speed > 0
+            ]
+            issued = [q[0].issued for q in self.queues.values() if q and q[0].issued > self.now]
+            starts = [self.starting[0][0]] if self.starting else []
+            following = min([*ends, *issued, *starts, limit])
+            if following == math.inf:
+                return
+            passed = following - self.now
+            for (task, _), speed in zip(self.running, speeds, strict=True):
+                task.left -= passed * speed / _cost(task).microseconds
+            self.now = following
+            for task, _ in self.running:
+                if task.left <= 1e-9:
+                    task.done = self.now
+            self.running = [(t, s) for t, s in self.running if t.done == math.inf]
+            while self.starting and self.starting[0][0] <= self.now:
+                _, _, task, stream = heapq.heappop(self.starting)
+                self.running.append((task, stream))
+        self.heads()
+
+    def finish(self) -> None:
+        """Run until nothing is left."""
+        self.advance(math.inf)
+
+
+def makespan(machine: Machine, steps: Iterable[Step]) -> float:
+    """Microseconds from the host's first call to the return of a synchronize behind the last."""
+    device = _Device(machine)
+    records: dict[int, _Task] = {}
+    prices = {Kind.LAUNCH: machine.launch, Kind.RECORD: machine.record, Kind.WAIT: machine.wait}
+    host = 0.0
+    for step in (*steps, Step(Kind.SYNCHRONIZE)):
+        if step.kind is Kind.SYNCHRONIZE:
+            device.advance(host)
+            device.finish()
+            host = max(host, device.now) + machine.synchronize
+            device.now = max(device.now, host)
+            continue
+        host += prices[step.kind]
+        task = _Task(step, host, records.get(step.event) if step.kind is Kind.WAIT else None)
+        if step.kind is Kind.RECORD:
+            records[step.event] = task
+        device.queues.setdefault(step.stream, deque()).append(task)
+    return host
+
+
+def graph_makespan(machine: Machine, costs: Sequence[KernelCost], edges: Iterable[tuple[int, int]]) -> float:
+    """Microseconds for a graph of kernels launched at once: node i may start when all with an edge to it are done."""
+    before: dict[int, list[int]] = {}
+    for source, target in edges:
+        before.setdefault(target, []).append(source)
+    device = _Device(machine)
+    records: dict[int, _Task] = {}
+    for number, cost in enumerate(costs):
+        ready = machine.graph_launch + machine.graph_node * number
+        queue = device.queues.setdefault(number, deque())
+        for source in before.get(number, ()):
+            queue.append(_Task(Step(Kind.WAIT), ready, records[source]))
+        queue.append(_Task(Step(Kind.LAUNCH, number, cost), ready))
+        records[number] = _Task(Step(Kind.RECORD, number), ready)
+        queue.append(records[number])
+    device.finish()
+    return device.now + machine.synchronize
+
+
+def _cost(task: _Task) -> KernelCost:
+    assert task.step.cost is not None
+    return task.step.cost
