@@ -1,0 +1,81 @@
+"""Predict, without a GPU, how long one pass of a function takes in each variant.
+
+In: what kesco made of a function, and its kernels' costs. Out: microseconds by variant. The kernels and memsets from
+the first kernel to the last are taken in the order of the text, a loop that is not unrolled as often as `passes` says.
+
+The hand-written stream version has no model of its own: its schedule is not read, and kesco's stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kesco.bench.costs import MEMSET, Costs
+from kesco.bench.gpu_model import KernelCost, Kind, Step, graph_makespan, makespan
+from kesco.ir.flow import Site, SiteKind
+from kesco.pipeline import FunctionResult
+
+VARIANTS = ("serial", "sync", "kesco", "kesco-1", "graph")
+
+
+def predict(function: FunctionResult, costs: Costs, setting: str = "", passes: int = 1) -> dict[str, float]:
+    """Microseconds of each variant; a function that kesco leaves alone takes as long as the serial one."""
+    sites = work(function)
+    cost_of = {site.number: _cost(site, costs, setting) for site in sites}
+    serial = [Step(Kind.LAUNCH, 0, cost_of[site.number]) for _ in range(passes) for site in sites]
+    sync = [step for launch in serial for step in (launch, Step(Kind.SYNCHRONIZE))]
+    concurrent = list(_steps(function, sites, cost_of, passes)) if function.rewritten else serial
+    one = [_on_one_stream(step) for step in concurrent]
+    found = {
+        name: makespan(costs.machine, steps)
+        for name, steps in (("serial", serial), ("sync", sync), ("kesco", concurrent), ("kesco-1", one))
+    }
+    nodes = [cost_of[site.number] for _ in range(passes) for site in sites]
+    return found | {"graph": graph_makespan(costs.machine, nodes, _edges(function, sites, passes))}
+
+
+def work(function: FunctionResult) -> list[Site]:
+    """The movable kernels and memsets from the first kernel to the last."""
+    movable = [function.region.sites[n] for n in sorted(function.schedule.as_dict())]
+    kernels = [site.number for site in movable if site.kind is SiteKind.KERNEL]
+    if not kernels:
+        return []
+    return [
+        site
+        for site in movable
+        if site.kind in (SiteKind.KERNEL, SiteKind.MEMSET) and kernels[0] <= site.number <= kernels[-1]
+    ]
+
+
+def _cost(site: Site, costs: Costs, setting: str) -> KernelCost:
+    return MEMSET if site.kind is SiteKind.MEMSET else costs.of(setting, site.label)
+
+
+def _steps(function: FunctionResult, sites: list[Site], cost_of: dict[int, KernelCost], passes: int) -> Iterator[Step]:
+    """What the host does in kesco's program, events numbered by the sites they stand behind."""
+    stream_of = function.schedule.as_dict()
+    waits: dict[int, list[int]] = {}
+    for wait in function.plan.waits:
+        waits.setdefault(wait.target, []).append(wait.source)
+    for _ in range(passes):
+        for site in sites:
+            stream = stream_of[site.number]
+            for source in waits.get(site.number, ()):
+                yield Step(Kind.WAIT, stream, event=source)
+            yield Step(Kind.LAUNCH, stream, cost_of[site.number])
+            if site.number in function.plan.events:
+                yield Step(Kind.RECORD, stream, event=site.number)
+
+
+def _on_one_stream(step: Step) -> Step:
+    return Step(step.kind, 0, step.cost, step.event)
+
+
+def _edges(function: FunctionResult, sites: list[Site], passes: int) -> Iterator[tuple[int, int]]:
+    """Dependences between nodes; a carried one goes to the next pass."""
+    place = {site.number: position for position, site in enumerate(sites)}
+    for one in function.dfg.dependences:
+        if one.source in place and one.target in place:
+            for number in range(passes - one.carried):
+                at = number * len(sites)
+                yield at + place[one.source], at + one.carried * len(sites) + place[one.target]
