@@ -19,6 +19,7 @@ import click
 from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole
+from kesco.cli.regress import regress_command
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
@@ -254,3 +255,4 @@ def doctor_command(**values: Any) -> None:
 
 
 main.add_command(bench_command)
+main.add_command(regress_command)

@@ -1,0 +1,54 @@
+"""``kesco regress``: fail where a program's schedule got worse since the baseline was written."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from kesco.cli.output import Printer, ends_well, write_whole
+from kesco.options import Options
+
+
+@click.command("regress")
+@click.argument("files", nargs=-1, required=True, metavar="FILE.cu...", type=click.Path(path_type=Path))
+@click.option(
+    "--baseline", type=click.Path(dir_okay=False, path_type=Path), required=True, help="What it was, as JSON."
+)
+@click.option("--update", is_flag=True, help="Write the baseline anew: what is there now is accepted.")
+@click.option("--costs", type=click.Path(dir_okay=False, path_type=Path), help="Kernels' costs, for the model.")
+@click.option("--setting", default="", metavar="NAME", help="The table of that file to take.")
+@click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags, as one argument.")
+@click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics.")
+def regress_command(
+    files: tuple[Path, ...],
+    baseline: Path,
+    update: bool,
+    costs: Path | None,
+    setting: str,
+    flags: str,
+    diagnostics: str,
+) -> None:
+    """Compare streams, waits and modelled time of each function of FILE.cu... with a baseline."""
+    printer = Printer(diagnostics, False)
+    with ends_well(printer):
+        from kesco.bench import costs as prices
+        from kesco.bench import regress
+
+        known = prices.read(costs) if costs is not None else prices.Costs()
+        before = {} if update and not baseline.exists() else regress.read(baseline)
+        settings = {str(file): (setting, 1) for file in files}
+        found = regress.states(files, Options(flags=tuple(shlex.split(flags))), known, settings)
+        worse, changed = regress.compare(before, found)
+        if update:
+            write_whole(baseline, regress.to_json(found).encode())
+            click.echo(f"{baseline}: {len(found)} functions", err=True)
+            return
+        if worse or changed or diagnostics == "json":
+            printer(*worse, *changed)
+        if worse:
+            sys.exit(1)
+        if diagnostics == "text":
+            click.echo(f"{len(found)} functions, none worse", err=True)

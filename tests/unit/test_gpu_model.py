@@ -1,0 +1,106 @@
+"""The model of a GPU: small cases whose times one can work out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kesco.bench.gpu_model import KernelCost, Kind, Machine, Step, graph_makespan, makespan
+
+FREE = Machine(launch=0, record=0, wait=0, synchronize=0, start=0, graph_launch=0, graph_node=0)
+SMALL = KernelCost(100, 64, 32)
+WHOLE = KernelCost(100, 264, 1024)  # two blocks on each of 132 SMs: nothing else fits
+
+
+def launches(*streams: int, cost: KernelCost = SMALL) -> list[Step]:
+    return [Step(Kind.LAUNCH, stream, cost) for stream in streams]
+
+
+def record(stream: int, event: int) -> Step:
+    return Step(Kind.RECORD, stream, event=event)
+
+
+def wait(stream: int, event: int) -> Step:
+    return Step(Kind.WAIT, stream, event=event)
+
+
+def test_one_stream_is_a_queue_and_several_run_side_by_side() -> None:
+    assert makespan(FREE, launches(0, 0, 0)) == 300
+    assert makespan(FREE, launches(0, 1, 2)) == 100
+    assert makespan(FREE, launches(0, 1, 0)) == 200
+
+
+def test_every_call_of_the_host_costs_time() -> None:
+    machine = replace(FREE, launch=4, record=1, wait=2, synchronize=5, start=3)
+    assert makespan(machine, launches(0)) == 4 + 3 + 100 + 5
+    assert makespan(machine, [*launches(0), record(0, 1), wait(1, 1), *launches(1)]) == 4 + 3 + 100 + 3 + 100 + 5
+    assert makespan(machine, launches(*range(50))) == 50 * 4 + 3 + 100 + 5
+
+
+def test_a_synchronize_stops_the_host() -> None:
+    machine = replace(FREE, launch=4, synchronize=5)
+    steps = [*launches(0), Step(Kind.SYNCHRONIZE), *launches(1)]
+    assert makespan(machine, steps) == 2 * (4 + 100 + 5)
+
+
+def test_a_wait_is_for_the_record_before_it() -> None:
+    first = [*launches(0), record(0, 7)]
+    assert makespan(FREE, [*first, wait(1, 7), *launches(1)]) == 200
+    assert makespan(FREE, [*first, *launches(0), wait(1, 7), *launches(1)]) == 200
+    assert makespan(FREE, [wait(1, 7), *launches(1), *first]) == 100  # never recorded: no wait
+
+
+def test_a_kernel_that_fills_the_gpu_leaves_no_room() -> None:
+    assert makespan(FREE, launches(0, 1, cost=WHOLE)) == pytest.approx(200)
+    half = replace(WHOLE, blocks=132)
+    assert makespan(FREE, launches(0, 1, cost=half)) == pytest.approx(100)
+    assert makespan(FREE, launches(0, 1, 2, cost=half)) == pytest.approx(200)
+
+
+@pytest.mark.parametrize(
+    ("cost", "fits"),
+    [
+        (KernelCost(1, 1, 1024), 2 * 132),
+        (KernelCost(1, 1, 32), 32 * 132),
+        (KernelCost(1, 1, 256, registers=255), 132),
+        (KernelCost(1, 1, 32, shared=100_000), 2 * 132),
+        (KernelCost(1, 1, 1024, registers=255), 132),
+    ],
+)
+def test_blocks_that_fit_at_once(cost: KernelCost, fits: int) -> None:
+    assert Machine().blocks_at_once(cost) == fits
+
+
+def test_shares_of_a_throughput_add_up_to_one() -> None:
+    hungry = replace(SMALL, memory=0.6)
+    assert makespan(FREE, launches(0, cost=hungry)) == 100
+    assert makespan(FREE, launches(0, 1, cost=hungry)) == pytest.approx(120)
+    mixed = [*launches(0, cost=hungry), *launches(1, cost=replace(SMALL, sm=0.9))]
+    assert makespan(FREE, mixed) == 100
+
+
+def test_a_graph_costs_one_launch_and_keeps_its_edges() -> None:
+    machine = replace(FREE, graph_launch=6, graph_node=1, synchronize=2)
+    assert graph_makespan(machine, [SMALL] * 3, [(0, 2), (1, 2)]) == 6 + 1 + 100 + 100 + 2
+    assert graph_makespan(machine, [SMALL] * 3, []) == 6 + 2 + 100 + 2
+
+
+programs = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(1, 50), st.integers(1, 400), st.floats(0, 1), st.floats(0, 1)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(programs)
+def test_streams_are_never_slower_than_one_and_never_faster_than_the_longest(
+    program: list[tuple[int, int, int, float, float]],
+) -> None:
+    steps = [Step(Kind.LAUNCH, s, KernelCost(t, b, 256, sm=x, memory=m)) for s, t, b, x, m in program]
+    serial = makespan(FREE, [replace(step, stream=0) for step in steps])
+    assert serial == pytest.approx(sum(t for _, t, *_ in program))
+    found = makespan(FREE, steps)
+    assert max(t for _, t, *_ in program) - 1e-6 <= found <= serial * (1 + 1e-6)
