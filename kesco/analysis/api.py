@@ -7,6 +7,7 @@ behind out-parameters. What the table calls opaque joins pending work and is oth
 from __future__ import annotations
 
 from kesco.analysis.evaluate import Evaluator
+from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import State
@@ -25,7 +26,7 @@ _MEMORY = {
     "async": BufferKind.DEVICE,
 }
 _KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
-_DEVICE_TO_DEVICE = 3
+_HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 0, 1, 2, 3
 _NON_BLOCKING = 1
 
 
@@ -35,6 +36,7 @@ class CudaApi(Evaluator):
     def __init__(self, program: ir.Program, *, streams: bool) -> None:
         super().__init__(program)
         self.streams = streams
+        self.pure = pure_functions(program)
 
     # ---- sites ------------------------------------------------------------------------------------------------------
 
@@ -148,15 +150,8 @@ class CudaApi(Evaluator):
         return self.in_any_order(call.arguments, values)
 
     def in_any_order(self, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
-        """Arguments are evaluated in any order: where one changes what another mentions, none is known."""
-        changed = [{k for n in ir.walk(a) if isinstance(n, ir.Assign) for k in _mentioned(n.target)} for a in arguments]
-        if not any(changed):
-            return values
-        for index, keys in enumerate(changed):
-            others = (k for i, a in enumerate(arguments) if i != index for k in _mentioned(a))
-            if keys and any(k in keys for k in others):
-                return [TOP] * len(values)
-        return values
+        """The values of arguments; none is known where one may change what another mentions."""
+        return [TOP] * len(values) if order_matters(arguments, self.pure) else values
 
     def _query(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         values = self.argument_values(state, call)
@@ -246,7 +241,9 @@ class CudaApi(Evaluator):
         if entry.symbol is not None:
             return "copies to and from symbols stay on the default stream"
         if entry.stream is not None:
-            return "" if entry.kind != "copy" or entry.direction is not None else "copies of this kind stay in place"
+            if entry.kind != "copy":
+                return ""
+            return self._why_copy_waits(entry, values)
         if entry.async_form is None:
             return "it has no asynchronous form"
         kinds = {
@@ -265,6 +262,24 @@ class CudaApi(Evaluator):
             )
             if direction != _DEVICE_TO_DEVICE:
                 return "the host may have to wait for it here"
+        return ""
+
+    def _why_copy_waits(self, entry: CudaCall, values: list[Value]) -> str:
+        """Why an asynchronous copy may make the host wait: for pageable memory it does, as the CUDA guide says."""
+        if entry.direction is None:
+            return "copies of this kind stay in place"
+        direction = values[entry.direction].number if entry.direction < len(values) else None
+        if direction == _DEVICE_TO_DEVICE:
+            return ""
+        if direction == _HOST_TO_HOST:
+            return "the host waits for it here"
+        sides = {_HOST_TO_DEVICE: entry.reads, _DEVICE_TO_HOST: entry.writes}.get(direction or -1)
+        for index in (*entry.reads, *entry.writes) if sides is None else sides:
+            value = values[index] if index < len(values) else TOP
+            kinds = {self.buffer_of(p).kind for p in value.places}
+            known = {BufferKind.PINNED, BufferKind.MANAGED, BufferKind.DEVICE}
+            if value.unknown or not kinds or kinds - known:
+                return "its host memory may be pageable, and then the host waits for it here"
         return ""
 
     def _launch_call(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
@@ -364,10 +379,6 @@ class CudaApi(Evaluator):
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Left to the subclass."""
         raise NotImplementedError
-
-
-def _mentioned(expression: ir.Expr) -> set[str]:
-    return {n.variable.key for n in ir.walk(expression) if isinstance(n, ir.Name)}
 
 
 def _is_lvalue(expression: ir.Expr) -> bool:

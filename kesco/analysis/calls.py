@@ -50,11 +50,12 @@ class Calls(Launches):
             return self.cuda(state, call, cuda)
         function = self.functions.get(call.key)
         record = self.program.records.get(call.type.record) if call.constructs and call.type is not None else None
-        if function is not None and self.can_walk(function) and not (record is not None and record.code):
+        if function is not None and self.can_walk(function) and (record is None or self._is_simple(record)):
             return self.walk_call(state, call, function)
         if function is None:
             host = host_call(call.name, len(call.arguments)) if self._is_library(call) else None
-            if host is not None and not host.callbacks and host.kind != "thread" and not call.destroys:
+            calls_back = host is not None and (host.callbacks or (call.runs and host.kind not in ("io", "clock")))
+            if host is not None and not calls_back and host.kind != "thread" and not call.destroys:
                 return self._host(state, call, host)
             if call.name.startswith("__builtin_") and not self._calls_back(call):
                 return self._standard(state, call)
@@ -62,6 +63,18 @@ class Calls(Launches):
             if library and not call.destroys and not self._calls_back(call):
                 return self._standard(state, call)
         return self.opaque(state, call)
+
+    def _is_simple(self, record: ir.Record) -> bool:
+        """Whether constructing one runs no code but what its constructor shows: no bases' and no members' own."""
+        if record.code or record.derived:
+            return False
+        return all(self._is_data(one.type) for one in record.fields)
+
+    def _is_data(self, one: ir.Type | None) -> bool:
+        while one is not None and one.shape is ir.Shape.ARRAY:
+            one = one.element
+        record = self.program.records.get(one.record) if one is not None and one.shape is ir.Shape.RECORD else None
+        return record is None or record.plain or record.standard
 
     def _is_library(self, call: ir.Call) -> bool:
         return call.standard and not is_cuda_name(call.name)
@@ -87,7 +100,7 @@ class Calls(Launches):
                 return True
             return isinstance(expression, ir.FunctionName)
 
-        return any(code(a) for a in call.arguments)
+        return call.runs or any(code(a) for a in call.arguments)
 
     def can_walk(self, function: ir.Function) -> bool:
         """Whether a function of this file can be walked from here: no recursion, not too deep, nothing hidden."""
@@ -111,8 +124,12 @@ class Calls(Launches):
         gives = call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
         plain_swap = host.kind == "swap" and call.name == "std::swap" and call.receiver is None
         hidden = call.receiver is not None or host.kind == "swap" or (gives and host.allocates is None)
-        if hidden and not plain_swap and host.kind not in ("io", "clock", "exit"):
+        reads_in = call.receiver is not None and host.writes_from is not None
+        prints = host.kind in ("io", "clock", "exit") and not reads_in
+        if hidden and not plain_swap and not prints:
             return self._standard(state, call)
+        if call.receiver is not None:
+            self.places(state, call.receiver)  # a chain of ``<<`` stands there
         values = self.argument_values(state, call)
         if host.kind == "memory":
             self.escape_values(state, *values)
@@ -148,7 +165,7 @@ class Calls(Launches):
         return NOTHING if host.kind in ("io", "clock") else _numeric(call)
 
     def _swap(self, state: State, call: ir.Call) -> Value:
-        if len(call.arguments) != 2:
+        if len(call.arguments) != 2 or call.runs:
             return self.opaque(state, call)
         (a, a_unknown), (b, b_unknown) = (self.places(state, x) for x in call.arguments)
         first, second = self.read_all(state, a, a_unknown), self.read_all(state, b, b_unknown)

@@ -20,6 +20,10 @@ from kesco.source import Span
 class Evaluator(Places):
     """Evaluates expressions; calls are left to the subclass."""
 
+    def __init__(self, program: ir.Program) -> None:
+        super().__init__(program)
+        self.layouts: dict[str, str] = {}  # host allocation → what it is used as
+
     # ---- rvalues ----------------------------------------------------------------------------------------------------
 
     def evaluate(self, state: State, expression: ir.Expr) -> Value:
@@ -38,7 +42,7 @@ class Evaluator(Places):
             return Value(places, None, unknown)
         if isinstance(expression, ir.Decay):
             places, unknown = self.places(state, expression.array)
-            return Value(frozenset(Place(p.object, (*p.path, 0)) for p in places), None, unknown)
+            return Value(frozenset(p.within(0) for p in places), None, unknown)
         if isinstance(expression, ir.Binary):
             return self._binary(state, expression)
         if isinstance(expression, ir.Unary):
@@ -50,9 +54,11 @@ class Evaluator(Places):
         if isinstance(expression, ir.Cast):
             return self._cast(state, expression)
         if isinstance(expression, ir.InitList):
+            self.bind_references(state, expression)
             parts = tuple((((i,), self.evaluate(state, item))) for i, item in enumerate(expression.items))
             return Value(fields=_flatten(parts))
         if isinstance(expression, ir.New):
+            self.bind_references(state, expression)
             inner = [self.evaluate(state, e) for e in expression.inner]
             self.escape_values(state, *inner)
             state.store.clobber(p.object for v in inner for p in v.places)  # placement
@@ -74,6 +80,17 @@ class Evaluator(Places):
                 self.run_unseen(state, expression.what, expression.span)
             return TOP
         return TOP
+
+    def bind_references(self, state: State, expression: ir.Expr) -> None:
+        """An object made from these expressions may keep references to what they name."""
+        if self.references:
+            for node in ir.walk(expression):
+                if isinstance(node, (ir.Name, ir.Select, ir.Subscript)):
+                    places, _ = self.places(state.fork(), node)
+                    self.escape_values(state, Value(places))
+
+    references = False
+    """Whether any class of the program has members that are references."""
 
     def run_unseen(self, state: State, what: str, span: Span) -> None:
         """Left to the subclass."""
@@ -182,16 +199,40 @@ class Evaluator(Places):
                 known = value.number in (0, 1, 2)  # 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread
                 return value if known or value.places else TOP
             return Value(value.places, converted(value.number, to), value.unknown, value.fields)
-        if to.shape is not ir.Shape.POINTER or source is None or source.shape is not ir.Shape.POINTER:
-            from_integer = to.shape is ir.Shape.POINTER and not value.places and not value.unknown
-            return TOP if from_integer and source is not None and source.shape is ir.Shape.INTEGER else value
+        shapes = (source.shape if source is not None else None, to.shape)
+        if shapes == (ir.Shape.INTEGER, ir.Shape.POINTER):
+            return value | TOP
+        if shapes == (ir.Shape.POINTER, ir.Shape.INTEGER):  # what is reached through a sum of bytes is not followed
+            hosts = Value(frozenset(p for p in value.places if p.object.buffer is None))
+            self.escape_values(state, hosts)
+            state.store.clobber(p.object for p in hosts.places)
+        if shapes != (ir.Shape.POINTER, ir.Shape.POINTER) or source is None:
+            return value
         return self._reinterpreted(state, value, to.element, source.element)
+
+    def _was_made_as(self, place: Place, to: ir.Type) -> bool:
+        """Whether host memory behind a ``void*`` holds what it is taken for; an allocation, what it was at first."""
+        one = place.object
+        variable = self.variables.get(one.key)
+        if variable is None:
+            kept = self.layouts.setdefault(one.key, _plain(to.spelling))
+            return kept == _plain(to.spelling) or (to.shape is ir.Shape.POINTER and kept.endswith("*"))
+        shape: ir.Type | None = variable.type
+        while shape is not None:
+            if _plain(shape.spelling) == _plain(to.spelling) or shape.shape is to.shape is ir.Shape.POINTER:
+                return True
+            shape = shape.element if shape.shape is ir.Shape.ARRAY else None
+        return False
 
     def _reinterpreted(self, state: State, value: Value, to: ir.Type | None, source: ir.Type | None) -> Value:
         """A pointer cast to another pointee: fields and elements are no longer what they were, on the host's side."""
-        if to is None or source is None or _same_layout(to, source):
+        if to is None or source is None:
             return value
         hosts = [p for p in value.places if p.object.buffer is None]
+        if "void" in source.spelling and to.shape in (ir.Shape.RECORD, ir.Shape.POINTER):
+            hosts = [p for p in hosts if not self._was_made_as(p, to)]
+        elif _same_layout(to, source):
+            return value
         if not hosts:
             return value
         if ir.Shape.RECORD in (to.shape, source.shape):
@@ -199,6 +240,10 @@ class Evaluator(Places):
             return Value(value.places, None, True)
         loose = {p: Place(p.object, tuple(s if isinstance(s, str) else None for s in p.path)) for p in hosts}
         return Value(frozenset(loose.get(p, p) for p in value.places), None, value.unknown)
+
+
+def _plain(spelling: str) -> str:
+    return spelling.replace("const ", "").replace(" ", "")
 
 
 def _declared(target: ir.Expr) -> ir.Type:

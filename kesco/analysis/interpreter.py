@@ -27,7 +27,13 @@ class Interpreter(Loops):
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.ended: list[State] = []  # states in which the process ends
-        self.destructors = any(r.destructor for r in self.program.records.values())
+        records = self.program.records.values()
+        self.destructors = any(r.destructor for r in records)
+        self.references = any(f.type.shape is ir.Shape.REFERENCE for r in records if not r.standard for f in r.fields)
+        for function in self.program.functions:  # a global met later could have been changed before
+            for node in ir.walk(function.body):
+                if isinstance(node, ir.Name) and node.variable.scope in (ir.Scope.GLOBAL, ir.Scope.STATIC):
+                    self.object_of(node.variable)
 
     # ---- functions --------------------------------------------------------------------------------------------------
 
@@ -62,6 +68,8 @@ class Interpreter(Loops):
             this = frozenset((Place(self.fresh(f"construct:{call.operation}", call.name)),))
             if self._has_defaults(call):
                 state.store.write(this, TOP)
+        if call.constructs:
+            self.bind_references(state, call)
         for index, argument in enumerate(call.arguments):
             parameter = function.parameters[index] if index < len(function.parameters) else None
             if parameter is not None and parameter.type.shape is ir.Shape.REFERENCE:
@@ -69,6 +77,7 @@ class Interpreter(Loops):
                 values.append(Value(places, None, unknown))
             else:
                 values.append(self.evaluate(state, argument))
+        values = self.in_any_order(call.arguments, values)
         if argument_defaults(call):
             values = [TOP if a == ir.Literal("default") else v for a, v in zip(call.arguments, values, strict=True)]
         self.flush_host(state)
@@ -247,11 +256,11 @@ class Interpreter(Loops):
             state.store.write((place,), Value(places, None, unknown))
             return
         value = self.evaluate(state, statement.initial)
+        built = statement.initial if isinstance(statement.initial, ir.Call) and statement.initial.constructs else None
+        if built is not None and variable.type.shape is ir.Shape.ARRAY and not self._is_data(variable.type):
+            self.opaque(state, built)  # its elements are constructed one by one
+            value = TOP
         if self._holds_references(variable.type):
-            for node in ir.walk(statement.initial):
-                if isinstance(node, (ir.Name, ir.Select, ir.Subscript)):
-                    places, _ = self.places(state, node)
-                    self.escape_values(state, Value(places))
             value = TOP
         if variable.scope is ir.Scope.STATIC:
             return  # initialised once, at a time that is not followed
@@ -260,6 +269,8 @@ class Interpreter(Loops):
         state.store.write((place,), self.shaped(variable.type, self.stored(variable.type, value)))
 
     def _holds_references(self, declared: ir.Type) -> bool:
+        while declared.shape is ir.Shape.ARRAY and declared.element is not None:
+            declared = declared.element
         record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
         return record is not None and any(
             f.type.shape is ir.Shape.REFERENCE or self._holds_references(f.type) for f in record.fields

@@ -12,9 +12,11 @@ everything.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from kesco.analysis.api import CudaApi
-from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Value
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Value, may_equal
 from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buffer, BufferKind
@@ -57,7 +59,9 @@ class Launches(CudaApi):
     def launch(self, state: State, launch: ir.Launch) -> Value:
         """A kernel launch written with ``<<<…>>>``."""
         configuration = [self.evaluate(state, c) for c in launch.configuration]
-        arguments = self.in_any_order(launch.arguments, [self.evaluate(state, a) for a in launch.arguments])
+        values = [*configuration, *(self.evaluate(state, a) for a in launch.arguments)]
+        values = self.in_any_order((*launch.configuration, *launch.arguments), values)
+        arguments = values[len(configuration) :]
         stream = configuration[3] if len(configuration) > 3 else NOTHING
         self.kernel_site(state, launch.kernel, arguments, launch.operation, launch.span, stream, len(configuration) > 3)
         return NOTHING
@@ -86,19 +90,23 @@ class Launches(CudaApi):
             self._apply_stated(kernel, stated, arguments, touched)
         for value in arguments:  # what a kernel is given may be kept and changed by it
             self.escape_values(state, value)
-        if any(m & AccessMode.WRITE for m in touched.values()):
-            self.device_wrote(state, arguments)
+        written = {b for (b, _), m in touched.items() if m & AccessMode.WRITE}
+        if written:
+            self.device_wrote(state, arguments, written)
         site = self.device_site(state, kernel.name, SiteKind.KERNEL, operation, span, stream, has_stream, note)
         for key, mode in touched.items():
             site.accesses[key] = site.accesses.get(key, AccessMode.NONE) | mode
         if kernel.priority is not None:
             site.priority = kernel.priority
 
-    def device_wrote(self, state: State, arguments: list[Value]) -> None:
-        """Host variables whose address a kernel was given may hold anything afterwards."""
-        state.store.clobber(
-            o for o in state.store.reachable([p for v in arguments for p in v.every_place()]) if self.holds(state, o)
-        )
+    def device_wrote(self, state: State, arguments: list[Value], written: set[Buffer]) -> None:
+        """What the host keeps in memory that a kernel wrote, or whose address it was given, may be anything now."""
+        reached = state.store.reachable([p for v in arguments for p in v.every_place()])
+        state.store.clobber(o for o in reached if self.holds(state, o))
+        state.store.clobber(o for o in state.store.objects if o.buffer in written)
+        if any(b.kind is BufferKind.UNKNOWN for b in written):
+            self.clobber_escaped(state)
+            state.store.clobber(o for o in state.store.objects if o.buffer is not None)
 
     def holds(self, state: State, one: Object) -> bool:
         """Whether the host has stored something in an object that could be forgotten."""
@@ -189,11 +197,13 @@ class Launches(CudaApi):
         if declared is None or declared.shape is not ir.Shape.RECORD:
             return value if not value.fields else Value(value.every_place(), None, value.any_unknown())
         path = self._field_path(declared, offset) if offset >= 0 else None
-        if path is not None:
-            for at, part in value.fields:
-                if at == path:
-                    return part
-        return Value(value.every_place(), None, True)
+        parts = [part for at, part in value.fields if path is not None and may_equal(at, path)]
+        if path is None or not parts:
+            return Value(value.every_place(), None, True)
+        whole = value.unknown or any(
+            part.unknown and len(at) < len(path) and may_equal(at, path[: len(at)]) for at, part in value.fields
+        )
+        return reduce(or_, parts, TOP) if whole else reduce(or_, parts)
 
     def _field_path(self, declared: ir.Type, offset: int) -> tuple[str | int | None, ...] | None:
         record = self.program.records.get(declared.record)

@@ -89,7 +89,7 @@ class Loops(Calls):
         function = self.now.function
         aliased = self._aliased.get(function.key)
         if aliased is None:
-            aliased = self._aliased[function.key] = _aliased(function.body)
+            aliased = self._aliased[function.key] = _aliased(function.body, self.references)
         for node in ir.walk(loop.condition):
             if not isinstance(node, ir.Name) or node.variable.constant is not None:
                 continue
@@ -241,7 +241,7 @@ def _simple(expression: ir.Expr) -> bool:
     return isinstance(expression, (ir.Name, ir.Constant, ir.Literal))
 
 
-def _aliased(body: ir.Stmt) -> frozenset[str]:
+def _aliased(body: ir.Stmt, references: bool) -> frozenset[str]:
     """The variables of a function whose address is taken, or that are referred to by another name."""
     found: set[str] = set()
     for node in ir.walk(body):
@@ -252,6 +252,8 @@ def _aliased(body: ir.Stmt) -> frozenset[str]:
             targets = [node.initial]
         elif isinstance(node, ir.Call):
             targets = [a for a, r in zip(node.arguments, node.references, strict=False) if r]
+        elif isinstance(node, (ir.InitList, ir.New)) and references:  # a member may refer to what stands here
+            found |= {n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name)}
         for target in targets:
             found |= _referred(target)
     return frozenset(found)
@@ -270,7 +272,7 @@ def _changes(body: ir.Stmt, key: str) -> bool:
     """Whether code may assign a variable or take its address."""
 
     def it(expression: ir.Expr | None) -> bool:
-        return isinstance(expression, ir.Name) and expression.variable.key == key
+        return key in _referred(expression)
 
     for node in ir.walk(body):
         if isinstance(node, (ir.Assign, ir.AddressOf)) and it(node.target):

@@ -19,6 +19,8 @@ from kesco.ir.access import Buffer
 from kesco.ir.flow import Handle
 
 Path = tuple[str | int | None, ...]
+OVERLAID = "|"
+"""A step to one of several fields that share their storage, or their name; nothing below it is told apart."""
 
 
 class ObjectKind(enum.Enum):
@@ -58,6 +60,10 @@ class Place:
 
     object: Object
     path: Path = ()
+
+    def within(self, step: str | int | None) -> Place:
+        """The part that a step leads to."""
+        return self if OVERLAID in self.path else Place(self.object, (*self.path, step))
 
     @property
     def name(self) -> str:
@@ -113,12 +119,13 @@ def pointer(*places: Place) -> Value:
     return Value(frozenset(places))
 
 
-def _may_equal(a: Path, b: Path) -> bool:
+def may_equal(a: Path, b: Path) -> bool:
+    """Whether two paths may lead to the same part of an object."""
     return len(a) == len(b) and all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
 
 
 def _may_begin(prefix: Path, path: Path) -> bool:
-    return len(path) > len(prefix) and _may_equal(prefix, path[: len(prefix)])
+    return len(path) > len(prefix) and may_equal(prefix, path[: len(prefix)])
 
 
 @dataclass(slots=True)
@@ -141,7 +148,7 @@ class Store:
     def has(self, place: Place) -> bool:
         """Whether anything was written that a read of this place could see."""
         entries = self.objects.get(place.object, {})
-        return any(_may_equal(p, place.path) or _may_begin(place.path, p) for p in entries)
+        return any(may_equal(p, place.path) or _may_begin(place.path, p) for p in entries)
 
     def read(self, place: Place) -> Value:
         """What the place may hold, with its parts when it is an aggregate."""
@@ -155,9 +162,9 @@ class Store:
         found: Value | None = None
         parts: dict[Path, Value] = {}
         for path, value in entries.items():
-            if value.unknown and len(path) < len(place.path) and _may_equal(path, place.path[: len(path)]):
+            if value.unknown and len(path) < len(place.path) and may_equal(path, place.path[: len(path)]):
                 result = TOP  # an unknown whole has unknown parts
-            if _may_equal(path, place.path):
+            if may_equal(path, place.path):
                 found = value if found is None else found | value
             elif _may_begin(place.path, path):
                 rest = path[len(place.path) :]
@@ -177,6 +184,7 @@ class Store:
             and not targets[0].object.many
             and targets[0].object.kind is not ObjectKind.BUFFER
             and None not in targets[0].path
+            and OVERLAID not in targets[0].path
         )
         for place in targets:
             self._write(place, value, certain)
@@ -188,7 +196,7 @@ class Store:
                 del entries[path]
         scalar = replace(value, fields=())
         for path, part in (((), scalar), *value.fields):
-            at = place.path + path
+            at = place.path if OVERLAID in place.path else place.path + path
             entries[at] = part if certain or at not in entries else entries[at] | part
             if self.plain.setdefault(place.object, len(at)) != len(at) or None in at:
                 self.plain[place.object] = -2

@@ -7,7 +7,7 @@ one through an unknown pointer makes everything that could be meant unknown.
 
 from __future__ import annotations
 
-from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
@@ -75,7 +75,7 @@ class Places:
             if place.object in state.store.clobbered or None in place.path:
                 return TOP
             return self.unwritten(place)
-        return state.store.read(place)
+        return state.store.read(place) if state.store.has(place) else TOP
 
     def unwritten(self, place: Place) -> Value:
         """The value of a global or parameter that nothing here has written yet."""
@@ -102,12 +102,38 @@ class Places:
         for place in places:
             self.touch(place, AccessMode.WRITE)
         state.store.write(places, value)
+        self._overlapping(state, places)
         if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
             unknown = True  # what came in from outside may overlap on the host's side
         if unknown or not places:
             self.escape_values(state, value)
             state.store.clobber(p.object for p in places)
             self.clobber_escaped(state)
+
+    def _overlapping(self, state: State, places: frozenset[Place]) -> None:
+        """``this``, as it was at entry, may be a global object, and so may what a parameter points to."""
+        written = {p.object for p in places}
+        for one in (o for o in written if o.entry):
+            outside = {p.object for a in self.stack for p in a.this if p.object.entry}
+            state.store.clobber(o for o in outside | state.store.objects.keys() if o != one and self._may_be(o, one))
+            if one.key.startswith("this:"):
+                state.store.clobber(o for k, o in self.objects.items() if self._is_record(k) and o.entry)
+
+    def _may_be(self, one: Object, other: Object) -> bool:
+        """Whether one of two objects that came from outside may be, or be a part of, the other."""
+        kinds = {o.key.partition(":")[0] for o in (one, other)}
+        if one.buffer is not None and one.buffer.kind is BufferKind.ENTRY:
+            return True
+        if "this" not in kinds or not one.entry:
+            return False
+        return self._is_record(one.key) or self._is_record(other.key)
+
+    def _is_record(self, key: str) -> bool:
+        variable = self.variables.get(key)
+        shape = variable.type if variable is not None else None
+        while shape is not None and shape.shape is ir.Shape.ARRAY:
+            shape = shape.element
+        return shape is not None and shape.shape is ir.Shape.RECORD
 
     def escape_values(self, state: State, *values: Value) -> None:
         """Left to the subclass."""
@@ -196,19 +222,17 @@ class Places:
             bases, unknown = value.places, value.unknown or not value.places
         else:
             bases, unknown = self.places(state, expression.base)
-        step = None if expression.member in self.ambiguous else expression.member
-        result = frozenset(Place(base.object, (*base.path, step)) for base in bases)
-        if expression.type.shape is ir.Shape.REFERENCE:
-            bound, elsewhere = self._bound(state, result)
-            return bound, elsewhere or unknown
-        return result, unknown
+        step = OVERLAID if expression.member in self.ambiguous else expression.member
+        if expression.type.shape is ir.Shape.REFERENCE:  # what it refers to is not followed; it has escaped
+            return frozenset(), True
+        return frozenset(base.within(step) for base in bases), unknown
 
     def _subscript(self, state: State, expression: ir.Subscript) -> tuple[frozenset[Place], bool]:
         subscript = self.evaluate(state, expression.index)
         index = subscript.number
         if expression.array:
             bases, unknown = self.places(state, expression.base)
-            return frozenset(Place(b.object, (*b.path, index)) for b in bases), unknown
+            return frozenset(b.within(index) for b in bases), unknown
         value = self.evaluate(state, expression.base)
         if subscript.places or (subscript.unknown and not value.places):  # ``i[t]``
             self.escape_names(state, expression)

@@ -200,7 +200,7 @@ class Expressions(Declarations):
         if operator == "||":
             return ir.Branch(left, ir.Constant(1), right)
         if operator in (".*", "->*", "?"):
-            return ir.Unknown((left, right), operator, self.span(cursor))
+            return ir.Unknown((left if operator == "->*" else ir.AddressOf(left), right), operator, self.span(cursor))
         return ir.Binary(operator, left, right, self.types.lower(cursor.type))
 
     def _unary(self, cursor: Cursor) -> ir.Expr:
@@ -226,6 +226,13 @@ class Expressions(Declarations):
         self.on_lambda(cursor)
         self.hidden = hidden
         names = self.captured.pop()
+        for capture in cursor.get_children():  # ``[&r = p]`` mentions p nowhere else
+            declared = capture.referenced if kind_of(capture) is K.VARIABLE_REF else None
+            initial = clang.initializer(declared) if declared is not None and kind_of(declared) is K.VAR_DECL else None
+            for inner in initial.walk_preorder() if initial is not None else ():
+                target = inner.referenced if kind_of(inner) is K.DECL_REF_EXPR else None
+                if target is not None and kind_of(target) in (K.VAR_DECL, K.PARM_DECL):
+                    names.add(self.variable(target).key)
         for outer in self.captured:
             outer |= names
         span = self.span(cursor)

@@ -94,6 +94,7 @@ class Invocations(Expressions):
             target is None or (not constructs and target.result_type.get_canonical().kind.name.endswith("REFERENCE")),
             constructs and target is not None and _is_implicit(target),
             standard and self._destroys_user_objects(cursor, arguments),
+            standard and self._runs_user_code(cursor, arguments),
         )  # fmt: skip
 
     def _destroys_user_objects(self, cursor: Cursor, arguments: list[Cursor]) -> bool:
@@ -108,6 +109,12 @@ class Invocations(Expressions):
                 if record is not None and record.standard and record.destructor:
                     return True
         return False
+
+    def _runs_user_code(self, cursor: Cursor, arguments: list[Cursor]) -> bool:
+        """Whether a library call works on objects of the user's classes that are more than data."""
+        first = self.children(cursor)[:1]
+        receivers = [c for one in first for c in self.children(one)[:1] if kind_of(one) is K.MEMBER_REF_EXPR]
+        return any(self.types.has_code(one.type) for one in (cursor, *receivers, *arguments))
 
     def _launch(self, cursor: Cursor, inner: list[Cursor]) -> ir.Expr:
         self.launched = True

@@ -7,6 +7,7 @@ the expressions because types are interned: one look at each canonical type, how
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from clang.cindex import Cursor, CursorKind, TypeKind
 from clang.cindex import Type as ClangType
@@ -34,9 +35,11 @@ _OTHER = Type(Shape.OTHER, "?")
 class TypeTable:
     """Interns types by spelling and collects the records that they mention."""
 
-    def __init__(self) -> None:
+    def __init__(self, operators: bool = False) -> None:
         self._types: dict[str, Type] = {}
         self.records: dict[str, Record] = {}
+        self.operators = operators  # whether the user's code defines functions that the library finds by their name
+        self.with_code: dict[str, bool] = {}
 
     def lower(self, clang_type: ClangType) -> Type:
         """The canonical form of a libclang type; types of one spelling are told apart by the record they lead to."""
@@ -116,8 +119,26 @@ class TypeTable:
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names
         self.records[name] = Record(
-            declaration.spelling, tuple(fields), destructor, standard, plain and not code, ambiguous, defaults, code
-        )
+            declaration.spelling, tuple(fields), destructor, standard, plain and not code, ambiguous, defaults, code,
+            bool(bases),
+        )  # fmt: skip
+
+    def has_code(self, one: ClangType) -> bool:
+        """Whether library code that handles a value of this type may run code of the user's classes."""
+        return any(self._is_more_than_data(d) for d in _users_classes(one))
+
+    def _is_more_than_data(self, declaration: Cursor) -> bool:
+        key = declaration.get_usr()
+        if key not in self.with_code:
+            self.with_code[key] = True  # for a class within itself
+            members = list(declaration.get_children())
+            fields = [c.type for c in members if kind_of(c) is CursorKind.FIELD_DECL]
+            self.with_code[key] = (
+                self.operators
+                or any(kind_of(c) in _MEMBERS_WITH_CODE for c in members)
+                or any(self.has_code(f) for f in fields if f.get_canonical().kind is not TypeKind.POINTER)
+            )
+        return self.with_code[key]
 
     def _is_plain(self, one: Type) -> bool:
         while one.shape is Shape.ARRAY and one.element is not None:
@@ -130,6 +151,31 @@ class TypeTable:
             one = one.element
         record = self.records.get(one.record) if one.shape is Shape.RECORD else None
         return record is not None and record.destructor
+
+
+_MEMBERS_WITH_CODE = (
+    CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR, CursorKind.DESTRUCTOR, CursorKind.CONVERSION_FUNCTION,
+    CursorKind.FUNCTION_TEMPLATE, CursorKind.FRIEND_DECL, CursorKind.CXX_BASE_SPECIFIER,
+)  # fmt: skip
+
+
+def _users_classes(one: ClangType, depth: int = 4) -> Iterator[Cursor]:
+    """The user's classes whose objects a library function may handle when it is given a value of a type."""
+    canonical = one.get_canonical()
+    if canonical.kind in (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
+        canonical = canonical.get_pointee().get_canonical()
+    while canonical.kind in _ARRAYS:
+        canonical = canonical.element_type.get_canonical()
+    if canonical.kind is not TypeKind.RECORD or not depth:
+        return
+    declaration = canonical.get_declaration()
+    if not is_standard(declaration):
+        yield declaration
+        return
+    for index in range(max(canonical.get_num_template_arguments(), 0)):
+        inner = canonical.get_template_argument_type(index)
+        if inner.get_canonical().kind is TypeKind.RECORD:
+            yield from _users_classes(inner, depth - 1)
 
 
 def _record_behind(canonical: ClangType) -> str:

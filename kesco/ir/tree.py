@@ -165,7 +165,8 @@ class Call(Expr):
     `standard` marks callees declared in system headers. `operation` indexes `Program.operations`. `references` tells
     for each argument whether the callee may change it (a reference that is not const). `reference` tells that the call
     is itself an lvalue. `implicit` marks constructors that the compiler wrote. `destroys` tells that the call may run
-    destructors of the user's classes (``unique_ptr::reset``, ``vector::clear``).
+    destructors of the user's classes (``unique_ptr::reset``, ``vector::clear``). `runs` tells that a library call may
+    run other code of theirs: constructors, operators, calls of function objects.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Call(Expr):
     reference: bool = False
     implicit: bool = False
     destroys: bool = False
+    runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,68 @@
+"""Arguments of one call are evaluated in any order: does that matter for these?
+
+In: the arguments as expressions. Out: whether one of them may change a variable that another mentions. C++ leaves the
+order open (compilers differ, and nvcc with GCC goes from right to left), so no value is known where it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kesco.ir import program as ir
+
+_ANYTHING = "*"
+
+
+def order_matters(arguments: tuple[ir.Expr, ...], pure: Collection[str]) -> bool:
+    """Whether one argument may change what another mentions; `pure` are the keys of functions that change nothing."""
+    changed = [_changed_by(argument, pure) for argument in arguments]
+    if not any(changed):
+        return False
+    mentioned = [_mentioned(argument) for argument in arguments]
+    for index, keys in enumerate(changed):
+        others = set().union(*(m for i, m in enumerate(mentioned) if i != index))
+        if keys & others or (_ANYTHING in keys and others):
+            return True
+    return False
+
+
+def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
+    """The variables that evaluating an argument may change; `_ANYTHING` where that cannot be told."""
+    found: set[str] = set()
+    for node in ir.walk(argument):
+        if isinstance(node, ir.Assign):
+            found |= _mentioned(node.target) if isinstance(node.target, ir.Name) else {_ANYTHING}
+        elif isinstance(node, (ir.Launch, ir.New)):
+            found.add(_ANYTHING)
+        elif isinstance(node, ir.Call) and node.standard:
+            given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
+            given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
+            found |= {key for one in given for key in _mentioned(one)}
+        elif isinstance(node, ir.Call) and node.key not in pure and not (node.constructs and node.implicit):
+            found.add(_ANYTHING)
+    return found
+
+
+def pure_functions(program: ir.Program) -> frozenset[str]:
+    """Functions that change nothing but variables of their own, and call nothing but each other."""
+    found = {f.key for f in program.functions if not f.template and not f.virtual}
+    bodies = [(f.key, list(ir.walk(f.body))) for f in program.functions]
+    while True:
+        still = {key for key, nodes in bodies if key in found and all(_is_harmless(n, found) for n in nodes)}
+        if still == found:
+            return frozenset(found)
+        found = still
+
+
+def _is_harmless(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
+    if isinstance(node, ir.Assign):
+        variable = node.target.variable if isinstance(node.target, ir.Name) else None
+        own = variable is not None and variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+        return own and variable is not None and variable.type.shape is not ir.Shape.REFERENCE
+    if isinstance(node, ir.Call):
+        return node.key in pure or (node.constructs and node.implicit)
+    return not isinstance(node, (ir.Launch, ir.New, ir.Unknown, ir.Obstacle))
+
+
+def _mentioned(expression: ir.Expr) -> set[str]:
+    return {n.variable.key for n in ir.walk(expression) if isinstance(n, ir.Name)}

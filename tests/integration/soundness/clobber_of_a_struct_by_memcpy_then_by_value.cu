@@ -1,0 +1,14 @@
+// Clobber of a struct by memcpy, then by-value. Ordered: kp, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+#include <cstring>
+struct P { float* a; float* b; };
+__global__ void kp(P p) { p.a[threadIdx.x] += 1; }
+int main(int argc, char** argv) { float *x, *y, *z; cudaMalloc(&x, 4096); cudaMalloc(&y, 4096); cudaMalloc(&z, 4096);
+  P p{x, y}, q{z, z};
+  memcpy(&p, &q, sizeof p);
+  kp<<<1, 64>>>(p);
+  k2<<<1, 64>>>(z);
+  k3<<<1, 64>>>(y);
+  cudaDeviceSynchronize(); }

@@ -1,0 +1,13 @@
+// Init capture by reference. Ordered: k1, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+int main(int argc, char**) { float *x, *y, *z; cudaMalloc(&x, 4096); cudaMalloc(&y, 4096); cudaMalloc(&z, 4096);
+  float *p = x;
+  auto f = [&r = p](float* v) { r = v; };
+  p = x;
+  f(z);
+  k1<<<1, 64>>>(p);
+  k2<<<1, 64>>>(z);
+  k3<<<1, 64>>>(y);
+  cudaDeviceSynchronize(); }

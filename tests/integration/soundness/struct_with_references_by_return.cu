@@ -1,0 +1,13 @@
+// Struct with references by return. Ordered: k1, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+struct Sw { float*& a; float*& b; };
+static Sw mk(float*& a, float*& b) { return {a, b}; }
+int main(int argc, char**) { float *x, *y, *z; cudaMalloc(&x, 4096); cudaMalloc(&y, 4096); cudaMalloc(&z, 4096);
+  float *p = x, *q = y;
+  mk(p, q).a = y;
+  k1<<<1, 64>>>(p);
+  k2<<<1, 64>>>(y);
+  k3<<<1, 64>>>(z);
+  cudaDeviceSynchronize(); }

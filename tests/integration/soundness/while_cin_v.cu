@@ -1,0 +1,10 @@
+// While (cin >> v). Ordered: k1, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+#include <iostream>
+int main(int argc, char**) { float *x, *y, *z; cudaMalloc(&x, 4096); cudaMalloc(&y, 4096); cudaMalloc(&z, 4096);
+  int v = 0; float* p = x;
+  while (std::cin >> v) { if (v) p = y; }
+  k1<<<1, 64>>>(p); k2<<<1, 64>>>(y); k3<<<1, 64>>>(z);
+  cudaDeviceSynchronize(); }

@@ -1,0 +1,86 @@
+"""Programs that once lost a dependence: whatever kesco does with them now, two launches in each stay in order.
+
+`soundness/*.cu` are small programs in which two pointers are equal in a way that is easy to overlook. The first line
+says how, and which two kernels may therefore touch the same buffer.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from kesco.options import Options
+from kesco.pipeline import FunctionResult, compile_file
+from kesco.scheduling.levels import phases
+
+HERE = Path(__file__).parent / "soundness"
+PROGRAMS = sorted(path.stem for path in HERE.glob("*.cu"))
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+def unordered(function: FunctionResult, first: str, second: str) -> list[tuple[str, str]]:
+    """Launches of two kernels that nothing orders: on streams of their own, in one phase, without a path."""
+    if not function.rewritten:
+        return []
+    sites = function.region.sites
+    stream_of = function.schedule.as_dict()
+    found = []
+    for phase in phases(function.dfg):
+        for a in (n for n in phase if sites[n].label.partition("#")[0] == first):
+            for b in (n for n in phase if sites[n].label.partition("#")[0] == second):
+                graph = function.dfg.graph
+                path = nx.has_path(graph, a, b) or nx.has_path(graph, b, a)
+                if a != b and not path and stream_of[a] != stream_of[b]:
+                    found.append((sites[a].label, sites[b].label))
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_two_launches_stay_in_order(name: str) -> None:
+    path = HERE / f"{name}.cu"
+    stated = re.search(r"Ordered: (\w+), (\w+)$", path.read_text("utf-8").splitlines()[0])
+    assert stated is not None
+    result = compile_file(str(path), Options())
+    assert [pair for one in result.functions for pair in unordered(one, stated[1], stated[2])] == []
+
+
+KERNELS = "__global__ void k1(float* q) { q[0] += 1; }\n__global__ void k2(float* q) { q[0] *= 2; }\n"
+HEAD = KERNELS + "int main() {\n  float *x, *y, *m, h[64];\n  cudaMalloc(&x, 256), cudaMalloc(&y, 256);\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("cudaMemcpyAsync(h, y, 256, cudaMemcpyDeviceToHost, 0);", False),
+        ("cudaMemcpyAsync(y, h, 256, cudaMemcpyHostToDevice, 0);", False),
+        ("cudaMemcpyAsync(h, y, 256, cudaMemcpyDefault, 0);", False),
+        ("cudaMemcpyAsync(p, p + 32, 16, cudaMemcpyHostToHost, 0);", False),
+        ("cudaMemcpyAsync(p, y, 256, cudaMemcpyDeviceToHost, 0);", True),
+        ("cudaMemcpyAsync(y, p, 256, cudaMemcpyHostToDevice, 0);", True),
+        ("cudaMemcpyAsync(y, m, 256, cudaMemcpyDefault, 0);", True),
+    ],
+)
+def test_a_copy_for_which_the_host_may_wait_stays_in_place(tmp_path: Path, text: str, moved: bool) -> None:
+    program = tmp_path / "copy.cu"
+    memory = "  cudaMallocManaged(&m, 256);\n  float* p;\n  cudaMallocHost(&p, 256);\n"
+    launches = "  k1<<<1, 1>>>(m);\n  k2<<<1, 1>>>(x);\n"
+    program.write_text(f"{HEAD}{memory}{launches}  {text}\n  h[0] = m[0];\n  return cudaDeviceSynchronize();\n}}\n")
+    result = compile_file(str(program), Options(force=True))
+    (copy,) = re.findall(r"cudaMemcpyAsync\(.*\);", result.text.decode())
+    assert ("kesco->stream" in copy) == moved
+
+
+def test_a_call_in_a_chain_of_output_is_a_call(tmp_path: Path) -> None:
+    program = tmp_path / "chain.cu"
+    program.write_text(
+        f"#include <iostream>\n{KERNELS}static float total(float* m) {{ cudaStreamSynchronize(0); return m[0]; }}\n"
+        "int main() {\n  float *m, *x;\n  cudaMallocManaged(&m, 256), cudaMalloc(&x, 256);\n  k1<<<1, 1>>>(m);\n"
+        "  k2<<<1, 1>>>(x);\n  std::cout << total(m) << std::endl;\n  return cudaDeviceSynchronize();\n}\n"
+    )
+    text = compile_file(str(program), Options()).text.decode()
+    before = text[text.index("k2<<<", text.index("int main")) : text.index("std::cout")]
+    assert before.count("cudaStreamWaitEvent(cudaStreamLegacy") == 2
