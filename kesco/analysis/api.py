@@ -37,6 +37,7 @@ class CudaApi(Evaluator):
         super().__init__(program)
         self.streams = streams
         self.pure = pure_functions(program)
+        self.escaped: set[Object] = set()
 
     # ---- sites ------------------------------------------------------------------------------------------------------
 
@@ -151,7 +152,11 @@ class CudaApi(Evaluator):
 
     def in_any_order(self, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
         """The values of arguments; none is known where one may change what another mentions."""
-        return [TOP] * len(values) if order_matters(arguments, self.pure) else values
+        return [TOP] * len(values) if order_matters(arguments, self.pure, self._is_exposed) else values
+
+    def _is_exposed(self, variable: ir.Variable) -> bool:
+        own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is not ir.Shape.REFERENCE
+        return not own or self.object_of(variable) in self.escaped
 
     def _query(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         values = self.argument_values(state, call)

@@ -40,7 +40,7 @@ class Calls(Launches):
             for argument in call.arguments:
                 self.evaluate(state, argument)
             return NOTHING
-        if call.constructs and call.implicit and self._is_plain(call):
+        if call.constructs and call.implicit and (self._is_plain(call) or _is_cuda_struct(call)):
             if len(call.arguments) == 1:
                 return self.evaluate(state, call.arguments[0])
             if not call.arguments:
@@ -228,6 +228,11 @@ class Calls(Launches):
     def walk_call(self, state: State, call: ir.Call, function: ir.Function) -> Value:
         """Left to the subclass."""
         raise NotImplementedError
+
+
+def _is_cuda_struct(call: ir.Call) -> bool:
+    """Whether a compiler-written constructor copies one of CUDA's own structs, which are plain C."""
+    return call.standard and re.fullmatch(r"(?:cuda|CU)\w+", call.name.rpartition("::")[2]) is not None
 
 
 def _numeric(call: ir.Call) -> Value:

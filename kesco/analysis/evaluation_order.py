@@ -6,40 +6,58 @@ order open (compilers differ, and nvcc with GCC goes from right to left), so no 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from kesco.ir import program as ir
 
 _ANYTHING = "*"
 
 
-def order_matters(arguments: tuple[ir.Expr, ...], pure: Collection[str]) -> bool:
-    """Whether one argument may change what another mentions; `pure` are the keys of functions that change nothing."""
+def order_matters(
+    arguments: tuple[ir.Expr, ...], pure: Collection[str], exposed: Callable[[ir.Variable], bool]
+) -> bool:
+    """Whether one argument may change what another mentions.
+
+    `pure` are the keys of functions that change nothing; `exposed` tells whether unseen code may change a variable.
+    """
     changed = [_changed_by(argument, pure) for argument in arguments]
     if not any(changed):
         return False
     mentioned = [_mentioned(argument) for argument in arguments]
     for index, keys in enumerate(changed):
         others = set().union(*(m for i, m in enumerate(mentioned) if i != index))
-        if keys & others or (_ANYTHING in keys and others):
+        if keys & others:
+            return True
+        rest = (a for i, a in enumerate(arguments) if i != index)
+        if _ANYTHING in keys and any(_is_exposed(n, exposed) for a in rest for n in ir.walk(a)):
             return True
     return False
 
 
+def _is_exposed(node: ir.Expr | ir.Stmt, exposed: Callable[[ir.Variable], bool]) -> bool:
+    """Whether what an expression reads may be changed by code that does not name it."""
+    if isinstance(node, ir.Name):
+        return node.variable.constant is None and exposed(node.variable)
+    reaches = isinstance(node, ir.Subscript) and not node.array
+    return reaches or isinstance(node, ir.Dereference) or (isinstance(node, ir.Select) and node.arrow)
+
+
 def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
-    """The variables that evaluating an argument may change; `_ANYTHING` where that cannot be told."""
+    """The variables that evaluating an argument may change; `_ANYTHING` for those that unseen code may change."""
     found: set[str] = set()
     for node in ir.walk(argument):
         if isinstance(node, ir.Assign):
             found |= _mentioned(node.target) if isinstance(node.target, ir.Name) else {_ANYTHING}
         elif isinstance(node, (ir.Launch, ir.New)):
             found.add(_ANYTHING)
-        elif isinstance(node, ir.Call) and node.standard:
+        elif isinstance(node, ir.Call):
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
+            if node.receiver is not None and not node.standard:
+                given.append(node.receiver)
             found |= {key for one in given for key in _mentioned(one)}
-        elif isinstance(node, ir.Call) and node.key not in pure and not (node.constructs and node.implicit):
-            found.add(_ANYTHING)
+            if not (node.standard or node.key in pure or (node.constructs and node.implicit)):
+                found.add(_ANYTHING)
     return found
 
 

@@ -37,7 +37,6 @@ class Launches(CudaApi):
         for one in effects.values():
             self.by_name.setdefault(one.display.rpartition("::")[2].partition("<")[0], []).append(one)
         self.functions = {f.key: f for f in program.functions}
-        self.escaped: set[Object] = set()
 
     # ---- escaping ---------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,10 @@
     }                                                                                                        \
   } while (0)
 
+#if CUDART_VERSION >= 13000
+const cudaMemLocation kDevice = {cudaMemLocationTypeDevice, 0};  // where managed memory is prefetched to
+#endif
+
 struct Options {
   long n;       // problem size; each workload says what it counts
   int block;    // threads per block
@@ -99,6 +103,9 @@ double checksum(const T* data, long n) {
 
 // Prints the lines that the benchmarks read, and gives the exit status of the program.
 inline int finish(const Options& opt, std::vector<double> times, double result, bool correct) {
+  std::printf("times_ms");  // in the order of the repetitions
+  for (double time : times) std::printf(" %.6f", time);
+  std::printf("\n");
   std::sort(times.begin(), times.end());
   const std::size_t half = times.size() / 2;
   const double median = times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;

@@ -8,6 +8,16 @@ int main(int argc, char** argv) {
   const size_t bytes = pixels * sizeof(float), half_bytes = half_pixels * sizeof(float);
   const size_t taps_bytes = kTaps * sizeof(float);
 
+  std::vector<float> h_x(pixels), h_y(pixels), h_w(2 * half_pixels);
+  std::vector<float> h_kx1(kTaps), h_kx2(kTaps), h_ky1(kTaps), h_ky2(kTaps);
+  fill(h_x.data(), pixels, 1, 0.0, 1.0);
+  fill(h_y.data(), pixels, 2, 0.0, 1.0);
+  fill(h_w.data(), 2 * half_pixels, 3, 0.0, 1.0);
+  fill(h_kx1.data(), kTaps, 4, -0.25, 0.75);
+  fill(h_kx2.data(), kTaps, 5, -0.25, 0.75);
+  fill(h_ky1.data(), kTaps, 6, -0.25, 0.75);
+  fill(h_ky2.data(), kTaps, 7, -0.25, 0.75);
+
   float *x, *x1, *x11, *x2;          // one branch: input, conv, pool, conv
   float *y, *y1, *y11, *y2;          // the other
   float *kx1, *kx2, *ky1, *ky2, *w;  // weights of the convolutions and of the neuron
@@ -27,19 +37,25 @@ int main(int argc, char** argv) {
   CHECK(cudaMallocManaged(&w, 2 * half_bytes));
   CHECK(cudaMallocManaged(&z, 2 * half_bytes));
   CHECK(cudaMallocManaged(&res, sizeof(float)));
-  fill(x, pixels, 1, 0.0, 1.0);
-  fill(y, pixels, 2, 0.0, 1.0);
-  fill(w, 2 * half_pixels, 3, 0.0, 1.0);
-  fill(kx1, kTaps, 4, -0.25, 0.75);
-  fill(kx2, kTaps, 5, -0.25, 0.75);
-  fill(ky1, kTaps, 6, -0.25, 0.75);
-  fill(ky2, kTaps, 7, -0.25, 0.75);
 
   std::vector<double> times;
   for (int it = 0; it < opt.iters; ++it) {
-    *res = 0.0f;  // the accumulator starts anew in each repetition
+    // The host writes the inputs in each repetition; the accumulator starts anew.
+    std::copy(h_x.begin(), h_x.end(), x);
+    std::copy(h_y.begin(), h_y.end(), y);
+    std::copy(h_w.begin(), h_w.end(), w);
+    std::copy(h_kx1.begin(), h_kx1.end(), kx1);
+    std::copy(h_kx2.begin(), h_kx2.end(), kx2);
+    std::copy(h_ky1.begin(), h_ky1.end(), ky1);
+    std::copy(h_ky2.begin(), h_ky2.end(), ky2);
+    *res = 0.0f;
 
     const auto start = std::chrono::steady_clock::now();
+#ifdef PREFETCH
+    CHECK(cudaMemPrefetchAsync(x, bytes, kDevice, 0, 0));
+    CHECK(cudaMemPrefetchAsync(y, bytes, kDevice, 0, 0));
+    CHECK(cudaMemPrefetchAsync(w, 2 * half_bytes, kDevice, 0, 0));
+#endif
     conv<<<opt.grid, opt.block>>>(x, x1, kx1, n);
     conv<<<opt.grid, opt.block>>>(y, y1, ky1, n);
     pool<<<opt.grid, opt.block>>>(x1, x11, n);
@@ -54,8 +70,8 @@ int main(int argc, char** argv) {
   }
 
   const float result = *res;
-  const float* const weights[4] = {kx1, kx2, ky1, ky2};
-  const bool correct = !opt.check || matches_reference(x, y, weights, w, result, n);
+  const float* const h_weights[4] = {h_kx1.data(), h_kx2.data(), h_ky1.data(), h_ky2.data()};
+  const bool correct = !opt.check || matches_reference(h_x.data(), h_y.data(), h_weights, h_w.data(), result, n);
 
   CHECK(cudaFree(x));
   CHECK(cudaFree(x1));

@@ -1,0 +1,77 @@
+// M1 with copies from and to pinned memory in each repetition: SiLU on six gates, ReLU on six values, two residuals.
+// --n counts the elements of one array. The default launch is tiny (16 blocks of 32), as published.
+#include "kernels.cuh"
+
+int main(int argc, char** argv) {
+  const Options opt = parse_options(argc, argv, 1 << 16, 1 << 20, /*block=*/32, /*grid=*/16);
+  const long n = opt.n;
+  const size_t bytes = n * sizeof(float), bias_bytes = kHidden * sizeof(float);
+
+  std::vector<float> h_s[kBranches], h_r[kBranches], h_bias[kBranches + 3];
+  for (int i = 0; i < kBranches; ++i) {
+    h_s[i].resize(n);
+    h_r[i].resize(n);
+    fill(h_s[i].data(), n, 10 + i, -2.0, 2.0);
+    fill(h_r[i].data(), n, 20 + i, -2.0, 2.0);
+  }
+  for (int i = 0; i < kBranches + 3; ++i) {
+    h_bias[i].resize(kHidden);
+    fill(h_bias[i].data(), kHidden, 30 + i, 0.0, 1.0);
+  }
+
+  float *p_s[kBranches], *p_r[kBranches], *p_bias[kBranches + 3], *p_o[kOutputs];  // pinned
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaMallocHost(&p_s[i], bytes));
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaMallocHost(&p_r[i], bytes));
+  for (int i = 0; i < kBranches + 3; ++i) CHECK(cudaMallocHost(&p_bias[i], bias_bytes));
+  for (int k = 0; k < kOutputs; ++k) CHECK(cudaMallocHost(&p_o[k], bytes));
+  for (int i = 0; i < kBranches; ++i) std::copy(h_s[i].begin(), h_s[i].end(), p_s[i]);
+  for (int i = 0; i < kBranches; ++i) std::copy(h_r[i].begin(), h_r[i].end(), p_r[i]);
+  for (int i = 0; i < kBranches + 3; ++i) std::copy(h_bias[i].begin(), h_bias[i].end(), p_bias[i]);
+
+  float *s[kBranches], *r[kBranches], *bias[kBranches], *o[kOutputs], *b1, *b2, *b3;
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaMalloc(&s[i], bytes));
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaMalloc(&r[i], bytes));
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaMalloc(&bias[i], bias_bytes));
+  for (int k = 0; k < kOutputs; ++k) CHECK(cudaMalloc(&o[k], bytes));
+  CHECK(cudaMalloc(&b1, bias_bytes));
+  CHECK(cudaMalloc(&b2, bias_bytes));
+  CHECK(cudaMalloc(&b3, bias_bytes));
+
+  std::vector<double> times;
+  for (int it = 0; it < opt.iters; ++it) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kBranches; ++i) CHECK(cudaMemcpyAsync(s[i], p_s[i], bytes, cudaMemcpyHostToDevice));
+    for (int i = 0; i < kBranches; ++i) CHECK(cudaMemcpyAsync(r[i], p_r[i], bytes, cudaMemcpyHostToDevice));
+    for (int i = 0; i < kBranches; ++i) {
+      CHECK(cudaMemcpyAsync(bias[i], p_bias[i], bias_bytes, cudaMemcpyHostToDevice));
+    }
+    CHECK(cudaMemcpyAsync(b1, p_bias[kBranches], bias_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyAsync(b2, p_bias[kBranches + 1], bias_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyAsync(b3, p_bias[kBranches + 2], bias_bytes, cudaMemcpyHostToDevice));
+    for (int i = 0; i < kBranches; ++i) bias_silu<<<opt.grid, opt.block>>>(s[i], bias[i], n);
+    for (int i = 0; i < kBranches; ++i) bias_gated_relu<<<opt.grid, opt.block>>>(r[i], s[i], b1, b2, n);
+    for (int k = 0; k < kOutputs; ++k) {
+      bias_residual<<<opt.grid, opt.block>>>(o[k], r[3 * k], r[3 * k + 1], r[3 * k + 2], b3, n);
+    }
+    CHECK(cudaGetLastError());
+    for (int k = 0; k < kOutputs; ++k) CHECK(cudaMemcpyAsync(p_o[k], o[k], bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaDeviceSynchronize());
+    times.push_back(milliseconds_since(start));
+  }
+
+  const double result = checksum(p_o[0], n) + 2 * checksum(p_o[1], n);
+  const bool correct = !opt.check || matches_reference(h_s, h_r, h_bias, p_o, n);
+
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaFree(s[i]));
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaFree(r[i]));
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaFree(bias[i]));
+  for (int k = 0; k < kOutputs; ++k) CHECK(cudaFree(o[k]));
+  CHECK(cudaFree(b1));
+  CHECK(cudaFree(b2));
+  CHECK(cudaFree(b3));
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaFreeHost(p_s[i]));
+  for (int i = 0; i < kBranches; ++i) CHECK(cudaFreeHost(p_r[i]));
+  for (int i = 0; i < kBranches + 3; ++i) CHECK(cudaFreeHost(p_bias[i]));
+  for (int k = 0; k < kOutputs; ++k) CHECK(cudaFreeHost(p_o[k]));
+  return finish(opt, times, result, correct);
+}

@@ -1,0 +1,77 @@
+// M2 with copies from and to pinned memory in each repetition: GELU on twelve inputs, six residuals, GELU on these, the
+// average. --n counts the elements of one array.
+#include "kernels.cuh"
+
+int main(int argc, char** argv) {
+  const Options opt = parse_options(argc, argv, 1 << 16, 1 << 20);
+  const long n = opt.n;
+  const size_t bytes = n * sizeof(float), bias_bytes = kHidden * sizeof(float);
+
+  std::vector<float> h_g[kInputs], h_res[kBranches], h_bias[3];
+  for (int i = 0; i < kInputs; ++i) {
+    h_g[i].resize(n);
+    fill(h_g[i].data(), n, 10 + i, -2.0, 2.0);
+  }
+  for (int k = 0; k < kBranches; ++k) {
+    h_res[k].resize(n);
+    fill(h_res[k].data(), n, 30 + k, -2.0, 2.0);
+  }
+  for (int b = 0; b < 3; ++b) {
+    h_bias[b].resize(kHidden);
+    fill(h_bias[b].data(), kHidden, 40 + b, 0.0, 1.0);
+  }
+
+  float *p_g[kInputs], *p_res[kBranches], *p_bias[3], *p_out;  // pinned
+  for (int i = 0; i < kInputs; ++i) CHECK(cudaMallocHost(&p_g[i], bytes));
+  for (int k = 0; k < kBranches; ++k) CHECK(cudaMallocHost(&p_res[k], bytes));
+  for (int b = 0; b < 3; ++b) CHECK(cudaMallocHost(&p_bias[b], bias_bytes));
+  CHECK(cudaMallocHost(&p_out, bytes));
+  for (int i = 0; i < kInputs; ++i) std::copy(h_g[i].begin(), h_g[i].end(), p_g[i]);
+  for (int k = 0; k < kBranches; ++k) std::copy(h_res[k].begin(), h_res[k].end(), p_res[k]);
+  for (int b = 0; b < 3; ++b) std::copy(h_bias[b].begin(), h_bias[b].end(), p_bias[b]);
+
+  float *g[kInputs], *a[kBranches], *res[kBranches], *b1, *b2, *b3, *out;
+  for (int i = 0; i < kInputs; ++i) CHECK(cudaMalloc(&g[i], bytes));
+  for (int k = 0; k < kBranches; ++k) CHECK(cudaMalloc(&a[k], bytes));
+  for (int k = 0; k < kBranches; ++k) CHECK(cudaMalloc(&res[k], bytes));
+  CHECK(cudaMalloc(&b1, bias_bytes));
+  CHECK(cudaMalloc(&b2, bias_bytes));
+  CHECK(cudaMalloc(&b3, bias_bytes));
+  CHECK(cudaMalloc(&out, bytes));
+
+  std::vector<double> times;
+  for (int it = 0; it < opt.iters; ++it) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kInputs; ++i) CHECK(cudaMemcpyAsync(g[i], p_g[i], bytes, cudaMemcpyHostToDevice));
+    for (int k = 0; k < kBranches; ++k) CHECK(cudaMemcpyAsync(res[k], p_res[k], bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyAsync(b1, p_bias[0], bias_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyAsync(b2, p_bias[1], bias_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyAsync(b3, p_bias[2], bias_bytes, cudaMemcpyHostToDevice));
+    for (int i = 0; i < kInputs; ++i) bias_gelu<<<opt.grid, opt.block>>>(g[i], b1, n);
+    for (int k = 0; k < kBranches; ++k) {
+      bias_residual<<<opt.grid, opt.block>>>(a[k], g[2 * k], g[2 * k + 1], res[k], b2, n);
+    }
+    for (int k = 0; k < kBranches; ++k) bias_gelu<<<opt.grid, opt.block>>>(a[k], b3, n);
+    reduce_average<<<opt.grid, opt.block>>>(out, a[0], a[1], a[2], a[3], a[4], a[5], n);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpyAsync(p_out, out, bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaDeviceSynchronize());
+    times.push_back(milliseconds_since(start));
+  }
+
+  const double result = checksum(p_out, n);
+  const bool correct = !opt.check || matches_reference(h_g, h_res, h_bias, p_out, n);
+
+  for (int i = 0; i < kInputs; ++i) CHECK(cudaFree(g[i]));
+  for (int k = 0; k < kBranches; ++k) CHECK(cudaFree(a[k]));
+  for (int k = 0; k < kBranches; ++k) CHECK(cudaFree(res[k]));
+  CHECK(cudaFree(b1));
+  CHECK(cudaFree(b2));
+  CHECK(cudaFree(b3));
+  CHECK(cudaFree(out));
+  for (int i = 0; i < kInputs; ++i) CHECK(cudaFreeHost(p_g[i]));
+  for (int k = 0; k < kBranches; ++k) CHECK(cudaFreeHost(p_res[k]));
+  for (int b = 0; b < 3; ++b) CHECK(cudaFreeHost(p_bias[b]));
+  CHECK(cudaFreeHost(p_out));
+  return finish(opt, times, result, correct);
+}
