@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, UsageError, VerificationError
@@ -31,6 +33,8 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
 
 _STAGES = ("frontend.parse", "analysis.resolve", "dataflow", "synchronize", "emit.render", "verify.order", "remarks")
 Observer = Callable[[str, object], None]
+_Result = TypeVar("_Result")
+_STACK, _FRAMES = 1 << 29, 120_000  # what the deepest program that the front-end takes needs, and some more
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,47 @@ class Session:
         return resolve(parse(self.file, self.arguments, self.program), self.effects, streams=True)
 
 
+def _deep(path: str, work: Callable[[], _Result]) -> _Result:
+    """Do the work where deeply nested programs fit; raises `InputError` for one that is nested deeper than that."""
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    stack, frames = threading.stack_size(_STACK), sys.getrecursionlimit()
+    sys.setrecursionlimit(max(frames, _FRAMES))
+    try:
+        worker = threading.Thread(target=run, daemon=True)
+        try:
+            worker.start()
+        except RuntimeError:  # not that much memory is to be had: the usual stack must do
+            sys.setrecursionlimit(frames)
+            run()
+        else:
+            threading.stack_size(stack)
+            worker.join()
+    finally:
+        threading.stack_size(stack)
+        sys.setrecursionlimit(frames)
+    if errors and isinstance(errors[0], RecursionError):
+        what, where = "an expression or statement is nested too deeply", Span(path, 0, 1, 1, 1)
+        split = "split the file's longest expression or chain of 'else if'; nothing was written"
+        raise InputError(Diagnostic("K106", Severity.ERROR, what, where, help=split)) from None
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
 def compile_file(path: str, options: Options, observe: Observer = _silent) -> Compilation:
     """Compile one file; raises `KescoError` where there is nothing to emit."""
+    return _deep(path, lambda: _compile_file(path, options, observe))
+
+
+def _compile_file(path: str, options: Options, observe: Observer) -> Compilation:
     from kesco.emit.prologue import MARK
 
     source = read(path)
@@ -264,6 +307,10 @@ def verify_files(
     serial: str, concurrent: str, options: Options, observe: Observer = _silent
 ) -> tuple[FunctionVerdict, ...]:
     """Prove any pair of programs, function by function; raises `InputError` when there is nothing to compare."""
+    return _deep(serial, lambda: _verify_files(serial, concurrent, options, observe))
+
+
+def _verify_files(serial: str, concurrent: str, options: Options, observe: Observer) -> tuple[FunctionVerdict, ...]:
     from kesco.analysis.resolve import resolve
     from kesco.ir.flow import Role
     from kesco.verify.order import explain, verify_region

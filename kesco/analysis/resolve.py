@@ -120,14 +120,27 @@ def _unwalkable(program: ir.Program) -> set[str]:
 
 
 def _written_by_others(program: ir.Program) -> frozenset[str]:
-    """Variables that a function which others may call mentions: unseen code may change them through it."""
-    found: set[str] = set()
+    """Variables that a function which others may call mentions, or one that it calls: unseen code may change them."""
     unwalkable, calls = _unwalkable(program), _calls(program)
+    by_key = {f.key: f for f in program.functions}
+    work: list[str] = []
     for function in program.functions:
         outside = not function.internal or function.address_taken or function.key in unwalkable
         outside = outside or function.mentioned > function.declared + len(calls.get(function.key, ()))
         if function.name != "main" and outside:
-            found.update(n.variable.key for n in ir.walk(function.body) if isinstance(n, ir.Name))
+            work.append(function.key)
+    found: set[str] = set()
+    seen: set[str] = set()
+    while work:
+        key = work.pop()
+        if key in seen or key not in by_key:
+            continue
+        seen.add(key)
+        for node in ir.walk(by_key[key].body):
+            if isinstance(node, ir.Name):
+                found.add(node.variable.key)
+            elif isinstance(node, ir.Call):
+                work.append(node.key)
     return frozenset(found)
 
 

@@ -8,14 +8,48 @@ The hand-written stream version has no model of its own: its schedule is not rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kesco.bench.costs import MEMSET, Costs
 from kesco.bench.gpu_model import KernelCost, Kind, Step, graph_makespan, makespan
+from kesco.bench.measure import Row, Setting
+from kesco.bench.results import Results, median
+from kesco.bench.suite import STYLES, Workload
 from kesco.ir.flow import Site, SiteKind
-from kesco.pipeline import FunctionResult
+from kesco.options import Options
+from kesco.pipeline import FunctionResult, compile_file
 
 VARIANTS = ("serial", "sync", "kesco", "kesco-1", "graph")
+INNER = {"hits": 4}
+"""How often the loop of a workload runs in one pass (the default of its ``--inner``)."""
+
+
+def predicted(workloads: Sequence[Workload], costs: Costs, sizes: Sequence[str], blocks: Sequence[int]) -> Results:
+    """Results as if measured, one time each, for the settings whose kernels' costs are known; kernels only."""
+    rows = []
+    for workload in workloads:
+        functions = compile_file(str(workload.folder / STYLES["device"].serial), Options()).functions
+        main = next(one for one in functions if one.region.function == "main")
+        for size in sizes:
+            for block in blocks:
+                setting = f"{workload.name}/{size}/{block}"
+                if setting not in costs.settings:
+                    continue
+                times = predict(main, costs, setting, INNER.get(workload.name, 1))
+                n = workload.sizes.get(size, 0)
+                at = Setting(workload.name, "device", size, n, block, workload.grid, workload.tolerance)
+                rows += [Row(at, variant, 0, (time / 1000,)) for variant, time in times.items()]
+    return Results(tuple(rows), {"gpu": "a model of an NVIDIA H200"})
+
+
+def errors(model: Results, measured: Results) -> list[tuple[Setting, str, float, float]]:
+    """Setting, variant, the model's and the measured milliseconds, where both are there."""
+    found = []
+    for row in model.rows:
+        other = measured.find(row.setting, row.variant)
+        if other is not None:
+            found.append((row.setting, row.variant, median(row), median(other)))
+    return found
 
 
 def predict(function: FunctionResult, costs: Costs, setting: str = "", passes: int = 1) -> dict[str, float]:

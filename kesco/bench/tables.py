@@ -88,3 +88,16 @@ def _line(results: Results, name: str, size: str, time: str, these: Sequence[Set
     ratios = [_ratio(results.mean_speedup(these, v)) for v in shown]
     against = _ratio(results.mean_speedup(these, "kesco", over="async"))
     return f"| {name} | {size} | {time} | {' | '.join(ratios)} | {against} |"
+
+
+def error_table(found: Sequence[tuple[Setting, str, float, float]]) -> Table:
+    """What the model says beside what was measured."""
+    table = Table(title="the model beside the measurement, milliseconds", title_justify="left")
+    for name in ("workload", "size", "block", "variant"):
+        table.add_column(name)
+    for name in ("model", "measured", "error"):
+        table.add_column(name, justify="right")
+    for setting, variant, model, measured in found:
+        where = (setting.workload, setting.size, str(setting.block), variant)
+        table.add_row(*where, f"{model:.4g}", f"{measured:.4g}", f"{model / measured - 1:+.0%}")
+    return table

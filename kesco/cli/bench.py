@@ -39,6 +39,10 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--time-limit", type=click.FloatRange(1), metavar="SECONDS", help="Begin nothing new after this long.")
 @click.option("--json", "output", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Draw them into this folder.")
+@click.option("--model", is_flag=True, help="Predict instead of measuring; with --from, compare with those results.")
+@click.option(
+    "--costs", type=click.Path(path_type=Path), help="What kernels cost, for the model.  [default: costs.toml]"
+)
 @click.option("--from", "source", type=click.Path(path_type=Path), help="Show these results; measure nothing.")
 @click.option("--build-only", type=click.Path(file_okay=False, path_type=Path), help="Make the programs there; end.")
 @click.option("--built", type=click.Path(file_okay=False, path_type=Path), help="Run the programs made there.")
@@ -53,7 +57,9 @@ def bench_command(
         from kesco.bench import results as kept
         from kesco.bench.tables import tables
 
-        if source is not None:
+        if v["model"]:
+            found = _predict(names, **v)
+        elif source is not None:
             found = kept.read(source)
         else:
             measured = _measure(names, output, **v)
@@ -65,6 +71,11 @@ def bench_command(
         console = Console(width=None if sys.stdout.isatty() else 140)
         for table in tables(found):
             console.print(table)
+        if v["model"] and source is not None:
+            from kesco.bench.model import errors
+            from kesco.bench.tables import error_table
+
+            console.print(error_table(errors(found, kept.read(source))))
         for row in found.problems:
             where = f"{row.setting.workload} {row.setting.style} {row.setting.size} {row.setting.block} {row.variant}"
             click.echo(f"{where}: {row.problem}", err=True)
@@ -100,6 +111,17 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
         if v["build_only"] is not None:
             return None
         return _run(build, wanted, plan, v["time_limit"], output)
+
+
+def _predict(names: tuple[str, ...], **v: Any) -> Results:
+    """What the model says for the settings whose costs are known."""
+    from kesco.bench import costs, suite
+    from kesco.bench.model import predicted
+
+    workloads = suite.load(v["workloads"], names)
+    known = costs.read(v["costs"] or v["workloads"] / "costs.toml")
+    blocks = _numbers("--blocks", v["blocks"], 1024)
+    return predicted(workloads, known, _sizes(v["sizes"], workloads), blocks)
 
 
 def _run(build: Build, wanted: Any, plan: Plan, limit: float | None, output: Path | None) -> Results:

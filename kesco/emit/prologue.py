@@ -1,17 +1,26 @@
 """The prologue: streams and events of the file, from a template.
 
-In: how many of each. Out: text. The verifier compares the prologue it finds with this text byte by byte, so that it may
-rely on what the names in it mean.
+In: how many of each, and the macros that are defined. Out: text. The verifier compares the prologue it finds with this
+text byte by byte, so that it may rely on what the names in it mean; macros that would change the text, or the standard
+headers that it includes, are put away in it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 
+from kesco.emit.names import defined_in, in_the_way
+
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
+STAND_IN = (
+    "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
+    "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
+    "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
+)
 
 
 @cache
@@ -19,16 +28,23 @@ def _template() -> str:
     return files("kesco.emit").joinpath("templates/prologue.cu.j2").read_text("utf-8")
 
 
-def prologue(streams: int, events: int, guards: bool) -> str:
-    """The text that defines ``KescoStreams`` and ``kesco_streams()``."""
+def prologue(streams: int, events: int, guards: bool, macros: Collection[str] = ()) -> str:
+    """The text that defines ``KescoStreams`` and ``kesco_streams()`` where these `macros` are defined."""
+    plain = _written(streams, events, guards, ())
+    away = in_the_way(plain, macros)
+    return _written(streams, events, guards, away) if away else plain
+
+
+def _written(streams: int, events: int, guards: bool, macros: Collection[str]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    return environment.from_string(_template()).render(streams=streams, events=events, guards=guards)
+    return environment.from_string(_template()).render(streams=streams, events=events, guards=guards, macros=macros)
 
 
+_PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _SIZES = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};\n  cudaEvent_t done\[(\d+)\] = \{\};")
 
 
@@ -44,7 +60,10 @@ def is_genuine(text: bytes) -> bool:
     sizes = _SIZES.search(written)
     if sizes is None:
         return False
-    return written == prologue(int(sizes[1]), int(sizes[2]), "kesco_streams_if_distinct" in written)
+    guards, away = "kesco_streams_if_distinct" in written, _PUT_AWAY.findall(written)
+    if set(in_the_way(written, defined_in(normal))) - {*away}:
+        return False
+    return written == _written(int(sizes[1]), int(sizes[2]), guards, away)
 
 
 def stand_in(text: bytes) -> bytes:
@@ -60,11 +79,6 @@ def stand_in(text: bytes) -> bytes:
     sizes = _SIZES.search(written.replace(b"\r\n", b"\n").decode())
     if sizes is None:
         return text
-    streams, events = sizes[1], sizes[2]
-    short = (
-        f"namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
-        f"cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
-        "template <typename... P> KescoStreams& kesco_streams_if_distinct(const P*...); }"
-    ).encode()
+    short = STAND_IN.format(streams=sizes[1], events=sizes[2]).encode()
     lines = written.count(b"\n")
     return text[:start] + short + b" " * (len(written) - len(short) - lines) + b"\n" * lines + text[end:]

@@ -11,14 +11,14 @@ the function serial, with the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in
-from kesco.emit.prologue import prologue
+from kesco.emit.names import changed, counter, free_name, macros
+from kesco.emit.prologue import STAND_IN, prologue
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Site, SiteKind
 from kesco.ir.schedule import Schedule
@@ -46,13 +46,13 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
         return program.text
     edits: list[Edit] = []
     events = 0
-    name = free_name(program.text)
+    name = free_name(program)
     for rewrite in chosen:
         writer = _Writer(program, rewrite, events, name)
         edits += writer.edits()
         events += writer.events
     streams = max(r.schedule.streams for r in chosen)
-    text = prologue(streams, events, any(r.region.guards for r in chosen))
+    text = prologue(streams, events, any(r.region.guards for r in chosen), macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
@@ -65,21 +65,11 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
 def check(program: ir.Program, rewrite: Rewrite) -> str:
     """Why the function cannot be edited as planned, or an empty text."""
     try:
-        _Writer(program, rewrite, 0, "kesco").edits()
+        edits = _Writer(program, rewrite, 0, free_name(program)).edits()
     except CannotInsert as reason:
         return str(reason)
-    return ""
-
-
-def free_name(text: bytes) -> str:
-    """A name for the local reference that the file does not use yet."""
-    used = set(
-        re.findall(rb"\bkesco\w*", re.sub(rb"#\s*pragma\s+kesco|//[^\n]*|/\*.*?\*/", b"", text, flags=re.DOTALL))
-    )
-    number = 0
-    while (name := f"kesco{number or ''}").encode() in used:
-        number += 1
-    return name
+    macro = changed((STAND_IN.format(streams=1, events=1), *(edit.text for edit in edits)), macros(program))
+    return f"the macro '{macro}' has a name that the inserted lines need" if macro else ""
 
 
 def _prologue_place(text: bytes, top: int) -> int:
@@ -279,8 +269,9 @@ class _Writer:
         record = f"cudaEventRecord({self.name}->tail[%s], {self.name}->stream[%s]);"
         wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[%s], 0);"
         if len(streams) > 2 and streams == tuple(range(len(streams))):
-            body = f"{record % ('s', 's')} {wait % 's'}"
-            return [f"for (int s = 0; s < {len(streams)}; ++s) {{ {body} }}  {why}"]
+            s = counter(self.program)
+            body = f"{record % (s, s)} {wait % s}"
+            return [f"for (int {s} = 0; {s} < {len(streams)}; ++{s}) {{ {body} }}  {why}"]
         return [x for s in streams for x in (record % (s, s), f"{wait % s}  {why}")]
 
     # ---- places -------------------------------------------------------------------------------------------------

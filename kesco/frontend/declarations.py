@@ -7,18 +7,31 @@ file.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from clang.cindex import Cursor, CursorKind, StorageClass, TypeKind
+from clang.cindex import Cursor, CursorKind, StorageClass, TLSKind, TypeKind
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.operations import span_of
-from kesco.frontend.types import TypeTable
+from kesco.frontend.types import TypeTable, is_standard
 from kesco.ir import program as ir
 
 K = CursorKind
 _LAMBDA = re.compile(r"\(lambda at [^)]*\)")  # clang names closures by their place
 _SYMBOL_ATTRIBUTES = {K.CUDADEVICE_ATTR, K.CUDACONSTANT_ATTR, K.CUDASHARED_ATTR}
+CLASSES = frozenset(
+    {K.STRUCT_DECL, K.CLASS_DECL, K.UNION_DECL, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION}
+)
+FUNCTIONS = frozenset(
+    {K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.FUNCTION_TEMPLATE, K.CONVERSION_FUNCTION}
+)
+_RANGE = re.compile(r"(?:const )?std::(?:__\w+::)*(\w+)<(.*)>")
+_OWN_ARGUMENTS = {  # the template arguments of a container that do not change what iterating over it does
+    "vector": 1, "deque": 1, "list": 1, "forward_list": 1, "set": 1, "multiset": 1, "unordered_set": 1, "map": 2,
+    "multimap": 2, "unordered_map": 2, "array": 2, "span": 2, "initializer_list": 1, "basic_string": 1,
+    "basic_string_view": 1, "valarray": 1,
+}  # fmt: skip
 
 
 class Declarations:
@@ -27,6 +40,7 @@ class Declarations:
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
         self.source, self.types = source, types
         self.variables: dict[str, ir.Variable] = {}
+        self._declared: dict[str, list[Cursor]] = {}
 
     def variable(self, cursor: Cursor) -> ir.Variable:
         """The variable declared by (or referred to as) `cursor`."""
@@ -34,10 +48,20 @@ class Declarations:
         key = cursor.get_usr() or f"{cursor.spelling}@{cursor.location.offset}"
         if kind_of(cursor) in (K.VAR_DECL, K.PARM_DECL) and not key.startswith("c:@"):
             key = f"{key}@{cursor.location.offset}"
+        if not key.startswith("c:@"):
+            key += self._which(key, cursor)
         found = self.variables.get(key)
         if found is None:
             found = self.variables[key] = self._declare(cursor, key)
         return found
+
+    def _which(self, key: str, cursor: Cursor) -> str:
+        """What tells a variable from others of its name that come out of the same macro invocation."""
+        known = self._declared.setdefault(key, [])
+        if cursor not in known:
+            known.append(cursor)
+        number = known.index(cursor)
+        return f"#{number}" if number else ""
 
     def _declare(self, cursor: Cursor, key: str) -> ir.Variable:
         parent = cursor.semantic_parent
@@ -51,10 +75,11 @@ class Declarations:
             scope = ir.Scope.PARAMETER
         elif attributes & _SYMBOL_ATTRIBUTES or managed:
             scope = ir.Scope.SYMBOL
-        elif outer:
+        elif outer or cursor.storage_class == StorageClass.EXTERN:
             scope = ir.Scope.GLOBAL
         else:
-            scope = ir.Scope.STATIC if cursor.storage_class == StorageClass.STATIC else ir.Scope.LOCAL
+            kept = cursor.storage_class == StorageClass.STATIC or cursor.tls_kind != TLSKind.NONE
+            scope = ir.Scope.STATIC if kept else ir.Scope.LOCAL
         kind_type = cursor.type
         value = None
         if (
@@ -84,13 +109,56 @@ class Declarations:
             else ""
         )
 
-    def _dependent(self, cursor: Cursor) -> bool:
-        at = cursor.semantic_parent
-        while at is not None and kind_of(at) is not K.TRANSLATION_UNIT:
-            if kind_of(at) in (K.FUNCTION_TEMPLATE, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION):
+    def range_runs_code(self, over: Cursor, variable: Cursor) -> bool:
+        """Whether a range-based ``for`` calls functions that no call in the text names: ``begin``, ``++``, ``*``, …"""
+        shape = self.types.lower(over.type)
+        if shape.shape is not ir.Shape.ARRAY:
+            record = self.types.records.get(shape.record)
+            written = _RANGE.fullmatch(shape.spelling)
+            if record is None or not record.standard or written is None:
                 return True
-            at = at.semantic_parent
+            if _arguments(written[2]) > _OWN_ARGUMENTS.get(written[1], 0):
+                return True
+        first = clang.initializer(variable)
+        return first is not None and any(self._calls_user_code(n) for n in first.walk_preorder())
+
+    def _calls_user_code(self, cursor: Cursor) -> bool:
+        if kind_of(cursor) is not K.CALL_EXPR:
+            return False
+        target = cursor.referenced
+        if target is None:
+            return True
+        record = self.types.records.get(self.types.lower(cursor.type).record)
+        if kind_of(target) is K.CONSTRUCTOR:
+            return record is None or not (record.plain or (record.standard and not record.destructor))
+        return not is_standard(target)
+
+    def _dependent(self, cursor: Cursor) -> bool:
+        for at in (cursor.semantic_parent, cursor.lexical_parent):  # a friend's is the class it is written in
+            while at is not None and kind_of(at) is not K.TRANSLATION_UNIT:
+                if kind_of(at) in (K.FUNCTION_TEMPLATE, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION):
+                    return True
+                at = at.semantic_parent
         return False
+
+
+def functions_within(cursor: Cursor) -> Iterator[Cursor]:
+    """The functions that a class declares: its members, its friends, and those of the classes in it."""
+    for child in cursor.get_children():
+        kind = kind_of(child)
+        if kind in FUNCTIONS:
+            yield child
+        elif kind in CLASSES or kind is K.FRIEND_DECL:
+            yield from functions_within(child)
+
+
+def _arguments(inside: str) -> int:
+    """How many template arguments stand between angle brackets."""
+    depth, count = 0, 1
+    for letter in inside:
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(letter, 0)
+        count += letter == "," and not depth
+    return count
 
 
 def qualified_name(cursor: Cursor) -> str:

@@ -10,13 +10,16 @@ from pathlib import Path
 
 from clang.cindex import Cursor, CursorKind
 
-from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.clang import SourceFile, file_place, kind_of
 from kesco.frontend.operations import span_of
 from kesco.frontend.statements import Statements
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 
 K = CursorKind
+DEEPEST = 5000
+"""How deep expressions and statements may nest. The interpreter's own limit would end in the middle of a call of
+libclang, which loses the cursors that it was about to return."""
 
 
 class Functions(Statements):
@@ -25,6 +28,29 @@ class Functions(Statements):
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
         super().__init__(source, types)
         self._texts: dict[str, bytes] = {source.path: source.text}
+        self.first: dict[str, tuple[str, int]] = {}  # where each function is declared for the first time
+
+    _depth = 0
+
+    def lower(self, cursor: Cursor) -> ir.Expr:
+        """The expression at `cursor`; raises `RecursionError` for one that is nested too deeply."""
+        self._deeper()
+        try:
+            return super().lower(cursor)
+        finally:
+            self._depth -= 1
+
+    def _statement(self, cursor: Cursor) -> ir.Stmt:
+        self._deeper()
+        try:
+            return super()._statement(cursor)
+        finally:
+            self._depth -= 1
+
+    def _deeper(self) -> None:
+        if self._depth >= DEEPEST:
+            raise RecursionError
+        self._depth += 1
 
     def function(self, cursor: Cursor, method_of: str, *, here: bool = True) -> ir.Function | None:
         """The function defined at `cursor`, or None when it has no body; unless `here`, nothing in it is editable."""
@@ -86,6 +112,8 @@ class Functions(Statements):
             body = ir.Block(self.span(cursor), (ir.Obstacle(self.span(cursor), self.hidden), body))
         template = kind_of(cursor) is K.FUNCTION_TEMPLATE or self._dependent(cursor)
         key = cursor.canonical.get_usr()
+        first = file_place(cursor.canonical.location)
+        self.first[key] = first.file, first.offset
         internal = cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
         return ir.Function(
             key,

@@ -4,22 +4,29 @@ In: the path, the bytes and the arguments for clang. Out: every host function wi
 globals and records. It is the first stage, and the only one (with its siblings in this package) that knows libclang.
 
 1. Parse. 2. Walk the file's own declarations through namespaces and classes. 3. Lower each host function; kernels and
-device functions are left to the device IR. 4. Note what concerns the whole file: host threads, OpenMP, the
-per-thread default stream.
+device functions are left to the device IR. 4. Lower what the file calls in headers, and what else in headers may call
+its static functions or change its static variables. 5. Note what concerns the whole file: host threads, OpenMP, the
+per-thread default stream, names of macros. A file that asks which compiler reads it stays serial: clang, which reads it
+here, and the user's compiler would see different programs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
 
 from clang.cindex import Cursor, CursorKind
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
 from kesco.frontend import clang
-from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.clang import SourceFile, is_standard_path, kind_of
+from kesco.frontend.declarations import CLASSES, FUNCTIONS
 from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
 from kesco.frontend.invocations import kernel_symbol
@@ -28,21 +35,43 @@ from kesco.ir import program as ir
 from kesco.source import Span
 
 K = CursorKind
-_FUNCTIONS = {K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.FUNCTION_TEMPLATE, K.CONVERSION_FUNCTION}
-_CONTAINERS = {
-    K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL, K.STRUCT_DECL, K.CLASS_DECL, K.CLASS_TEMPLATE,
-    K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION,
-}  # fmt: skip
-_CLASSES = _CONTAINERS - {K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL}
+_CONTAINERS = CLASSES | {K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL, K.FRIEND_DECL}
+_CALLED_UNNAMED = re.compile(r"operator\b|~|(?:begin|end|swap|iter_swap|iter_move|get|size|data)$")
 _THREADS = re.compile(
-    rb"\bstd\s*::\s*(?:jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b|#\s*include\s*<(?:thread|pthread\.h)>"
+    rb"\bstd\s*::\s*(?:jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b|\bexecution\s*::\s*par(?:_unseq)?\b"
+    rb"|\bboost\s*::\s*(?:thread|async)\b"
+    rb'|#\s*include\s*[<"](?:thread|future|execution|pthread\.h|threads\.h|tbb/|boost/thread|boost/asio)'
 )
+_UNQUALIFIED = re.compile(rb"\b(?:jthread|thread|async)\b\s*[\w({]")
+_USING_STD = re.compile(rb"\busing\s+namespace\s+std\b|\busing\s+std\s*::\s*(?:jthread|thread|async)\b")
 _OPENMP = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp\b", re.MULTILINE)
+_OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
 _MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _PRAGMA = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+kesco\b([^\n]*)", re.MULTILINE)
 _STATED = re.compile(r"\s*kernel\s*\(\s*([\w:]+)\s*\)((?:\s*(?:reads|writes)\s*\([^)]*\))*)\s*$")
 _CLAUSE = re.compile(r"(reads|writes)\s*\(([^)]*)\)")
-_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(
+    rb'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(//[^\n]*|/\*.*?\*/)', re.DOTALL
+)  # a comment, or what only looks like one inside a literal
+_CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
+_CONDITIONAL = re.compile(rb"^[ \t]*(?:#|%:)[ \t]*(?:el)?if(?:n?def)?\b([^\n]*)", re.MULTILINE)
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+# Macros that clang, nvcc and the host's compiler define differently, or that depend on the library or on flags that
+# clang is not given here. Whether __GNUC__ is there at all they agree on, but not on its value.
+_COMPILER = re.compile(
+    rb"__clang\w*|__llvm__|__NVCC\w*|__NVCOMPILER\w*|__CUDACC_[A-Z]\w*|__CUDA_ARCH_[A-Z]\w*|__CUDA__|__CUDABE__|__NVVM__"
+    rb"|__GNU[CG]_?\w*|__INTEL\w*|__ICC|__PGI\w*|__EDG\w*|__has_\w+|__cpp_\w+|_LIBCPP\w*|_?_GLIBCXX\w*|__OPTIMIZE\w*"
+    rb"|__FAST_MATH__|__VERSION__"
+)
+_SAME_GNU = re.compile(rb"\bdefined\s*\(\s*__GNUC__\s*\)|\bdefined\s+__GNUC__\b|\bifn?def[ \t]+__GNUC__\b")
+# Other reserved names count where a conditional asks for them, but not those that mean the platform, the language or
+# the header that is included.
+_AGREED = re.compile(
+    rb"__CUDACC__|__CUDA_ARCH__|__cplusplus|__STDC__|__STRICT_ANSI__|__(?:linux|unix|APPLE|MACH|ANDROID|FreeBSD|sun)\w*"
+    rb"|__(?:x86_64|amd64|i[3-6]86|aarch64|arm|ARM|arm64|powerpc|ppc|PPC|riscv|LP64|WIN|MINGW|CYGWIN|QNX)\w*"
+    rb"|__(?:BYTE_ORDER|ORDER_|HIP|SYCL|OPENCL|EMSCRIPTEN)\w*|\w*_(?:H|HH|HPP|HXX|CUH|INC|INCLUDED)_*|\w*[a-z]_h_*"
+)
 
 
 def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None) -> ir.Program:
@@ -51,10 +80,13 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     `arguments` are clang's, searched for ``-D`` that matter. `earlier` is the program of an earlier parse of the same
     file, whose functions in headers need not be lowered again.
     """
-    types = TypeTable()
+    types = TypeTable(any(_OPERATOR.search(text) for text in (source.text, *source.user_headers())))
     statements = Functions(source, types)
-    statements.macros = _macros(source)
-    known = tuple(f for f in earlier.functions if not f.here) if earlier else ()
+    texts = _texts(source, arguments)
+    defined = _macros(texts, arguments)
+    statements.macros = frozenset(defined)
+    # functions within the file, such as those of local classes, are lowered again, since their places changed
+    known = tuple(f for f in earlier.functions if not f.here and f.span.path != source.path) if earlier else ()
     if earlier:  # their operations and loops keep their numbers
         statements.operations += earlier.operations
         statements.first_operation = len(statements.operations)
@@ -63,33 +95,131 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     functions: list[ir.Function] = []
     variables: list[tuple[ir.Variable, ir.Expr | None]] = []
     kernels: list[str] = []
-    _walk(source.top_level(), statements, functions, variables, kernels, "")
-    functions += _elsewhere(statements, {f.key for f in (*functions, *known)})
+    lower = _Walk(statements, functions, variables, kernels)
+    lower.walk(source.top_level(), "")
     functions += known
+    functions += _elsewhere(statements, {f.key for f in functions})
+    if earlier is None:
+        _referring(source, texts, statements, lower)
     statements.share()
-    names = _mentions(source)
+    names = Counter(w.decode() for w in _WORD.findall(texts[0].bare))
     declared = Counter(c.get_usr() for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL)
+    asks = _asks_for_compiler(texts, defined)
     done = tuple(
-        replace(f, address_taken=f.key in statements.taken, declared=declared[f.key] or 1, mentioned=names[f.name])
+        replace(
+            f, address_taken=f.key in statements.taken or bool(f.method_of) or bool(_CALLED_UNNAMED.match(f.name)),
+            declared=declared[f.key] or 1, mentioned=names[f.name],
+            body=ir.Block(f.body.span, (ir.Obstacle(f.span, asks), f.body)) if asks and f.here else f.body,
+        )
         for f in functions
-    )
-    constructs = tuple(statements.seen) + _file_wide(source, arguments)
+    )  # fmt: skip
+    constructs = (*statements.seen, *_file_wide(source, texts, arguments))
+    # what the output inserts uses names with small letters, and such macros would change it
+    constructs += tuple((f"macro {n}", at) for n, at in defined.items() if any(c.islower() for c in n))
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
         tuple(kernels), _stated(source), statements.launched,
     )  # fmt: skip
 
 
-def _macros(source: SourceFile) -> frozenset[str]:
-    """The names that the file and the user's headers define as macros."""
-    found = [name for text in (source.text, *source.user_headers()) for name in _MACRO.findall(text)]
-    return frozenset(name.decode() for name in found)
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The file or a header of the user's. `bare` has blanks for comments; `at` is where in the file it is included."""
+
+    name: str
+    bare: bytes
+    at: int
 
 
-def _mentions(source: SourceFile) -> Counter[str]:
-    """How often each identifier stands in the file's text, comments left out."""
-    bare = _COMMENT.sub(lambda m: b" " * len(m.group()), source.text)
-    return Counter(w.decode() for w in re.findall(rb"[A-Za-z_]\w*", bare))
+def _texts(source: SourceFile, arguments: tuple[str, ...]) -> tuple[_Text, ...]:
+    """The file itself, then the user's headers, also those that only the command line names."""
+    found = [_Text(source.path, _bare(source.text), 0)]
+    at, included = 0, list[tuple[str, int]]()
+    for one in source.unit.get_includes():
+        at = one.location.offset if one.depth == 1 else at
+        if not is_standard_path(one.include.name):
+            included.append((one.include.name, at))
+    folders = [Path(), *map(Path, _given(arguments, "-I", "-iquote", "-isystem"))]
+    forced = _given(arguments, "-include", "-imacros")  # libclang does not list them, nor what they include
+    work = [*((name, 0, Path()) for name in forced), *((name, place, Path()) for name, place in included)]
+    while work:
+        name, place, beside = work.pop(0)
+        path = next((f / name for f in (beside, *folders) if (f / name).is_file()), None)
+        if path is None or is_standard_path(str(path)) or any(Path(t.name) == path for t in found[1:]):
+            continue
+        with contextlib.suppress(OSError):
+            found.append(_Text(str(path), _bare(path.read_bytes()), place))
+            if name in forced:
+                inner = [m.decode("utf-8", "replace") for m in _INCLUDE.findall(found[-1].bare)]
+                forced += inner
+                work += [(one, 0, path.parent) for one in inner]
+    return tuple(found)
+
+
+def _given(arguments: tuple[str, ...], *flags: str) -> list[str]:
+    """The values of these flags, in the same argument or in the next one."""
+    found = [b for a, b in pairwise(arguments) if a in flags]
+    return found + [a[len(f) :] for a in arguments for f in flags if a.startswith(f) and a != f]
+
+
+def _bare(text: bytes) -> bytes:
+    """A text without its comments; every byte stays where it is, and so do literals."""
+    return _COMMENT.sub(lambda m: b" " * len(m.group()) if m[2] else m.group(), text)
+
+
+def _macros(texts: tuple[_Text, ...], arguments: tuple[str, ...]) -> dict[str, Span]:
+    """The names that the file, the user's headers and the command line define as macros."""
+    top = Span(texts[0].name, 0, 1, 1, 1)
+    given = (one for one in _given(arguments, "-D") if not one.startswith("__nvvm"))
+    found = {re.split(r"[=(]", one)[0]: top for one in given}
+    for text in texts:
+        for match in _MACRO.finditer(_CONTINUED.sub(lambda m: b" " * len(m.group()), text.bare)):
+            found.setdefault(match[1].decode(), _span_at(text.name, text.bare, match.start(1), match.end(1)))
+    return found
+
+
+def _asks_for_compiler(texts: tuple[_Text, ...], defined: Mapping[str, Span]) -> str:
+    """Why the text may mean something else to another compiler, or an empty text."""
+    for text in texts:
+        joined = _SAME_GNU.sub(b"", _CONTINUED.sub(b"", text.bare))
+        asked = {w for line in _CONDITIONAL.findall(joined) for w in _WORD.findall(line) if w.startswith(b"__")}
+        for word in dict.fromkeys(_WORD.findall(joined)):
+            other = word in asked and word.decode() not in defined and not _AGREED.fullmatch(word)
+            if other or _COMPILER.fullmatch(word):
+                where = "" if text is texts[0] else f" in {Path(text.name).name}"
+                return f"code that may depend on the compiler (it asks for {word.decode()}{where})"
+    return ""
+
+
+def _referring(source: SourceFile, texts: tuple[_Text, ...], statements: Functions, lower: _Walk) -> None:
+    """Lower the headers whose functions may name what only this file can: static variables and functions.
+
+    Others may call such a function, whether or not this file does. What is declared for the first time behind the
+    place of an include has no name there.
+    """
+    words = [{w.decode() for w in _WORD.findall(t.bare)} for t in texts]
+    left = set(range(1, len(texts)))
+    while left:
+        own = {texts[0].name, *(texts[i].name for i in set(range(1, len(texts))) - left)}
+        names: dict[str, int] = {}
+        for variable in statements.variables.values():
+            if variable.internal and variable.scope is ir.Scope.GLOBAL and variable.constant is None:
+                at = variable.span.start if variable.span.path == source.path else -1
+                names[variable.name] = min(at, names.get(variable.name, at))
+        for function in lower.functions:
+            if function.internal and function.span.path in own:
+                path, at = statements.first.get(function.key, ("", -1))
+                at = at if path == source.path else -1
+                names[function.name] = min(at, names.get(function.name, at))
+        found = {i for i in left if any(names[n] < texts[i].at or names[n] < 0 for n in words[i] & names.keys())}
+        if not found:
+            return
+        left -= found
+        files = {texts[i].name for i in found}
+        cursors = [c for c in source.unit.cursor.get_children() if (f := c.location.file) and f.name in files]
+        lower.here = False
+        lower.walk(cursors, "")
+        lower.functions += _elsewhere(statements, {f.key for f in lower.functions})
 
 
 def _elsewhere(statements: Functions, known: set[str]) -> list[ir.Function]:
@@ -110,39 +240,58 @@ def _elsewhere(statements: Functions, known: set[str]) -> list[ir.Function]:
     return found
 
 
-def _walk(
-    cursors: list[Cursor],
-    statements: Functions,
-    functions: list[ir.Function],
-    variables: list[tuple[ir.Variable, ir.Expr | None]],
-    kernels: list[str],
-    record: str,
-) -> None:
-    for cursor in cursors:
-        kind = kind_of(cursor)
-        if cursor.lexical_parent is None or kind_of(cursor.lexical_parent) is K.TRANSLATION_UNIT:
-            statements.top = cursor.extent.start.offset
-        if kind in _FUNCTIONS:
-            if is_kernel(cursor):
-                if kind is K.FUNCTION_DECL:
-                    kernels.append(kernel_symbol(cursor))
-            elif not _device_only(cursor):
-                owner = record or (cursor.semantic_parent.get_usr() if _is_class(cursor.semantic_parent) else "")
-                found = statements.function(cursor, owner)
-                if found is not None:
-                    functions.append(found)
-        elif kind is K.VAR_DECL:
-            initial = clang.initializer(cursor)
-            statements.anchor = None
-            value = statements.unanchored(initial) if initial is not None else None
-            variables.append((statements.variable(cursor), value))
-        elif kind in _CONTAINERS:
-            owner = cursor.get_usr() if kind in _CLASSES else record
-            _walk(list(cursor.get_children()), statements, functions, variables, kernels, owner)
+@dataclass(slots=True)
+class _Walk:
+    """Collects the functions, variables and kernels of declarations; those of headers (not `here`) are not edited."""
+
+    statements: Functions
+    functions: list[ir.Function]
+    variables: list[tuple[ir.Variable, ir.Expr | None]]
+    kernels: list[str]
+    here: bool = True
+
+    def walk(self, cursors: Iterable[Cursor], record: str) -> None:
+        """Collect from declarations inside the class `record`, if it is not empty."""
+        for cursor in cursors:
+            kind = kind_of(cursor)
+            if cursor.lexical_parent is None or kind_of(cursor.lexical_parent) is K.TRANSLATION_UNIT:
+                self.statements.top = cursor.extent.start.offset
+            if kind in FUNCTIONS:
+                self._function(cursor, record)
+            elif kind is K.VAR_DECL:
+                self._variable(cursor)
+            elif kind in _CONTAINERS:
+                owner = cursor.get_usr() if kind in CLASSES else "" if kind is K.FRIEND_DECL else record
+                self.walk(cursor.get_children(), owner)
+
+    def _function(self, cursor: Cursor, record: str) -> None:
+        if is_kernel(cursor):
+            if kind_of(cursor) is K.FUNCTION_DECL and self.here:
+                self.kernels.append(kernel_symbol(cursor))
+        elif not _device_only(cursor):
+            owner = record or (cursor.semantic_parent.get_usr() if _is_class(cursor.semantic_parent) else "")
+            if not self.here and any(f.key == cursor.canonical.get_usr() for f in self.functions):
+                return
+            found = self.statements.function(cursor, owner, here=self.here)
+            if found is not None:
+                self.functions.append(found)
+
+    def _variable(self, cursor: Cursor) -> None:
+        initial = clang.initializer(cursor)
+        self.statements.anchor = None
+        value = self.statements.unanchored(initial) if initial is not None else None
+        variable = self.statements.variable(cursor)
+        if self.here:
+            self.variables.append((variable, value))
+        if value is not None and any(isinstance(n, (ir.Call, ir.Unknown)) for n in ir.walk(value)):
+            # what it calls, and the lambdas in it, run at times that are not followed: like code of another file
+            body = ir.Evaluate(variable.span, value)
+            key = f"initialiser of {variable.key}"
+            self.functions.append(ir.Function(key, "", (), body, variable.span, False, True, here=False))
 
 
 def _is_class(cursor: Cursor | None) -> bool:
-    return cursor is not None and kind_of(cursor) in _CLASSES
+    return cursor is not None and kind_of(cursor) in CLASSES
 
 
 def _device_only(cursor: Cursor) -> bool:
@@ -150,27 +299,33 @@ def _device_only(cursor: Cursor) -> bool:
     return K.CUDADEVICE_ATTR in kinds and K.CUDAHOST_ATTR not in kinds
 
 
-def _file_wide(source: SourceFile, arguments: tuple[str, ...]) -> tuple[tuple[str, Span], ...]:
+def _file_wide(
+    source: SourceFile, texts: tuple[_Text, ...], arguments: tuple[str, ...]
+) -> tuple[tuple[str, Span], ...]:
     found: list[tuple[str, Span]] = []
-    bare = _COMMENT.sub(lambda m: b" " * len(m.group()), source.text)
-    for name, pattern in (("threads", _THREADS), ("openmp", _OPENMP)):
-        match = pattern.search(bare)
-        if match:
-            found.append((name, _span_at(source, match.start(), match.end())))
-    per_thread = b"CUDA_API_PER_THREAD_DEFAULT_STREAM" in bare or any(
+    patterns = [("threads", _THREADS), ("openmp", _OPENMP)]
+    if any(_USING_STD.search(t.bare) for t in texts):
+        patterns.append(("threads", _UNQUALIFIED))
+    for name, pattern in patterns:
+        for text in texts:
+            match = pattern.search(text.bare)
+            if match:
+                found.append((name, _span_at(text.name, text.bare, match.start(), match.end())))
+                break
+    per_thread = any(b"CUDA_API_PER_THREAD_DEFAULT_STREAM" in t.bare for t in texts) or any(
         "CUDA_API_PER_THREAD_DEFAULT_STREAM" in a or "default-stream=per-thread" in a for a in arguments
     )
     if per_thread or any(a == "per-thread" for a in arguments):
-        found.append(("per-thread-stream", _span_at(source, 0, 1)))
+        found.append(("per-thread-stream", Span(source.path, 0, 1, 1, 1)))
     return tuple(found)
 
 
 def _stated(source: SourceFile) -> tuple[ir.Stated, ...]:
     """The ``#pragma kesco`` lines; raises `InputError` for one that cannot be read."""
     found = []
-    bare = _COMMENT.sub(lambda m: b" " * len(m.group()), source.text)
+    bare = _bare(source.text)
     for match in _PRAGMA.finditer(bare):
-        span = _span_at(source, match.start(), match.end())
+        span = _span_at(source.path, bare, match.start(), match.end())
         stated = _STATED.match(match[1].decode("utf-8", "replace"))
         if stated is None:
             raise InputError(
@@ -184,6 +339,5 @@ def _stated(source: SourceFile) -> tuple[ir.Stated, ...]:
     return tuple(found)
 
 
-def _span_at(source: SourceFile, start: int, end: int) -> Span:
-    line = source.text.count(b"\n", 0, start) + 1
-    return Span(source.path, start, end, line, start - source.text.rfind(b"\n", 0, start))
+def _span_at(path: str, text: bytes, start: int, end: int) -> Span:
+    return Span(path, start, end, text.count(b"\n", 0, start) + 1, start - text.rfind(b"\n", 0, start))

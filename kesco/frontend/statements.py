@@ -12,10 +12,11 @@ It refuses goto, labels, inline assembly and try: they become an `Obstacle`.
 
 from __future__ import annotations
 
-from clang.cindex import Cursor, CursorKind
+from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.declarations import CLASSES, functions_within
 from kesco.frontend.invocations import Invocations
 from kesco.frontend.operations import (
     Anchor,
@@ -207,6 +208,8 @@ class Statements(Invocations):
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []
         for child in cursor.get_children():
+            if kind_of(child) in CLASSES:  # unseen code may call its functions, through a base or by their address
+                self.elsewhere.update({one.canonical.get_usr(): one for one in functions_within(child)})
             if kind_of(child) is K.VAR_DECL:
                 found.append(self._declare_variable(child))
             elif kind_of(child) not in _DECLARATIONS_WITHOUT_EFFECT:
@@ -216,6 +219,8 @@ class Statements(Invocations):
         return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found))
 
     def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
+        if cursor.storage_class == StorageClass.EXTERN:  # it names a variable and makes none
+            return ir.Block(self.span(cursor), ())
         initial = clang.initializer(cursor)
         value = self.lower(initial) if initial is not None else None
         return ir.Declare(self.span(cursor), self.variable(cursor), value)
@@ -339,10 +344,12 @@ class Statements(Invocations):
         inner = [c for c in cursor.get_children() if kind_of(c).is_expression() or kind_of(c).is_statement()]
         variables = [c for c in cursor.get_children() if kind_of(c) is K.VAR_DECL]
         span = self.span(cursor)
-        if len(inner) < 2 or len(variables) != 1:
+        if len(inner) != 2 or len(variables) != 1:
             return ir.Obstacle(span, "a range-based for statement of unknown form")
         number = self._loop()
         over = self.unanchored(inner[0])
+        runs = self.range_runs_code(inner[0], variables[0])
+        test: ir.Expr = ir.Unknown((over,), "range-based for over a class", span) if runs else ir.Literal()
         variable = self.variable(variables[0])
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
         array = self.types.lower(inner[0].type).shape is ir.Shape.ARRAY
@@ -351,7 +358,8 @@ class Statements(Invocations):
         )
         body = self._body(inner[-1])
         each = ir.Block(span, (ir.Declare(span, variable, element), body))
-        return ir.Loop(span, number, (), ir.Literal(), None, each)
+        loop = ir.Loop(span, number, (), test, None, each)
+        return ir.Block(span, (loop, ir.Evaluate(span, test))) if runs else loop  # a temporary is destroyed behind it
 
     def _switch(self, cursor: Cursor) -> ir.Stmt:
         inner = self.children(cursor)

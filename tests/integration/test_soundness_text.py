@@ -1,0 +1,306 @@
+"""Programs whose text hides something: macros, other compilers, code that no call names, threads, very deep nesting."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kesco import pipeline
+from kesco.emit.prologue import is_genuine, prologue
+from kesco.errors import InputError
+from kesco.options import Options
+from kesco.pipeline import Compilation, FunctionResult, compile_file
+from kesco.toolchain.compile import check_compiles
+from kesco.toolchain.model import Toolchain
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+KERNELS = """\
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+"""
+BUFFERS = "float *x, *y, *z; cudaMalloc(&x, 4096); cudaMalloc(&y, 4096); cudaMalloc(&z, 4096);\n"
+LAUNCHES = "  k1<<<1, 64>>>(x); k2<<<1, 64>>>(y); k3<<<1, 64>>>(z);\n  cudaDeviceSynchronize();\n"
+PLAIN = f"int main() {{ {BUFFERS}{LAUNCHES}}}\n"
+SWAP = "float* t = cur; cur = nxt; nxt = t;"
+GLOBALS = "static float *cur, *nxt;\n"
+
+
+def around(middle: str) -> str:
+    """A main in which `middle` may exchange `cur` and `nxt` before kernels use them."""
+    return (
+        f"int main() {{ {BUFFERS}  cur = x; nxt = y;\n  {middle}\n"
+        "  k1<<<1, 64>>>(cur);\n  k2<<<1, 64>>>(y);\n  k3<<<1, 64>>>(z);\n  cudaDeviceSynchronize(); }\n"
+    )
+
+
+def compiled(folder: Path, text: str, *flags: str, **headers: str) -> Compilation:
+    for name, content in headers.items():
+        (folder / f"{name}.h").write_text(content)
+    path = folder / "app.cu"
+    path.write_text(KERNELS + text)
+    return compile_file(str(path), Options(flags=flags))
+
+
+def function(result: Compilation, name: str = "main") -> FunctionResult:
+    return next(f for f in result.functions if f.region.function == name)
+
+
+def ordered(one: FunctionResult, first: str, second: str) -> bool:
+    """Whether the second operation is behind the first, or nothing was moved at all."""
+    sites = {s.label: s.number for s in one.region.sites}
+    streams = one.schedule.as_dict()
+    waits = {(w.source, w.target) for w in one.plan.waits}
+    pair = sites[first], sites[second]
+    return not one.rewritten or streams[pair[0]] == streams[pair[1]] or pair in waits
+
+
+def test_a_plain_program_is_rewritten(tmp_path: Path) -> None:
+    """What the others are compared with."""
+    result = compiled(tmp_path, GLOBALS + around(""))
+    assert function(result).rewritten
+    assert not ordered(function(result), "k1", "k2")
+    assert "push_macro" not in result.text.decode()
+
+
+# ---- other compilers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "#ifdef __clang__",
+        "#if defined(__NVCC__) && __CUDACC_VER_MAJOR__ >= 12",
+        "#if __GNUC__ >= 7",
+        "#if 1 && \\\n  defined(__clang__)",
+        "#if __has_builtin(__builtin_assume)",
+        "#ifdef __SSE2__",
+        "#define NEW __CUDACC_VER_MAJOR__\n#if NEW > 11",
+        'const char* text = "/*";\n#ifdef __clang__ // */',
+    ],
+)
+def test_code_for_one_compiler_stays_serial(tmp_path: Path, condition: str) -> None:
+    choice = f"{condition}\n#define PICK(p, q) q\n#else\n#define PICK(p, q) p\n#endif\n"
+    one = function(compiled(tmp_path, choice + PLAIN))
+    assert "may depend on the compiler" in one.left_because
+
+
+def test_a_header_for_one_compiler_keeps_the_file_serial(tmp_path: Path) -> None:
+    header = "#ifdef __clang__\n#define PICK(p, q) q\n#else\n#define PICK(p, q) p\n#endif\n"
+    outer = '#include "pick.h"\n'
+    for text, flags in ((outer, ()), *(("", ("-include", str(tmp_path / f"{n}.h"))) for n in ("pick", "outer"))):
+        one = function(compiled(tmp_path, text + PLAIN, *flags, pick=header, outer=outer))
+        assert "asks for __clang__ in pick.h" in one.left_because
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["ifdef __CUDACC__", "if defined(_WIN32) || __cplusplus > 1", "ifndef __DRIVER_TYPES_H__", "ifdef __GNUC__",
+     "if defined(__GNUC__) && defined (__linux__)", "ifdef _MSC_VER", "if 0 // __clang__"],
+)  # fmt: skip
+def test_what_compilers_agree_on_is_no_obstacle(tmp_path: Path, condition: str) -> None:
+    assert function(compiled(tmp_path, f"#{condition}\n#define LIMIT 3\n#endif\n{PLAIN}")).rewritten
+
+
+# ---- macros ---------------------------------------------------------------------------------------------------------
+
+MACROS = {
+    "minimum": "#define min(a, b) ((a) < (b) ? (a) : (b))\n#define max(a, b) ((a) > (b) ? (a) : (b))\n",
+    "words of the prologue": "".join(f"#define {w} 5\n" for w in "count made found all ok limit guard Query".split()),
+    "letters": "#define n 1000\n#define i 3\n#define s 4\n#define T float\n#define P 7\n",
+    "within a comment": "/*\n#define lock 3\n*/\n",
+}
+
+
+@pytest.mark.parametrize("macros", MACROS.values(), ids=MACROS)
+def test_macros_do_not_change_the_prologue(tmp_path: Path, toolchain: Toolchain, macros: str) -> None:
+    result = compiled(tmp_path, macros + PLAIN)
+    assert function(result).rewritten
+    compiles(tmp_path, toolchain, result)
+
+
+@pytest.mark.parametrize("compiler", ["clang", "nvcc"])
+def test_macros_of_headers_and_flags(tmp_path: Path, toolchain: Toolchain, compiler: str) -> None:
+    if compiler == "nvcc" and toolchain.nvcc is None:
+        pytest.skip("no nvcc")
+    text = "void f(float* __restrict__ x, float* __restrict__ y, float* __restrict__ z) {\n" + LAUNCHES[:-27] + "}\n"
+    result = compiled(tmp_path, '#include "m.h"\n' + text, "-Dwanted=4", m=MACROS["minimum"] + "#define s 4\n")
+    assert "for (int kesco_s = 0; kesco_s < 3; ++kesco_s)" in result.text.decode()
+    (tmp_path / "out.cu").write_bytes(result.text)
+    finished = check_compiles(toolchain, tmp_path / "out.cu", ("-Dwanted=4",), compiler)  # type: ignore[arg-type]
+    assert finished.returncode == 0, finished.stderr
+
+
+def compiles(folder: Path, toolchain: Toolchain, result: Compilation) -> None:
+    (folder / "out.cu").write_bytes(result.text)
+    finished = check_compiles(toolchain, folder / "out.cu")
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize("name", ["stream", "cudaStreamCreate", "KescoStreams", "const"])
+def test_macros_with_names_of_inserted_lines(tmp_path: Path, toolchain: Toolchain, name: str) -> None:
+    result = compiled(tmp_path, f"#define {name} {name}_\n{PLAIN}")
+    if name == "cudaStreamCreate":  # it stands in the prologue only
+        assert function(result).rewritten
+        compiles(tmp_path, toolchain, result)
+    else:
+        assert f"the macro '{name}'" in function(result).left_because
+
+
+def test_a_macro_that_changes_the_prologue_is_not_genuine() -> None:
+    text = prologue(2, 1, False)
+    assert is_genuine(text.encode())
+    assert not is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{text}".encode())
+    mended = prologue(2, 1, False, ("cudaStreamCreate",))
+    assert is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{mended}".encode())
+    assert not is_genuine(mended.replace("#undef cudaStreamCreate", "#define cudaStreamCreate(s) evil(s)").encode())
+
+
+def test_two_locals_of_one_name_from_one_macro(tmp_path: Path) -> None:
+    declare = "#define D(v) float* cur = v;\n"
+    for macro in ("{ float* cur = a; { float* cur = b; (void)cur; } stmt; }", "{ D(a) { D(b) (void)cur; } stmt; }"):
+        body = f"  M(x, y, (k1<<<1, 64>>>(cur)))\n  k2<<<1, 64>>>(x);\n  k3<<<1, 64>>>(z);\n"  # noqa: F541
+        text = f"{declare}#define M(a, b, stmt) {macro}\nint main() {{ {BUFFERS}{body}}}\n"
+        one = function(compiled(tmp_path, text))
+        assert one.rewritten
+        assert ordered(one, "k1", "k2")
+
+
+# ---- code that no call names ----------------------------------------------------------------------------------------
+
+ITERATOR = f"""\
+struct It {{
+  int i;
+  It& operator++() {{ {SWAP} ++i; return *this; }}
+  bool operator!=(const It& o) const {{ return i != o.i; }}
+  int operator*() const {{ return i; }}
+}};
+struct R {{ It begin() const {{ return {{0}}; }} It end() const {{ return {{3}}; }} }};
+"""
+HIDDEN = {
+    "a range's iterator": (ITERATOR, "for (int i : R{}) { (void)i; }"),
+    "an iterator of this file only": (f"namespace {{\n{ITERATOR}}}\n", "for (int i : R{}) { (void)i; }"),
+    "a local class": (
+        "struct Base { virtual void tick() = 0; };\nvoid run(Base&);\n",
+        f"struct L : Base {{ void tick() override {{ {SWAP} }} }} l; run(l);",
+    ),
+    "a local class' static method": (
+        "void run(void (*)());\n",
+        f"struct L {{ static void tick() {{ {SWAP} }} }}; run(L::tick);",
+    ),
+    "a friend": (
+        f"void run();\nstruct F {{ friend void tick() {{ {SWAP} }} }};\n",
+        "run();",
+    ),
+    "a union's method": (f"void run();\nunion U {{ int a; void tick() {{ {SWAP} }} }};\n", "run();"),
+    "a lambda in a global": (f"static auto turn = [] {{ {SWAP} }};\n", "turn();"),
+}
+
+
+@pytest.mark.parametrize(("before", "middle"), HIDDEN.values(), ids=HIDDEN)
+def test_code_that_no_call_names(tmp_path: Path, before: str, middle: str) -> None:
+    assert ordered(function(compiled(tmp_path, GLOBALS + before + around(middle))), "k1", "k2")
+
+
+@pytest.mark.parametrize("middle", ["for (float* p : all) k1<<<1, 64>>>(p);", "for (auto& e : many) (void)e;"])
+def test_plain_ranges_are_no_barrier(tmp_path: Path, middle: str) -> None:
+    types = "#include <vector>\nstruct E { E(const E&); };\n"
+    uses = "float* all[2] = {x, y}; std::vector<E> many; "
+    text = f"{types}int main() {{ {BUFFERS}{uses}{LAUNCHES.replace('cudaDevice', middle + ' cudaDevice')}}}\n"
+    one = function(compiled(tmp_path, text))
+    assert not any("range" in s.label for s in one.region.sites)
+    assert one.rewritten
+
+
+CALLBACK = "void set_callback(void (*)()); void poll();\n"
+
+
+@pytest.mark.parametrize("where", ["taken", "not taken", "through another", "forced", "behind"])
+def test_functions_of_headers_that_change_static_variables(tmp_path: Path, where: str) -> None:
+    tick = f"inline void on_tick() {{ {SWAP} }}\n"
+    use = "" if where == "not taken" else "set_callback(on_tick); "
+    flags = ("-include", str(tmp_path / "a.h")) if where == "forced" else ()
+    if where == "through another":
+        header = f"{GLOBALS}static void turn() {{ {SWAP} }}\n"
+        more = "inline void on_tick() { turn(); }\n"
+        text, headers = '#include "a.h"\n#include "b.h"\n', {"a": header, "b": more}
+    elif where == "behind":
+        text, headers = f'{GLOBALS}#include "a.h"\n', {"a": tick}
+    else:
+        text, headers = "" if flags else '#include "a.h"\n', {"a": GLOBALS + tick}
+    one = function(compiled(tmp_path, text + CALLBACK + around(use + "poll();"), *flags, **headers))
+    assert ordered(one, "k1", "k2")
+
+
+def test_functions_of_headers_that_call_static_functions(tmp_path: Path) -> None:
+    header = (
+        "static void helper(float* a, float* b);\nextern float* shared_buf;\n"
+        "inline void on_tick() { helper(shared_buf, shared_buf); }\n"
+    )
+    text = "static void helper(float* a, float* b) { k1<<<1, 64>>>(a); k2<<<1, 64>>>(b); }\n"
+    main = f"int main() {{ {BUFFERS}set_callback(on_tick); helper(x, y); poll(); cudaDeviceSynchronize(); }}\n"
+    result = compiled(tmp_path, '#include "q.h"\n' + CALLBACK + text + main, q=header)
+    assert function(result, "helper").region.guards, "it may be called with one buffer twice"
+
+
+@pytest.mark.parametrize("kind", ["thread_local", "extern"])
+def test_locals_that_outlive_a_call(tmp_path: Path, kind: str) -> None:
+    value = "" if kind == "extern" else " = nullptr"
+    step = (
+        f"float* step(float* q) {{\n  {kind} float* cache{value};\n  if (!cache) cudaMalloc(&cache, 4096);\n"
+        "  k1<<<1, 64>>>(cache);\n  k2<<<1, 64>>>(q);\n  return cache; }\n"
+    )
+    main = f"int main() {{ {BUFFERS}x = step(x); x = step(x); cudaDeviceSynchronize(); }}\n"
+    assert ordered(function(compiled(tmp_path, step + main), "step"), "k1", "k2")
+
+
+# ---- threads --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#include <future>\nusing namespace std;\nvoid g() { auto f = async(launch::async, [] {}); f.get(); }\n",
+        "#include <bits/std_thread.h>\nusing namespace std;\nvoid g() { thread t([] {}); t.join(); }\n",
+        '#include "pool.h"\n',
+    ],
+)
+def test_threads_by_other_names(tmp_path: Path, text: str) -> None:
+    pool = "#include <thread>\ninline void g() { std::thread([] {}).join(); }\n"
+    one = function(compiled(tmp_path, text + PLAIN, pool=pool))
+    assert one.left_because == "the file starts host threads"
+
+
+# ---- depth ----------------------------------------------------------------------------------------------------------
+
+
+def test_long_chains(tmp_path: Path) -> None:
+    chain = " else ".join(f"if (c == {i}) k1<<<1, 64>>>(x);" for i in range(300))
+    terms = " + ".join(["c"] * 3000)
+    text = f"int main(int c, char**) {{ {BUFFERS}  {chain}\n  int sum = {terms}; (void)sum;\n{LAUNCHES}}}\n"
+    assert function(compiled(tmp_path, text)).rewritten
+
+
+def test_too_long_chains_end_in_one_message(tmp_path: Path) -> None:
+    terms = " + ".join(["c"] * 8000)
+    with pytest.raises(InputError) as caught:
+        compiled(tmp_path, f"int main(int c, char**) {{ {BUFFERS}  int sum = {terms};\n{LAUNCHES}}}\n")
+    assert [d.code for d in caught.value.diagnostics] == ["K106"]
+
+
+def test_recursion_anywhere_ends_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*arguments: object) -> None:
+        endless(*arguments)
+
+    monkeypatch.setattr(pipeline, "_plan", endless)
+    with pytest.raises(InputError, match="nested too deeply"):
+        compiled(tmp_path, PLAIN)
+
+
+def test_the_prologue_holds_no_other_capital_names() -> None:
+    """The front-end notes macros with small letters only: what else the prologue names has to be checked by hand."""
+    found = set(re.findall(r"\b[A-Z_0-9]+\b", re.sub(r'//.*|"[^"]*"', "", prologue(2, 1, True))))
+    assert {w for w in found if not w.isdigit()} == {"CUDART_VERSION"}
