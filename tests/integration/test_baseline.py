@@ -1,0 +1,80 @@
+"""What kesco makes of the workloads, function by function, and the model beside what was measured on a GPU.
+
+`workloads/baseline.json` holds streams, waits, schedules and modelled times; ``pytest --update-golden`` rewrites it,
+and the diff is the review.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.bench import costs as prices
+from kesco.bench import results as kept
+from kesco.bench.model import INNER, errors, predicted
+from kesco.bench.regress import compare, read, states, to_json
+from kesco.bench.results import Results
+from kesco.bench.suite import load
+from kesco.options import Options
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKLOADS = ROOT / "workloads"
+COSTS = prices.read(WORKLOADS / "costs.toml")
+MEASURED = kept.read(ROOT / "docs/bench/h200.json")
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+def test_no_workload_got_worse(monkeypatch: pytest.MonkeyPatch, update_golden: bool) -> None:
+    monkeypatch.chdir(WORKLOADS)
+    names = [workload.name for workload in load(Path())]
+    files = [Path(name) / f"{style}.cu" for name in names for style in ("serial", "managed", "pinned")]
+    settings = {str(file): (f"{file.parent}/1gb/32", INNER.get(str(file.parent), 1)) for file in files}
+    found = states(files, Options(), COSTS, settings)
+    assert len(found) == len(files)
+    if update_golden:
+        (WORKLOADS / "baseline.json").write_text(to_json(found))
+    worse, changed = compare(read(WORKLOADS / "baseline.json"), found)
+    assert [d.message for d in (*worse, *changed)] == []
+
+
+@pytest.fixture(scope="module")
+def model() -> Results:
+    return predicted(load(WORKLOADS), COSTS, ("1gb",), (32, 256))
+
+
+def test_the_model_is_near_what_was_measured(model: Results) -> None:
+    compared = errors(model, MEASURED)
+    near: dict[str, bool] = {}
+    for setting, _, said, measured in compared:
+        near[setting.workload] = near.get(setting.workload, True) and abs(said / measured - 1) <= 0.15
+    assert len(near) == 8
+    assert sum(near.values()) >= 6, near
+    small_blocks = [abs(said / measured - 1) for s, _, said, measured in compared if s.block == 32]
+    assert max(small_blocks) <= 0.06
+
+
+def test_the_model_ranks_the_variants_as_the_gpu_does(model: Results) -> None:
+    for setting in model.settings():
+        ratio = {v: (model.speedup(setting, v), MEASURED.speedup(setting, v)) for v in ("kesco", "graph")}
+        for said, measured in ratio.values():
+            assert said is not None
+            assert measured is not None
+            assert said > 1.05
+            assert measured > 1.05
+        said, measured = (model.speedup(setting, "graph", "kesco"), MEASURED.speedup(setting, "graph", "kesco"))
+        assert said is not None
+        assert measured is not None
+        assert abs(said - measured) < 0.05
+
+
+def test_what_was_measured_is_as_fast_as_the_expert() -> None:
+    large = [s for s in MEASURED.settings() if s.style == "device" and s.size == "1gb"]
+    ratios = [ratio for s in large if (ratio := MEASURED.speedup(s, "kesco", over="async")) is not None]
+    assert len(ratios) == 16
+    assert min(ratios) >= 0.97
+    mean = MEASURED.mean_speedup(large, "kesco", over="async")
+    assert mean is not None
+    assert mean >= 0.999
+    assert MEASURED.problems == []
