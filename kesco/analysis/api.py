@@ -9,7 +9,7 @@ from __future__ import annotations
 from kesco.analysis.evaluate import Evaluator
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
-from kesco.analysis.region import Draft
+from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.analysis.state import State
 from kesco.frontend.api_table import CudaCall
 from kesco.ir import program as ir
@@ -222,6 +222,8 @@ class CudaApi(Evaluator):
         else:
             kind = _KINDS[entry.kind]
             draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
+        size = values[2].number if name in ("cudaMemset", "cudaMemcpy") and len(values) > 2 else None
+        draft.bytes = max(draft.bytes, ANY_SIZE if size is None else size)
         for indexes, mode in ((entry.reads, AccessMode.READ), (entry.writes, AccessMode.WRITE)):
             for index in indexes:
                 self._access(state, draft, values[index] if index < len(values) else TOP, mode)
@@ -251,12 +253,9 @@ class CudaApi(Evaluator):
             return self._why_copy_waits(entry, values)
         if entry.async_form is None:
             return "it has no asynchronous form"
-        kinds = {
-            self.buffer_of(p).kind for i in (*entry.reads, *entry.writes) if i < len(values) for p in values[i].places
-        }
-        known = all(
-            i < len(values) and values[i].places and not values[i].unknown for i in (*entry.reads, *entry.writes)
-        )
+        touched = [values[i] if i < len(values) else TOP for i in (*entry.reads, *entry.writes)]
+        kinds = {self.buffer_of(p).kind for value in touched for p in value.places}
+        known = all(value.places and not value.unknown for value in touched)
         if not known or kinds - {BufferKind.DEVICE}:
             return "the host may have to wait for it here"
         if entry.kind == "copy":

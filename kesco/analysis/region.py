@@ -15,6 +15,7 @@ from kesco.ir.flow import Handle, Iteration, Region, Role, Site, SiteKind
 from kesco.source import Span
 
 Frontier = frozenset[int]
+ANY_SIZE = 1 << 63
 SiteKey = tuple[int, str, tuple[Iteration, ...]]
 
 
@@ -35,6 +36,7 @@ class Draft:
     stream: Handle | None = None
     event: Handle | None = None
     foreign: bool = False
+    bytes: int = 0  # of a copy or memset; `ANY_SIZE` where it is not a constant
 
 
 class RegionBuilder:
@@ -97,6 +99,7 @@ class RegionBuilder:
                     d.stream,
                     d.event,
                     d.foreign,
+                    d.bytes if 0 < d.bytes < ANY_SIZE else None,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

@@ -219,7 +219,7 @@ def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
             key = (draft.operation, draft.role.value if draft.operation >= 0 else draft.name, draft.iterations)
             new, _ = merged.add(key, draft.name, draft.kind, draft.role, draft.span, frozenset())
             numbers[draft.number] = new.number
-            new.note, new.priority = draft.note, draft.priority
+            new.note, new.priority, new.bytes = draft.note, draft.priority, max(new.bytes, draft.bytes)
             new.stream, new.event, new.foreign = draft.stream, draft.event, new.foreign or draft.foreign
             roles.setdefault((draft.operation, draft.iterations), set()).add(draft.role)
             for (buffer, reason), mode in draft.accesses.items():

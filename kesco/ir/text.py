@@ -139,6 +139,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
         text += f"; {word} {_handle(handle)}" if handle else ""
     text += f"; priority {site.priority}" if site.priority != 1 else ""
     text += "; foreign" * site.foreign
+    text += f"; {site.bytes} bytes" if site.bytes is not None else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     return text + (f"; note: {site.note}" if site.note else "")
 

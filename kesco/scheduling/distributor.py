@@ -15,7 +15,9 @@ Method, phase by phase (a phase is what lies between two full barriers):
    of the others' sets.
 4. With none left it goes where it delays least: to the stream with the fewest operations of this level, then
    the fewest at all, then the one of its latest predecessor, then the first.
-5. Streams that stayed empty are closed up, so that those in use count from 0.
+5. A copy or memset of a few kilobytes takes no time worth a stream: it is left out at first, and then joins the stream
+   on which it needs the fewest events. (The published algorithm knows kernels only.)
+6. Streams that stayed empty are closed up, so that those in use count from 0.
 
 What it refuses to do: reorder the text (a stream runs its operations in the order in which the program issues
 them), use more streams than asked for, or look at priorities.
@@ -29,17 +31,21 @@ from kesco.ir.dfg import Dfg
 from kesco.ir.schedule import Schedule
 from kesco.scheduling.levels import levelize, phases, predecessors
 
+SMALL = 65536
+"""Bytes up to which a copy or memset is small: some microseconds, as much as the call that issues it."""
+
 
 def distribute(dfg: Dfg, streams: int) -> Schedule:
     """The schedule of `dfg` over at most `streams` streams."""
     if streams < 1:
         raise ValueError(f"at least one stream is needed, not {streams}")
-    before = predecessors(dfg)
+    light = {site for site in dfg.graph.nodes if _is_light(dfg, site)}
+    before = _through(predecessors(dfg), light)
     level_of = {site: level for level, sites in enumerate(levelize(dfg)) for site in sites}
     stream_of: dict[int, int] = {}
     for phase in phases(dfg):
         levels: dict[int, list[int]] = {}
-        for site in phase:
+        for site in (s for s in phase if s not in light):
             levels.setdefault(level_of[site], []).append(site)
         placed = _Phase(before, streams)
         for level in sorted(levels):
@@ -49,9 +55,34 @@ def distribute(dfg: Dfg, streams: int) -> Schedule:
             else:
                 placed.level(levels[level])
         stream_of.update(placed.stream_of)
+    for site in sorted(light):
+        stream_of[site] = _fewest_events(dfg, site, stream_of)
     number = {stream: index for index, stream in enumerate(sorted(set(stream_of.values())))}
     pairs = tuple((site, number[stream_of[site]]) for site in sorted(stream_of))
     return Schedule("kesco", len(number), pairs, tuple(stream_of))
+
+
+def _is_light(dfg: Dfg, site: int) -> bool:
+    size = dfg.region.sites[site].bytes
+    return size is not None and size <= SMALL
+
+
+def _through(before: dict[int, tuple[int, ...]], light: set[int]) -> dict[int, tuple[int, ...]]:
+    """The predecessors that are not light, also those behind light ones."""
+    found: dict[int, tuple[int, ...]] = {}
+    for site in sorted(before):  # predecessors come first in the text
+        sources: set[int] = set()
+        for source in before[site]:
+            sources.update(found.get(source, ()) if source in light else (source,))
+        found[site] = tuple(sorted(sources))
+    return found
+
+
+def _fewest_events(dfg: Dfg, site: int, stream_of: dict[int, int]) -> int:
+    """The stream of most of what a light operation depends on or what depends on it; the first if there is nothing."""
+    around = (*dfg.graph.predecessors(site), *dfg.graph.successors(site))
+    streams = [stream_of[one] for one in around if one in stream_of]
+    return min(streams, key=lambda stream: (-streams.count(stream), stream), default=0)
 
 
 class _Phase:

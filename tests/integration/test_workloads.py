@@ -35,7 +35,7 @@ COUNTS = {
     ("img", "managed"): (4, 4, 4, 10),
     ("ml", "serial"): (2, 1, 1, 11),
     ("ml", "managed"): (2, 1, 1, 11),
-    ("hits", "serial"): (4, 6, 8, 20),
+    ("hits", "serial"): (2, 4, 4, 24),
     ("hits", "managed"): (2, 2, 2, 6),
     ("dl", "serial"): (2, 1, 1, 6),
     ("dl", "managed"): (2, 1, 1, 6),

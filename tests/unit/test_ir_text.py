@@ -176,7 +176,7 @@ def area(**more: object) -> Region:
         Site(1, 5, "k#1", SiteKind.KERNEL, Role.MOVABLE, at(2), trip, touches),
         Site(
             2, 6, "k#2", SiteKind.KERNEL, Role.MOVABLE, at(3), (), others, "a note", 2,
-            Handle("s", "s", False), Handle("e", "e", True, False), True,
+            Handle("s", "s", False), Handle("e", "e", True, False), True, 4096,
         ),
         Site(3, 9, "end", SiteKind.BOUNDARY, Role.EXIT, at(4)),
     )  # fmt: skip
@@ -191,7 +191,7 @@ def test_regions_are_one_line_a_site() -> None:
         "  guards p, q",
         "  0 entry entry boundary 1:1 → 1",
         "  1 k#1 movable kernel 2:3 @5 (i = 2, 1 of 3) → 2: w a (parameter 1), r b",
-        "  2 k#2 movable kernel 3:3 @6 → 1 3; stream s non-blocking; event e uncertain; priority 2; foreign"
+        "  2 k#2 movable kernel 3:3 @6 → 1 3; stream s non-blocking; event e uncertain; priority 2; foreign; 4096 bytes"
         ": r a, rw unknown memory; note: a note",
         "  3 end exit boundary 4:3 @9 → none",
     ]

@@ -20,14 +20,14 @@ int main() {
   CHECK(cudaMalloc(&x, 4096));
   CHECK(cudaMalloc(&y, 4096));
   KescoStreams* kesco = &kesco_streams();
-  CHECK(cudaMemsetAsync(x, 0, 4096, kesco->stream[0]));
-  make<<<1, 32, 0, kesco->stream[0]>>>(x);
-  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: join waits for this
+  CHECK(cudaMemsetAsync(x, 0, 4096, kesco->stream[1]));
+  make<<<1, 32, 0, kesco->stream[1]>>>(x);
+  cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: join waits for this
   CHECK_LAUNCH();
-  make<<<1, 32, 0, kesco->stream[1]>>>(y);
+  make<<<1, 32, 0, kesco->stream[0]>>>(y);
   CHECK_LAUNCH();
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for make#1 (RAW on x)
-  join<<<1, 32, 0, kesco->stream[1]>>>(x, y);
+  cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for make#1 (RAW on x)
+  join<<<1, 32, 0, kesco->stream[0]>>>(x, y);
   CHECK_LAUNCH();
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaFree(x));
