@@ -66,7 +66,7 @@ class Calls(Launches):
 
     def _is_simple(self, record: ir.Record) -> bool:
         """Whether constructing one runs no code but what its constructor shows: no bases' and no members' own."""
-        if record.code or record.derived:
+        if record.code or record.bases:
             return False
         return all(self._is_data(one.type) for one in record.fields)
 

@@ -210,6 +210,11 @@ class Evaluator(Places):
             return value
         return self._reinterpreted(state, value, to.element, source.element)
 
+    def _is_base(self, base: str, record: str) -> bool:
+        """Whether a class is one of another's bases; its fields are then the other's, by the same names."""
+        found = self.program.records.get(record) if base and record else None
+        return found is not None and any(one == base or self._is_base(base, one) for one in found.bases)
+
     def _was_made_as(self, place: Place, to: ir.Type) -> bool:
         """Whether host memory behind a ``void*`` holds what it is taken for; an allocation, what it was at first."""
         one = place.object
@@ -226,7 +231,7 @@ class Evaluator(Places):
 
     def _reinterpreted(self, state: State, value: Value, to: ir.Type | None, source: ir.Type | None) -> Value:
         """A pointer cast to another pointee: fields and elements are no longer what they were, on the host's side."""
-        if to is None or source is None:
+        if to is None or source is None or self._is_base(to.record, source.record):
             return value
         hosts = [p for p in value.places if p.object.buffer is None]
         if "void" in source.spelling and to.shape in (ir.Shape.RECORD, ir.Shape.POINTER):

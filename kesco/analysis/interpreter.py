@@ -63,7 +63,10 @@ class Interpreter(Loops):
         this, values = frozenset[Place](), []
         if call.receiver is not None:
             this, unknown = self.places(state, call.receiver)
-            this = frozenset() if unknown else this
+            if unknown:  # what the callee writes reaches the places that it may be, and all else that has escaped
+                self.escape_values(state, Value(this))
+                state.store.clobber(p.object for p in this)
+                this = frozenset()
         elif call.constructs:
             this = frozenset((Place(self.fresh(f"construct:{call.operation}", call.name)),))
             if self._has_defaults(call):

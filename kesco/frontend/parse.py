@@ -250,11 +250,11 @@ class _Walk:
     kernels: list[str]
     here: bool = True
 
-    def walk(self, cursors: Iterable[Cursor], record: str) -> None:
+    def walk(self, cursors: Iterable[Cursor], record: str, outermost: bool = True) -> None:
         """Collect from declarations inside the class `record`, if it is not empty."""
         for cursor in cursors:
             kind = kind_of(cursor)
-            if cursor.lexical_parent is None or kind_of(cursor.lexical_parent) is K.TRANSLATION_UNIT:
+            if outermost:
                 self.statements.top = cursor.extent.start.offset
             if kind in FUNCTIONS:
                 self._function(cursor, record)
@@ -262,7 +262,7 @@ class _Walk:
                 self._variable(cursor)
             elif kind in _CONTAINERS:
                 owner = cursor.get_usr() if kind in CLASSES else "" if kind is K.FRIEND_DECL else record
-                self.walk(cursor.get_children(), owner)
+                self.walk(cursor.get_children(), owner, outermost=False)
 
     def _function(self, cursor: Cursor, record: str) -> None:
         if is_kernel(cursor):

@@ -120,7 +120,7 @@ class TypeTable:
         ambiguous = union or len(set(names)) != len(names) or "" in names
         self.records[name] = Record(
             declaration.spelling, tuple(fields), destructor, standard, plain and not code, ambiguous, defaults, code,
-            bool(bases),
+            tuple(self.lower(base.type).record for base in bases),
         )  # fmt: skip
 
     def has_code(self, one: ClangType) -> bool:

@@ -47,7 +47,7 @@ class Record:
 
     `destructor`: destroying one runs code that is not visible here. `plain`: constructing and copying one does nothing
     but copy its fields. `ambiguous`: it is a union, or inherits two fields of one name, so that names do not tell
-    fields apart. `derived`: it has bases, whose constructors run before its own.
+    fields apart. `bases`: the classes it is derived from, whose constructors run before its own.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Record:
     ambiguous: bool = False
     defaults: bool = False
     code: bool = False
-    derived: bool = False
+    bases: tuple[str, ...] = ()
 
 
 class Scope(enum.Enum):

@@ -84,3 +84,42 @@ def test_a_call_in_a_chain_of_output_is_a_call(tmp_path: Path) -> None:
     text = compile_file(str(program), Options()).text.decode()
     before = text[text.index("k2<<<", text.index("int main")) : text.index("std::cout")]
     assert before.count("cudaStreamWaitEvent(cudaStreamLegacy") == 2
+
+
+CLASSES = """\
+__global__ void step(const float* a, float* b) { b[threadIdx.x] = a[threadIdx.x] + 1; }
+class Base { protected: float *u, *v, *w; };
+class Derived : public Base {
+  friend class Other;
+ public:
+  void both() INLINE
+};
+OUTSIDE
+int main() { Derived d; d.both(); return 0; }
+"""
+BODY = "{ step<<<1, 64>>>(THISu, THISv); step<<<1, 64>>>(THISu, THISw); }"
+
+
+@pytest.mark.parametrize("this", ["", "this->"])
+@pytest.mark.parametrize("inline", [True, False])
+def test_methods_of_derived_classes_are_rewritten_and_proven(tmp_path: Path, inline: bool, this: str) -> None:
+    body = BODY.replace("THIS", this)
+    inside, outside = (body, "") if inline else (";", f"void Derived::both() {body}")
+    program = tmp_path / "classes.cu"
+    program.write_text(CLASSES.replace("INLINE", inside).replace("OUTSIDE", outside))
+    result = compile_file(str(program), Options())
+    (both,) = (one for one in result.functions if one.region.function == "both")
+    assert both.rewritten
+    assert both.region.guards == ("this->u", "this->v", "this->w")
+    text = result.text.decode()
+    assert text.index("kesco: end") < text.index("class Derived" if inline else "void Derived::both")
+
+
+def test_streams_outlive_global_objects(tmp_path: Path) -> None:
+    """Destructors of globals may launch: nothing that the prologue keeps is destroyed before them."""
+    program = tmp_path / "globals.cu"
+    program.write_text(CLASSES.replace("INLINE", BODY.replace("THIS", "")).replace("OUTSIDE", ""))
+    text = compile_file(str(program), Options()).text.decode()
+    kept = re.findall(r"static .*std::map.*", text[: text.index("kesco: end")])
+    assert len(kept) == 2
+    assert all("*new std::map" in line for line in kept)
