@@ -58,6 +58,9 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
             del known[key]
     for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
         regions.append(_region(walker, function, closed, why))
+    if any(r.open or any(site.foreign for site in r.sites) for r in regions):
+        # what unseen code left on streams of its own may also be running where a function of this file is called
+        regions = [replace(r, open=r.function != "main") for r in regions]
     return tuple(regions)
 
 

@@ -123,3 +123,22 @@ def test_streams_outlive_global_objects(tmp_path: Path) -> None:
     kept = re.findall(r"static .*std::map.*", text[: text.index("kesco: end")])
     assert len(kept) == 2
     assert all("*new std::map" in line for line in kept)
+
+
+@pytest.mark.parametrize(
+    ("caller", "fenced"),
+    [
+        ("void api(float* a, float* b) { helper(a, b); }", True),
+        ("void unseen();\nint main() { MEMORY unseen(); helper(a, b); return 0; }", True),
+        ("int main() { MEMORY helper(a, b); return 0; }", False),
+    ],
+)
+def test_a_helper_waits_for_what_unseen_code_left_running(tmp_path: Path, caller: str, fenced: bool) -> None:
+    """Its caller may owe a barrier for streams that are not seen, and does not pay it before a call."""
+    program = tmp_path / "helper.cu"
+    memory = "float *a, *b; cudaMalloc(&a, 256), cudaMalloc(&b, 256);"
+    helper = "static void helper(float* a, float* b) {\n  k1<<<1, 1>>>(a);\n  k2<<<1, 1>>>(b);\n}\n"
+    program.write_text(KERNELS + helper + caller.replace("MEMORY", memory) + "\n")
+    text = compile_file(str(program), Options()).text.decode()
+    body = text[text.index("static void helper") : text.index("k1<<<1, 1, 0", text.index("static void helper"))]
+    assert ("streams of code not seen here come first" in body) == fenced
