@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kesco.options import Options
-from kesco.pipeline import compile_file
+from kesco.pipeline import Compilation, compile_file
 
 SIZES = (200, 500, 1000, 2000)
 STAGES = ("toolchain", "program", "effects", "regions", "functions", "text", "verified")
@@ -71,7 +71,7 @@ def source(shape: str, count: int) -> str:
     return "\n\n".join([KERNELS, *parts, main])
 
 
-def compile_once(path: Path) -> tuple[dict[str, float], object]:
+def compile_once(path: Path) -> tuple[dict[str, float], Compilation]:
     """Seconds spent up to each stage's value since the one before, and the outcome."""
     spent: dict[str, float] = {}
     last = time.perf_counter()
@@ -120,7 +120,7 @@ def table(shape: str, paths: dict[int, Path], repeat: int) -> None:
         for size, path in paths.items():
             spent, result = compile_once(path)
             found[size].append(spent)
-            done = [one for one in result.functions if one.rewritten]  # type: ignore[attr-defined]
+            done = [one for one in result.functions if one.rewritten]
             about[size] = (
                 f"{max((f.schedule.streams for f in done), default=1):>7} {sum(len(f.plan.waits) for f in done):>6}"
             )

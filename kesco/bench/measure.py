@@ -141,7 +141,8 @@ def _setting(build: Build, setting: Setting, plan: Plan) -> list[Row]:
         replace(r.row, times=tuple(r.times), result=r.results[0]) if r.results and not r.row.problem else r.row
         for r in runners
     ]
-    return [_checked(row, r.results, rows[0]) for row, r in zip(rows, runners, strict=True)]
+    serial = next((row for row in rows if row.variant == "serial"), None)
+    return [_checked(row, r.results, serial) for row, r in zip(rows, runners, strict=True)]
 
 
 def _variants(plan: Plan) -> Iterator[tuple[Variant, int]]:
@@ -159,10 +160,12 @@ def _environment(variant: Variant, streams: int) -> dict[str, str]:
     return dict(variant.environment) | ({"KESCO_STREAMS": str(streams)} if streams else {})
 
 
-def _checked(row: Row, results: Sequence[float], serial: Row) -> Row:
-    """The row, with a problem and no times if any of its results is not the serial program's."""
-    if row.problem or serial.result is None:
+def _checked(row: Row, results: Sequence[float], serial: Row | None) -> Row:
+    """The row, with a problem and no times if any of its results is not the serial program's, or was not compared."""
+    if row.problem:
         return row
+    if serial is None or serial.result is None:
+        return replace(row, times=(), problem="the serial program has no result to compare with")
     allowed = row.setting.tolerance * abs(serial.result)
     wrong = [one for one in results if not abs(one - serial.result) <= allowed]
     if not wrong:

@@ -97,7 +97,8 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
 
     workloads = suite.load(v["workloads"], names)
     styles = suite.choose("memory style", v["styles"], suite.STYLES)
-    variants = suite.choose("variant", v["variants"] or tuple(suite.VARIANTS), suite.VARIANTS)
+    asked = ("serial", *v["variants"]) if v["variants"] else tuple(suite.VARIANTS)  # what all others are compared with
+    variants = suite.choose("variant", asked, suite.VARIANTS)
     sizes = _sizes(v["sizes"], workloads)
     blocks, streams = _numbers("--blocks", v["blocks"], 1024), _numbers("--streams", v["streams"], 64)
     wanted = settings(workloads, styles, sizes, blocks)

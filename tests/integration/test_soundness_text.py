@@ -162,7 +162,7 @@ def test_a_macro_that_changes_the_prologue_is_not_genuine() -> None:
 def test_two_locals_of_one_name_from_one_macro(tmp_path: Path) -> None:
     declare = "#define D(v) float* cur = v;\n"
     for macro in ("{ float* cur = a; { float* cur = b; (void)cur; } stmt; }", "{ D(a) { D(b) (void)cur; } stmt; }"):
-        body = f"  M(x, y, (k1<<<1, 64>>>(cur)))\n  k2<<<1, 64>>>(x);\n  k3<<<1, 64>>>(z);\n"  # noqa: F541
+        body = "  M(x, y, (k1<<<1, 64>>>(cur)))\n  k2<<<1, 64>>>(x);\n  k3<<<1, 64>>>(z);\n"
         text = f"{declare}#define M(a, b, stmt) {macro}\nint main() {{ {BUFFERS}{body}}}\n"
         one = function(compiled(tmp_path, text))
         assert one.rewritten

@@ -80,6 +80,14 @@ def test_another_result_than_the_serial_programs_has_no_times(tmp_path: Path, re
     assert found["async"].times
 
 
+def test_what_could_not_be_compared_has_no_times(tmp_path: Path) -> None:
+    build = made_up(tmp_path)
+    rows = list(measure(build, [SETTING], Plan(variants=("kesco", "async"))))
+    assert [(row.times, "no result to compare" in row.problem) for row in rows] == [((), True)] * 2
+    (tmp_path / "vec-device-serial").write_text("#!/bin/sh\nexit 1\n")
+    assert all(row.problem and not row.times for row in measure(build, [SETTING], Plan()))
+
+
 def test_a_program_that_fails_says_why_and_the_others_go_on(tmp_path: Path) -> None:
     build = made_up(tmp_path)
     (tmp_path / "vec-device-graph").write_text("#!/bin/sh\necho 'no memory' >&2; exit 7\n")
