@@ -22,7 +22,7 @@ from kesco.options import Options
 from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
-    from kesco.emit.render import Rewrite
+    from kesco.emit.places import Rewrite
     from kesco.ir.dfg import Dfg
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
@@ -85,12 +85,13 @@ class Session:
         observe("toolchain", self.toolchain)
         with ThreadPoolExecutor(2) as pool:
             device = pool.submit(_device_ir, self.toolchain, path, options)
+            from kesco.emit.prologue import to_parse
             from kesco.frontend.clang import SourceFile, load
             from kesco.toolchain.compile import host_arguments
 
             load(str(self.toolchain.libclang))
             self.arguments = host_arguments(self.toolchain, options.flags)
-            host = pool.submit(SourceFile, path, self.text, self.arguments)
+            host = pool.submit(SourceFile, path, to_parse(self.text), self.arguments)
             from kesco.analysis.effects import kernel_effects  # the rest is imported while both compilers run
 
             for stage in _STAGES:
@@ -191,12 +192,13 @@ def _plan(session: Session, region: Region) -> FunctionResult:
     from kesco.scheduling.strategies import STRATEGIES, default_streams
     from kesco.synchronize import synchronize
     from kesco.synchronize.fences import fences
+    from kesco.synchronize.stretches import stretches
 
     options = session.options
     dfg = dataflow.build(region)
     count = options.streams or default_streams(dfg)
     schedule = STRATEGIES[options.strategy](dfg, count)
-    plan = replace(synchronize(dfg, schedule), fences=fences(region))
+    plan = replace(synchronize(dfg, schedule), fences=fences(region), stretches=stretches(region, schedule))
     width = levels.width(dfg)
     result = FunctionResult(region, dfg, schedule, plan, width)
     why = region.serial_because
@@ -229,7 +231,7 @@ def _cannot_emit(program: Program, result: FunctionResult) -> str:
 
 
 def _rewrite(program: Program, result: FunctionResult) -> Rewrite:
-    from kesco.emit.render import Rewrite
+    from kesco.emit.places import Rewrite
 
     function = next(f for f in program.functions if f.here and f.span == result.region.span)
     return Rewrite(function, result.region, result.schedule, result.plan)

@@ -62,7 +62,12 @@ KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of
 
 def is_kesco(name: str) -> bool:
     """Whether a function is one of those that kesco's own prologue defines."""
-    return name.rpartition("::")[2] in ("kesco_streams", "kesco_streams_if_distinct", "kesco_context")
+    return name.rpartition("::")[2] in (
+        "kesco_streams",
+        "kesco_streams_if_distinct",
+        "kesco_stretch",
+        "kesco_context",
+    )
 
 
 _BITS = {

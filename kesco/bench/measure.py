@@ -2,7 +2,8 @@
 
 In: a build and what to measure. Out: rows of times in milliseconds. Each program repeats its pipeline in one process;
 the programs of a setting run one after another, and again in the next round, so that a busy moment or a warm GPU
-does not favour one of them. The first repetitions of every process are warm-up and left out.
+does not favour one of them. The first repetitions of every process are warm-up and left out. Where a repetition of the
+serial program takes less than a millisecond, launches are most of it and times vary: then each process repeats often.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Plan:
     repeat: int = 12
     rounds: int = 3
     warmup: int = 2
+    short_repeat: int = 200
+    """Repetitions of one process that count, after a tenth as many more, where one takes less than a millisecond."""
     variants: tuple[str, ...] = tuple(VARIANTS)
     streams: tuple[int, ...] = ()
     timeout: float = 120.0
@@ -64,12 +67,18 @@ class Plan:
         """Repetitions of one process."""
         return self.warmup + -(-self.repeat // self.rounds)
 
+    def for_short(self) -> Plan:
+        """The plan for repetitions of less than a millisecond."""
+        each = max(self.short_repeat, -(-self.repeat // self.rounds))
+        return replace(self, repeat=each * self.rounds, warmup=max(self.warmup, each // 10))
+
 
 @dataclass(slots=True)
 class _Runner:
     """Collects the runs of one variant."""
 
     command: list[str]
+    """The program and its arguments, but for the number of repetitions."""
     environment: dict[str, str]
     row: Row
     times: list[float] = field(default_factory=list)
@@ -80,7 +89,8 @@ class _Runner:
         if self.row.problem:
             return
         try:
-            done = run(self.command, env=os.environ | self.environment, timeout=plan.timeout)
+            arguments = ["--iters", str(plan.iterations), "--no-check"]
+            done = run([*self.command, *arguments], env=os.environ | self.environment, timeout=plan.timeout)
         except ToolchainError as error:
             self.row = replace(self.row, problem=error.diagnostics[0].message)
             return
@@ -127,22 +137,35 @@ def _setting(build: Build, setting: Setting, plan: Plan) -> list[Row]:
         program = build.find(setting.workload, setting.style, variant.program)
         if program is None:
             continue
-        numbers = {"--n": setting.n, "--block": setting.block, "--grid": setting.grid, "--iters": plan.iterations}
+        numbers = {"--n": setting.n, "--block": setting.block, "--grid": setting.grid}
         arguments = [str(part) for pair in numbers.items() for part in pair]
-        command = [str(build.folder / program.path), *arguments, "--no-check"]
+        command = [str(build.folder / program.path), *arguments]
         used = streams or (program.streams if variant.name == "kesco" else 0)
         runners.append(
             _Runner(command, _environment(variant, streams), Row(setting, _name(variant, streams), used, ()))
         )
-    for _ in range(plan.rounds):
-        for runner in runners:
-            runner.once(plan)
+    _take_turns(runners, plan)
     rows = [
         replace(r.row, times=tuple(r.times), result=r.results[0]) if r.results and not r.row.problem else r.row
         for r in runners
     ]
     serial = next((row for row in rows if row.variant == "serial"), None)
     return [_checked(row, r.results, serial) for row, r in zip(rows, runners, strict=True)]
+
+
+def _take_turns(runners: Sequence[_Runner], plan: Plan) -> None:
+    """Run every variant in every round, more often once the serial program shows that a repetition takes no time."""
+    serial = next((r for r in runners if r.row.variant == "serial"), None)
+    if serial is not None:
+        serial.once(plan)
+        if not serial.row.problem and min(serial.times, default=1.0) < 1.0:
+            plan = plan.for_short()
+            serial.times, serial.results = [], []
+            serial.once(plan)
+    for number in range(plan.rounds):
+        for runner in runners:
+            if number > 0 or runner is not serial:
+                runner.once(plan)
 
 
 def _variants(plan: Plan) -> Iterator[tuple[Variant, int]]:

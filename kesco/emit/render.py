@@ -12,31 +12,15 @@ the function serial, with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in
 from kesco.emit.names import changed, counter, free_name, macros
+from kesco.emit.places import CannotInsert, Rewrite, at_entry, fetch, fetch_place, line_end, lines_before, streams_call
 from kesco.emit.prologue import STAND_IN, prologue
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Site, SiteKind
-from kesco.ir.schedule import Schedule
-from kesco.ir.syncplan import SyncPlan
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """One function to be rewritten."""
-
-    function: ir.Function
-    region: Region
-    schedule: Schedule
-    plan: SyncPlan
-
-
-class CannotInsert(Exception):
-    """A place where text would have to be inserted has none; the message is the reason in words."""
+from kesco.ir.flow import Site, SiteKind
 
 
 def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
@@ -45,14 +29,15 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     if not chosen:
         return program.text
     edits: list[Edit] = []
-    events = 0
+    events = stretches = 0
     name = free_name(program)
     for rewrite in chosen:
-        writer = _Writer(program, rewrite, events, name)
+        writer = _Writer(program, rewrite, events, name, stretches)
         edits += writer.edits()
         events += writer.events
+        stretches += len(writer.stretches)
     streams = max(r.schedule.streams for r in chosen)
-    text = prologue(streams, events, any(r.region.guards for r in chosen), macros(program))
+    text = prologue(streams, events, any(r.region.guards for r in chosen), stretches, macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
@@ -91,7 +76,9 @@ def _prologue_place(text: bytes, top: int) -> int:
 class _Writer:
     """Collects the edits of one function."""
 
-    def __init__(self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str) -> None:
+    def __init__(
+        self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str, first_stretch: int = 0
+    ) -> None:
         self.program, self.rewrite, self.name = program, rewrite, name
         self.region, self.plan = rewrite.region, rewrite.plan
         self.streams = rewrite.schedule.as_dict()
@@ -111,6 +98,8 @@ class _Writer:
                 if site.number in recorded:
                     self.event_of[site.number] = first_event + len(self.event_of)
         self.events = len(self.event_of)
+        self.stretches: dict[int, int] = {}  # operation, or -1 for the entry → number in the file
+        self.first_stretch = first_stretch
         self.before: dict[int, list[str]] = {}  # operation → lines
         self.after: dict[int, list[str]] = {}
         self.at_end: list[str] = []
@@ -121,6 +110,7 @@ class _Writer:
         self._waits()
         self._records()
         self._joins()
+        self._stretches()
         result: list[Edit] = []
         for operation, sites in self.by_operation.items():
             result += self._stream_edits(self.program.operations[operation], sites)
@@ -136,10 +126,10 @@ class _Writer:
             brace = self.rewrite.function.span.end - 1
             if self.program.text[brace : brace + 1] != b"}":
                 raise CannotInsert(f"line {self.region.span.line}: its closing brace is not written as such")
-            result.append(self._lines_before(brace, self.at_end, inside=True))
-        result.append(self._fetch())
+            result.append(lines_before(self.program.text, brace, self.at_end, inside=True))
+        result.append(fetch(self.program, self.rewrite, self.name, self._needed(), self.stretches.get(-1)))
         if self.region.guards:
-            result.append(self._at_entry())
+            result.append(at_entry(self.program, self.rewrite, self.name))
         return result
 
     # ---- text ---------------------------------------------------------------------------------------------------
@@ -234,15 +224,18 @@ class _Writer:
     def _fences(self) -> None:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}
         first = min(starts.values(), default=-1)
+        unseen = any(site.foreign for site in self.region.sites)
         for number in self.plan.fences:
             site = self.region.sites[number]
+            call = streams_call(self.region, self.name)
             line = (
-                f"{self.name} = {self._streams_call()};  // kesco: code not seen here may have changed the device",
+                f"{self.name} = {call};  // kesco: code not seen here may have changed the device",
                 f"cudaEventRecord({self.name}->tail[0], {self.name}->stream[0]);",
                 f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[0], 0);"
                 "  // kesco: streams of code not seen here come first",
             )
-            fresh = starts.get(site.operation) == first == self._fetch_place()  # they have only just been fetched
+            fetched = fetch_place(self.program, self.rewrite, self._needed())
+            fresh = not unseen or starts.get(site.operation) == first == fetched  # they have only just been fetched
             lines = self.before.setdefault(site.operation, [])
             lines += [x for x in line[fresh:] if x not in lines]
 
@@ -263,6 +256,34 @@ class _Writer:
             else:
                 known = self.before.setdefault(site.operation, [])
                 known += [x for x in lines if x not in known]
+
+    def _needed(self) -> tuple[int, ...]:
+        """The operations before which the streams must have been fetched."""
+        return (*self.by_operation, *self.before)
+
+    def _stretches(self) -> None:
+        """Where a stretch of work begins and no line can be put, none begins."""
+        fetched = fetch_place(self.program, self.rewrite, self._needed())
+        for number in self.plan.stretches:
+            operation = self.region.sites[number].operation if number else -1
+            if number:
+                one = self.program.operations[operation]
+                place = one.statement
+                if place is None or place.start < fetched or one.within or one.stuck or operation in self.stretches:
+                    continue
+                text = self.program.text
+                rest = text[place.end : line_end(text, place.end)]
+                if text[place.start : place.start + 6] == b"return" or rest.rstrip().endswith(b"\\"):
+                    continue
+            self.stretches[operation] = self.first_stretch + len(self.stretches)
+        if len(self.stretches) == 1 and -1 in self.stretches:
+            self.stretches.clear()
+        for operation, begins in self.stretches.items():
+            if operation >= 0:
+                line = (
+                    f"{self.name} = kesco_stretch({self.name}, {begins});  // kesco: on one stream while that is faster"
+                )
+                self.after.setdefault(operation, []).append(line)
 
     def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
         why = why_joined(site)
@@ -299,93 +320,18 @@ class _Writer:
             edits.append(Edit(end, end, f"{tail}{self.newline}{indent}}}"))
             return edits
         if before:
-            edits.append(self._lines_before(start, before))
+            edits.append(lines_before(self.program.text, start, before))
         if after:
             indent = line_indent(source, start)
             text = "".join(f"{self.newline}{indent}{line}" for line in after)
-            rest = source[end : _line_end(source, end)]
+            rest = source[end : line_end(source, end)]
             if rest.strip() and not rest.strip().startswith((b"//", b"}")):
                 text += f"{self.newline}{indent}"
             if rest.strip().startswith(b"//"):
-                end = _line_end(source, end)
+                end = line_end(source, end)
             elif rest.strip().startswith(b"}"):
                 text += self.newline + indent
             if rest.rstrip().endswith(b"\\"):
                 raise CannotInsert(f"line {first.span.line}: its line goes on behind the end of the line")
             edits.append(Edit(end, end, text))
         return edits
-
-    def _lines_before(self, offset: int, lines: list[str], *, inside: bool = False) -> Edit:
-        source = self.program.text
-        indent = line_indent(source, offset)
-        if inside:
-            deeper = indent + "  "
-            head = "" if at_line_start(source, offset) else self.newline
-            start = source.rfind(b"\n", 0, offset) + 1 if not head else offset
-            text = head + "".join(f"{deeper}{line}{self.newline}" for line in lines) + (indent if head else "")
-            return Edit(start, start, text, 5)
-        if at_line_start(source, offset):
-            text = "".join(f"{line}{self.newline}{indent}" for line in lines)
-        else:
-            text = self.newline + "".join(f"{indent}{line}{self.newline}" for line in lines) + indent
-        return Edit(offset, offset, text)
-
-    def _streams_call(self) -> str:
-        if self.region.guards:
-            values = ", ".join(f"{self.name}_at_entry[{i}]" for i in range(len(self.region.guards)))
-            return f"&kesco_streams_if_distinct({values})"
-        return "&kesco_streams()"
-
-    def _body(self) -> ir.Block:
-        """The block with the function's own braces; a constructor's initialisers stand before it."""
-        body = self.rewrite.function.body
-        text = self.program.text
-        while isinstance(body, ir.Block) and text[body.span.start : body.span.start + 1] != b"{":
-            inner = [s for s in body.body if isinstance(s, ir.Block)]
-            if not inner:
-                break
-            body = inner[-1]
-        if not isinstance(body, ir.Block) or text[body.span.start : body.span.start + 1] != b"{":
-            raise CannotInsert(f"line {self.region.span.line}: its braces come from a macro")
-        return body
-
-    def _at_entry(self) -> Edit:
-        """The pointers to compare, as they are when the function is entered."""
-        start = self._body().span.start + 1
-        source = self.program.text
-        values = ", ".join(f"(const void*){g}" for g in self.region.guards)
-        indent = line_indent(source, start) + "  "
-        line = f"const void* const {self.name}_at_entry[] = {{{values}}};  // kesco: may these share memory?"
-        ends = not source[start : _line_end(source, start)].strip()
-        return Edit(start, start, f"{self.newline}{indent}{line}{'' if ends else self.newline + indent}", -2)
-
-    def _fetch_place(self) -> int:
-        """The start of the body's own statement that holds the first place that needs the streams."""
-        places = [self.program.operations[o].statement for o in (*self.by_operation, *self.before)]
-        first = min(p.start for p in places if p is not None)
-        body = self._body()
-        statements = body.body
-        flat: list[ir.Stmt] = []
-        for one in statements:
-            flat.extend(one.body if isinstance(one, ir.Block) and one.span == body.span else (one,))
-        holder = None
-        for one in flat:
-            if one.span.start <= first:
-                holder = one
-        if holder is None:
-            raise CannotInsert(f"line {self.region.span.line}: no statement stands before the first operation")
-        return min(holder.span.start, first) if holder.span.end >= first else first
-
-    def _fetch(self) -> Edit:
-        """The line that fetches the streams, before the first statement of the body that needs them."""
-        line = f"KescoStreams* {self.name} = {self._streams_call()};"
-        if self.region.guards:
-            line += "  // kesco: one stream if two of these share memory"
-        edit = self._lines_before(self._fetch_place(), [line])
-        return Edit(edit.start, edit.end, edit.text, -1)
-
-
-def _line_end(source: bytes, offset: int) -> int:
-    found = source.find(b"\n", offset)
-    end = len(source) if found < 0 else found
-    return end - 1 if source[end - 1 : end] == b"\r" and end > offset else end

@@ -39,7 +39,8 @@ class SyncPlan:
 
     `fences` are the movable sites before which the default stream must be made a barrier once, because unseen code may
     have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending;
-    the other fields are ordered by target.
+    `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster. The other fields
+    are ordered by target.
     """
 
     events: tuple[int, ...]
@@ -47,3 +48,4 @@ class SyncPlan:
     joins: tuple[Join, ...]
     removed: tuple[RemovedWait, ...] = ()
     fences: tuple[int, ...] = ()
+    stretches: tuple[int, ...] = ()

@@ -176,7 +176,7 @@ def _schedule(schedule: Schedule) -> Iterator[str]:
 
 
 def _plan(plan: SyncPlan) -> Iterator[str]:
-    yield f"plan, events {_numbers(plan.events)}, fences {_numbers(plan.fences)}"
+    yield f"plan, events {_numbers(plan.events)}, fences {_numbers(plan.fences)}, stretches {_numbers(plan.stretches)}"
     for wait in plan.waits:
         why = ", ".join(f"{d.kind.value} on {d.buffer.name}" + " carried" * d.carried for d in wait.dependences)
         yield f"  wait {wait.source} → {wait.target}" + (f": {why}" if why else "")

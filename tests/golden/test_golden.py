@@ -48,9 +48,11 @@ def elided(result: Compilation) -> bytes:
     streams = re.search(r"cudaStream_t stream\[(\d+)\] = ", written)
     assert streams is not None
     events = sum(len(one.plan.events) for one in result.functions if one.rewritten)
-    assert f"cudaEvent_t done[{max(events, 1)}] = " in written, "C++ has no arrays without elements"
+    assert f"KescoEvent done[{max(events, 1)}] = " in written, "C++ has no arrays without elements"
     check = ", run-time check" if "kesco_streams_if_distinct" in written else ""
-    line = f"// <prologue: {streams[1]} streams, {events} events{check}>"
+    stretches = re.search(r"KescoStretch stretches\[(\d+)\]", written)
+    timed = f", {stretches[1]} stretches" if stretches is not None else ""
+    line = f"// <prologue: {streams[1]} streams, {events} events{check}{timed}>"
     return text[:start] + line.encode() + text[text.index(b"\n", end) :]
 
 

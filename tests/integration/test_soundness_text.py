@@ -154,7 +154,7 @@ def test_a_macro_that_changes_the_prologue_is_not_genuine() -> None:
     text = prologue(2, 1, False)
     assert is_genuine(text.encode())
     assert not is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{text}".encode())
-    mended = prologue(2, 1, False, ("cudaStreamCreate",))
+    mended = prologue(2, 1, False, macros=("cudaStreamCreate",))
     assert is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{mended}".encode())
     assert not is_genuine(mended.replace("#undef cudaStreamCreate", "#define cudaStreamCreate(s) evil(s)").encode())
 

@@ -71,6 +71,18 @@ def test_the_variants_take_turns(tmp_path: Path) -> None:
     assert log[0].endswith("--n 100 --block 32 --grid 64 --iters 4 --no-check")
 
 
+def test_short_repetitions_are_many(tmp_path: Path) -> None:
+    build = made_up(tmp_path)
+    for program in PROGRAMS:
+        path = tmp_path / f"vec-device-{program}"
+        path.write_text(path.read_text().replace("t=8.0", "t=0.5"))
+    plan = Plan(repeat=6, rounds=3, variants=("kesco", "serial"), short_repeat=20)
+    rows = {row.variant: row for row in measure(build, [SETTING], plan)}
+    assert {name: len(row.times) for name, row in rows.items()} == {"serial": 60, "kesco": 60}
+    log = (tmp_path / "log").read_text().splitlines()
+    assert [line.rpartition("--iters ")[2].split()[0] for line in log] == ["4"] + ["22"] * 6
+
+
 @pytest.mark.parametrize(("result", "wrong"), [("5.0004", False), ("5.01", True), ("nan", True)])
 def test_another_result_than_the_serial_programs_has_no_times(tmp_path: Path, result: str, wrong: bool) -> None:
     rows = list(measure(made_up(tmp_path, {"kesco": result}), [SETTING], Plan()))

@@ -221,7 +221,7 @@ def test_functions_have_dependences_schedule_and_plan() -> None:
         "  schedule kesco, streams 2, order 1 2",
         "    stream 0: 1",
         "    stream 1: 2",
-        "  plan, events 1, fences 1",
+        "  plan, events 1, fences 1, stretches none",
         "    wait 1 → 2: RAW on a",
         "    wait 2 → 1: WAR on a carried",
         "    join before 3: streams 0 1",

@@ -1,0 +1,117 @@
+"""Where lines can be put, and the lines at the head of a function that fetch its streams.
+
+In: the program and the function to be rewritten. Out: edits. Apart from the writing of waits and records because it
+is about places in the text only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
+from kesco.ir import program as ir
+from kesco.ir.flow import Region
+from kesco.ir.schedule import Schedule
+from kesco.ir.syncplan import SyncPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One function to be rewritten."""
+
+    function: ir.Function
+    region: Region
+    schedule: Schedule
+    plan: SyncPlan
+
+
+class CannotInsert(Exception):
+    """A place where text would have to be inserted has none; the message is the reason in words."""
+
+
+def line_end(source: bytes, offset: int) -> int:
+    """The end of the line that holds an offset, without its line break."""
+    found = source.find(b"\n", offset)
+    end = len(source) if found < 0 else found
+    return end - 1 if source[end - 1 : end] == b"\r" and end > offset else end
+
+
+def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool = False) -> Edit:
+    """Lines before the statement at an offset; with `inside`, before the brace there, as statements of its block."""
+    newline = newline_of(source)
+    indent = line_indent(source, offset)
+    if inside:
+        deeper = indent + "  "
+        head = "" if at_line_start(source, offset) else newline
+        start = source.rfind(b"\n", 0, offset) + 1 if not head else offset
+        text = head + "".join(f"{deeper}{line}{newline}" for line in lines) + (indent if head else "")
+        return Edit(start, start, text, 5)
+    if at_line_start(source, offset):
+        text = "".join(f"{line}{newline}{indent}" for line in lines)
+    else:
+        text = newline + "".join(f"{indent}{line}{newline}" for line in lines) + indent
+    return Edit(offset, offset, text)
+
+
+def streams_call(region: Region, name: str) -> str:
+    """The expression that fetches the streams of a function; `name` is that of the local pointer."""
+    if region.guards:
+        values = ", ".join(f"{name}_at_entry[{i}]" for i in range(len(region.guards)))
+        return f"&kesco_streams_if_distinct({values})"
+    return "&kesco_streams()"
+
+
+def body_of(program: ir.Program, rewrite: Rewrite) -> ir.Block:
+    """The block with the function's own braces; a constructor's initialisers stand before it."""
+    body = rewrite.function.body
+    text = program.text
+    while isinstance(body, ir.Block) and text[body.span.start : body.span.start + 1] != b"{":
+        inner = [s for s in body.body if isinstance(s, ir.Block)]
+        if not inner:
+            break
+        body = inner[-1]
+    if not isinstance(body, ir.Block) or text[body.span.start : body.span.start + 1] != b"{":
+        raise CannotInsert(f"line {rewrite.region.span.line}: its braces come from a macro")
+    return body
+
+
+def at_entry(program: ir.Program, rewrite: Rewrite, name: str) -> Edit:
+    """The pointers to compare, as they are when the function is entered."""
+    start = body_of(program, rewrite).span.start + 1
+    source, newline = program.text, newline_of(program.text)
+    values = ", ".join(f"(const void*){g}" for g in rewrite.region.guards)
+    indent = line_indent(source, start) + "  "
+    line = f"const void* const {name}_at_entry[] = {{{values}}};  // kesco: may these share memory?"
+    ends = not source[start : line_end(source, start)].strip()
+    return Edit(start, start, f"{newline}{indent}{line}{'' if ends else newline + indent}", -2)
+
+
+def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[int]) -> int:
+    """The start of the body's own statement that holds the first of the operations, which need the streams."""
+    places = [program.operations[o].statement for o in operations]
+    first = min(p.start for p in places if p is not None)
+    body = body_of(program, rewrite)
+    flat: list[ir.Stmt] = []
+    for one in body.body:
+        flat.extend(one.body if isinstance(one, ir.Block) and one.span == body.span else (one,))
+    holder = None
+    for one in flat:
+        if one.span.start <= first:
+            holder = one
+    if holder is None:
+        raise CannotInsert(f"line {rewrite.region.span.line}: no statement stands before the first operation")
+    return min(holder.span.start, first) if holder.span.end >= first else first
+
+
+def fetch(program: ir.Program, rewrite: Rewrite, name: str, operations: Collection[int], stretch: int | None) -> Edit:
+    """The line that fetches the streams, before the first statement of the body that needs them.
+
+    `stretch` is the number of the stretch of work that begins there, if one does.
+    """
+    call = streams_call(rewrite.region, name)
+    line = f"KescoStreams* {name} = {call if stretch is None else f'kesco_stretch({call}, {stretch}, false)'};"
+    if rewrite.region.guards:
+        line += "  // kesco: one stream if two of these share memory"
+    edit = lines_before(program.text, fetch_place(program, rewrite, operations), [line])
+    return Edit(edit.start, edit.end, edit.text, -1)

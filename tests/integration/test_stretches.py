@@ -1,0 +1,151 @@
+"""Several streams or one, decided as the program runs: where it is asked, and what the answer is.
+
+The second part compiles the prologue for the host alone, with a runtime that counts calls instead of making them, and
+a clock that is moved by hand.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kesco.emit.prologue import prologue
+from kesco.options import Options
+from kesco.pipeline import compile_file
+
+KERNELS = """\
+__global__ void up(float* x) { x[threadIdx.x] += 1; }
+__global__ void both(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]; }
+"""
+WORK = "up<<<1, 32>>>(x); up<<<1, 32>>>(y); both<<<1, 32>>>(x, y);"
+BUFFERS = "float *x, *y; cudaMalloc(&x, 128); cudaMalloc(&y, 128);"
+
+
+def rewritten(tmp_path: Path, body: str) -> list[str]:
+    """The lines of the rewritten file that fetch streams or begin a stretch."""
+    path = tmp_path / "app.cu"
+    path.write_text(KERNELS + body)
+    text = compile_file(str(path), Options()).text.decode()
+    lines = text[text.index("// ---- kesco: end") :].splitlines()
+    assert any("kesco->stream[1]" in line for line in lines), text
+    return [line.strip().partition("  //")[0] for line in lines if "kesco_" in line]
+
+
+MAIN_FETCH = "KescoStreams* kesco = &kesco_streams();"
+
+
+def test_a_barrier_in_a_loop_of_main_begins_a_stretch(tmp_path: Path) -> None:
+    body = f"int main() {{ {BUFFERS} for (int i = 0; i < 99; ++i) {{ {WORK}\n cudaDeviceSynchronize();\n }}\n}}\n"
+    assert rewritten(tmp_path, body) == [MAIN_FETCH, "kesco = kesco_stretch(kesco, 0);"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"int main() {{ {BUFFERS} {WORK} cudaDeviceSynchronize(); {WORK} cudaDeviceSynchronize(); }}\n",
+        f"int main(int argc, char**) {{ {BUFFERS} {WORK} for (int i = 0; i < argc; ++i) cudaDeviceSynchronize(); }}\n",
+    ],
+    ids=["no loop", "no work in the loop"],
+)
+def test_what_is_not_repeated_is_not_timed(tmp_path: Path, body: str) -> None:
+    assert rewritten(tmp_path, body) == [MAIN_FETCH]
+
+
+def test_a_function_begins_a_stretch_at_its_entry(tmp_path: Path) -> None:
+    body = f"void step(float* x, float* y) {{\n {WORK}\n cudaDeviceSynchronize();\n}}\n"
+    main = f"int main() {{ {BUFFERS} for (int i = 0; i < 9; ++i) step(x, y); }}\n"
+    found = [line for line in rewritten(tmp_path, body + main) if "_at_entry[]" not in line]
+    assert found[0].startswith("KescoStreams* kesco = kesco_stretch(&kesco_streams")
+    assert found[0].endswith(", 0, false);")
+    assert found[1:] == ["kesco = kesco_stretch(kesco, 1);"]
+
+
+def test_no_line_is_put_where_the_streams_are_not_fetched_yet(tmp_path: Path) -> None:
+    body = f"void step(float* x, float* y) {{\n cudaDeviceSynchronize();\n {WORK}\n}}\n"
+    main = f"int main() {{ {BUFFERS} for (int i = 0; i < 9; ++i) step(x, y); }}\n"
+    assert not any("kesco_stretch" in line for line in rewritten(tmp_path, body + main))
+
+
+RUNTIME = """\
+#include <chrono>
+#include <cstdio>
+struct Clock {  // advanced by hand
+  using duration = std::chrono::microseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<Clock>;
+  static constexpr bool is_steady = true;
+  static long ticks;
+  static time_point now() { return time_point(duration(ticks)); }
+};
+long Clock::ticks = 0;
+using cudaStream_t = int*;
+using cudaEvent_t = int*;
+enum cudaError_t { cudaSuccess };
+enum { cudaEnableDefault, cudaEventDisableTiming };
+enum cudaDriverEntryPointQueryResult { None };
+#define CUDART_VERSION 12050
+int synchronizes, records, waits;
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, int, cudaDriverEntryPointQueryResult*) {
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { ++synchronizes; return cudaSuccess; }
+cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new int; return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new int; return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { ++records; return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { ++waits; return cudaSuccess; }
+"""
+DRIVER = """\
+// Prints for each repetition whether it ran on several streams (S) or on one (1), then the calls that were made.
+int main(int, char** arguments) {
+  const int many = std::atoi(arguments[1]), one = std::atoi(arguments[2]), grown = std::atoi(arguments[3]);
+  KescoStreams* kesco = &kesco_streams();
+  for (int i = 0; i < 24; ++i) {
+    kesco = kesco_stretch(kesco, 0);
+    const bool single = kesco->stream[0] == kesco->stream[1];
+    std::printf(single ? "1" : "S");
+    cudaEventRecord(kesco->done[0], kesco->stream[0]);
+    cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
+    Clock::ticks += i == 12 ? 900 : i >= 16 ? grown : single ? one : many;  // once the machine was busy
+  }
+  std::printf(" %d %d %d\\n", records, waits, synchronizes);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stretches")
+    text = prologue(2, 1, False, 1).replace("std::chrono::steady_clock", "Clock")
+    (folder / "timed.cpp").write_text(RUNTIME + text + DRIVER)
+    subprocess.run(
+        ["g++", "-std=c++17", "-Wall", "-Werror", "-pthread", "timed.cpp", "-o", "timed"], cwd=folder, check=True
+    )
+    return folder / "timed"
+
+
+@pytest.mark.parametrize(
+    ("times", "environment", "wanted"),
+    [
+        ((15, 5, 5), {}, "SSSS" + "1" * 20),  # one stream is faster: three trials, and it stays
+        ((5, 15, 5), {}, "SSSS1" + "S" * 19),  # hopeless after one trial
+        ((5, 6, 5), {}, "SSSS111" + "S" * 17),  # a little slower in three
+        ((5000, 5, 5000), {}, "S" * 24),  # more than two milliseconds: never tried
+        ((15, 5, 9000), {}, "SSSS" + "1" * 15 + "S" * 5),  # the work has grown: several streams again
+        ((15, 5, 5), {"KESCO_STREAMS": "2"}, "S" * 24),  # said from outside: nothing is tried
+        ((15, 5, 5), {"KESCO_STREAMS": "1"}, "1" * 24),
+    ],
+)  # fmt: skip
+def test_the_faster_way_stays(
+    timed: Path, times: tuple[int, int, int], environment: dict[str, str], wanted: str
+) -> None:
+    arguments = [str(one) for one in times]
+    done = subprocess.run([timed, *arguments], env=environment, capture_output=True, text=True, check=True)
+    modes, *counts = done.stdout.split()
+    several = wanted.count("S")
+    switches = sum(a != b for a, b in itertools.pairwise(wanted))
+    assert (modes, counts) == (wanted, [str(several), str(several), str(switches)])
