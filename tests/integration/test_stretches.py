@@ -104,13 +104,13 @@ DRIVER = """\
 int main(int, char** arguments) {
   const int many = std::atoi(arguments[1]), one = std::atoi(arguments[2]), grown = std::atoi(arguments[3]);
   KescoStreams* kesco = &kesco_streams();
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < 40; ++i) {
     kesco = kesco_stretch(kesco, 0);
     const bool single = kesco->stream[0] == kesco->stream[1];
     std::printf(single ? "1" : "S");
     cudaEventRecord(kesco->done[0], kesco->stream[0]);
     cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
-    Clock::ticks += i == 12 ? 900 : i >= 16 ? grown : single ? one : many;  // once the machine was busy
+    Clock::ticks += i == 24 ? 900 : i >= 30 ? grown : single ? one : many;  // once the machine was busy
   }
   std::printf(" %d %d %d\\n", records, waits, synchronizes);
 }
@@ -131,13 +131,13 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("times", "environment", "wanted"),
     [
-        ((15, 5, 5), {}, "SSSS" + "1" * 20),  # one stream is faster: three trials, and it stays
-        ((5, 15, 5), {}, "SSSS1" + "S" * 19),  # hopeless after one trial
-        ((5, 6, 5), {}, "SSSS111" + "S" * 17),  # a little slower in three
-        ((5000, 5, 5000), {}, "S" * 24),  # more than two milliseconds: never tried
-        ((15, 5, 9000), {}, "SSSS" + "1" * 15 + "S" * 5),  # the work has grown: several streams again
-        ((15, 5, 5), {"KESCO_STREAMS": "2"}, "S" * 24),  # said from outside: nothing is tried
-        ((15, 5, 5), {"KESCO_STREAMS": "1"}, "1" * 24),
+        ((15, 5, 5), {}, "SS" + "1S" * 8 + "1" * 22),  # nine times each way, and one stream is faster
+        ((5, 6, 5), {}, "SS" + "1S" * 8 + "1" + "S" * 21),  # a little slower
+        ((5, 15, 5), {}, "SS1S1" + "S" * 35),  # hopeless
+        ((5000, 5, 5000), {}, "S" * 40),  # more than two milliseconds: never tried
+        ((15, 5, 9000), {}, "SS" + "1S" * 8 + "1" * 15 + "S" * 7),  # the work has grown: several streams again
+        ((15, 5, 5), {"KESCO_STREAMS": "2"}, "S" * 40),  # said from outside: nothing is tried
+        ((15, 5, 5), {"KESCO_STREAMS": "1"}, "1" * 40),
     ],
 )  # fmt: skip
 def test_the_faster_way_stays(
