@@ -69,33 +69,48 @@ class Report:
         return sum(one.code == messages.POSSIBLE for one in self.diagnostics)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A program that was built for dry runs, with the effects of its kernels; it lies in `folder` with its table."""
+
+    source: str
+    folder: Path
+    effects: Mapping[str, KernelEffects]
+    toolchain: Toolchain
+
+
 def check(path: str, run: Run, options: Options) -> Report:
     """Build and run a program, and report the races of that run; raises `KescoError` where it cannot be run."""
-    for source in (path, *run.others):
-        source_text(source)
-    toolchain = discover(
-        clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang
-    )
     with TemporaryDirectory(prefix="kesco-check-") as name:
-        folder = Path(name)
-        with ThreadPoolExecutor(1) as pool:
-            effects, sizes = _kernels(toolchain, (path, *run.others), options.flags, pool, folder)
-            program = folder / "program"
-        table, record = folder / "kernels", folder / "record"
-        table.write_text(kernel_table(effects, sizes))
-        ran = dryrun.run_program(program, run.arguments, record, table, run.limit, run.devices, run.watch)
-        text = record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if record.exists() else ""
-        places = Places.of(program, toolchain)
-        return _report(path, ran, text, effects, places, run)
+        return observe(prepare(path, run.others, options, Path(name)), run)
 
 
-def _report(
-    path: str, ran: dryrun.Ran, text: str, effects: Mapping[str, KernelEffects], places: Places, run: Run
-) -> Report:
+def prepare(path: str, others: Sequence[str], options: Options, folder: Path) -> Prepared:
+    """Build a program in a folder; raises `KescoError` where that does not work."""
+    sources = (path, *others)
+    for source in sources:
+        source_text(source)
+    toolchain = discover(clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang)
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(dryrun.build, toolchain, sources, options.flags, folder)
+        effects, sizes = _kernels(toolchain, sources, options.flags)
+        building.result()
+    (folder / "kernels").write_text(kernel_table(effects, sizes))
+    return Prepared(path, folder, effects, toolchain)
+
+
+def observe(prepared: Prepared, run: Run) -> Report:
+    """Run a program once and report what was seen; `InputError` where the run ended too early to say anything."""
+    program, record = prepared.folder / "program", prepared.folder / "record"
+    ran = dryrun.run_program(
+        program, run.arguments, record, prepared.folder / "kernels", run.limit, run.devices, run.watch
+    )
+    text = record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if record.exists() else ""
     trace = read(text)
-    findings: Findings = find_races(trace, effects)
+    findings: Findings = find_races(trace, prepared.effects)
+    places = Places.of(program, prepared.toolchain)
     places.load(trace)
-    ended = messages.how_it_ended(path, ran, findings, places, run.limit)
+    ended = messages.how_it_ended(prepared.source, ran, findings, places, run.limit)
     diagnostics = (*messages.races(findings, places), *messages.stale(findings, places), *ended)
     if any(one.code in messages.FATAL for one in ended) and not any(d.code in messages.CERTAIN for d in diagnostics):
         raise InputError(*diagnostics)
@@ -103,14 +118,13 @@ def _report(
 
 
 def _kernels(
-    toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], pool: ThreadPoolExecutor, folder: Path
+    toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str]
 ) -> tuple[dict[str, KernelEffects], dict[str, tuple[int, ...]]]:
-    """Build the program, and read its kernels' effects meanwhile."""
+    """The effects of the kernels in all files with device code, and the sizes of their parameters."""
     from kesco.analysis.effects import kernel_effects
     from kesco.analysis.kernel_parameters import kernel_parameters
     from kesco.toolchain.compile import device_ir
 
-    building = pool.submit(dryrun.build, toolchain, sources, flags, folder)
     effects: dict[str, KernelEffects] = {}
     sizes: dict[str, tuple[int, ...]] = {}
     for source in sources:
@@ -119,7 +133,6 @@ def _kernels(
             sizes |= kernel_parameters(text)
             for one in kernel_effects(text):
                 effects[one.name] = effects[one.name] | one if one.name in effects else one
-    building.result()
     return effects, sizes
 
 

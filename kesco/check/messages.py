@@ -112,8 +112,8 @@ def _possible(found: list[Race], findings: Findings, places: Places) -> list[Dia
         first = places.of_stack(race.first.stack)
         line = f" in line {first.line}" if first else ""
         message = (
-            f"{_said(race.second)}{_on(race.second, findings, places)} and {_said(race.first)}{line} may touch the same "
-            f"bytes of {name}, and nothing orders the two"
+            f"{_said(race.second)}{_on(race.second, findings, places)} and {_said(race.first)}{line} may touch "
+            f"the same bytes of {name}, and nothing orders the two"
         )
         why = f"it is not certain: {vague}" if vague else "it is not certain: they are given different parts of it"
         notes = [Note(f"{_said(race.first)}{_on(race.first, findings, places)}", first), memory, Note(why)]

@@ -15,7 +15,9 @@ from kesco.toolchain import line_table
 from kesco.toolchain.model import Toolchain
 from kesco.verify.trace import Trace
 
-_NAME = re.compile(r"(?:Malloc|Alloc|HostRegister)\w*\s*(?:<[^<>]*>\s*)?\(\s*(?:\([^()]*\)\s*)?&?\s*([A-Za-z_][\w.\[\]>-]*)")
+_NAME = re.compile(
+    r"(?:Malloc|Alloc|HostRegister)\w*\s*(?:<[^<>]*>\s*)?\(\s*(?:\([^()]*\)\s*)?&?\s*([A-Za-z_][\w.\[\]>-]*)"
+)
 
 
 class Places:

@@ -35,7 +35,7 @@ UNSUPPORTED, NO_SPACE = 86, 87  # the exit codes that kesco/runtime/dryrun/recor
 _TWICE = "stream_api.cpp"
 _PER_THREAD = "CUDA_API_PER_THREAD_DEFAULT_STREAM"
 _HEADERS = ("cuda_runtime_api.h", "cuda_profiler_api.h")
-_COMPILE = ("-std=c++17", "-O2", "-fPIC", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-w")
+_COMPILE = ("-std=c++17", "-O1", "-fPIC", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-w")
 _LINES = ("-O0", "-gdwarf-4", "-gline-tables-only", "-fno-omit-frame-pointer")
 _DECLARED = re.compile(r"CUDARTAPI\s+(cuda[A-Z]\w*)\s*\(")
 _RENAMED = re.compile(r"#\s*define\s+(cuda[A-Z]\w*)\s+__CUDART_API_PT(SZ|DS)\(")
@@ -96,8 +96,9 @@ def _make(compiler: tuple[str, ...], toolchain: Toolchain, place: Path) -> None:
     head = "namespace dryrun { [[noreturn]] void refuse(const char *); }"
     (place / "unsupported.cpp").write_text("\n".join([head, *lines, ""]))
     folders = [part for folder in (include, *toolchain.cuda_include) for part in ("-isystem", str(folder))]
-    work = [(file, ()) for file in (*sorted(SOURCES.glob("*.cpp")), place / "unsupported.cpp")]
-    work.append((SOURCES / _TWICE, (f"-D{_PER_THREAD}",)))  # type: ignore[arg-type]
+    files = (*sorted(SOURCES.glob("*.cpp")), place / "unsupported.cpp")
+    work: list[tuple[Path, tuple[str, ...]]] = [(file, ()) for file in files]
+    work.append((SOURCES / _TWICE, (f"-D{_PER_THREAD}",)))
 
     def compile_one(number: int) -> Path:
         file, flags = work[number]
@@ -140,7 +141,8 @@ def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], fo
             raise ToolchainError(_broken("the program cannot be linked", linked))
         named = ", ".join(f"'{name}'" for name in missing[:8]) + (", …" if len(missing) > 8 else "")
         help_ = "only the CUDA runtime can be run without a GPU; give other files of the program with --with"
-        raise InputError(Diagnostic("K611", Severity.ERROR, f"the program cannot be linked without {named}", help=help_))
+        what = f"the program cannot be linked without {named}"
+        raise InputError(Diagnostic("K611", Severity.ERROR, what, help=help_))
     return program
 
 

@@ -141,7 +141,7 @@ class Footprints:
                 if root.deep:
                     sources.append(number)
                 yield from self._through(event, number, self.memory.all[number].base, root.direct)
-        if deep and not self.memory.written.isdisjoint((*sources, *event.reached)):
+        if deep and not self.memory.written.isdisjoint(sources):
             yield from self._everything(event, "it follows pointers that a kernel may have written")
         elif deep:
             for number in event.reached:

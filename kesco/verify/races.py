@@ -282,7 +282,7 @@ def _covers(new: Access, old: Access, use: Use) -> bool:
         return False
     if use.whole and not new.exact:
         return True
-    if new.exact != old.exact or new.part and not old.part:
+    if new.exact != old.exact or (new.part and not old.part):
         return new.exact and not new.part and old.exact
     if not new.exact:
         return new.bytes.low == old.bytes.low

@@ -26,6 +26,7 @@ It refuses nothing: a record may end anywhere, because programs do; a last line 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -231,7 +232,7 @@ def _allocated(words: list[str]) -> Allocated:
     return Allocated(int(number), kind, int(base, 16), int(size), int(stack), int(stream), " ".join(name))
 
 
-_READERS = {
+_READERS: dict[str, Callable[[list[str]], Event]] = {
     "S": lambda w: StreamMade(int(w[0]), int(w[1]), w[2], int(w[3])),
     "A": _allocated,
     "F": lambda w: Freed(int(w[0], 16), int(w[1]), int(w[2]), int(w[3])),

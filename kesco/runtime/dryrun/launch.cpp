@@ -1,6 +1,8 @@
 // Kernels: what the compiler's start-up code registers, launches as operations, and questions about functions.
 #include "streams.h"
 
+#include <unwind.h>
+
 #include <cstring>
 #include <map>
 #include <unordered_map>
@@ -83,7 +85,27 @@ void follow(const Kernel &kernel, const std::vector<std::string> &arguments, std
     }
 }
 
+// Where the function begins that an address is in.
+std::uintptr_t function_around(std::uintptr_t address) {
+    static auto &known = *new std::unordered_map<std::uintptr_t, std::uintptr_t>;
+    const auto [found, added] = known.try_emplace(address, 0);
+    if (added)
+        found->second = reinterpret_cast<std::uintptr_t>(
+            _Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address - 1)));
+    return found->second;
+}
+
 } // namespace
+
+std::uint32_t launch_stack(const void *function) {
+    std::vector<std::uintptr_t> frames = walk_stack();
+    for (auto one = frames.begin(); one != frames.end(); ++one)
+        if (function_around(*one) == reinterpret_cast<std::uintptr_t>(function)) {
+            frames.erase(one);
+            break;
+        }
+    return stack_number(frames);
+}
 
 Operation kernel_launch(const void *function, dim3 grid, dim3 block, void **arguments, std::size_t shared,
                         std::uint32_t stack, cudaError_t &refused) {

@@ -68,7 +68,7 @@ cudaError_t launches(const void *function, dim3 grid, dim3 block, void **argumen
     if (stream == nullptr)
         return call(cudaErrorInvalidResourceHandle);
     cudaError_t refused = cudaSuccess;
-    Operation made = kernel_launch(function, grid, block, arguments, shared, call.stack(), refused);
+    Operation made = kernel_launch(function, grid, block, arguments, shared, launch_stack(function), refused);
     if (refused != cudaSuccess)
         return call(refused);
     submit(stream, std::move(made), cudaGraphNodeTypeKernel);

@@ -63,6 +63,8 @@ cudaError_t launch_graph(const Graph &graph, Stream *stream, std::uint32_t stack
 // A kernel's launch as an operation; the arguments are copied now. `refused` is set if a launch would fail.
 Operation kernel_launch(const void *function, dim3 grid, dim3 block, void **arguments, std::size_t shared,
                         std::uint32_t stack, cudaError_t &refused);
+// The stack that led to a launch, without the stub that the compiler makes of a kernel.
+std::uint32_t launch_stack(const void *function);
 Operation host_function(cudaHostFn_t function, void *data, std::uint32_t stack);
 
 enum class Sync : int { none = 0, before = 1, after = 2, both = 3 }; // what the host waits for
