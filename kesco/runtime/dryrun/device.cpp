@@ -10,7 +10,9 @@ namespace {
 
 constexpr int kMajor = 9, kMinor = 0, kProcessors = 132;
 
-bool known(int device) { return device >= 0 && device < device_count(); }
+bool known(int device) {
+    return device >= 0 && device < device_count();
+}
 
 // Attributes of a large device of today; the rest is 0.
 const std::map<int, int> &attributes() {
@@ -116,8 +118,9 @@ constexpr Name kNames[] = {
      "operation not permitted when stream is capturing"},
     {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
      "operation would make the legacy stream depend on a capturing blocking stream"},
-    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a "
-                                                       "capturing stream"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a "
+     "capturing stream"},
 };
 const Name &named(cudaError_t error) {
     static constexpr Name other = {cudaErrorUnknown, "unrecognized error code", "unrecognized error code"};
@@ -172,12 +175,16 @@ cudaError_t cudaGetDevice(int *device) {
     *device = thread().device;
     return cudaSuccess;
 }
-cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+cudaError_t cudaSetDeviceFlags(unsigned) {
+    return cudaSuccess;
+}
 cudaError_t cudaGetDeviceFlags(unsigned *flags) {
     *flags = 0;
     return cudaSuccess;
 }
-cudaError_t cudaSetValidDevices(int *, int) { return cudaSuccess; }
+cudaError_t cudaSetValidDevices(int *, int) {
+    return cudaSuccess;
+}
 cudaError_t cudaChooseDevice(int *device, const cudaDeviceProp *) {
     *device = 0;
     return cudaSuccess;
@@ -212,21 +219,35 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
         *greatest = -5;
     return cudaSuccess;
 }
-cudaError_t cudaDeviceReset(void) { return cudaDeviceSynchronize(); }
-cudaError_t cudaThreadExit(void) { return cudaDeviceSynchronize(); }
-cudaError_t cudaThreadSynchronize(void) { return cudaDeviceSynchronize(); }
-cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+cudaError_t cudaDeviceReset(void) {
+    return cudaDeviceSynchronize();
+}
+cudaError_t cudaThreadExit(void) {
+    return cudaDeviceSynchronize();
+}
+cudaError_t cudaThreadSynchronize(void) {
+    return cudaDeviceSynchronize();
+}
+cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) {
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
     *value = limit == cudaLimitStackSize ? 1024 : limit == cudaLimitMallocHeapSize ? 8U << 20 : 1U << 20;
     return cudaSuccess;
 }
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *config) {
     *config = cudaFuncCachePreferNone;
     return cudaSuccess;
 }
-cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
-cudaError_t cudaCtxResetPersistingL2Cache(void) { return cudaSuccess; }
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) {
+    return cudaSuccess;
+}
+cudaError_t cudaCtxResetPersistingL2Cache(void) {
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
     const Call call;
     *can = device != peer && known(device) && known(peer) ? 1 : 0;
@@ -236,7 +257,9 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
     const Call call;
     return call(known(peer) ? cudaSuccess : cudaErrorInvalidDevice);
 }
-cudaError_t cudaDeviceDisablePeerAccess(int) { return cudaSuccess; }
+cudaError_t cudaDeviceDisablePeerAccess(int) {
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr, int, int) {
     *value = 0;
     return cudaSuccess;
@@ -249,16 +272,26 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
     *version = CUDART_VERSION;
     return cudaSuccess;
 }
-cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
-cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
+cudaError_t cudaProfilerStart(void) {
+    return cudaSuccess;
+}
+cudaError_t cudaProfilerStop(void) {
+    return cudaSuccess;
+}
 
 cudaError_t cudaGetLastError(void) {
     const cudaError_t error = thread().error;
     thread().error = cudaSuccess;
     return error;
 }
-cudaError_t cudaPeekAtLastError(void) { return thread().error; }
-const char *cudaGetErrorName(cudaError_t error) { return named(error).name; }
-const char *cudaGetErrorString(cudaError_t error) { return named(error).text; }
+cudaError_t cudaPeekAtLastError(void) {
+    return thread().error;
+}
+const char *cudaGetErrorName(cudaError_t error) {
+    return named(error).name;
+}
+const char *cudaGetErrorString(cudaError_t error) {
+    return named(error).text;
+}
 
 } // extern "C"

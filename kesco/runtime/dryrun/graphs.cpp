@@ -8,8 +8,12 @@ using namespace dryrun;
 
 namespace {
 
-Graph *graph_of(cudaGraph_t handle) { return reinterpret_cast<Graph *>(handle); }
-Node *node_of(cudaGraphNode_t handle) { return reinterpret_cast<Node *>(handle); }
+Graph *graph_of(cudaGraph_t handle) {
+    return reinterpret_cast<Graph *>(handle);
+}
+Node *node_of(cudaGraphNode_t handle) {
+    return reinterpret_cast<Node *>(handle);
+}
 
 cudaError_t add(cudaGraphNode_t *made, cudaGraph_t graph, const cudaGraphNode_t *after, std::size_t count,
                 Operation operation, cudaGraphNodeType type) {
@@ -72,8 +76,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     delete graph_of(graph);
     return cudaSuccess;
 }
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                   size_t count, const cudaKernelNodeParams *p) {
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                                   const cudaKernelNodeParams *p) {
     const Call call;
     if (p->extra != nullptr)
         refuse("cudaGraphAddKernelNode with 'extra'");
@@ -84,8 +88,8 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, con
         return call(refused);
     return add(node, graph, after, count, std::move(made), cudaGraphNodeTypeKernel);
 }
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                   size_t count, const cudaMemcpy3DParms *p) {
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                                   const cudaMemcpy3DParms *p) {
     const Call call;
     Operation made;
     if (!copy("cudaGraphAddMemcpyNode", rows_of(*p), p->kind, true, call, made))
@@ -101,8 +105,8 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, c
         return call(cudaErrorInvalidValue);
     return add(node, graph, after, count, std::move(made), cudaGraphNodeTypeMemcpy);
 }
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-                                   size_t count, const cudaMemsetParams *p) {
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
+                                   const cudaMemsetParams *p) {
     const Call call;
     Operation made;
     const Range what{reinterpret_cast<std::uintptr_t>(p->dst), p->width * p->elementSize, p->pitch, p->height};

@@ -90,8 +90,8 @@ std::uintptr_t function_around(std::uintptr_t address) {
     static auto &known = *new std::unordered_map<std::uintptr_t, std::uintptr_t>;
     const auto [found, added] = known.try_emplace(address, 0);
     if (added)
-        found->second = reinterpret_cast<std::uintptr_t>(
-            _Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address - 1)));
+        found->second =
+            reinterpret_cast<std::uintptr_t>(_Unwind_FindEnclosingFunction(reinterpret_cast<void *>(address - 1)));
     return found->second;
 }
 
@@ -186,8 +186,12 @@ cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribu
     }
     return cudaSuccess;
 }
-cudaError_t cudaFuncSetCacheConfig(const void *, cudaFuncCache) { return cudaSuccess; }
-cudaError_t cudaFuncSetSharedMemConfig(const void *, cudaSharedMemConfig) { return cudaSuccess; }
+cudaError_t cudaFuncSetCacheConfig(const void *, cudaFuncCache) {
+    return cudaSuccess;
+}
+cudaError_t cudaFuncSetSharedMemConfig(const void *, cudaSharedMemConfig) {
+    return cudaSuccess;
+}
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function) {
     const Call call;
     if (registered().kernels.count(function) == 0)

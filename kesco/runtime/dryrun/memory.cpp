@@ -33,12 +33,13 @@ Heap &heap() {
 }
 
 std::uintptr_t pages(std::size_t size) {
-    void *place =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *place = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return place == MAP_FAILED ? 0 : reinterpret_cast<std::uintptr_t>(place);
 }
 
-std::size_t whole_pages(std::size_t size) { return (size + kPage - 1) / kPage * kPage; }
+std::size_t whole_pages(std::size_t size) {
+    return (size + kPage - 1) / kPage * kPage;
+}
 
 // Addresses are never given out twice, so that a pointer to freed memory is known as one.
 std::uintptr_t small_piece(std::size_t size) {
@@ -158,7 +159,8 @@ void release(Allocation *allocation, std::uint32_t stack, long stream) {
         own.bytes -= allocation->size;
     if (allocation->kind == Kind::pinned) {
         munmap(reinterpret_cast<void *>(allocation->base), whole_pages(allocation->size));
-    } else if (allocation->kind != Kind::registered && (allocation->kind == Kind::managed || allocation->size >= kSmall)) {
+    } else if (allocation->kind != Kind::registered &&
+               (allocation->kind == Kind::managed || allocation->size >= kSmall)) {
         mmap(reinterpret_cast<void *>(allocation->base), whole_pages(allocation->size), PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0); // the memory goes, the addresses stay
     }
@@ -182,7 +184,9 @@ std::vector<Allocation *> allocations() {
     return result;
 }
 
-std::size_t allocated() { return heap().bytes; }
+std::size_t allocated() {
+    return heap().bytes;
+}
 
 void open_range(std::uintptr_t low, std::size_t size) {
     Allocation *allocation = allocation_at(low);

@@ -16,9 +16,9 @@ struct Allocation {
     std::size_t size;
     int device;
     unsigned flags = 0;
-    bool guarded = false;           // the host may reach it, so its accesses are watched
-    bool armed = false;             // parts of it are protected now
-    bool pooled = false;            // from cudaMallocAsync
+    bool guarded = false;                // the host may reach it, so its accesses are watched
+    bool armed = false;                  // parts of it are protected now
+    bool pooled = false;                 // from cudaMallocAsync
     std::set<std::uintptr_t> edges = {}; // where accesses of the device began and ended
 
     std::uintptr_t end() const { return base + size; }

@@ -214,9 +214,13 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t siz
 
 // Advice about placement changes no order.
 #if CUDART_VERSION >= 13000
-cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
+cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, cudaMemLocation) {
+    return cudaSuccess;
+}
 #else
-cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, int) {
+    return cudaSuccess;
+}
 #endif
 
 // One pool that keeps everything: what its attributes change is not the order of anything.
@@ -225,15 +229,27 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int) {
     *pool = reinterpret_cast<cudaMemPool_t>(&one);
     return cudaSuccess;
 }
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
-cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return cudaSuccess; }
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) {
+    return cudaDeviceGetDefaultMemPool(pool, device);
+}
+cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) {
+    return cudaSuccess;
+}
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *) {
     return cudaDeviceGetDefaultMemPool(pool, 0);
 }
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t) { return cudaSuccess; }
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) { return cudaSuccess; }
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc *, size_t) { return cudaSuccess; }
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) {
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc *, size_t) {
+    return cudaSuccess;
+}
 
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t *texture, const cudaResourceDesc *resource,
                                     const cudaTextureDesc *, const cudaResourceViewDesc *) {
@@ -241,13 +257,17 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t *texture, const cudaReso
     *texture = handle_of(*resource, false);
     return cudaSuccess;
 }
-cudaError_t cudaDestroyTextureObject(cudaTextureObject_t) { return cudaSuccess; }
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t) {
+    return cudaSuccess;
+}
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *surface, const cudaResourceDesc *resource) {
     const Call call;
     *surface = handle_of(*resource, true);
     return cudaSuccess;
 }
-cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t) { return cudaSuccess; }
+cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t) {
+    return cudaSuccess;
+}
 cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
     return {x, y, z, w, kind};
 }

@@ -142,7 +142,9 @@ __attribute__((constructor)) void begin() {
     pthread_atfork(nullptr, nullptr, [] { state().silent = true; });
 }
 
-__attribute__((destructor)) void end() { record("Q"); }
+__attribute__((destructor)) void end() {
+    record("Q");
+}
 
 } // namespace
 
@@ -170,7 +172,9 @@ cudaError_t Call::operator()(cudaError_t error) const {
     return error;
 }
 
-void Call::later(std::function<void()> function) { nesting().later.push_back(std::move(function)); }
+void Call::later(std::function<void()> function) {
+    nesting().later.push_back(std::move(function));
+}
 
 Thread &thread() {
     thread_local Thread own;

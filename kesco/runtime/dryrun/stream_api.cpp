@@ -14,8 +14,12 @@ constexpr bool kPerThread = true;
 constexpr bool kPerThread = false;
 #endif
 
-Stream *own(cudaStream_t handle) { return stream_of(handle, kPerThread); }
-std::uintptr_t address(const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+Stream *own(cudaStream_t handle) {
+    return stream_of(handle, kPerThread);
+}
+std::uintptr_t address(const void *pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer);
+}
 
 cudaError_t copies(const char *name, const Copy &what, cudaMemcpyKind kind, bool async, cudaStream_t handle) {
     const Call call;
@@ -43,8 +47,12 @@ char *inside(cudaArray_const_t array, std::size_t x, std::size_t y) {
     const Array *one = array_of(array);
     return reinterpret_cast<char *>(one->memory->base + y * one->width * one->element + x);
 }
-std::size_t pitch(cudaArray_const_t array) { return array_of(array)->width * array_of(array)->element; }
-const char *part(const void *symbol, std::size_t offset) { return static_cast<const char *>(symbol) + offset; }
+std::size_t pitch(cudaArray_const_t array) {
+    return array_of(array)->width * array_of(array)->element;
+}
+const char *part(const void *symbol, std::size_t offset) {
+    return static_cast<const char *>(symbol) + offset;
+}
 
 cudaError_t fills(const char *name, Range what, std::size_t slices, std::size_t slice, int value, bool async,
                   cudaStream_t handle) {
@@ -201,8 +209,8 @@ cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t func
         return call(cudaErrorInvalidResourceHandle);
     if (stream->capture != nullptr)
         return call(cudaErrorStreamCaptureUnsupported);
-    submit(stream, {"L", "", [=](std::string &) { Call::later([=] { function(handle, cudaSuccess, data); }); },
-                    call.stack()},
+    submit(stream,
+           {"L", "", [=](std::string &) { Call::later([=] { function(handle, cudaSuccess, data); }); }, call.stack()},
            cudaGraphNodeTypeHost);
     return cudaSuccess;
 }
@@ -272,8 +280,12 @@ cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long *id) {
 cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaLaunchAttributeID, const cudaLaunchAttributeValue *) {
     return cudaSuccess;
 }
-cudaError_t cudaStreamCopyAttributes(cudaStream_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void *, size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamCopyAttributes(cudaStream_t, cudaStream_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void *, size_t, unsigned) {
+    return cudaSuccess;
+}
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
     const Call call;
@@ -315,12 +327,18 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle) {
         return call(cudaErrorInvalidResourceHandle);
     return call(launch_graph(*reinterpret_cast<Graph *>(graph), stream, call.stack()));
 }
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
+    return cudaSuccess;
+}
 
 #if CUDART_VERSION >= 13000
-cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t) {
+    return cudaSuccess;
+}
 #else
-cudaError_t cudaMemPrefetchAsync(const void *, size_t, int, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemPrefetchAsync(const void *, size_t, int, cudaStream_t) {
+    return cudaSuccess;
+}
 #endif
 
 cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t handle) {

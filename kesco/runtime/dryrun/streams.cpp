@@ -32,7 +32,9 @@ double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-bool inside_device(const Allocation *allocation) { return allocation != nullptr && !allocation->on_host(); }
+bool inside_device(const Allocation *allocation) {
+    return allocation != nullptr && !allocation->on_host();
+}
 
 // The rules of "API synchronization behavior" in the runtime's manual.
 Sync copy_sync(const Allocation *to, const Allocation *from, bool async) {
@@ -96,7 +98,9 @@ std::vector<Stream *> streams() {
     return result;
 }
 
-void destroy_stream(Stream *stream) { all().live.erase(stream); }
+void destroy_stream(Stream *stream) {
+    all().live.erase(stream);
+}
 
 Event *event_of(cudaEvent_t handle) {
     auto *event = reinterpret_cast<Event *>(handle);

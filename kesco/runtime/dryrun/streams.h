@@ -34,8 +34,8 @@ struct Stream {
     char kind = 'b'; // l legacy, p per-thread, b blocking, n non-blocking, g inside a graph
     unsigned flags = 0;
     int priority = 0;
-    Graph *capture = nullptr; // the graph that it is captured into
-    bool origin = false;      // where the capture began
+    Graph *capture = nullptr;      // the graph that it is captured into
+    bool origin = false;           // where the capture began
     std::vector<Node *> last = {}; // what the next captured operation follows
 };
 
