@@ -24,18 +24,19 @@ _SHOWN = 5  # other pairs that are listed with a possible race
 
 
 def races(findings: Findings, places: Places) -> list[Diagnostic]:
-    """The races, certain ones first."""
-    merged: dict[object, Race] = {}
+    """The races, certain ones first; a pair of places is named once, with all that it is about."""
+    merged: dict[object, dict[object, Race]] = {}
     for race in findings.races:
         first, second = places.of_stack(race.first.stack), places.of_stack(race.second.stack)
         made = places.of_stack(findings.allocations[race.allocation].stack)
-        key = (first, second, race.kind, race.first.what, race.second.what, made, race.certain)
-        if key in merged:
-            merged[key].times += race.times
+        same = merged.setdefault((first, second, race.first.what, race.second.what, race.certain), {})
+        if (race.kind, made) in same:
+            same[race.kind, made].times += race.times
         else:
-            merged[key] = race
-    sure = [_certain(race, findings, places) for race in merged.values() if race.certain]
-    return sure + _possible([race for race in merged.values() if not race.certain], findings, places)
+            same[race.kind, made] = race
+    pairs = [list(one.values()) for one in merged.values()]
+    sure = [_certain(pair, findings, places) for pair in pairs if pair[0].certain]
+    return sure + _possible([race for pair in pairs if not pair[0].certain for race in pair], findings, places)
 
 
 def _on(operation: Operation, findings: Findings, places: Places) -> str:
@@ -60,7 +61,8 @@ def _memory(race_allocation: int, findings: Findings, places: Places) -> tuple[s
     return (f"'{name}'" if name else f"{size} of {what}"), Note(f"{size} of {what}", places.of_stack(made.stack))
 
 
-def _certain(race: Race, findings: Findings, places: Places) -> Diagnostic:
+def _certain(pair: list[Race], findings: Findings, places: Places) -> Diagnostic:
+    race = pair[0]
     name, memory = _memory(race.allocation, findings, places)
     early, late = _VERBS[race.kind]
     first, second = race.first, race.second
@@ -73,6 +75,11 @@ def _certain(race: Race, findings: Findings, places: Places) -> Diagnostic:
     notes = [Note(f"{_said(first)}{_on(first, findings, places)}", where)]
     notes += [Note("called from here", one) for one in places.stack(second.stack)[1:3]]
     notes.append(memory)
+    for other in pair[1:]:
+        also, where_made = _memory(other.allocation, findings, places)
+        notes.append(Note(f"the same two, {other.kind} on {also}", where_made.span))
+    if first.what.startswith("cudaMemcpy") and not first.what.endswith("Async"):
+        notes.append(Note("a copy from pageable memory or within the device may still be under way when it returns"))
     if race.times > 1:
         notes.append(Note(f"it happened {race.times} times in this run"))
     return Diagnostic(
@@ -147,34 +154,38 @@ def stale(findings: Findings, places: Places) -> list[Diagnostic]:
 def how_it_ended(path: str, ran: Ran, findings: Findings, places: Places, limit: float) -> list[Diagnostic]:
     """What is wrong with the run itself, if anything."""
     last = tuple(Note(f"it said: {line}") for line in ran.said.strip().splitlines()[-3:])
-    seen = f"{findings.operations} operations were recorded until then"
-    here = Span(path, 0, 0, 1, 1)
+    seen = f"{count(findings.operations, 'operation')} recorded until then"
     if ran.stopped:
-        what = f"the program did not end within {limit:g} seconds"
+        what = f"{path} did not end within {limit:g} seconds"
         help_ = "kernels do nothing in a dry run: a loop that waits for a result of the device never ends; --time-limit"
-        return [Diagnostic("K613", Severity.ERROR, what, here, (Note(seen),), help_)]
+        return [Diagnostic("K613", Severity.ERROR, what, None, (Note(seen),), help_)]
     if ran.returncode == UNSUPPORTED and findings.unsupported is not None:
         what = f"{findings.unsupported.function} is not supported in a dry run"
-        where = places.of_stack(findings.unsupported.stack) or here
+        where = places.of_stack(findings.unsupported.stack)
         help_ = "leave it out of this run; docs/check.md lists what is supported"
         return [Diagnostic("K610", Severity.ERROR, what, where, (Note(seen),), help_)]
     if ran.returncode == NO_SPACE:
-        what = "the record of the run could not be written: no space left"
+        what = f"the record of {path} could not be written: no space left"
         help_ = "free space, name another folder with TMPDIR, or run the program with smaller sizes"
-        return [Diagnostic("K616", Severity.ERROR, what, here, (Note(seen),), help_)]
+        return [Diagnostic("K616", Severity.ERROR, what, None, (Note(seen),), help_)]
     if ran.returncode < 0:
-        what = f"the program was ended by {_signal(-ran.returncode)}"
+        what = f"{path} was ended by {_signal(-ran.returncode)}"
         help_ = "kernels do nothing in a dry run: the host read zeros where it expected results"
-        return [Diagnostic("K614", Severity.ERROR, what, here, (*last, Note(seen)), help_)]
+        return [Diagnostic("K614", Severity.ERROR, what, None, (*last, Note(seen)), help_)]
     found = []
     if ran.returncode:
-        what = f"the program ended with exit code {ran.returncode}"
+        what = f"{path} ended with exit code {ran.returncode}"
         help_ = "kernels do nothing in a dry run: let the program skip the check of its results"
-        found.append(Diagnostic("K615", Severity.WARNING, what, here, (*last, Note(seen)), help_))
+        found.append(Diagnostic("K615", Severity.WARNING, what, None, (*last, Note(seen)), help_))
     if not findings.operations:
-        what = "the program did nothing on the device, so there is nothing to check"
-        found.append(Diagnostic("K617", Severity.WARNING, what, here, help="give its arguments after '--'"))
+        what = f"{path} did nothing on the device, so there is nothing to check"
+        found.append(Diagnostic("K617", Severity.WARNING, what, help="give its arguments after '--'"))
     return found
+
+
+def count(number: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _signal(number: int) -> str:

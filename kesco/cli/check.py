@@ -54,6 +54,9 @@ def check_command(source: str, arguments: tuple[str, ...], as_json: bool, quiet:
 
 
 def _summary(source: str, report: Any) -> str:
-    seen = f"{report.operations} operations, {report.kernels} of them kernels, on {report.streams} streams"
-    found = "no race" if not report.races else "1 race" if report.races == 1 else f"{report.races} races"
-    return f"{source}: {seen}: {found}" + (f", {report.possible} possible" if report.possible else "")
+    from kesco.check.messages import count
+
+    operations, streams = count(report.operations, "operation"), count(report.streams, "stream")
+    found = count(report.races, "race") if report.races else "no race"
+    possible = f", {report.possible} possible" if report.possible else ""
+    return f"{source}: {operations} on {streams}, {count(report.kernels, 'kernel')} among them: {found}{possible}"

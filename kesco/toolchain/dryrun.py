@@ -63,8 +63,8 @@ def cxx_compiler(toolchain: Toolchain) -> tuple[str, ...]:
     )
 
 
-def runtime_library(toolchain: Toolchain, environ: Mapping[str, str] = os.environ) -> Path:
-    """The compiled runtime; made now if the cache does not have it."""
+def runtime_library(toolchain: Toolchain, spare: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """The compiled runtime; made now if the cache does not have it, in the `spare` folder if it cannot take it."""
     compiler = cxx_compiler(toolchain)
     include = toolchain.cuda_path / "include"
     stamp = hashlib.sha256("\0".join((*compiler, *_COMPILE)).encode())
@@ -74,10 +74,15 @@ def runtime_library(toolchain: Toolchain, environ: Mapping[str, str] = os.enviro
     library = folder / LIBRARY
     if library.is_file():
         return library
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="kesco-", dir=folder) as place:
-        _make(compiler, toolchain, Path(place))
-        (Path(place) / LIBRARY).replace(library)  # several may do this at once
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        place = TemporaryDirectory(prefix="kesco-", dir=folder)
+    except OSError:
+        _make(compiler, toolchain, spare)
+        return spare / LIBRARY
+    with place as name:
+        _make(compiler, toolchain, Path(name))
+        (Path(name) / LIBRARY).replace(library)  # several may do this at once
     return library
 
 
@@ -124,7 +129,8 @@ def _broken(what: str, finished: Finished) -> Diagnostic:
 def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], folder: Path) -> Path:
     """A program from its sources; `InputError` (K100, K611) where it does not compile or link."""
     with ThreadPoolExecutor(2) as pool:
-        library = pool.submit(runtime_library, toolchain)
+        (folder / "runtime").mkdir()
+        library = pool.submit(runtime_library, toolchain, folder / "runtime")
         objects = [
             pool.submit(_compile, toolchain, source, flags, folder / f"{number}.o")
             for number, source in enumerate(sources)
