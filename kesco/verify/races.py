@@ -150,6 +150,7 @@ class _Detector:
             case HostFunction(stream):
                 self.clocks.operation(stream)
                 self.clocks.done(stream)
+                self.clocks.wait_host_stream(stream)  # it runs on the host, behind what was on the stream
             case StreamMade(number, device, kind):
                 self.streams[number] = event
                 self.clocks.add_stream(number, device, kind)
