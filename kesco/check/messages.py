@@ -165,7 +165,7 @@ def how_it_ended(path: str, ran: Ran, findings: Findings, places: Places, limit:
         help_ = "leave it out of this run; docs/check.md lists what is supported"
         return [Diagnostic("K610", Severity.ERROR, what, where, (Note(seen),), help_)]
     if ran.returncode == NO_SPACE:
-        what = f"the record of {path} could not be written: no space left"
+        what = f"the record of {path} could not be written"
         help_ = "free space, name another folder with TMPDIR, or run the program with smaller sizes"
         return [Diagnostic("K616", Severity.ERROR, what, None, (Note(seen),), help_)]
     if ran.returncode < 0:

@@ -72,6 +72,8 @@ RACES = {
     "the other way round": ((reads(1), write(2)), "WAR"),
     "two writers": ((write(1), write(2)), "WAW"),
     "a non-blocking stream and the default stream": ((write(0), reads(3)), "RAW"),
+    "the default stream and a non-blocking stream": ((write(3), reads(0)), "RAW"),
+    "a reader that knows, and one that does not": ((write(1), "R 7 1 5", "W 7 2 5", reads(2), reads(3)), "RAW"),
     "streams of two devices": ((write(1), reads(4)), "RAW"),
     "an event recorded too early": (("R 7 1 5", write(1), "W 7 2 5", reads(2)), "RAW"),
     "an event never recorded": ((write(1), "W 7 2 5", reads(2)), "RAW"),

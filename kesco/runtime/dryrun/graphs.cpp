@@ -56,10 +56,30 @@ bool copy_into(const Graph &from, Graph &to, const std::vector<Node *> &after, s
         }
         copies[node] = to.add(node->operation, std::move(before), node->type);
     }
+    to.copies.insert(copies.begin(), copies.end());
     for (const Node *node : order)
         if (!followed[node])
             last.push_back(copies[node]);
     return true;
+}
+
+// An operation that a node of a graph, or of its execution, is given instead of its own.
+cudaError_t replace(const Call &call, Node *node, Operation made, bool fits) {
+    if (!fits || node == nullptr)
+        return call(cudaErrorInvalidValue);
+    node->operation = std::move(made);
+    return cudaSuccess;
+}
+Node *copy_of(cudaGraphExec_t exec, cudaGraphNode_t node) {
+    const auto &copies = reinterpret_cast<Graph *>(exec)->copies;
+    const auto found = copies.find(node_of(node));
+    return found == copies.end() ? nullptr : found->second;
+}
+cudaError_t kernel(const Call &call, Node *node, const cudaKernelNodeParams &p) {
+    cudaError_t refused = cudaSuccess;
+    Operation made =
+        kernel_launch(p.func, p.gridDim, p.blockDim, p.kernelParams, p.sharedMemBytes, call.stack(), refused);
+    return replace(call, node, std::move(made), refused == cudaSuccess);
 }
 
 } // namespace
@@ -198,5 +218,58 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
     delete reinterpret_cast<Graph *>(exec);
     return cudaSuccess;
 }
+
+cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams *p) {
+    const Call call;
+    return kernel(call, node_of(node), *p);
+}
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams *p) {
+    const Call call;
+    return kernel(call, copy_of(exec, node), *p);
+}
+cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemcpy3DParms *p) {
+    const Call call;
+    Operation made;
+    const bool fits = copy("cudaGraphExecMemcpyNodeSetParams", rows_of(*p), p->kind, true, call, made);
+    return replace(call, copy_of(exec, node), std::move(made), fits);
+}
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *from,
+                                               size_t size, cudaMemcpyKind kind) {
+    const Call call;
+    Operation made;
+    const Copy what{{reinterpret_cast<std::uintptr_t>(to), size}, {reinterpret_cast<std::uintptr_t>(from), size}};
+    const bool fits = copy("cudaGraphExecMemcpyNodeSetParams1D", what, kind, true, call, made);
+    return replace(call, copy_of(exec, node), std::move(made), fits);
+}
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemsetParams *p) {
+    const Call call;
+    Operation made;
+    const Range what{reinterpret_cast<std::uintptr_t>(p->dst), p->width * p->elementSize, p->pitch, p->height};
+    const bool fits = fill("cudaGraphExecMemsetNodeSetParams", what, 1, 0, p->value, p->elementSize, true, call, made);
+    return replace(call, copy_of(exec, node), std::move(made), fits);
+}
+cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaHostNodeParams *p) {
+    const Call call;
+    return replace(call, copy_of(exec, node), host_function(p->fn, p->userData, call.stack()), true);
+}
+#if CUDART_VERSION >= 12000
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *result) {
+    const Call call;
+    auto *own = reinterpret_cast<Graph *>(exec);
+    Graph fresh;
+    std::vector<Node *> last;
+    const bool same = own->nodes.size() == graph_of(graph)->nodes.size();
+    if (!same || !copy_into(*graph_of(graph), fresh, {}, last)) {
+        if (result != nullptr)
+            result->result = cudaGraphExecUpdateErrorTopologyChanged;
+        return call(cudaErrorGraphExecUpdateFailure);
+    }
+    *own = std::move(fresh);
+    if (result != nullptr)
+        result->result = cudaGraphExecUpdateSuccess;
+    return cudaSuccess;
+}
+#endif
 
 } // extern "C"

@@ -76,6 +76,8 @@ State &state() {
         auto &made = *new State;
         const char *name = std::getenv("CUDA_DRY_RUN_RECORD");
         made.file = name == nullptr ? -1 : open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (name != nullptr && made.file < 0)
+            _exit(kNoSpace);
         made.silent = made.file < 0;
         read_kernels(made);
         return made;

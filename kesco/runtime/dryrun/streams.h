@@ -3,6 +3,7 @@
 
 #include "memory.h"
 
+#include <map>
 #include <memory>
 
 namespace dryrun {
@@ -24,7 +25,8 @@ struct Node {
 };
 
 struct Graph {
-    std::vector<std::unique_ptr<Node>> nodes; // each behind those it waits for
+    std::vector<std::unique_ptr<Node>> nodes; // in a graph to launch, each behind those it waits for
+    std::map<const Node *, Node *> copies;    // of the nodes of the graph that this one was made from
     Node *add(Operation operation, std::vector<Node *> after, cudaGraphNodeType type);
 };
 

@@ -112,6 +112,41 @@ static void captured_graph(World &w) {
   cudaGraphDestroy(graph);
 }
 
+static void graph_by_hand(World &w) {  // changed between its launches
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t set, first, second, host;
+  cudaGraphCreate(&graph, 0);
+  cudaMemsetParams clear = {};
+  clear.dst = w.a;
+  clear.elementSize = 4;
+  clear.width = kN;
+  clear.height = 1;
+  cudaGraphAddMemsetNode(&set, graph, nullptr, 0, &clear);
+  int n = kN;
+  void *arguments[] = {&w.a, &w.b, &n};
+  cudaKernelNodeParams launch = {};
+  launch.func = reinterpret_cast<void *>(twice);
+  launch.gridDim = dim3(16);
+  launch.blockDim = dim3(256);
+  launch.kernelParams = arguments;
+  cudaGraphAddKernelNode(&first, graph, &set, 1, &launch);
+  void *others[] = {&w.a, &w.c, &n};
+  launch.kernelParams = others;
+  cudaGraphAddKernelNode(&second, graph, &set, 1, &launch);
+  cudaGraphNode_t both[] = {first, second};
+  cudaGraphAddMemcpyNode1D(&host, graph, both, 2, w.host, w.c, kSize, cudaMemcpyDeviceToHost);
+  cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphLaunch(exec, w.s);
+  void *changed[] = {&w.a, &w.d, &n};
+  launch.kernelParams = changed;
+  cudaGraphExecKernelNodeSetParams(exec, first, &launch);
+  cudaGraphLaunch(exec, w.s);
+  cudaMemcpyAsync(w.b, w.a, kSize, cudaMemcpyDeviceToDevice, w.s);
+  cudaStreamSynchronize(w.s);
+  std::printf("%g\n", w.host[0]);
+}
+
 static void synchronized_by_the_host(World &w) {
   fill<<<16, 256, 0, w.s>>>(w.a, kN);
   cudaEventRecord(w.event, w.s);
@@ -211,6 +246,7 @@ int main(int, char **argv) {
   CASE(legacy_default_stream);
   CASE(stream_ordered_memory);
   CASE(captured_graph);
+  CASE(graph_by_hand);
   CASE(synchronized_by_the_host);
   CASE(halves_of_copies);
   CASE(pinned_in_rounds);
