@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,36 +85,32 @@ def test_the_hand_written_workloads_have_no_race(name: str, toolchain: Toolchain
     assert report.kernels > 1
 
 
-@pytest.fixture(scope="module", params=[(name, style) for name in sorted(MANIFEST) for style in ("serial", "managed")])
-def output(request: pytest.FixtureRequest, toolchain: Toolchain) -> Iterator[tuple[str, list[str]]]:
-    name, style = request.param
-    yield name, compile_and_keep(WORKLOADS / name / f"{style}.cu").lines
+LEFT_OUT = "WAIT_LEFT_OUT"  # in the environment: the number of the wait that a run of the output leaves out
 
 
-def test_the_output_has_no_race(output: tuple[str, list[str]], tmp_path: Path) -> None:
-    name, lines = output
-    (tmp_path / "output.cu").write_text("\n".join(lines))
-    report = run(prepared(tmp_path / "output.cu", tmp_path, f"-I{WORKLOADS / name}"), *small(name))
-    assert report.diagnostics == ()
-
-
-@pytest.mark.parametrize("name", ["img", "m2", "hits"])
-def test_the_output_without_any_one_wait_has_one(name: str, toolchain: Toolchain, tmp_path: Path) -> None:
-    """All variants are one program: a wait is left out where its number is the one in the environment."""
-    lines = compile_and_keep(WORKLOADS / name / "serial.cu").lines
+def leave_out(lines: list[str]) -> list[str]:
+    """The waits of a text, each of which can now be left out when it runs."""
     waits = [i for i, line in enumerate(lines) if line.lstrip().startswith("cudaStreamWaitEvent(")]
-    assert waits
     for number, i in enumerate(waits):
-        lines[i] = f'if (std::atoi(std::getenv("LEFT_OUT")) != {number}) {lines[i].lstrip()}'
+        lines[i] = f'if (std::atoi(std::getenv("{LEFT_OUT}")) != {number}) {lines[i].lstrip()}'
+    return [lines[i] for i in waits]
+
+
+@pytest.mark.parametrize("style", ["serial", "managed"])
+@pytest.mark.parametrize("name", sorted(MANIFEST))
+def test_the_output_has_no_race(
+    name: str, style: str, toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the output of three of them has one as soon as any one of its waits is gone."""
+    lines = compile_and_keep(WORKLOADS / name / f"{style}.cu").lines
+    waits = leave_out(lines) if style == "serial" and name in ("img", "m2", "hits") else []
     (tmp_path / "output.cu").write_text("\n".join(lines))
     program = prepared(tmp_path / "output.cu", tmp_path, f"-I{WORKLOADS / name}")
-    try:
-        for number in range(len(waits) + 1):
-            os.environ["LEFT_OUT"] = str(number)
-            races = run(program, *small(name)).races
-            assert (races > 0) == (number < len(waits)), lines[waits[number]] if number < len(waits) else "with all"
-    finally:
-        del os.environ["LEFT_OUT"]
+    monkeypatch.setenv(LEFT_OUT, "-1")
+    assert run(program, *small(name)).diagnostics == ()
+    for number, wait in enumerate(waits):
+        monkeypatch.setenv(LEFT_OUT, str(number))
+        assert run(program, *small(name)).races > 0, f"nothing found without: {wait}"
 
 
 # ---- runs that end otherwise -----------------------------------------------------------------------------------------
@@ -124,6 +119,7 @@ ODD = """
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 __global__ void set(int *p) { *p = 1; }
 __global__ void part(float *x, int offset) { x[offset + threadIdx.x] = 1; }
 __global__ void half(float *x) { x[threadIdx.x] = 1; }
@@ -137,7 +133,8 @@ int main(int, char **argv) {
   float *x = reinterpret_cast<float *>(p);
   set<<<1, 1, 0, s>>>(p);
   cudaStreamSynchronize(s);
-  if (!strcmp(argv[1], "spin")) while (value == 0) cudaMemcpy(&value, p, 4, cudaMemcpyDeviceToHost);
+  if (!strcmp(argv[1], "spin")) for (; value == 0; usleep(1000))
+    cudaMemcpy(&value, p, 4, cudaMemcpyDeviceToHost);
   if (!strcmp(argv[1], "crash")) *reinterpret_cast<volatile int *>(8) = 1;
   if (!strcmp(argv[1], "fail")) { fprintf(stderr, "wrong result\\n"); return 3; }
   if (!strcmp(argv[1], "ipc")) { cudaIpcMemHandle_t h; cudaIpcGetMemHandle(&h, p); }
@@ -234,6 +231,27 @@ def test_what_is_not_the_runtime_is_named(toolchain: Toolchain, tmp_path: Path) 
     code, _, said = kesco("a.cu", "--with", "b.cpp", folder=tmp_path)
     assert code == 0
     assert "K617" in said
+
+
+DEFAULT_STREAMS = """
+#include <thread>
+__global__ void set(int *p) { *p = 1; }
+int main() {
+  int *p;
+  cudaMalloc(&p, 4);
+  std::thread([&] { set<<<1, 1>>>(p); }).join();
+  std::thread([&] { set<<<1, 1>>>(p); }).join();
+  cudaDeviceSynchronize();
+}
+"""
+
+
+def test_the_default_stream_of_each_thread(toolchain: Toolchain, tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(DEFAULT_STREAMS)
+    assert kesco("a.cu", folder=tmp_path)[0] == 0
+    code, _, said = kesco("--flags", "--default-stream per-thread", "a.cu", folder=tmp_path)
+    assert code == 1
+    assert "'set' on the default stream of its thread writes 'p'" in said
 
 
 def test_strict_counts_possible_races(toolchain: Toolchain, tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ State &state() {
             _exit(kNoSpace);
         made.silent = made.file < 0;
         read_kernels(made);
+        unsetenv("CUDA_DRY_RUN_RECORD"); // programs that this one starts must not write over it
         return made;
     }();
     return one;
