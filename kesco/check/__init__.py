@@ -27,6 +27,7 @@ from kesco.ir.effects import KernelEffects
 from kesco.options import Options
 from kesco.pipeline import read as source_text
 from kesco.toolchain import dryrun
+from kesco.toolchain.compile import architectures
 from kesco.toolchain.discover import discover
 from kesco.toolchain.model import Toolchain
 from kesco.verify.races import Findings, find_races
@@ -77,6 +78,7 @@ class Prepared:
     folder: Path
     effects: Mapping[str, KernelEffects]
     toolchain: Toolchain
+    arch: str
 
 
 def check(path: str, run: Run, options: Options) -> Report:
@@ -96,14 +98,14 @@ def prepare(path: str, others: Sequence[str], options: Options, folder: Path) ->
         effects, sizes = _kernels(toolchain, sources, options.flags)
         building.result()
     (folder / "kernels").write_text(kernel_table(effects, sizes))
-    return Prepared(path, folder, effects, toolchain)
+    return Prepared(path, folder, effects, toolchain, architectures(toolchain, options.flags)[0])
 
 
 def observe(prepared: Prepared, run: Run) -> Report:
     """Run a program once and report what was seen; `InputError` where the run ended too early to say anything."""
     program, record = prepared.folder / "program", prepared.folder / "record"
     ran = dryrun.run_program(
-        program, run.arguments, record, prepared.folder / "kernels", run.limit, run.devices, run.watch
+        program, run.arguments, record, prepared.folder / "kernels", run.limit, run.devices, run.watch, prepared.arch
     )
     text = record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if record.exists() else ""
     trace = read(text)

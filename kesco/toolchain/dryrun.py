@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.toolchain import precompiled
-from kesco.toolchain.compile import host_arguments, parse_diagnostics
+from kesco.toolchain.compile import architectures, host_arguments, parse_diagnostics
 from kesco.toolchain.model import Toolchain
 from kesco.toolchain.places import cache_folder
 from kesco.toolchain.process import TOO_SLOW, Finished, run
@@ -152,29 +152,30 @@ def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], fo
     return program
 
 
-def _compile(toolchain: Toolchain, source: str, flags: Sequence[str], target: Path) -> Path:
-    arguments = (*host_arguments(toolchain, flags), *_LINES)
+def _compile(toolchain: Toolchain, source: str, flags: Sequence[str], made: Path) -> Path:
+    target = architectures(toolchain, flags)[0]
+    arguments = (*host_arguments(toolchain, flags), f"--cuda-gpu-arch={target}", *_LINES)
     if any(flag.startswith(f"-D{_PER_THREAD}") for flag in arguments):
         arguments = (*arguments, "-Xclang", "-fgpu-default-stream=per-thread")
     command = (*toolchain.clang, *arguments)
     plain = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-print-source-range-info")
     # With a device binary of any content clang emits the code that registers kernels and symbols by their names.
-    image = target.with_suffix(".image")
+    image = made.with_suffix(".image")
     image.write_bytes(b"kesco")
-    rest = ("-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(image), *plain, "-c", source, "-o", str(target))
+    rest = ("-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(image), *plain, "-c", source, "-o", str(made))
 
     def make(empty: Path, header: Path) -> bool:
-        made = run((*command, "-Xclang", "-emit-pch", str(empty), "-o", str(header)), timeout=300)
-        return made.returncode == 0 and header.is_file()
+        finished = run((*command, "-Xclang", "-emit-pch", str(empty), "-o", str(header)), timeout=300)
+        return finished.returncode == 0 and header.is_file()
 
     header = precompiled.find(Path(toolchain.clang[0]), command[1:], make)
     if header is not None and run((*command, *precompiled.use(header), *rest), timeout=300).returncode == 0:
-        return target
+        return made
     finished = run((*command, *rest), timeout=300)
     if finished.returncode == 0:
         if header is not None:
             precompiled.discard(header)
-        return target
+        return made
     diagnostics = parse_diagnostics(finished.stderr)
     if diagnostics and finished.returncode > 0:
         raise InputError(*diagnostics)
@@ -189,6 +190,7 @@ def run_program(
     limit: float,
     devices: int = 1,
     watch: bool = True,
+    arch: str = "sm_90",
     environ: Mapping[str, str] = os.environ,
 ) -> Ran:
     """Run a program that `build` made; its calls are in `record` afterwards."""
@@ -197,6 +199,7 @@ def run_program(
         "CUDA_DRY_RUN_RECORD": str(record),
         "CUDA_DRY_RUN_KERNELS": str(kernels),
         "CUDA_DRY_RUN_DEVICES": str(devices),
+        "CUDA_DRY_RUN_ARCH": re.sub(r"\D", "", arch),
         **({} if watch else {"CUDA_DRY_RUN_BLIND": "1"}),
     }
     try:

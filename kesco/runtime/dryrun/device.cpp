@@ -8,7 +8,7 @@ using namespace dryrun;
 
 namespace {
 
-constexpr int kMajor = 9, kMinor = 0, kProcessors = 132;
+constexpr int kProcessors = 132;
 
 bool known(int device) {
     return device >= 0 && device < device_count();
@@ -39,8 +39,8 @@ const std::map<int, int> &attributes() {
         {cudaDevAttrMultiProcessorCount, kProcessors},
         {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
         {cudaDevAttrMaxBlocksPerMultiprocessor, 32},
-        {cudaDevAttrComputeCapabilityMajor, kMajor},
-        {cudaDevAttrComputeCapabilityMinor, kMinor},
+        {cudaDevAttrComputeCapabilityMajor, architecture() / 10},
+        {cudaDevAttrComputeCapabilityMinor, architecture() % 10},
         {cudaDevAttrAsyncEngineCount, 3},
         {cudaDevAttrCanMapHostMemory, 1},
         {cudaDevAttrConcurrentKernels, 1},
@@ -72,8 +72,8 @@ void describe(cudaDeviceProp &p) {
     p.maxGridSize[0] = 2147483647;
     p.maxGridSize[1] = p.maxGridSize[2] = 65535;
     p.totalConstMem = 65536;
-    p.major = kMajor;
-    p.minor = kMinor;
+    p.major = architecture() / 10;
+    p.minor = architecture() % 10;
     p.textureAlignment = 512;
     p.texturePitchAlignment = 32;
     p.multiProcessorCount = kProcessors;

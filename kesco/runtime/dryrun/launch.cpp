@@ -199,7 +199,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *fu
     *attributes = {};
     attributes->maxThreadsPerBlock = 1024;
     attributes->numRegs = 32;
-    attributes->ptxVersion = attributes->binaryVersion = 90;
+    attributes->ptxVersion = attributes->binaryVersion = architecture();
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(kShared);
     return cudaSuccess;
 }

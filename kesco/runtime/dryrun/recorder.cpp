@@ -184,12 +184,23 @@ Thread &thread() {
     return own;
 }
 
+namespace {
+
+int setting(const char *name, int otherwise) {
+    const char *wanted = std::getenv(name);
+    return wanted == nullptr ? otherwise : std::atoi(wanted);
+}
+
+} // namespace
+
 int device_count() {
-    static const int count = [] {
-        const char *wanted = std::getenv("CUDA_DRY_RUN_DEVICES");
-        return wanted == nullptr ? 1 : std::atoi(wanted);
-    }();
+    static const int count = setting("CUDA_DRY_RUN_DEVICES", 1);
     return count;
+}
+
+int architecture() {
+    static const int number = setting("CUDA_DRY_RUN_ARCH", 90);
+    return number;
 }
 
 void record(const std::string &text) {

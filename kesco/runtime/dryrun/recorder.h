@@ -44,6 +44,7 @@ struct Thread {
 };
 Thread &thread();
 int device_count();
+int architecture(); // 90 for sm_90: what the program is compiled for
 
 // Appends one line to the record. `text` has no line break.
 void record(const std::string &text);
