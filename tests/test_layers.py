@@ -21,7 +21,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         *("emit", "verify", "report", "remarks", "fikit", "runtime"),
     ),
     ("pipeline",),
-    ("bench",),
+    ("bench", "check"),
     ("cli", "wrapper"),
     ("__main__",),
 )

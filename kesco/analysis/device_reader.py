@@ -134,6 +134,16 @@ class DeviceModule:
             self._functions[name] = None if ref is None or ref.is_declaration else self._read(name, ref)
         return self._functions[name]
 
+    def parameter_sizes(self, name: str) -> tuple[int, ...] | None:
+        """The sizes of a function's parameters as the caller passes them; None where one cannot be told."""
+        sizes = []
+        for argument in self._module.get_function(name).arguments:
+            param = self._param(argument)
+            if param.byval and param.pointers is None:
+                return None
+            sizes.append(param.byval or self._layout.get_abi_size(argument.type))
+        return tuple(sizes)
+
     # Reading one function
 
     def _read(self, name: str, ref: Any) -> Function:

@@ -18,6 +18,7 @@ import click
 
 from kesco import __version__
 from kesco.cli.bench import bench_command
+from kesco.cli.check import check_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.regress import regress_command
 from kesco.diagnostics import Diagnostic, Severity
@@ -256,3 +257,4 @@ def doctor_command(**values: Any) -> None:
 
 main.add_command(bench_command)
 main.add_command(regress_command)
+main.add_command(check_command)

@@ -1,0 +1,156 @@
+"""Run a program without a GPU and look for races: `kesco check`.
+
+In: a source file, arguments for the program, options. Out: a `Report`: diagnostics, and what was seen.
+
+1. `toolchain.dryrun` builds the program against a CUDA runtime that records every call instead of needing a device,
+   while the effects of its kernels are read from its device code;
+2. `kernel_table` tells the recorder which bytes of a launch are arguments;
+3. the program runs; `verify.races` reads the record;
+4. `places` turns addresses of calls into lines, `messages` turns findings into diagnostics.
+
+Nothing here knows how kesco chooses streams, and it serves any CUDA program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kesco.check import messages
+from kesco.check.places import Places
+from kesco.diagnostics import Diagnostic
+from kesco.errors import InputError
+from kesco.ir.effects import KernelEffects
+from kesco.options import Options
+from kesco.pipeline import read as source_text
+from kesco.toolchain import dryrun
+from kesco.toolchain.compile import architectures
+from kesco.toolchain.discover import discover
+from kesco.toolchain.model import Toolchain
+from kesco.verify.races import Findings, find_races
+from kesco.verify.trace import read
+
+_DEVICE_CODE = (".cu", ".cuh", ".cup")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How the program is run: its arguments, the limit in seconds, how many devices it sees, other source files.
+
+    `watch` is whether the host's own accesses to pinned and managed memory are looked for.
+    """
+
+    arguments: tuple[str, ...] = ()
+    limit: float = 60.0
+    devices: int = 1
+    others: tuple[str, ...] = ()
+    watch: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run showed: diagnostics, the number of operations on the device, and of kernels among them."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    operations: int
+    kernels: int
+    streams: int
+
+    @property
+    def races(self) -> int:
+        """How many of the diagnostics are certain races or uses of freed memory."""
+        return sum(one.code in messages.CERTAIN for one in self.diagnostics)
+
+    @property
+    def possible(self) -> int:
+        """How many are only possible."""
+        return sum(one.code == messages.POSSIBLE for one in self.diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A program that was built for dry runs, with the effects of its kernels; it lies in `folder` with its table."""
+
+    source: str
+    folder: Path
+    effects: Mapping[str, KernelEffects]
+    toolchain: Toolchain
+    arch: str
+
+
+def check(path: str, run: Run, options: Options) -> Report:
+    """Build and run a program, and report the races of that run; raises `KescoError` where it cannot be run."""
+    with TemporaryDirectory(prefix="kesco-check-") as name:
+        return observe(prepare(path, run.others, options, Path(name)), run)
+
+
+def prepare(path: str, others: Sequence[str], options: Options, folder: Path) -> Prepared:
+    """Build a program in a folder; raises `KescoError` where that does not work."""
+    sources = (path, *others)
+    for source in sources:
+        source_text(source)
+    toolchain = discover(clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang)
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(dryrun.build, toolchain, sources, options.flags, folder)
+        effects, sizes = _kernels(toolchain, sources, options.flags)
+        building.result()
+    (folder / "kernels").write_text(kernel_table(effects, sizes))
+    return Prepared(path, folder, effects, toolchain, architectures(toolchain, options.flags)[0])
+
+
+def observe(prepared: Prepared, run: Run) -> Report:
+    """Run a program once and report what was seen; `InputError` where the run ended too early to say anything."""
+    program, record = prepared.folder / "program", prepared.folder / "record"
+    ran = dryrun.run_program(
+        program, run.arguments, record, prepared.folder / "kernels", run.limit, run.devices, run.watch, prepared.arch
+    )
+    text = record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if record.exists() else ""
+    trace = read(text)
+    findings: Findings = find_races(trace, prepared.effects)
+    places = Places.of(program, prepared.toolchain)
+    places.load(trace)
+    ended = messages.how_it_ended(prepared.source, ran, findings, places, run.limit)
+    diagnostics = (*messages.races(findings, places), *messages.stale(findings, places), *ended)
+    if any(one.code in messages.FATAL for one in ended) and not any(d.code in messages.CERTAIN for d in diagnostics):
+        raise InputError(*diagnostics)
+    return Report(diagnostics, findings.operations, findings.kernels, len(findings.streams))
+
+
+def _kernels(
+    toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str]
+) -> tuple[dict[str, KernelEffects], dict[str, tuple[int, ...]]]:
+    """The effects of the kernels in all files with device code, and the sizes of their parameters."""
+    from kesco.analysis.effects import kernel_effects
+    from kesco.analysis.kernel_parameters import kernel_parameters
+    from kesco.toolchain.compile import device_ir
+
+    effects: dict[str, KernelEffects] = {}
+    sizes: dict[str, tuple[int, ...]] = {}
+    for source in sources:
+        if Path(source).suffix in _DEVICE_CODE:
+            text = device_ir(toolchain, source, flags)
+            sizes |= kernel_parameters(text)
+            for one in kernel_effects(text):
+                effects[one.name] = effects[one.name] | one if one.name in effects else one
+    return effects, sizes
+
+
+def kernel_table(effects: Mapping[str, KernelEffects], sizes: Mapping[str, tuple[int, ...]]) -> str:
+    """What the recorder must know of each kernel, a line each.
+
+    First the name, then the size of each parameter; ``*parameter:offset`` for each pointer behind which it follows
+    other pointers, and ``@symbol`` for device symbols of that kind.
+    """
+    lines = []
+    for name, known in sorted(sizes.items()):
+        effect = effects.get(name)
+        words = [name, *map(str, known)]
+        if effect is not None:
+            fields = ((p.index, offset, root) for p in effect.params for offset, root in p.fields)
+            words += [f"*{index}:{offset}" for index, offset, root in fields if root.deep]
+            words += [f"@{symbol}" for symbol, root in effect.symbols if root.deep]
+        lines.append(" ".join(words))
+    return "\n".join([*lines, ""])

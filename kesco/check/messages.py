@@ -1,0 +1,195 @@
+"""What a run showed, in words: findings → diagnostics.
+
+In: findings and places. Out: diagnostics, worst first, each pair of lines once. Codes: K601 a race, K602 a possible
+one, K603 memory used after it was freed; K610 to K619 for runs that say less than they should.
+"""
+
+from __future__ import annotations
+
+import signal
+
+from kesco.check.places import Places
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.source import Span
+from kesco.toolchain.dryrun import NO_SPACE, UNSUPPORTED, Ran
+from kesco.verify.clocks import HOST
+from kesco.verify.races import Findings, Operation, Race
+
+CERTAIN = frozenset({"K601", "K603"})
+POSSIBLE = "K602"
+FATAL = frozenset({"K610", "K613", "K614", "K616"})
+"""The run ended where it should not have: without a race found until then, there is no result."""
+_VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
+_SHOWN = 5  # other pairs that are listed with a possible race
+
+
+def races(findings: Findings, places: Places) -> list[Diagnostic]:
+    """The races, certain ones first; a pair of places is named once, with all that it is about."""
+    merged: dict[object, dict[object, Race]] = {}
+    for race in findings.races:
+        first, second = places.of_stack(race.first.stack), places.of_stack(race.second.stack)
+        made = places.of_stack(findings.allocations[race.allocation].stack)
+        same = merged.setdefault((first, second, race.first.what, race.second.what, race.certain), {})
+        if (race.kind, made) in same:
+            same[race.kind, made].times += race.times
+        else:
+            same[race.kind, made] = race
+    pairs = [list(one.values()) for one in merged.values()]
+    sure = [_certain(pair, findings, places) for pair in pairs if pair[0].certain]
+    return sure + _possible([race for pair in pairs if not pair[0].certain for race in pair], findings, places)
+
+
+def _on(operation: Operation, findings: Findings, places: Places) -> str:
+    """On which stream an operation is, in words."""
+    if operation.agent == HOST:
+        return ""
+    stream = findings.streams[operation.agent]
+    made = places.of_stack(stream.stack)
+    names = {"l": "the default stream", "p": "the default stream of its thread", "g": "a branch of the graph"}
+    if stream.kind in names:
+        return f" on {names[stream.kind]}"
+    return f" on stream {operation.agent}" + (f" (made in line {made.line})" if made else "")
+
+
+def _memory(race_allocation: int, findings: Findings, places: Places) -> tuple[str, Note]:
+    made = findings.allocations[race_allocation]
+    name = made.name or places.name(made.stack)
+    kinds = {"d": "device memory", "m": "managed memory", "p": "pinned memory", "r": "registered memory",
+             "s": "device symbol", "y": "array"}  # fmt: skip
+    what = kinds[made.kind]
+    size = f"{made.size} byte" + ("" if made.size == 1 else "s")
+    return (f"'{name}'" if name else f"{size} of {what}"), Note(f"{size} of {what}", places.of_stack(made.stack))
+
+
+def _certain(pair: list[Race], findings: Findings, places: Places) -> Diagnostic:
+    race = pair[0]
+    name, memory = _memory(race.allocation, findings, places)
+    early, late = _VERBS[race.kind]
+    first, second = race.first, race.second
+    where = places.of_stack(first.stack)
+    line = f" in line {where.line}" if where else ""
+    message = (
+        f"{_said(second)}{_on(second, findings, places)} {late} {name}, which {_said(first)}{line} {early}, "
+        f"and nothing orders the two ({race.kind})"
+    )
+    notes = [Note(f"{_said(first)}{_on(first, findings, places)}", where)]
+    notes += [Note("called from here", one) for one in places.stack(second.stack)[1:3]]
+    notes.append(memory)
+    for other in pair[1:]:
+        also, where_made = _memory(other.allocation, findings, places)
+        notes.append(Note(f"the same two, {other.kind} on {also}", where_made.span))
+    if first.what.startswith("cudaMemcpy") and not first.what.endswith("Async"):
+        notes.append(Note("a copy from pageable memory or within the device may still be under way when it returns"))
+    if race.times > 1:
+        notes.append(Note(f"it happened {race.times} times in this run"))
+    return Diagnostic(
+        "K601", Severity.ERROR, message, places.of_stack(second.stack), tuple(notes), _help(race, where, places)
+    )
+
+
+def _said(operation: Operation) -> str:
+    return operation.what if operation.agent == HOST else f"'{operation.what}'"
+
+
+def _help(race: Race, first: Span | None, places: Places) -> str:
+    second = places.of_stack(race.second.stack)
+    behind = f"behind line {first.line}" if first else "behind the first"
+    before = f"before line {second.line}" if second else "before the second"
+    if race.second.agent == HOST:
+        return f"wait for that stream {before}: cudaStreamSynchronize, or cudaEventSynchronize on an event {behind}"
+    if race.first.agent == HOST:
+        return f"let the host do this before it issues line {second.line if second else ''}".rstrip()
+    return (
+        f"record an event on the first one's stream {behind} (cudaEventRecord), and let the second one's stream wait "
+        f"for it {before} (cudaStreamWaitEvent)"
+    )
+
+
+def _possible(found: list[Race], findings: Findings, places: Places) -> list[Diagnostic]:
+    """One diagnostic for each allocation and reason: these come in crowds."""
+    groups: dict[tuple[Span | None, str], list[Race]] = {}
+    for race in found:
+        made = findings.allocations[race.allocation]
+        # A kernel of which nothing is known touches everything: that is one thing to say, not one for each allocation.
+        groups.setdefault((None if race.vague else places.of_stack(made.stack), race.vague), []).append(race)
+    result = []
+    for (_, vague), group in groups.items():
+        race = group[0]
+        name, memory = _memory(race.allocation, findings, places)
+        first = places.of_stack(race.first.stack)
+        line = f" in line {first.line}" if first else ""
+        message = (
+            f"{_said(race.second)}{_on(race.second, findings, places)} and {_said(race.first)}{line} may touch "
+            f"the same bytes of {name}, and nothing orders the two"
+        )
+        why = f"it is not certain: {vague}" if vague else "it is not certain: they are given different parts of it"
+        notes = [Note(f"{_said(race.first)}{_on(race.first, findings, places)}", first), memory, Note(why)]
+        pairs = dict.fromkeys((places.of_stack(r.first.stack), places.of_stack(r.second.stack)) for r in group[1:])
+        pairs.pop((first, places.of_stack(race.second.stack)), None)
+        others = [f"{a.line} and {b.line}" for a, b in pairs if a and b]
+        if others:
+            more = ", …" if len(others) > _SHOWN else ""
+            notes.append(Note(f"the same holds for lines {', '.join(others[:_SHOWN])}{more}"))
+        help_ = "make sure that the parts do not overlap, or order the two with an event"
+        if vague:
+            help_ = "a kernel whose code kesco cannot follow counts as touching all memory; order the two if it does"
+        result.append(
+            Diagnostic(POSSIBLE, Severity.WARNING, message, places.of_stack(race.second.stack), tuple(notes), help_)
+        )
+    return result
+
+
+def stale(findings: Findings, places: Places) -> list[Diagnostic]:
+    """Operations on memory that was freed."""
+    result = []
+    for one in findings.stale:
+        name, memory = _memory(one.allocation, findings, places)
+        notes = (Note("freed here", places.of_stack(one.freed)), memory)
+        message = f"'{one.operation.what}' is given {name}, which has been freed"
+        where = places.of_stack(one.operation.stack)
+        result.append(Diagnostic("K603", Severity.ERROR, message, where, notes, "free it after its last use"))
+    return result
+
+
+def how_it_ended(path: str, ran: Ran, findings: Findings, places: Places, limit: float) -> list[Diagnostic]:
+    """What is wrong with the run itself, if anything."""
+    last = tuple(Note(f"it said: {line}") for line in ran.said.strip().splitlines()[-3:])
+    seen = f"{count(findings.operations, 'operation')} recorded until then"
+    if ran.stopped:
+        what = f"{path} did not end within {limit:g} seconds"
+        help_ = "kernels do nothing in a dry run: a loop that waits for a result of the device never ends; --time-limit"
+        return [Diagnostic("K613", Severity.ERROR, what, None, (Note(seen),), help_)]
+    if ran.returncode == UNSUPPORTED and findings.unsupported is not None:
+        what = f"{findings.unsupported.function} is not supported in a dry run"
+        where = places.of_stack(findings.unsupported.stack)
+        help_ = "leave it out of this run; docs/check.md lists what is supported"
+        return [Diagnostic("K610", Severity.ERROR, what, where, (Note(seen),), help_)]
+    if ran.returncode == NO_SPACE:
+        what = f"the record of {path} could not be written"
+        help_ = "free space, name another folder with TMPDIR, or run the program with smaller sizes"
+        return [Diagnostic("K616", Severity.ERROR, what, None, (Note(seen),), help_)]
+    if ran.returncode < 0:
+        what = f"{path} was ended by {_signal(-ran.returncode)}"
+        help_ = "kernels do nothing in a dry run: the host read zeros where it expected results"
+        return [Diagnostic("K614", Severity.ERROR, what, None, (*last, Note(seen)), help_)]
+    found = []
+    if ran.returncode:
+        what = f"{path} ended with exit code {ran.returncode}"
+        help_ = "kernels do nothing in a dry run: let the program skip the check of its results"
+        found.append(Diagnostic("K615", Severity.WARNING, what, None, (*last, Note(seen)), help_))
+    if not findings.operations:
+        what = f"{path} did nothing on the device, so there is nothing to check"
+        found.append(Diagnostic("K617", Severity.WARNING, what, help="give its arguments after '--'"))
+    return found
+
+
+def count(number: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,220 @@
+"""What each recorded operation touches: addresses and kernels' effects → accesses of allocations.
+
+In: the events of a trace in order, and the effects of the kernels. Out: for each event its accesses, and the operations
+that were given freed memory. A stage of its own because only here is known which allocation an address belonged to at
+that moment.
+
+- A copy or memset touches exactly its bytes (*exact*).
+- A kernel touches the allocation that a pointer of its arguments points into: which part of it, nobody knows. It is
+  remembered where the pointer points. Pointers stored in memory were followed by the recorder.
+- A kernel whose code cannot be followed, or that follows pointers which a kernel before it may have written, touches
+  every allocation (*vague*), and so does one whose arguments are not known.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kesco.ir.access import AccessMode
+from kesco.ir.effects import KernelEffects, RootEffect
+from kesco.verify.trace import Allocated, Copied, Freed, Handle, Launched, Range, Touched
+
+
+class Access(NamedTuple):
+    """One allocation touched: which bytes if `exact`, otherwise from a pointer that points to `bytes.low`."""
+
+    allocation: int
+    writes: bool
+    bytes: Range
+    exact: bool
+    part: bool = False  # a kernel that is given the same pointer several times, for several parts
+    vague: str = ""  # why it counts as touching this, where nothing says that it does
+
+
+@dataclass(slots=True)
+class Use:
+    """How the whole run uses an allocation: where its pointers point."""
+
+    starts: set[int]
+    parts: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether nobody ever uses a part of it, as far as can be seen."""
+        return len(self.starts) < 2 and not self.parts
+
+
+class Memory:
+    """Allocations at one moment of the run."""
+
+    def __init__(self) -> None:
+        self.all: dict[int, Allocated] = {}
+        self._bases: list[int] = []
+        self._live: dict[int, int] = {}  # base → id
+        self._freed: list[tuple[int, int, int, Freed]] = []  # base, end, id
+        self._freed_sorted = True
+        self.symbols: dict[str, int] = {}
+        self.handles: dict[int, tuple[int, bool]] = {}
+        self.written: set[int] = set()  # by kernels: what pointers they hold is not known
+
+    def add(self, made: Allocated) -> None:
+        """An allocation came to be."""
+        self.all[made.id] = made
+        if made.base not in self._live:
+            bisect.insort(self._bases, made.base)
+        self._live[made.base] = made.id
+        if made.name:
+            self.symbols[made.name] = made.id
+
+    def remove(self, freed: Freed) -> int | None:
+        """One is freed; its id."""
+        number = self._live.pop(freed.base, None)
+        if number is None:
+            return None
+        del self._bases[bisect.bisect_left(self._bases, freed.base)]
+        self._freed.append((freed.base, freed.base + self.all[number].size, number, freed))
+        self._freed_sorted = False
+        return number
+
+    def at(self, address: int) -> Allocated | None:
+        """The allocation that an address is in."""
+        index = bisect.bisect_right(self._bases, address) - 1
+        if index < 0:
+            return None
+        one = self.all[self._live[self._bases[index]]]
+        return one if address < one.base + one.size or address == one.base else None
+
+    def freed_at(self, address: int) -> tuple[int, Freed] | None:
+        """The freed allocation that an address was in, if nothing is there now: its id, and how it was freed."""
+        if not self._freed_sorted:
+            self._freed.sort(key=lambda one: one[:3])
+            self._freed_sorted = True
+        index = bisect.bisect_right(self._freed, address, key=lambda one: one[0]) - 1
+        if index >= 0 and address < self._freed[index][1]:
+            return self._freed[index][2], self._freed[index][3]
+        return None
+
+    def live(self) -> Iterator[Allocated]:
+        """All allocations of this moment."""
+        return (self.all[number] for number in self._live.values())
+
+
+class Footprints:
+    """Accesses of events, asked for in their order."""
+
+    def __init__(self, effects: Mapping[str, KernelEffects]) -> None:
+        self.effects = effects
+        self.memory = Memory()
+        self.parts: set[tuple[str, int]] = set()
+        self.unknown: dict[str, str] = {}  # kernels that count as touching everything, and why
+
+    def ranges(self, event: Copied | Touched) -> Iterator[Access]:
+        """What a copy, memset or access of the host touches; pageable memory is left out."""
+        ranges = event.ranges if isinstance(event, Copied) else (Range(event.writes, event.address, 1),)
+        for one in ranges:
+            found = self.memory.at(one.low)
+            if found is not None:
+                yield Access(found.id, one.writes, one, exact=True)
+
+    def kernel(self, event: Launched) -> Iterator[Access]:
+        """What a kernel touches."""
+        effect = self.effects.get(event.name)
+        if effect is None or event.arguments is None or effect.opaque:
+            yield from self._everything(event, effect.opaque if effect and effect.opaque else "its code is not seen")
+            return
+        deep = AccessMode.NONE
+        sources: list[int] = []
+        for pointer, root, _ in self.pointers(event, effect):
+            found = self.memory.at(pointer)
+            deep |= root.deep
+            if found is not None:
+                if root.deep:
+                    sources.append(found.id)
+                yield from self._through(event, found.id, pointer, root.direct)
+        for name, root in effect.symbols:
+            number = self.memory.symbols.get(name)
+            deep |= root.deep
+            if number is not None:
+                if root.deep:
+                    sources.append(number)
+                yield from self._through(event, number, self.memory.all[number].base, root.direct)
+        if deep and not self.memory.written.isdisjoint(sources):
+            yield from self._everything(event, "it follows pointers that a kernel may have written")
+        elif deep:
+            for number in event.reached:
+                yield from self._through(event, number, self.memory.all[number].base, deep)
+        if "texture" in effect.order:
+            yield from self._handles(event)
+
+    def pointers(self, event: Launched, effect: KernelEffects) -> Iterator[tuple[int, RootEffect, tuple[int, int]]]:
+        """The pointers among a kernel's arguments, with what it does through them and where they stand."""
+        for param in effect.params:
+            argument = event.arguments[param.index] if event.arguments and param.index < len(event.arguments) else b""
+            for offset, root in param.fields:
+                value = int.from_bytes(argument[offset : offset + 8], "little")
+                if value:
+                    yield value, root, (param.index, offset)
+
+    def _through(self, event: Launched, number: int, pointer: int, mode: AccessMode) -> Iterator[Access]:
+        one = self.memory.all[number]
+        part = (event.name, pointer) in self.parts
+        whole = one.base + one.size - pointer
+        if AccessMode.READ in mode:
+            yield Access(number, False, Range(False, pointer, whole), exact=False, part=part)
+        if AccessMode.WRITE in mode:
+            self.memory.written.add(number)
+            yield Access(number, True, Range(True, pointer, whole), exact=False, part=part)
+
+    def _everything(self, event: Launched, why: str) -> Iterator[Access]:
+        self.unknown[event.name] = why
+        for one in self.memory.live():
+            self.memory.written.add(one.id)
+            yield Access(one.id, True, Range(True, one.base, one.size), exact=False, vague=why)
+
+    def _handles(self, event: Launched) -> Iterator[Access]:
+        for argument in event.arguments or ():
+            for at in range(0, len(argument) - 7, 8):
+                handle = self.memory.handles.get(int.from_bytes(argument[at : at + 8], "little"))
+                found = self.memory.at(handle[0]) if handle else None
+                if handle and found is not None:
+                    mode = AccessMode.READ_WRITE if handle[1] else AccessMode.READ
+                    yield from self._through(event, found.id, handle[0], mode)
+
+
+def uses(events: tuple[object, ...], footprints: Footprints) -> dict[int, Use]:
+    """A first walk over the run: where pointers into each allocation point, and which kernels are given parts.
+
+    A kernel that gets the same pointer on several streams, with other numbers beside it, works on a part each time.
+    """
+    found: dict[int, Use] = {}
+    launches: dict[tuple[str, int], tuple[set[bytes], set[int]]] = {}
+    memory = footprints.memory
+    for event in events:
+        if isinstance(event, Allocated):
+            memory.add(event)
+            found[event.id] = Use(set())
+        elif isinstance(event, Freed):
+            memory.remove(event)
+        elif isinstance(event, Handle):
+            memory.handles[event.number] = (event.address, event.writes)
+        elif isinstance(event, Copied):
+            for access in footprints.ranges(event):
+                found[access.allocation].starts.add(access.bytes.low)
+        elif isinstance(event, Launched) and event.name in footprints.effects and event.arguments is not None:
+            pointers = list(footprints.pointers(event, footprints.effects[event.name]))
+            places = {place[0] for _, _, place in pointers}
+            numbers = b"".join(one for index, one in enumerate(event.arguments) if index not in places)
+            for pointer, _, _ in pointers:
+                if (allocation := memory.at(pointer)) is not None:
+                    found[allocation.id].starts.add(pointer)
+                    variants = launches.setdefault((event.name, pointer), (set(), set()))
+                    variants[0].add(numbers)
+                    variants[1].add(event.stream)
+                    if len(variants[0]) > 1 and len(variants[1]) > 1:
+                        footprints.parts.add((event.name, pointer))
+                        found[allocation.id].parts = True
+    footprints.memory = Memory()
+    return found

@@ -1,0 +1,249 @@
+"""The record of a run, as the dry-run runtime writes it → values.
+
+In: the text of a record. Out: a `Trace`: events in the order in which the host caused them, and the stacks of return
+addresses that they name. One event is one line; addresses are hexadecimal, all other numbers decimal.
+
+| line | meaning |
+|---|---|
+| ``V version base`` | the first line; where the program was loaded |
+| ``P stack address…`` | a stack of return addresses, innermost first |
+| ``S stream device kind stack`` | a stream: legacy, per-thread, blocking, non-blocking, or inside a graph |
+| ``A id kind base size stack stream [name]`` | an allocation; stream -1 where it was not made on one |
+| ``F base stack stream device`` | it was freed; stream -1 where the host waits for the device first |
+| ``K stream stack name grid block shared (=/?) argument… *id…`` | a kernel, its arguments' bytes, what it can reach |
+| ``M stream stack function sync range…`` | a copy or memset, and what the host waits for: 1 before, 2 after, 3 both |
+| ``L stream stack`` | a host function |
+| ``R event stream stack``, ``W event stream stack`` | an event is recorded, a stream waits for one |
+| ``H d/s/e number stack`` | the host waits for a device, stream or event |
+| ``T r/w address stack`` | the host touches memory that the device may touch too |
+| ``O handle address mode`` | a texture or surface object and its memory |
+| ``Z stack function to from`` | a copy or memset with an address that is in no allocation; it was refused |
+| ``U stack function`` | the program ended at a function that is not supported |
+| ``Q`` | the program ended by itself |
+
+It refuses nothing: a record may end anywhere, because programs do; a last line that is cut off is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """Bytes from `low`: `rows` rows of `width`, each `pitch` behind the one before."""
+
+    writes: bool
+    low: int
+    width: int
+    pitch: int = 0
+    rows: int = 1
+
+    @property
+    def high(self) -> int:
+        """The end of the last row."""
+        return self.low + (self.rows - 1) * self.pitch + self.width
+
+
+class StreamMade(NamedTuple):
+    """A stream came to be; `kind` is one letter, see the module's docstring."""
+
+    stream: int
+    device: int
+    kind: str
+    stack: int
+
+
+class Allocated(NamedTuple):
+    """Memory came to be; `name` for device symbols."""
+
+    id: int
+    kind: str
+    base: int
+    size: int
+    stack: int
+    stream: int
+    name: str
+
+
+class Freed(NamedTuple):
+    """Memory was freed."""
+
+    base: int
+    stack: int
+    stream: int
+    device: int
+
+
+class Launched(NamedTuple):
+    """A kernel; `arguments` is None where their sizes are not known."""
+
+    stream: int
+    stack: int
+    name: str
+    grid: str
+    block: str
+    shared: int
+    arguments: tuple[bytes, ...] | None
+    reached: tuple[int, ...]
+
+
+class Copied(NamedTuple):
+    """A copy or memset."""
+
+    stream: int
+    stack: int
+    function: str
+    before: bool
+    after: bool
+    ranges: tuple[Range, ...]
+
+
+class HostFunction(NamedTuple):
+    """A host function on a stream."""
+
+    stream: int
+    stack: int
+
+
+class Recorded(NamedTuple):
+    """An event was recorded."""
+
+    event: int
+    stream: int
+    stack: int
+
+
+class Waited(NamedTuple):
+    """A stream waits for an event."""
+
+    event: int
+    stream: int
+    stack: int
+
+
+class Synchronized(NamedTuple):
+    """The host waited for a device (d), stream (s) or event (e)."""
+
+    what: str
+    number: int
+    stack: int
+
+
+class Touched(NamedTuple):
+    """The host touched one address."""
+
+    writes: bool
+    address: int
+    stack: int
+
+
+class Handle(NamedTuple):
+    """A texture or surface object."""
+
+    number: int
+    address: int
+    writes: bool
+
+
+class Refused(NamedTuple):
+    """A copy or memset whose address is in no allocation."""
+
+    stack: int
+    function: str
+    addresses: tuple[int, int]
+
+
+class Unsupported(NamedTuple):
+    """The program ended at this function."""
+
+    stack: int
+    function: str
+
+
+Event = (
+    StreamMade
+    | Allocated
+    | Freed
+    | Launched
+    | Copied
+    | HostFunction
+    | Recorded
+    | Waited
+    | Synchronized
+    | Touched
+    | Handle
+    | Refused
+    | Unsupported
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A whole record: where the program was loaded, its stacks by number, its events, and whether it ran to its end."""
+
+    base: int
+    stacks: dict[int, tuple[int, ...]]
+    events: tuple[Event, ...]
+    ended: bool
+
+
+def read(text: str) -> Trace:
+    """A record's text as values."""
+    base, ended = 0, False
+    stacks: dict[int, tuple[int, ...]] = {}
+    events: list[Event] = []
+    for line in text[: text.rfind("\n") + 1].splitlines():
+        letter, *words = line.split(" ")
+        if letter == "P":
+            stacks[int(words[0])] = tuple(int(one, 16) for one in words[1:])
+        elif letter == "V":
+            base = int(words[1], 16)
+        elif letter == "Q":
+            ended = True
+        elif letter in _READERS:
+            events.append(_READERS[letter](words))
+    return Trace(base, stacks, tuple(events), ended)
+
+
+def _launched(words: list[str]) -> Launched:
+    stream, stack, name, grid, block, shared, known, *rest = words
+    arguments = tuple(bytes.fromhex(one) for one in rest if not one.startswith("*"))
+    reached = tuple(int(one[1:]) for one in rest if one.startswith("*"))
+    return Launched(
+        int(stream), int(stack), name, grid, block, int(shared), arguments if known == "=" else None, reached
+    )
+
+
+def _range(word: str) -> Range:
+    mode, low, width, *rows = word.split(":")
+    return Range(mode == "w", int(low, 16), int(width), *map(int, rows))
+
+
+def _copied(words: list[str]) -> Copied:
+    stream, stack, function, sync, *ranges = words
+    waits = int(sync)
+    return Copied(int(stream), int(stack), function, bool(waits & 1), bool(waits & 2), tuple(map(_range, ranges)))
+
+
+def _allocated(words: list[str]) -> Allocated:
+    number, kind, base, size, stack, stream, *name = words
+    return Allocated(int(number), kind, int(base, 16), int(size), int(stack), int(stream), " ".join(name))
+
+
+_READERS: dict[str, Callable[[list[str]], Event]] = {
+    "S": lambda w: StreamMade(int(w[0]), int(w[1]), w[2], int(w[3])),
+    "A": _allocated,
+    "F": lambda w: Freed(int(w[0], 16), int(w[1]), int(w[2]), int(w[3])),
+    "K": _launched,
+    "M": _copied,
+    "L": lambda w: HostFunction(int(w[0]), int(w[1])),
+    "R": lambda w: Recorded(int(w[0]), int(w[1]), int(w[2])),
+    "W": lambda w: Waited(int(w[0]), int(w[1]), int(w[2])),
+    "H": lambda w: Synchronized(w[0], int(w[1]), int(w[2])),
+    "T": lambda w: Touched(w[0] == "w", int(w[1], 16), int(w[2])),
+    "O": lambda w: Handle(int(w[0]), int(w[1], 16), w[2] == "rw"),
+    "Z": lambda w: Refused(int(w[0]), w[1], (int(w[2], 16), int(w[3], 16))),
+    "U": lambda w: Unsupported(int(w[0]), w[1]),
+}
