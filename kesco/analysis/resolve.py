@@ -52,12 +52,13 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
         if function.name == "main":
             _walk_main(walker, function)
     closed = _closed(program, plain, walker)
+    generic = {f.key: walker.activations.get(f.key, {}).get(f.key) for f in plain}
     real = {"main", *(f.key for f in plain if f.key not in closed)}
     for known in walker.activations.values():  # contexts that only a closed function's own generic walk made
         for key in [k for k in known if k.partition("/")[0] not in real]:
             del known[key]
     for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
-        regions.append(_region(walker, function, closed, why))
+        regions.append(_region(walker, function, closed, why, generic.get(function.key)))
     if any(r.open or any(site.foreign for site in r.sites) for r in regions):
         # what unseen code left on streams of its own may also be running where a function of this file is called
         regions = [replace(r, open=r.function != "main") for r in regions]
@@ -191,7 +192,9 @@ def _walk_main(walker: Interpreter, function: ir.Function) -> None:
     walker.walk_function(function, state, "main", False, frozenset())
 
 
-def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: str) -> Region:
+def _region(
+    walker: Interpreter, function: ir.Function, closed: set[str], why: str, generic: Activation | None
+) -> Region:
     contexts = walker.activations.get(function.key, {})
     if function.template:
         why = why or "it is a template, whose kernels and types are only known where it is used"
@@ -204,6 +207,8 @@ def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: s
         empty = RegionBuilder(function.name, function.span).finish()
         return replace(empty, serial_because=why or "nothing in this file calls it")
     region = _merge(function, chosen)
+    if generic is not None and function.key in closed and _needs_names_of_callers(function, region):
+        region = generic.builder.finish()
     guards, unsafe = _guards(walker, function, region)
     entered = function.key not in closed and function.name != "main"
     return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe, open=entered)
@@ -245,10 +250,22 @@ def _tagged(buffer: Buffer, context: int) -> Buffer:
     return replace(buffer, key=f"{buffer.key}@{context}")
 
 
+def _entries(region: Region) -> set[Buffer]:
+    """The allocations that stand for pointers as they were when a function was entered."""
+    accesses = (a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses)
+    return {a.buffer for a in accesses if a.buffer.kind is BufferKind.ENTRY}
+
+
+def _needs_names_of_callers(function: ir.Function, region: Region) -> bool:
+    """Whether pointers must be compared that came into a caller, by names that mean nothing here, or another value."""
+    entries = _entries(region)
+    return len(entries) > 1 and any(not b.key.startswith(f"entry:{function.key}:") for b in entries)
+
+
 def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
     """The entry values to compare at run time, and why that is impossible, if it is."""
     accesses = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
-    entries = {a.buffer for a in accesses if a.buffer.kind is BufferKind.ENTRY}
+    entries = _entries(region)
     written = any(a.mode & AccessMode.WRITE for a in accesses)
     if not entries or not written:
         return (), ""

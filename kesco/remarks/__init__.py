@@ -7,12 +7,14 @@ matters to the author.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.access import AccessMode, BufferKind
-from kesco.ir.flow import Region, Role
+from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.program import Program
+from kesco.remarks.barriers import Apart, kept_apart
 from kesco.source import Span
 
 _UNKNOWN_HELP = (
@@ -20,6 +22,7 @@ _UNKNOWN_HELP = (
     "'#pragma kesco kernel(name) reads(...) writes(...)'"
 )
 _WORK = (Role.MOVABLE, Role.LEGACY)
+_MOST_BARRIERS = 3
 
 
 class Result(Protocol):
@@ -64,12 +67,13 @@ def _about(result: Result) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     region = result.region
     moved = sum(s.role is Role.MOVABLE for s in region.sites)
-    if result.left_because and (moved > 1 or region.serial_because):
-        code = "K202" if result.left_because == region.serial_because else "K204"
-        message = f"'{region.function}' stays serial: {result.left_because}"
-        found.append(Diagnostic(code, Severity.REMARK, message, region.span))
     if region.serial_because:
-        return found
+        message = f"'{region.function}' stays serial: {result.left_because}"
+        return [Diagnostic("K202", Severity.REMARK, message, region.span)]
+    apart = _barriers(region)
+    if result.left_because and (moved > 1 or apart):
+        message = f"'{region.function}' stays serial: {result.left_because}"
+        found.append(Diagnostic("K204", Severity.REMARK, message, region.span))
     told: set[int] = set()
     for site in region.sites:
         if site.operation in told:
@@ -84,7 +88,45 @@ def _about(result: Result) -> list[Diagnostic]:
             message = f"'{site.label}' {verb} memory that is not known, so it is ordered against everything"
             notes = tuple(Note(a.why) for a in unknown[:2])
             found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _UNKNOWN_HELP))
-    return found
+    return found + apart
+
+
+def _barriers(region: Region) -> list[Diagnostic]:
+    """What keeps independent operations apart, the first few of a function."""
+    found = [one for one in kept_apart(region) if one.barriers[0].kind is not SiteKind.KERNEL]  # those are told: K205
+    shown = [_barrier(one) for one in found[:_MOST_BARRIERS]]
+    if len(found) > _MOST_BARRIERS:
+        rest = found[_MOST_BARRIERS]
+        note = Note(f"so do {len(found) - _MOST_BARRIERS} more in this function, from here on", rest.barriers[0].span)
+        shown[-1] = replace(shown[-1], notes=(*shown[-1].notes, note))
+    return shown
+
+
+def _barrier(one: Apart) -> Diagnostic:
+    first, *others = one.barriers
+    a, b = one.first.label, one.second.label
+    more = f" (and {one.more} more such pairs)" if one.more else ""
+    message = f"'{first.label}' keeps '{a}' and '{b}' apart{more}: neither touches what the other writes"
+    if first.number in (one.first.number, one.second.number):
+        message = f"'{a}' and '{b}' cannot overlap{more}, though neither touches what the other writes"
+    notes = [Note(f"'{s.label}' is here", s.span) for s in (one.first, one.second) if s.number != first.number]
+    also = [s for s in others if s.number not in (one.first.number, one.second.number)]
+    notes += [Note(f"'{s.label}' stands between them, too", s.span) for s in also[:1]]
+    return Diagnostic("K208", Severity.WARNING, message, first.span, tuple(notes), _what_to_do(first))
+
+
+def _what_to_do(barrier: Site) -> str:
+    if barrier.kind is SiteKind.FREE:
+        return "it waits for the whole device: free memory behind both"
+    if barrier.kind in (SiteKind.COPY, SiteKind.MEMSET):
+        return "it blocks the host: move it in front of both or behind both, or copy asynchronously from pinned memory"
+    if barrier.kind is SiteKind.SYNC:
+        return "what it waits for or measures is kept as it was; if nothing depends on that, remove it"
+    if barrier.kind is SiteKind.CALL and not barrier.foreign:
+        return "a function that launches begins and ends with a join: launch from one function"
+    if barrier.kind is SiteKind.CALL:
+        return "what it does is not visible here, so all work is joined before it: move it in front of both or behind"
+    return "it stays on the default stream, which waits for all others"
 
 
 def _pragmas_unused(program: Program) -> list[Diagnostic]:
