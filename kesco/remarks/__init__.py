@@ -13,7 +13,7 @@ from typing import Protocol
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
-from kesco.ir.program import Program
+from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
 from kesco.remarks.barriers import Apart, kept_apart
 from kesco.source import Span
 
@@ -53,7 +53,7 @@ def diagnose(program: Program, functions: Sequence[Result]) -> tuple[Diagnostic,
         )
     found: list[Diagnostic] = []
     for result in functions:
-        found += _about(result)
+        found += _about(program, result)
     found += _pragmas_unused(program)
     if not found and not any(f.rewritten for f in functions):
         found.append(
@@ -62,12 +62,27 @@ def diagnose(program: Program, functions: Sequence[Result]) -> tuple[Diagnostic,
     return tuple(dict.fromkeys(found))
 
 
-def _about(result: Result) -> list[Diagnostic]:
+def _has_work(program: Program, region: Region) -> bool:
+    """Whether a function has two operations whose stream could be chosen, or one in a loop."""
+
+    def count(body: Stmt) -> int:
+        calls = (n for n in walk(body) if isinstance(n, Call) and n.operation >= 0)
+        copies = sum(program.operations[n.operation].stream_text is not None for n in calls)
+        return copies + sum(isinstance(n, Launch) for n in walk(body))
+
+    bodies = [f.body for f in program.functions if f.here and f.span == region.span]
+    loops = (n for body in bodies for n in walk(body) if isinstance(n, Loop))
+    return any(count(body) > 1 for body in bodies) or any(count(loop) for loop in loops)
+
+
+def _about(program: Program, result: Result) -> list[Diagnostic]:
     """The diagnostics of one function."""
     found: list[Diagnostic] = []
     region = result.region
     moved = sum(s.role is Role.MOVABLE for s in region.sites)
     if region.serial_because:
+        if not _has_work(program, region):
+            return []
         message = f"'{region.function}' stays serial: {result.left_because}"
         return [Diagnostic("K202", Severity.REMARK, message, region.span)]
     apart = _barriers(region)
@@ -131,8 +146,6 @@ def _what_to_do(barrier: Site) -> str:
 
 def _pragmas_unused(program: Program) -> list[Diagnostic]:
     """Pragmas that name a kernel which is not launched here, most likely misspelt."""
-    from kesco.ir.tree import Launch, walk
-
     launched = {n.kernel.name for f in program.functions for n in walk(f.body) if isinstance(n, Launch)}
     return [
         Diagnostic("K207", Severity.WARNING, f"no kernel '{s.kernel}' is launched in this file", s.span)

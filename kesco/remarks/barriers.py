@@ -5,9 +5,9 @@ from the stages because it asks about a program that does not exist: the one wit
 
 1. Work is what moves, what stays on the default stream, and a call of a function whose accesses are known. 2. Two such
 sites depend on each other where both touch a buffer, one of them writes it, and one reaches the other; and where a
-chain of such sites leads from one to the other. 3. Two launches (or copies that move, or calls) that do not, although
-one reaches the other, are independent. 4. Where no path leads from one to the other without a barrier, the barriers on
-a shortest path are what keeps them apart.
+chain of such sites leads from one to the other, within one round of every loop. 3. Two launches (or copies that move,
+or calls) that do not, although one reaches the other, are independent. 4. Where no path leads from one to the other
+without a barrier, the barriers on a shortest path are what keeps them apart.
 
 It proves nothing and changes nothing: it says where to look.
 """
@@ -42,20 +42,19 @@ def kept_apart(region: Region) -> tuple[Apart, ...]:
     chosen = [n for n in work if _could_overlap(sites[n])]
     if not 1 < len(chosen) <= MOST_SITES or len(sites) > 4 * MOST_SITES:
         return ()
-    reach = {n: _reached(region, n, through_barriers=True) for n in work}
+    after = _forward(region)
+    reach = {n: _reached(region, after, n, through_barriers=True) for n in work}
     linked = _linked(sites, work, reach)
     found: dict[int, Apart] = {}
     seen: set[tuple[int, int]] = set()
     for a in chosen:
-        together = _reached(region, a, through_barriers=False)
+        together = _reached(region, after, a, through_barriers=False)
         for b in chosen:
             pair = (sites[a].operation, sites[b].operation)
-            if b == a or not reach[a] >> b & 1 or linked[a] >> b & 1 or linked[b] >> a & 1 or pair in seen:
-                continue
-            if together >> b & 1 or (reach[b] >> a & 1 and _reached(region, b, through_barriers=False) >> a & 1):
+            if b == a or not reach[a] >> b & 1 or linked[a] >> b & 1 or together >> b & 1 or pair in seen:
                 continue
             seen.add(pair)
-            between = _between(region, a, b)
+            between = _between(region, after, a, b)
             if between:
                 key = between[0].operation
                 known = found.get(key)
@@ -91,9 +90,29 @@ def _vague(site: Site) -> bool:
     return any(a.buffer.kind is _UNKNOWN for a in site.accesses)
 
 
-def _reached(region: Region, start: int, *, through_barriers: bool) -> int:
-    """The sites that control may come to behind `start`, as bits; a call that is work itself is no way through."""
-    found, queue = 0, deque(region.successors[start])
+def _forward(region: Region) -> list[list[int]]:
+    """The successors of each site, without the edges that lead back to a site still open in a depth-first walk."""
+    after: list[list[int]] = [[] for _ in region.sites]
+    seen, still_open = {0}, {0}
+    stack = [(0, iter(region.successors[0]))]
+    while stack:
+        site, rest = stack[-1]
+        following = next(rest, None)
+        if following is None:
+            still_open.discard(site)
+            stack.pop()
+        elif following not in still_open:
+            after[site].append(following)
+            if following not in seen:
+                seen.add(following)
+                still_open.add(following)
+                stack.append((following, iter(region.successors[following])))
+    return after
+
+
+def _reached(region: Region, after: list[list[int]], start: int, *, through_barriers: bool) -> int:
+    """The sites that control may come to behind `start`, as bits."""
+    found, queue = 0, deque(after[start])
     if not through_barriers and region.sites[start].role in _BARRIERS:
         return 0
     while queue:
@@ -101,7 +120,7 @@ def _reached(region: Region, start: int, *, through_barriers: bool) -> int:
         if found >> site & 1 or (not through_barriers and region.sites[site].role in _BARRIERS):
             continue
         found |= 1 << site
-        queue.extend(region.successors[site])
+        queue.extend(after[site])
     return found
 
 
@@ -130,16 +149,16 @@ def _linked(sites: tuple[Site, ...], work: list[int], reach: dict[int, int]) -> 
     return linked
 
 
-def _between(region: Region, start: int, end: int) -> tuple[Site, ...]:
+def _between(region: Region, after: list[list[int]], start: int, end: int) -> tuple[Site, ...]:
     """The barriers on a shortest path; the first site itself where it is one."""
     came: dict[int, int] = {}
     queue = deque([start])
     while queue and end not in came:
         site = queue.popleft()
-        for after in region.successors[site]:
-            if after not in came:
-                came[after] = site
-                queue.append(after)
+        for following in after[site]:
+            if following not in came:
+                came[following] = site
+                queue.append(following)
     path = [end]
     while path[-1] != start or len(path) == 1:
         if path[-1] not in came:
