@@ -5,9 +5,10 @@ from the stages because it asks about a program that does not exist: the one wit
 
 1. Work is what moves, what stays on the default stream, and a call of a function whose accesses are known. 2. Two such
 sites depend on each other where both touch a buffer, one of them writes it, and one reaches the other; and where a
-chain of such sites leads from one to the other, within one round of every loop. 3. Two launches (or copies that move,
-or calls) that do not, although one reaches the other, are independent. 4. Where no path leads from one to the other
-without a barrier, the barriers on a shortest path are what keeps them apart.
+chain of such sites leads from one to the other, within one round of every loop. What the host reads it may pass on to
+all that follows. 3. Two launches (or copies that move, or calls) that do not, although one reaches the other, are
+independent. 4. Where no path leads from one to the other without a barrier, the barriers on a shortest path are what
+keeps them apart.
 
 It proves nothing and changes nothing: it says where to look.
 """
@@ -75,7 +76,7 @@ def why_one_stream(region: Region, width: int) -> str:
 
 
 def _is_work(site: Site) -> bool:
-    if site.role in (Role.MOVABLE, Role.LEGACY):
+    if site.role in (Role.MOVABLE, Role.LEGACY, Role.HOST):
         return True
     return site.kind is SiteKind.CALL and bool(site.accesses) and not _vague(site)
 
@@ -133,9 +134,20 @@ def _conflict(a: Site, b: Site) -> bool:
     return any(x.buffer.key in modes and AccessMode.WRITE & (x.mode | modes[x.buffer.key]) for x in b.accesses)
 
 
+def _told(site: Site) -> bool:
+    """Whether the host learns here what the device computed; all that follows may depend on it."""
+    wanted = AccessMode.READ if site.role is Role.HOST else AccessMode.WRITE
+    if site.role is not Role.HOST and site.kind is not SiteKind.COPY:
+        return False
+    return any(a.mode & wanted and a.buffer.kind is not BufferKind.DEVICE for a in site.accesses)
+
+
 def _linked(sites: tuple[Site, ...], work: list[int], reach: dict[int, int]) -> dict[int, int]:
     """For each site of work the ones that depend on it, directly or through others, as bits."""
-    linked = {a: sum(1 << b for b in work if reach[a] >> b & 1 and _conflict(sites[a], sites[b])) for a in work}
+    linked = {
+        a: sum(1 << b for b in work if reach[a] >> b & 1 and (_told(sites[a]) or _conflict(sites[a], sites[b])))
+        for a in work
+    }
     changed = True
     while changed:
         changed = False

@@ -10,7 +10,8 @@ Method:
    itself.
 2. *Levels*: an operation is one level below the lowest of its predecessors. Dependences carried around a loop
    and those of a site on itself are left out: within one round they order nothing, and what remains has no
-   cycle.
+   cycle. But where a full barrier stands on every path from the target to the source, a round of the phase
+   begins behind that barrier: there a carried dependence orders like any other.
 3. *Width*: the largest set of operations of one phase of which none depends on another. By Dilworth's theorem
    it is the number of sites less the largest matching between sites and their (indirect) successors.
    Augmenting paths find that matching, on bit masks. Phases above `EXACT_WIDTH` sites take their largest
@@ -55,13 +56,33 @@ def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
 def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
     """The sites that each site depends on within one round of every loop, ascending."""
     found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
+    reached: dict[int, set[int]] = {}
     for dependence in dfg.dependences:
         sources = found[dependence.target]
         # dependences come ordered by source, so that a second one of the same edge follows the first
         known = dependence.source == dependence.target or dependence.source in sources[-1:]
-        if not dependence.carried and not known:
-            sources.append(dependence.source)
+        if known:
+            continue
+        if dependence.carried:
+            if dependence.target not in reached:
+                reached[dependence.target] = _reached(dfg, dependence.target)
+            if dependence.source in reached[dependence.target]:
+                continue
+        sources.append(dependence.source)
     return {site: tuple(sources) for site, sources in found.items()}
+
+
+def _reached(dfg: Dfg, start: int) -> set[int]:
+    """The sites that control comes to behind `start` without passing a full barrier."""
+    region = dfg.region
+    found: set[int] = set()
+    work = list(region.successors[start])
+    while work:
+        site = work.pop()
+        if site not in found and region.sites[site].role not in _BARRIERS:
+            found.add(site)
+            work += region.successors[site]
+    return found
 
 
 def levelize(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
