@@ -51,6 +51,8 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
     for function in plain:
         if function.name == "main":
             _walk_main(walker, function)
+    for operation in walker.leaks.keys() - walker.taken_in:
+        why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)
     generic = {f.key: walker.activations.get(f.key, {}).get(f.key) for f in plain}
     real = {"main", *(f.key for f in plain if f.key not in closed)}

@@ -268,3 +268,18 @@ def initializer(cursor: Cursor) -> Cursor | None:
     """The initialiser of a variable declaration, or None."""
     found = cindex.conf.lib.clang_Cursor_getVarDeclInitializer(cursor)
     return found if isinstance(found, Cursor) else None
+
+
+def pattern(cursor: Cursor) -> Cursor | None:
+    """The template, or the member of a template, that a declaration was instantiated from; None for all others."""
+    found = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
+    return found if isinstance(found, Cursor) else None
+
+
+def members(declaration: Cursor) -> list[Cursor]:
+    """What a class declares; for an instance of a class template, which lists nothing, what the template declares."""
+    own = list(declaration.get_children())
+    if any(kind_of(c).is_declaration() or kind_of(c) is CursorKind.CXX_BASE_SPECIFIER for c in own):
+        return own
+    template = pattern(declaration)
+    return own if template is None else list(template.get_children())

@@ -249,5 +249,7 @@ def _is_implicit(constructor: Cursor) -> bool:
     """Whether the compiler wrote a constructor: it is defaulted, or its class does not declare it."""
     if constructor.is_default_method():
         return True
+    if clang.pattern(constructor) is not None:
+        return False
     usr = constructor.canonical.get_usr()
     return all(c.get_usr() != usr for c in constructor.semantic_parent.get_children())

@@ -236,9 +236,13 @@ class Stmt:
 
 @dataclass(frozen=True, slots=True)
 class Block(Stmt):
-    """``{ … }``; statements that come from one macro invocation share its span."""
+    """``{ … }``; statements that come from one macro invocation share its span.
+
+    Several variables declared at once are one, too: `declares` tells that they belong to the scope around them.
+    """
 
     body: tuple[Stmt, ...]
+    declares: bool = False
 
 
 @dataclass(frozen=True, slots=True)
