@@ -6,6 +6,7 @@ process of its own, bounded in time and memory; what was rewritten is compiled w
 again with `kesco verify`. Nothing that a program does ends the run.
 
     python scripts/corpus.py PATH [--jobs 2] [--json FILE] [--resume] [--keep FOLDER] [--flag=-DN=4] [--only TEXT]
+                             [--force]
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ def include_flags(source: Path, root: Path) -> list[str]:
 # ---- one program, in a process of its own ----------------------------------------------------------------
 
 
-def one(source: str, target: str, flags: Sequence[str]) -> Row:
+def one(source: str, target: str, force: bool, flags: Sequence[str]) -> Row:
     """Compile one program and say what was made of it."""
     from kesco.errors import KescoError
     from kesco.options import Options
     from kesco.pipeline import compile_file
 
     try:
-        result = compile_file(source, Options(flags=tuple(flags)), lambda name, value: None)
+        result = compile_file(source, Options(flags=tuple(flags), force=force))
     except KescoError as error:
         said = [{"code": d.code, "message": d.message} for d in error.diagnostics]
         return {"outcome": "refused", "exit": error.exit_code, "diagnostics": said}
@@ -107,8 +108,8 @@ def bounded(command: Sequence[str], seconds: int = SECONDS) -> tuple[int | None,
 class Bench:
     """What all programs share: the folder of outputs, nvcc, the flags."""
 
-    def __init__(self, root: Path, folder: Path, flags: Sequence[str]) -> None:
-        self.root, self.folder, self.flags = root, folder, list(flags)
+    def __init__(self, root: Path, folder: Path, flags: Sequence[str], force: bool) -> None:
+        self.root, self.folder, self.flags, self.force = root, folder, list(flags), force
         self.nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
         listed = bounded([sys.executable, "-m", "kesco", "--help"])[1]
         self.can_check = re.search(r"^\s+check\b", listed, re.MULTILINE) is not None
@@ -122,7 +123,7 @@ class Bench:
         said = target.with_suffix(".json")
         flags = [*include_flags(source, self.root), *self.flags]
         start = time.perf_counter()
-        command = [sys.executable, __file__, "--one", str(source), str(target), str(said), *flags]
+        command = [sys.executable, __file__, "--one", str(source), str(target), str(said), str(int(self.force)), *flags]
         status, text = bounded(command)
         row: Row = {"program": name, "seconds": round(time.perf_counter() - start, 1)}
         if status == 0 and said.exists():
@@ -264,6 +265,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep what that file already says")
     parser.add_argument("--keep", metavar="FOLDER", help="leave the outputs there")
     parser.add_argument("--flag", action="append", default=[], metavar="FLAG", help="a compiler flag for all programs")
+    parser.add_argument("--force", action="store_true", help="rewrite also where no gain is expected")
     parser.add_argument("--only", default="", metavar="TEXT", help="only programs whose path contains this")
     parser.add_argument("--obstacles", type=int, default=25, metavar="N", help="how many kinds of messages to show")
     return parser.parse_args()
@@ -272,8 +274,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Run all programs and print what came of them."""
     if sys.argv[1:2] == ["--one"]:
-        source, target, said, *flags = sys.argv[2:]
-        Path(said).write_text(json.dumps(one(source, target, flags)))
+        source, target, said, force, *flags = sys.argv[2:]
+        Path(said).write_text(json.dumps(one(source, target, force == "1", flags)))
         return
     given = arguments()
     root = Path(given.path).resolve()
@@ -282,7 +284,7 @@ def main() -> None:
         known = {row["program"]: row for row in json.loads(Path(given.json).read_text())}
     with tempfile.TemporaryDirectory(prefix="kesco-corpus-") as temporary:
         folder = Path(given.keep or temporary).resolve()
-        bench = Bench(root, folder, given.flag)
+        bench = Bench(root, folder, given.flag, given.force)
         files = [f for f in programs(root) if given.only in str(f)]
         files = [f for f in files if root == f or str(f.relative_to(root)) not in known]
         for number, row in enumerate(rows_of(bench, files, given.jobs), 1):
