@@ -172,8 +172,7 @@ class Interpreter(Objects):
             state = self.execute(statement, state)
         self.now.scopes.pop()
         if state is not None:
-            for variable in reversed(declared):
-                self.destroy(variable, state)
+            self.destroy(declared, state, block.end)
         return state
 
     def _execute(self, statement: ir.Stmt, state: State) -> State | None:

@@ -10,6 +10,8 @@ keeps the whole file serial. 3. A destructor is code that is not seen: work is j
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kesco.analysis.loops import Loops
 from kesco.analysis.memory import NOTHING, TOP, Object, Place, Value
 from kesco.analysis.state import State
@@ -97,17 +99,17 @@ class Objects(Loops):
         record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
         return record if record is not None and record.destructor else None
 
-    def destroy(self, variable: ir.Variable, state: State) -> None:
-        """An object with a destructor of its own goes out of scope: code that is not seen runs."""
-        record = self._destroyed(variable)
-        if record is None:
-            return
-        self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
-        if not self.now.scopes:  # the end of the function: everything has been joined before it
+    def destroy(self, declared: Sequence[ir.Variable], state: State, operation: int) -> None:
+        """Objects with destructors of their own go out of scope: code that is not seen runs."""
+        gone = [(v, r) for v in reversed(declared) if (r := self._destroyed(v)) is not None]
+        for variable, _ in gone:
+            self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
+        if gone and not self.now.scopes:  # the end of the function: everything has been joined before it
             self.now.touches_device = self.now.foreign = True
             self.forget(state)
-        else:
-            self.run_unseen(state, f"~{record.name}", variable.span)
+        elif gone:
+            where = self.program.operations[operation].span if operation >= 0 else gone[0][0].span
+            self.run_unseen(state, f"~{gone[0][1].name}", where, operation)
 
     def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
         """Destructors of temporary objects run at the end of the expression, all but that of the object declared."""

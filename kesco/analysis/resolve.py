@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.interpreter import Interpreter
-from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.ir import program as ir
@@ -166,10 +166,28 @@ def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
     walker.stack.append(starter)  # entry values belong to the function being bound
     for parameter in function.parameters:
         place = Place(walker.object_of(parameter))
+        if _is_reference_to_record(walker, parameter.type):
+            state.store.write((place,), pointer(Place(_referred(walker, function, parameter))))
+            continue
         for at, value in _entry_parts(walker, parameter.type, place, 3):
             state.store.write((at,), value)
     walker.stack.pop()
     walker.walk_function(function, state, function.key, True, this)
+
+
+def _is_reference_to_record(walker: Interpreter, shape: ir.Type) -> bool:
+    inner = shape.element if shape.shape is ir.Shape.REFERENCE else None
+    record = walker.program.records.get(inner.record) if inner is not None and inner.shape is ir.Shape.RECORD else None
+    return record is not None and not record.standard and not record.ambiguous
+
+
+def _referred(walker: Interpreter, function: ir.Function, parameter: ir.Variable) -> Object:
+    """The object that a parameter refers to: it may be a global, ``*this`` or what another one refers to."""
+    buffer = Buffer(f"entry:{function.key}:&{parameter.key}", f"&{parameter.name}", BufferKind.ENTRY)
+    found = Object(f"this:&{parameter.key}", parameter.name, ObjectKind.HEAP, buffer, entry=True)
+    walker.guarded.setdefault(buffer.name, set()).add(Place(walker.object_of(parameter)))
+    walker.escaped.add(found)
+    return found
 
 
 def _entry_parts(walker: Interpreter, shape: ir.Type, place: Place, depth: int) -> list[tuple[Place, Value]]:

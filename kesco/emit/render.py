@@ -325,7 +325,8 @@ class _Writer:
             text = head + "".join(f"{deeper}{line}{self.newline}" for line in lines) + (indent if head else "")
             return Edit(start, start, text, 5)
         if at_line_start(source, offset):
-            text = "".join(f"{line}{self.newline}{indent}" for line in lines)
+            deeper = "  " if source[offset : offset + 1] == b"}" else ""
+            text = "".join(f"{deeper}{line}{self.newline}{indent}" for line in lines)
         else:
             text = self.newline + "".join(f"{indent}{line}{self.newline}" for line in lines) + indent
         return Edit(offset, offset, text)

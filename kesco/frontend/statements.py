@@ -199,7 +199,8 @@ class Statements(Invocations):
 
     def _compound(self, cursor: Cursor) -> ir.Stmt:
         body = [self.statement(c) for c in cursor.get_children()]
-        return ir.Block(self.span(cursor), tuple(body))
+        span = self.span(cursor)
+        return ir.Block(span, tuple(body), end=-1 if self._inside_macro else self.closing(cursor, span))
 
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []

@@ -106,7 +106,7 @@ class TypeTable:
             plain = plain and inner is not None and inner.plain
             fields = [Field(f.name, f.type, -1) for f in (inner.fields if inner else ())] + fields
         for one in fields:
-            destructor = destructor or self._destroys(one.type)
+            destructor = destructor or self.destroys(one.type)
             inside = self.records.get(one.type.record)
             code = code or (inside is not None and inside.code)
             defaults = defaults or (inside is not None and inside.defaults)
@@ -144,7 +144,8 @@ class TypeTable:
         record = self.records.get(one.record) if one.shape is Shape.RECORD else None
         return one.shape is not Shape.RECORD or (record is not None and record.plain)
 
-    def _destroys(self, one: Type) -> bool:
+    def destroys(self, one: Type) -> bool:
+        """Whether destroying an object of this type runs code."""
         while one.shape is Shape.ARRAY and one.element is not None:
             one = one.element
         record = self.records.get(one.record) if one.shape is Shape.RECORD else None

@@ -37,18 +37,30 @@ class Array {
   int size_ = 0;
 };
 
+// <prologue: 2 streams, 1 events>
+
 int main() {
   Buffer a(1024), b(1024), both(1024);
-  fill<<<4, 256>>>(a.get(), 1024, 1.0f);
-  fill<<<4, 256>>>(b.get(), 1024, 2.0f);
-  sum<<<4, 256>>>(a.get(), b.get(), both.get(), 1024);
+  KescoStreams* kesco = &kesco_streams();
+  fill<<<4, 256, 0, kesco->stream[0]>>>(a.get(), 1024, 1.0f);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: sum waits for this
+  fill<<<4, 256, 0, kesco->stream[1]>>>(b.get(), 1024, 2.0f);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for fill#1 (RAW on a.data_)
+  sum<<<4, 256, 0, kesco->stream[1]>>>(a.get(), b.get(), both.get(), 1024);
   cudaDeviceSynchronize();
   {
     Array<float> c(1024), d(1024);
-    fill<<<4, 256>>>(c.data(), c.size(), 3.0f);
-    fill<<<4, 256>>>(d.data(), d.size(), 4.0f);
+    fill<<<4, 256, 0, kesco->stream[0]>>>(c.data(), c.size(), 3.0f);
+    fill<<<4, 256, 0, kesco->stream[1]>>>(d.data(), d.size(), 4.0f);
+    cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: ~Array sees all of this as done on the default stream
+    cudaEventRecord(kesco->tail[1], kesco->stream[1]);
+    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: ~Array sees all of this as done on the default stream
   }
-  fill<<<4, 256>>>(a.get(), 1024, 5.0f);
+  kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
+  fill<<<4, 256, 0, kesco->stream[0]>>>(a.get(), 1024, 5.0f);
   cudaDeviceSynchronize();
   return 0;
 }
