@@ -43,7 +43,7 @@ def kept_apart(region: Region) -> tuple[Apart, ...]:
     chosen = [n for n in work if _could_overlap(sites[n])]
     if not 1 < len(chosen) <= MOST_SITES or len(sites) > 4 * MOST_SITES:
         return ()
-    after = _forward(region)
+    after = region.forward()
     reach = {n: _reached(region, after, n, through_barriers=True) for n in work}
     linked = _linked(sites, work, reach)
     found: dict[int, Apart] = {}
@@ -91,27 +91,7 @@ def _vague(site: Site) -> bool:
     return any(a.buffer.kind is _UNKNOWN for a in site.accesses)
 
 
-def _forward(region: Region) -> list[list[int]]:
-    """The successors of each site, without the edges that lead back to a site still open in a depth-first walk."""
-    after: list[list[int]] = [[] for _ in region.sites]
-    seen, still_open = {0}, {0}
-    stack = [(0, iter(region.successors[0]))]
-    while stack:
-        site, rest = stack[-1]
-        following = next(rest, None)
-        if following is None:
-            still_open.discard(site)
-            stack.pop()
-        elif following not in still_open:
-            after[site].append(following)
-            if following not in seen:
-                seen.add(following)
-                still_open.add(following)
-                stack.append((following, iter(region.successors[following])))
-    return after
-
-
-def _reached(region: Region, after: list[list[int]], start: int, *, through_barriers: bool) -> int:
+def _reached(region: Region, after: tuple[tuple[int, ...], ...], start: int, *, through_barriers: bool) -> int:
     """The sites that control may come to behind `start`, as bits."""
     found, queue = 0, deque(after[start])
     if not through_barriers and region.sites[start].role in _BARRIERS:
@@ -161,7 +141,7 @@ def _linked(sites: tuple[Site, ...], work: list[int], reach: dict[int, int]) -> 
     return linked
 
 
-def _between(region: Region, after: list[list[int]], start: int, end: int) -> tuple[Site, ...]:
+def _between(region: Region, after: tuple[tuple[int, ...], ...], start: int, end: int) -> tuple[Site, ...]:
     """The barriers on a shortest path; the first site itself where it is one."""
     came: dict[int, int] = {}
     queue = deque([start])
