@@ -47,6 +47,7 @@ class Interpreter(Objects):
             known[key] = activation
         activation.returns, activation.iterations, activation.scopes = [], (), []
         activation.this = this
+        self.rounds = self.rounds if self.stack else 0
         self.stack.append(activation)
         try:
             state.frontier = frozenset((0,))

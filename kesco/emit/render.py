@@ -11,6 +11,7 @@ the function serial, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -62,8 +63,14 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     return apply(program.text, edits)
 
 
+_OUR_NAMES = re.compile(rb"\b(?:KescoStreams|kesco_streams|kesco_streams_if_distinct|kesco_context)\b")
+
+
 def check(program: ir.Program, rewrite: Rewrite) -> str:
     """Why the function cannot be edited as planned, or an empty text."""
+    taken = _OUR_NAMES.search(program.text)
+    if taken is not None:
+        return f"the file has a name of its own that kesco inserts: {taken[0].decode()}"
     try:
         edits = _Writer(program, rewrite, 0, free_name(program)).edits()
     except CannotInsert as reason:
