@@ -68,15 +68,15 @@ _OUR_NAMES = re.compile(rb"\b(?:KescoStreams|kesco_streams|kesco_streams_if_dist
 
 def check(program: ir.Program, rewrite: Rewrite) -> str:
     """Why the function cannot be edited as planned, or an empty text."""
-    taken = _OUR_NAMES.search(program.text)
-    if taken is not None:
-        return f"the file has a name of its own that kesco inserts: {taken[0].decode()}"
     try:
         edits = _Writer(program, rewrite, 0, free_name(program)).edits()
     except CannotInsert as reason:
         return str(reason)
     macro = changed((STAND_IN.format(streams=1, events=1), *(edit.text for edit in edits)), macros(program))
-    return f"the macro '{macro}' has a name that the inserted lines need" if macro else ""
+    if macro:
+        return f"the macro '{macro}' has a name that the inserted lines need"
+    taken = _OUR_NAMES.search(program.text)
+    return f"the file has a name of its own that kesco inserts: {taken[0].decode()}" if taken else ""
 
 
 def _prologue_place(text: bytes, top: int) -> int:
