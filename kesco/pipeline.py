@@ -188,6 +188,7 @@ def _plan(session: Session, region: Region) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting."""
     from kesco import dataflow
     from kesco.ir.flow import Role
+    from kesco.remarks.barriers import why_one_stream
     from kesco.scheduling import levels
     from kesco.scheduling.strategies import STRATEGIES, default_streams
     from kesco.synchronize import synchronize
@@ -205,7 +206,7 @@ def _plan(session: Session, region: Region) -> FunctionResult:
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = "it launches nothing that could be moved"
     if not why and schedule.streams < 2 and not options.force:
-        why = "no two of its operations are independent" if width < 2 else "one stream holds all of its operations"
+        why = why_one_stream(region, width)
     if not why and not options.force and not _pays(result):
         why = "only memsets could overlap, which does not pay for the streams"
     if not why:

@@ -206,9 +206,9 @@ class Calls(Launches):
         self.now.touches_device = self.now.foreign = True
         return site
 
-    def run_unseen(self, state: State, what: str, span: Span) -> None:
+    def run_unseen(self, state: State, what: str, span: Span, operation: int = -1) -> None:
         """Code that no call in the text names runs here: a destructor, an expression of unknown form."""
-        self.unseen_site(state, what, -2 - span.start, span)
+        self.unseen_site(state, what, operation if operation >= 0 else -2 - span.start, span)
         self.forget(state)
 
     def forget(self, state: State) -> None:

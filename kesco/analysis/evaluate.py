@@ -92,7 +92,7 @@ class Evaluator(Places):
     references = False
     """Whether any class of the program has members that are references."""
 
-    def run_unseen(self, state: State, what: str, span: Span) -> None:
+    def run_unseen(self, state: State, what: str, span: Span, operation: int = -1) -> None:
         """Left to the subclass."""
         raise NotImplementedError
 

@@ -48,7 +48,8 @@ def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool =
         text = head + "".join(f"{deeper}{line}{newline}" for line in lines) + (indent if head else "")
         return Edit(start, start, text, 5)
     if at_line_start(source, offset):
-        text = "".join(f"{line}{newline}{indent}" for line in lines)
+        deeper = "  " if source[offset : offset + 1] == b"}" else ""
+        text = "".join(f"{deeper}{line}{newline}{indent}" for line in lines)
     else:
         text = newline + "".join(f"{indent}{line}{newline}" for line in lines) + indent
     return Edit(offset, offset, text)

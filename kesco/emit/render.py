@@ -11,6 +11,7 @@ the function serial, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
@@ -47,6 +48,11 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     return apply(program.text, edits)
 
 
+_OUR_NAMES = re.compile(
+    rb"\b(?:Kesco(?:Event|Streams|Stretch)|kesco_(?:streams|streams_if_distinct|stretch|context))\b"
+)
+
+
 def check(program: ir.Program, rewrite: Rewrite) -> str:
     """Why the function cannot be edited as planned, or an empty text."""
     try:
@@ -54,7 +60,10 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
     except CannotInsert as reason:
         return str(reason)
     macro = changed((STAND_IN.format(streams=1, events=1), *(edit.text for edit in edits)), macros(program))
-    return f"the macro '{macro}' has a name that the inserted lines need" if macro else ""
+    if macro:
+        return f"the macro '{macro}' has a name that the inserted lines need"
+    taken = _OUR_NAMES.search(program.text)
+    return f"the file has a name of its own that kesco inserts: {taken[0].decode()}" if taken else ""
 
 
 def _prologue_place(text: bytes, top: int) -> int:

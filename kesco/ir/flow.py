@@ -119,3 +119,22 @@ class Region:
     guards: tuple[str, ...] = ()
     serial_because: str = ""
     open: bool = False
+
+    def forward(self) -> tuple[tuple[int, ...], ...]:
+        """The successors of each site, without the edges back to a site still open in a depth-first walk."""
+        after: list[list[int]] = [[] for _ in self.sites]
+        seen, still_open = {0}, {0}
+        stack = [(0, iter(self.successors[0]))]
+        while stack:
+            site, rest = stack[-1]
+            following = next(rest, None)
+            if following is None:
+                still_open.discard(site)
+                stack.pop()
+            elif following not in still_open:
+                after[site].append(following)
+                if following not in seen:
+                    seen.add(following)
+                    still_open.add(following)
+                    stack.append((following, iter(self.successors[following])))
+        return tuple(map(tuple, after))
