@@ -215,7 +215,7 @@ def _plan(session: Session, region: Region) -> FunctionResult:
     if not why and schedule.streams < 2 and not options.force:
         why = why_one_stream(within, width)
     if not why and not options.force and not levels.overlaps(dfg, schedule):
-        why = "only memsets could overlap, which does not pay for the streams"
+        why = "only memsets could overlap with anything, which does not pay for the streams"
     if not why:
         why = _cannot_emit(session.program, result)
     return replace(result, left_because=why)

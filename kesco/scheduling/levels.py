@@ -23,7 +23,7 @@ What it refuses to do: choose a stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import networkx as nx
 
@@ -60,11 +60,11 @@ def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
 
 
 def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
-    """Whether kernels or copies, not just memsets, are on different streams between two barriers."""
-    stream_of = schedule.as_dict()
+    """Whether two independent kernels or copies, not just memsets, are on different streams."""
     sites = dfg.region.sites
-    heavy = [{stream_of[n] for n in phase if sites[n].kind is not SiteKind.MEMSET} for phase in phases(dfg)]
-    return any(len(streams) > 1 for streams in heavy)
+    heavy = {n: stream for n, stream in schedule.stream_of if sites[n].kind is not SiteKind.MEMSET}
+    level_of = {site: level for level, there in enumerate(levelize(dfg)) for site in there}
+    return len({*heavy.values()}) > 1 and _meet(dfg, predecessors(dfg), level_of, heavy)
 
 
 def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
@@ -145,8 +145,13 @@ def width(dfg: Dfg) -> int:
     return best if best < 2 or _meet(dfg, before, level_of) else 1
 
 
-def _meet(dfg: Dfg, before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> bool:
-    """Whether two independent operations ever run in one phase: not on branches that exclude each other."""
+def _meet(
+    dfg: Dfg, before: dict[int, tuple[int, ...]], level_of: dict[int, int], among: Mapping[int, int] | None = None
+) -> bool:
+    """Whether two independent operations ever run in one phase: not on branches that exclude each other.
+
+    With `among`, only its sites count, and only those that it gives different streams.
+    """
     forward = dfg.region.forward()
     ancestors: dict[int, int] = {}
     for site in sorted(before, key=lambda one: (level_of[one], one)):
@@ -156,14 +161,15 @@ def _meet(dfg: Dfg, before: dict[int, tuple[int, ...]], level_of: dict[int, int]
         ancestors[site] = mask
 
     def independent(a: int, b: int) -> bool:
-        return a != b and not ancestors[a] >> b & 1 and not ancestors[b] >> a & 1
+        apart = a != b if among is None else among[a] != among[b]
+        return apart and not ancestors[a] >> b & 1 and not ancestors[b] >> a & 1
 
     for phase in phases(dfg):
-        inside = {*phase}
-        for a in phase:
+        inside = {*phase} if among is None else {*phase} & among.keys()
+        for a in sorted(inside):
             if any(independent(a, b) for b in _reached(dfg, forward, a) & inside):
                 return True
-        for a in phase:  # around a loop: one trip takes the one branch, a later trip the other
+        for a in sorted(inside):  # around a loop: one trip takes the one branch, a later trip the other
             around = _reached(dfg, dfg.region.successors, a) & inside
             for b in (one for one in around if independent(a, one)):
                 if not (nx.has_path(dfg.graph, a, b) and nx.has_path(dfg.graph, b, a)):

@@ -86,3 +86,17 @@ def test_a_function_without_work_is_left_without_a_remark(tmp_path: Path) -> Non
     text = f"template <typename T> T half(T x) {{ return x / 2; }}\n{KERNEL}int main() {{\n{ALLOCATE}"
     result = compiled(tmp_path, f"{text}  k<<<1, half(2)>>>(x);\n  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n}}\n")
     assert result.changed and result.diagnostics == ()
+
+
+def test_a_memset_beside_a_chain_of_kernels_does_not_pay(tmp_path: Path) -> None:
+    chain = "    k<<<1, 1>>>(x);\n    cudaMemset(y, 0, 4);\n    add<<<1, 1>>>(x, y);\n"
+    add = "__global__ void add(float* a, const float* b) { *a += *b; }\n"
+    main = "int main(int n, char**) {\n"
+    serial = compiled(tmp_path, f"{KERNEL}{add}{main}{ALLOCATE}  for (int i = 0; i < n; ++i) {{\n{chain}  }}\n}}\n")
+    assert not serial.changed
+    why = "only memsets could overlap with anything, which does not pay for the streams"
+    assert messages(serial, "K204") == [f"'main' stays serial: {why}"]
+    chain = chain.replace("cudaMemset(y, 0, 4)", "k<<<1, 1>>>(y)")
+    assert compiled(
+        tmp_path, f"{KERNEL}{add}{main}{ALLOCATE}  for (int i = 0; i < n; ++i) {{\n{chain}  }}\n}}\n"
+    ).changed
