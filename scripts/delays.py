@@ -120,8 +120,8 @@ def kernel(modes: str, number: int) -> str:
 
 def runnable(text: str, programs: list[str]) -> str:
     """A text of `text_of`, or what kesco made of it, with other kernels and a driver."""
-    from property.programs import MODES
-    from property.programs import kernel as plain
+    from property.kernels import MODES
+    from property.kernels import kernel as plain
 
     for number, modes in enumerate(MODES):
         text = text.replace(plain(modes), kernel(modes, number))

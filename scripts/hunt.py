@@ -44,7 +44,9 @@ def write(line: str) -> None:
 # ---- one file ------------------------------------------------------------------------------------------------------
 
 
-def failures(programs: list[Program], options: Options, folder: Path) -> tuple[list[tuple[str, str, str]], Counter[str]]:
+def failures(
+    programs: list[Program], options: Options, folder: Path
+) -> tuple[list[tuple[str, str, str]], Counter[str]]:
     """What goes wrong, as (program, kind, words), and what was counted."""
     path = folder / "input.cu"
     path.write_text(text_of(programs))
@@ -85,9 +87,7 @@ def one_file(file: int) -> dict[str, Any]:
         found, counts = failures(programs, options, folder)
         if found and not found[0][0]:  # the whole file failed: which of its programs?
             found = [
-                (one.name, kind, words)
-                for one in programs
-                for _, kind, words in failures([one], options, folder)[0]
+                (one.name, kind, words) for one in programs for _, kind, words in failures([one], options, folder)[0]
             ] or found
         reports = [(*one, minimised(one, programs, options, folder)) for one in found]
     return {
@@ -121,6 +121,7 @@ def cut_down(program: Program, fails: Any) -> Program:
 
 
 def golden(program: Program, options: Options) -> str:
+    """The text of a program with its options, as `tests/golden` wants them."""
     return f"// golden: --streams {options.streams} --strategy {options.strategy}\n{text_of([program])}"
 
 

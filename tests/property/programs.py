@@ -1,60 +1,28 @@
 """Random serial CUDA programs as text: straight lines, branches, loops, swaps, aliases, helpers, calls of unseen code.
 
 A program is a tree of statements, so that it can be made smaller: a leaf is a line, a node has a head, statements and a
-tail. Kernels are named after what they do to their parameters (``k_rwx`` reads the first, writes the second, updates
-the third), which is how `property.replay` knows.
+tail. Kernels are named after what they do to their parameters, which is how `property.replay` knows.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-MODES = ("w", "x", "rw", "rx", "xw", "xx", "rrw", "rrx", "rwx", "rxx", "ww")
-COUNT = 3  # elements of arrays of pointers, iterations of loops over them
-
-
-def kernel(modes: str) -> str:
-    """A kernel that does what its name says, in a way that clang can see."""
-    names = [f"p{n}" for n in range(len(modes))]
-    parameters = ", ".join(f"float* {name}" for name in names)
-    reads = " + ".join(["1.0f", *(f"{p}[i]" for p, mode in zip(names, modes, strict=True) if mode == "r")])
-    body = " ".join(
-        f"{p}[i] {'=' if m == 'w' else '+='} {reads};" for p, m in zip(names, modes, strict=True) if m != "r"
-    )
-    return f"__global__ void k_{modes}({parameters}) {{ int i = threadIdx.x; {body} }}"
-
+from property.kernels import ALL, COUNT, MODES
+from property.rarities import Node, Rarities, Scope
 
 HEAD = "\n".join(
     [
         "#include <cstdlib>",
         "#include <utility>",
         "#define CHECK(call) do { cudaError_t e_ = (call); if (e_ != cudaSuccess) exit(1); } while (0)",
-        "struct Pair { float* in; float* out; };",
         "void elsewhere();",
         "void touch(float* p);",
-        *map(kernel, MODES),
+        ALL,
     ]
 )
-
-
-@dataclass(frozen=True)
-class Node:
-    """A statement; `kept` ones cannot be taken away when the program is made smaller."""
-
-    head: str
-    body: tuple[Node, ...] | None = None
-    tail: str = ""
-    kept: bool = False
-
-    def lines(self, indent: str = "") -> Iterator[str]:
-        if self.head:
-            yield indent + self.head
-        for one in self.body or ():
-            yield from one.lines(indent + "  ")
-        if self.tail:
-            yield indent + self.tail
 
 
 @dataclass(frozen=True)
@@ -98,38 +66,14 @@ def _smaller_body(node: Node) -> Iterator[Node]:
             yield replace(node, body=(*before, less, *after))
 
 
-@dataclass
-class Scope:
-    """What the statements of one function may use."""
-
-    pointers: list[str]
-    arrays: list[str] = field(default_factory=list)
-    pairs: list[str] = field(default_factory=list)
-    counters: list[tuple[str, bool]] = field(default_factory=list)  # (name, constant bounds)
-    managed: bool = False
-    has_argv: bool = True
-    unseen: bool = False
-    in_loop: bool = False
-    returns: str = "return 0;"
-
-
-class Writer:
+class Writer(Rarities):
     """Draws one program."""
 
     def __init__(self, seed: int, name: str) -> None:
-        self.random = random.Random(seed)
-        self.name = name
+        super().__init__(random.Random(seed), name)
         self.launches = self.random.randint(6, 24)
-        self.fresh = 0
         self.helpers: list[tuple[str, int, str]] = []
         self.globals: list[str] = []
-
-    def number(self) -> int:
-        self.fresh += 1
-        return self.fresh
-
-    def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
 
     # ---- functions ----
 
@@ -138,6 +82,8 @@ class Writer:
             self.globals = [f"{self.name}_g{n}" for n in range(2)]
         functions = [Node(f"static float* {one};", kept=True) for one in self.globals]
         functions += [self.helper() for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
+        functions += self.class_with_method() if self.chance(0.15) else ()
+        functions += self.picker() if self.chance(0.15) else ()
         managed, unseen = self.chance(0.3), self.chance(0.15)
         buffers = [f"b{n}" for n in range(self.random.randint(2, 6))]
         call = "cudaMallocManaged" if managed else "cudaMalloc"
@@ -145,8 +91,7 @@ class Writer:
         top += [Node(f"{call}(&{b}, 4096);", kept=True) for b in buffers]
         top += [Node(f"{call}(&{one}, 4096);", kept=True) for one in self.globals]
         scope = Scope([*buffers, *self.globals], managed=managed, unseen=unseen)
-        if not managed:
-            top.append(Node("float h[1024];", kept=True))
+        top.append(Node("float h[1024];", kept=True))
         for n in range(self.random.choice((0, 0, 1, 2))):
             top.append(Node(f"float* q{n} = {self.pointer(scope)};", kept=True))
             scope.pointers.append(f"q{n}")
@@ -160,6 +105,7 @@ class Writer:
         if self.chance(0.2):
             top.append(Node(f"Pair s = {{{self.pointer(scope)}, {self.pointer(scope)}}};", kept=True))
             scope.pairs.append("s")
+        top += self.rare_declarations(scope, call)
         body = (*top, *self.block(scope, 0, self.launches), *self.end(), Node("return 0;", kept=True))
         functions.append(Node(f"int {self.name}(int argc, char** argv) {{", body, "}", kept=True))
         return Program(self.name, tuple(functions))
@@ -200,17 +146,23 @@ class Writer:
             return self.structure(scope, depth, left)
         if drawn < 0.86 and self.helpers and scope.has_argv:
             return Node(self.helper_call(scope)), 2
+        if drawn < 0.88 and scope.has_argv and self.chance(0.7):
+            return self.rare_statement(scope), 2
         if drawn < 0.94 and len(scope.pointers) > 1:
             return self.exchange(scope), 0
         return self.rarity(scope), 0
 
     def operation(self, scope: Scope) -> str:
         drawn = self.random.random()
-        if drawn < 0.84:
+        if drawn < 0.62:
             modes = self.random.choice(MODES)
             arguments = ", ".join(self.pointer(scope) for _ in modes)
             return f"k_{modes}<<<1, 32>>>({arguments});"
-        if drawn < 0.93:
+        if drawn < 0.82:
+            return self.rare_launch(scope)
+        if drawn < 0.86:
+            return f"{self.rare_copy(scope)};"
+        if drawn < 0.94:
             text = f"cudaMemset({self.pointer(scope)}, 0, 2048)"
         else:
             text = f"cudaMemcpy({self.pointer(scope)}, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToDevice)"
@@ -302,10 +254,8 @@ class Writer:
         if drawn < 0.7:
             call = "cudaMallocManaged" if scope.managed else "cudaMalloc"
             return Node(f"{call}(&{self.variable(scope)}, 4096);")
-        if scope.managed:
-            sign = self.random.choice(("=", "+="))
-            host = Node(f"{self.pointer(scope, plain=True)}[0] {sign} 1.0f;")
-            return Node("", (Node("cudaDeviceSynchronize();", kept=True), host))
+        if scope.managed or (scope.pinned and self.chance(0.5)):
+            return self.host_access(scope)
         if drawn < 0.85:
             return Node(f"cudaMemcpy({self.pointer(scope)}, h, 1024, cudaMemcpyHostToDevice);")
         return Node(f"cudaMemcpy(h, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToHost);")

@@ -1,7 +1,8 @@
 """Whole random programs: compiled, proven, and then run on paper, serial text against emitted text.
 
 Several programs share a file, since most of the time goes into headers. `KESCO_PROGRAMS=N` draws N of them instead of
-the default, `KESCO_PROGRAMS_FROM=K` starts at another one; ``python tests/property/test_programs.py NUMBER`` prints one.
+the default, `KESCO_PROGRAMS_FROM=K` starts at another one;
+``python tests/property/test_programs.py NUMBER`` prints one.
 Thousands, with mutations, and with failures cut down: ``python scripts/hunt.py``.
 """
 
