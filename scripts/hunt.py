@@ -59,14 +59,20 @@ def failures(
     except Exception as error:
         return [("", "crash", f"{type(error).__name__}: {error}")], Counter()
     emitted = done.text.decode()
-    before, after = Parser(done.source.decode()), Parser(emitted)
+    try:
+        before, after = Parser(done.source.decode()), Parser(emitted)
+    except Exception as error:
+        return [("", "oracle", f"{type(error).__name__}: {error}")], Counter()
     found = []
     for program in programs:
-        expected = list(executions(before, program.name))
-        for words in differences(expected, executions(after, program.name)):
-            kind = "unordered" if "may run before" in words else "different"
-            found.append((program.name, kind, words))
-            break
+        try:
+            expected = list(executions(before, program.name))
+            words = next(differences(expected, executions(after, program.name)), "")
+        except Exception as error:
+            found.append((program.name, "oracle", f"{type(error).__name__}: {error}"))
+            continue
+        if words:
+            found.append((program.name, "unordered" if "may run before" in words else "different", words))
     counts = Counter(
         programs=len(programs),
         functions=sum(one.rewritten for one in done.functions),
@@ -170,7 +176,7 @@ def table(done: list[dict[str, Any]]) -> int:
     write(f"  joins                {total['joins']}")
     write(f"  unordered conflicts  {total['unordered']}")
     write(f"  other operations     {total['different']}")
-    for kind in ("refused", "crash", "input"):
+    for kind in ("refused", "crash", "input", "oracle"):
         write(f"  {kind:20} {kinds[kind]}")
     return 1 if kinds else 0
 

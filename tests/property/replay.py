@@ -646,7 +646,8 @@ class Run:
     def _call(self, callee: tuple, arguments: list[tuple]) -> Any:
         if callee[0] == "member":
             base = self.value(callee[1])
-            return self.call(f"{base.kind}::{callee[2]}", [Cell(self.value(one)) for one in arguments], base.fields)
+            visible = base.fields | {"this": Cell(base)}
+            return self.call(f"{base.kind}::{callee[2]}", [Cell(self.value(one)) for one in arguments], visible)
         name = callee[1]
         if name in self.functions:
             parameters = self.functions[name][0]
