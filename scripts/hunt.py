@@ -10,9 +10,9 @@ inputs, and must issue the same operations, none of them unordered with another 
 fails is cut down and printed as a golden input.
 
 --check: this share of the files runs under `kesco check`, too, which must find no race.
---mutate: in this share of the files, where kesco wrote waits, at most so many mutants of each program are judged (`property.judged`): records,
-waits and joins, taken away, moved by a statement, or given another event or stream. `verify` must refuse each one that
-goes wrong on paper; `kesco check`, in files that are checked, must report each that goes wrong with all streams.
+--mutate: in this share of the files, where kesco wrote waits, at most so many mutants of each program are judged:
+records, waits and joins, taken away, moved by a statement, or given another event or stream. `verify` must refuse each
+that goes wrong on paper; `kesco check`, in files that are checked, each that goes wrong by its rules on all streams.
 --workloads: all mutants of what kesco makes of the eight workloads, for `verify` and `kesco check`.
 
 FILE gets one line of JSON for each file of programs; with --resume the files that it has are not done again.
@@ -197,12 +197,14 @@ def minimised(failure: Failure, programs: list[Program], options: Options, folde
 
 
 def cut_down(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """The first smaller program that still fails, again and again."""
-    while True:
-        less = next((one for one in smaller(program) if fails(one)), None)
-        if less is None:
-            return program
-        program = less
+    """Smaller programs that still fail, each from where the last one was found, until no smaller one does."""
+    found = True
+    while found:
+        found, at = False, 0
+        while less := next(((n, one) for n, one in enumerate(smaller(program)) if n >= at and fails(one)), None):
+            at, program = less
+            found = True
+    return program
 
 
 # ---- all of them ---------------------------------------------------------------------------------------------------
