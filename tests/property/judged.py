@@ -2,7 +2,7 @@
 
 In: a compiled file, batches of mutants, and the same as one program for dry runs. Out: a `Judged` for each mutant.
 The paper oracle decides what is wrong: it runs each mutant with all inputs. `verify` must refuse every one that is
-wrong; `kesco check` must report every one that is wrong in the runs that it sees, which are those with all streams.
+wrong; `kesco check` must report every one that is wrong by its own rules, in these runs with all streams.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kesco.errors import VerificationError
 
 @dataclass(frozen=True)
 class Judged:
-    """`wrong`: what the oracle has against it; `reached`: whether that shows with all streams; `refused`: what the
+    """`wrong`: what the oracle has against it; `reached`: whether it is wrong by the rules of `kesco check`; `refused`: what the
     proof has against it; `reported`: "race", "possible" or nothing, None where no dry run was made.
     """
 
@@ -66,16 +66,16 @@ class Judge:
         reported = self.reported(number)
         parsed = Parser("\n".join(lines))
         for one in mutants:
-            wrong = self.wrong(parsed, one.program, True)
-            reached = reported is not None and bool(self.wrong(parsed, one.program, False))
+            wrong = self.wrong(parsed, one.program)
+            reached = reported is not None and bool(self.wrong(parsed, one.program, generous=True))
             words = None if reported is None else reported.get(one.program, "")
             yield Judged(one, wrong, reached, refused.get(one.program, ""), words)
 
-    def wrong(self, parsed: Parser, program: str, stretched: bool) -> str:
+    def wrong(self, parsed: Parser, program: str, generous: bool = False) -> str:
         """What the oracle has against a program."""
         if program not in self.expected:
             self.expected[program] = list(executions(self.serial, program))
-        return next(differences(self.expected[program], executions(parsed, program, stretched=stretched)), "")
+        return next(differences(self.expected[program], executions(parsed, program, generous=generous)), "")
 
     def refused(self, lines: list[str]) -> dict[str, str] | None:
         """What the proof has against the programs of a text; None where it does not compile."""

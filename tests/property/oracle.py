@@ -40,11 +40,11 @@ def letter(run: int, i: int, j: int) -> str:
     return "y" if mixed >> 28 & 1 else "n"
 
 
-def executions(parsed: Parser, name: str, runs: int = RUNS, stretched: bool = True) -> Iterator[Machine]:
-    """The program run with several inputs; without `stretched` it never goes to one stream by itself."""
+def executions(parsed: Parser, name: str, runs: int = RUNS, generous: bool = False) -> Iterator[Machine]:
+    """The program run with several inputs; `generous` ones by the rules of `kesco check`."""
     for run in range(runs):
         argv = lambda i, j, run=run: letter(run, i, j)  # noqa: E731
-        yield Run(parsed, COUNTS[run % len(COUNTS)], argv, stretched).start(name)
+        yield Run(parsed, COUNTS[run % len(COUNTS)], argv, generous).start(name)
 
 
 def differences(before: list[Machine], after: Iterator[Machine]) -> Iterator[str]:

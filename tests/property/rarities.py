@@ -191,7 +191,7 @@ class Rarities:
         if drawn < 0.5:
             host = Node(f"{place}[0] {self.random.choice(('=', '+='))} 1.0f;")
         elif drawn < 0.75:
-            host = Node(f"float v{self.number()} = {place}[0];", kept=True)
+            host = Node("{", (Node(f"float v{self.number()} = {place}[0];"),), "}")
         else:
             host = Node(f"if ({place}[0] > 0.5f) {{", (Node(self.rare_launch(scope)),), "}")
         return Node("", (Node(wait, kept=True), host))

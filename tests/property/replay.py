@@ -4,10 +4,11 @@ A parser and an interpreter for the C that `property.programs` writes and for wh
 CUDA's ordering rules. Nothing of kesco is used: the emitted text is executed as it stands, expressions over loop
 counters, guards of branches, braces and all, so that a mistake in kesco's own reading of its output cannot hide here.
 
-The rules, on the careful side: work on a stream comes after earlier work on it and after earlier actions on the legacy
+The rules, on the careful side unless said otherwise: work on a stream comes after earlier work on it and after earlier actions on the legacy
 stream; work on the legacy stream comes after all earlier work on any stream; an event covers what was queued on its
 stream, a wait for it on the legacy stream brings that and the streams of unseen code, nothing else; the host waits only
-in `cudaDeviceSynchronize` and in copies to the host.
+in `cudaDeviceSynchronize` and in copies to the host. `kesco check` believes more, as was seen on a GPU: a `generous`
+machine has its rules, and such a run never goes to one stream by itself.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Machine:
     queued: dict[str, int] = field(default_factory=dict)  # stream → what its next operation comes behind
     events: dict[str, int] = field(default_factory=dict)
     host: int = 0
+    generous: bool = False
 
     def issue(self, stream: str, what: str, *accesses: tuple[str, str]) -> int:
         """An operation on a stream; accesses are (buffer, mode)."""
@@ -76,7 +78,8 @@ class Machine:
         if event in self.events:
             self.queued[stream] = self.queued.get(stream, 0) | self.events[event]
             if stream == LEGACY:
-                self.queued[LEGACY] |= self.queued.get(FOREIGN, 0)
+                for other in list(self.queued) if self.generous else [FOREIGN]:
+                    self.queued[LEGACY] |= self.queued.get(other, 0)
 
     def synchronize(self) -> None:
         """The host waits for everything."""
@@ -420,11 +423,11 @@ class Parser:
 class Run:
     """One execution of one function of a program, with given arguments."""
 
-    def __init__(self, program: Parser, argc: int, argv: Callable[[int, int], str], stretched: bool = True) -> None:
+    def __init__(self, program: Parser, argc: int, argv: Callable[[int, int], str], generous: bool = False) -> None:
         self.functions, self.structs = program.functions, program.structs
-        self.stretched = stretched
         self.argc, self.argv = argc, argv
-        self.machine = Machine()
+        self.machine = Machine(generous=generous)
+        self.managed: set[str] = set()
         self.allocated = 0
         self.escaped: dict[str, None] = {}
         self.steps = self.stretches = 0
@@ -670,7 +673,7 @@ class Run:
 
     def _stretch(self, streams: Streams, begins: int, ends: bool = True) -> Streams:
         """One stream or several: any answer must be right, so it is drawn."""
-        if streams.fixed or not self.stretched:
+        if streams.fixed or self.machine.generous:
             return streams
         self.stretches += 1
         collapsed = hash((self.argc, begins, self.stretches)) % 3 == 0
@@ -689,6 +692,8 @@ class Run:
         number = device.issue((rest[0] if rest else None) or LEGACY, f"copy({shown[0]}, {shown[1]})", *accesses)
         if kind in _WAITS and not asynchronous:
             device.host |= device.behind[number] | 1 << number
+        elif device.generous and not asynchronous and isinstance(source, list):  # from pageable memory
+            device.host |= device.behind[number]
 
     def _api(self, name: str, values: list[Any], asynchronous: bool = False) -> Any:
         device = self.machine
@@ -696,6 +701,7 @@ class Run:
             return values[0]
         if name in ("cudaMalloc", "cudaMallocManaged", "cudaMallocHost"):
             values[0].value = Pointer(f"m{self.allocated}")
+            self.managed |= {f"m{self.allocated}"} if name != "cudaMalloc" else set()
             self.allocated += 1
         elif name == "cudaFree":
             device.synchronize()
@@ -703,7 +709,9 @@ class Run:
         elif name in ("cudaMemset", "cudaMemset2D"):
             fixed = 3 if name == "cudaMemset" else 5
             stream = values[fixed] if len(values) > fixed else LEGACY
-            device.issue(stream or LEGACY, f"memset({values[0]})", (values[0].buffer, "w"))
+            number = device.issue(stream or LEGACY, f"memset({values[0]})", (values[0].buffer, "w"))
+            if device.generous and not asynchronous and values[0].buffer in self.managed:
+                device.host |= device.behind[number] | 1 << number
         elif name in _COPIES:
             self._copy(asynchronous, values[0], *(values[n] for n in _COPIES[name][:2]), values[_COPIES[name][2] :])
         elif name == "cudaDeviceSynchronize":
