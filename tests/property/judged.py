@@ -24,8 +24,9 @@ from kesco.errors import VerificationError
 
 @dataclass(frozen=True)
 class Judged:
-    """`wrong`: what the oracle has against it; `reached`: whether it is wrong by the rules of `kesco check`; `refused`: what the
-    proof has against it; `reported`: "race", "possible" or nothing, None where no dry run was made.
+    """`wrong`: what the oracle has against it; `reached`: whether it is wrong by the rules of `kesco check`, too.
+
+    `refused`: what the proof has against it; `reported`: "race", "possible" or nothing, None where nothing was run.
     """
 
     mutant: Mutant

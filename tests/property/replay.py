@@ -4,11 +4,11 @@ A parser and an interpreter for the C that `property.programs` writes and for wh
 CUDA's ordering rules. Nothing of kesco is used: the emitted text is executed as it stands, expressions over loop
 counters, guards of branches, braces and all, so that a mistake in kesco's own reading of its output cannot hide here.
 
-The rules, on the careful side unless said otherwise: work on a stream comes after earlier work on it and after earlier actions on the legacy
-stream; work on the legacy stream comes after all earlier work on any stream; an event covers what was queued on its
-stream, a wait for it on the legacy stream brings that and the streams of unseen code, nothing else; the host waits only
-in `cudaDeviceSynchronize` and in copies to the host. `kesco check` believes more, as was seen on a GPU: a `generous`
-machine has its rules, and such a run never goes to one stream by itself.
+The rules, on the careful side unless said otherwise: work on a stream comes after earlier work on it and after earlier
+actions on the legacy stream; work on the legacy stream comes after all earlier work on any stream; an event covers what
+was queued on its stream, a wait for it on the legacy stream brings that and the streams of unseen code, nothing else;
+the host waits only in `cudaDeviceSynchronize`, in `cudaFree` and in copies to the host. `kesco check` believes more, as
+was seen on a GPU: a `generous` machine has its rules, and such a run never goes to one stream by itself.
 """
 
 from __future__ import annotations
