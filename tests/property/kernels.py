@@ -46,19 +46,13 @@ def kernel(modes: str) -> str:
 
 def other(prefix: str, modes: str) -> str:
     """A kernel of another prefix."""
-    names = [f"p{n}" for n in range(len(modes))]
-    parameters = ", ".join(f"float* {name}" for name in names)
-    if prefix == "p":
-        names[:2] = ["p.in", "p.out"]
-        parameters = ", ".join(["Pair p", *(f"float* {name}" for name in names[2:])])
+    name = f"{prefix}_{modes}"
+    parameters, accesses = signature(name)
     fetch = "fetched({})" if prefix == "d" else "{}[i]"
-    reads = ["1.0f", *(fetch.format(p) for p, mode in zip(names, modes, strict=True) if mode == "r")]
-    reads += ["sym[i]"] * (prefix == "gr")
+    reads = ["1.0f", *(fetch.format(p) for p, mode in accesses if mode == "r")]
     lines = [f"float sum = {' + '.join(reads)};"]
-    lines += {"gw": ["sym[i] = sum;"], "gx": ["sym[i] += sum;"]}.get(prefix, [])
-    for name, mode in zip(names, modes, strict=True):
-        lines += [] if mode == "r" else [_change(prefix, name, mode)]
-    return f"__global__ void {prefix}_{modes}({parameters}) {{ int i = threadIdx.x; {' '.join(lines)} }}"
+    lines += [_change(prefix, p, mode) for p, mode in accesses if mode != "r"]
+    return f"__global__ void {name}({parameters}) {{ int i = threadIdx.x; {' '.join(lines)} }}"
 
 
 def _change(prefix: str, name: str, mode: str) -> str:
@@ -74,6 +68,22 @@ def table(name: str) -> str:
     """A kernel that takes a table of pointers."""
     change = f"t[n][i] {'=' if name[-1] == 'w' else '+='} 1.0f;"
     return f"__global__ void {name}(float** t) {{ int i = threadIdx.x; for (int n = 0; n < {COUNT}; ++n) {change} }}"
+
+
+NAMES = (*(f"k_{m}" for m in MODES), *(f"{prefix}_{m}" for prefix, listed in OTHERS for m in listed), *TABLES)
+
+
+def signature(name: str) -> tuple[str, list[tuple[str, str]]]:
+    """A kernel's parameters, and each pointer that it accesses with its mode."""
+    prefix, _, modes = name.rpartition("_")
+    if prefix == "t":
+        return "float** t", [(f"t[{n}]", modes) for n in range(COUNT)]
+    names = [f"p{n}" for n in range(len(modes))]
+    parameters = [f"float* {name}" for name in names]
+    if prefix == "p":
+        names[:2], parameters[:2] = ["p.in", "p.out"], ["Pair p"]
+    accesses = list(zip(names, modes, strict=True))
+    return ", ".join(parameters), accesses + ([("sym", prefix[1])] if prefix[0] == "g" else [])
 
 
 ALL = "\n".join(
