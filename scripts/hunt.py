@@ -222,7 +222,7 @@ def hunt(files: list[int], jobs: int, wanted: Wanted, log: Path | None, resume: 
     left = [file for file in files if file not in done]
     work = partial(one_file, wanted=wanted)
     pool = multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=40) if jobs > 1 else None
-    for result in pool.imap_unordered(work, left) if pool else map(work, left):
+    for result in pool.imap_unordered(work, left) if pool else (work(file) for file in left):
         done[result["file"]] = result
         if log is not None:
             with log.open("a") as out:

@@ -76,7 +76,7 @@ def mutants(lines: list[str]) -> list[Mutant]:
 
 def _sizes(lines: list[str]) -> dict[str, int]:
     """How many streams and events the prologue makes."""
-    text = "\n".join(lines[: lines.index(next(line for line in lines if "kesco: end" in line))])
+    text = "\n".join(lines).partition("kesco: end")[0]
     return {name: int(size) for name, size in re.findall(r"^  \w+ (stream|done|tail)\[(\d+)\] = ", text, re.MULTILINE)}
 
 
