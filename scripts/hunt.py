@@ -2,7 +2,7 @@
 
     python scripts/hunt.py [--programs 1000] [--from 20000] [--jobs 1] [--json FILE [--resume]]
                            [--check SHARE] [--mutate SHARE [--most 12]]
-    python scripts/hunt.py --workloads
+    python scripts/hunt.py --workloads [NAME …]
 
 The programs are those of `tests/property/programs.py`, eight to a file, with every strategy and number of streams in
 turn. Each is compiled and proven by kesco; then serial and emitted text run on paper (`property.replay`) with several
@@ -270,11 +270,11 @@ def mutant_table(total: Counter[str]) -> None:
 # ---- the workloads -------------------------------------------------------------------------------------------------
 
 
-def workloads() -> int:
-    """All mutants of the workloads' outputs; 1 if `verify` accepts one that `kesco check` reports."""
+def workloads(names: list[str]) -> int:
+    """All mutants of the outputs of some workloads, or of all; 1 if `verify` accepts one that `kesco check` reports."""
     manifest = tomllib.loads((WORKLOADS / "manifest.toml").read_text("utf-8"))
     total: Counter[str] = Counter()
-    for name, style in ((name, style) for name in manifest for style in ("serial", "managed")):
+    for name, style in ((name, style) for name in names or manifest for style in ("serial", "managed")):
         options = Options(flags=(f"-I{WORKLOADS / name}",))
         outcome = compile_and_keep(WORKLOADS / name / f"{style}.cu", options)
         lines = outcome.lines
@@ -306,12 +306,12 @@ def main() -> None:
     parser.add_argument("--check", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--mutate", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--most", type=int, default=12, help="mutants of each program")
-    parser.add_argument("--workloads", action="store_true")
+    parser.add_argument("--workloads", nargs="*", metavar="NAME")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--resume", action="store_true")
     given = parser.parse_args()
-    if given.workloads:
-        sys.exit(workloads())
+    if given.workloads is not None:
+        sys.exit(workloads(given.workloads))
     first = given.first // TOGETHER
     files = list(range(first, first + -(-given.programs // TOGETHER)))
     wanted = Wanted(given.check, given.mutate, given.most)

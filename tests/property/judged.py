@@ -50,7 +50,7 @@ class Judge:
         self.compiled, self.dry = compiled, dry
         self.lines = compiled.lines
         self.owner = owners(self.lines)
-        self.serial = Parser(compiled.result.source.decode())
+        self.serial: Parser | None = None
         self.expected: dict[str, list[Machine]] = {}
         self.invalid: list[Mutant] = []
 
@@ -74,6 +74,7 @@ class Judge:
 
     def wrong(self, parsed: Parser, program: str, generous: bool = False) -> str:
         """What the oracle has against a program."""
+        self.serial = self.serial or Parser(self.compiled.result.source.decode())
         if program not in self.expected:
             self.expected[program] = list(executions(self.serial, program))
         return next(differences(self.expected[program], executions(parsed, program, generous=generous)), "")
@@ -91,7 +92,7 @@ class Judge:
                     program = self.owner[one.span.line - 1]
                 else:  # the message begins with the function's name
                     name = one.message.partition(":")[0]
-                    program = next(p for p in sorted(set(self.owner), reverse=True) if p and name.startswith(p))
+                    program = next((p for p in sorted(set(self.owner), reverse=True) if p and name.startswith(p)), name)
                 found.setdefault(program, one.message)
         return found
 
