@@ -21,7 +21,9 @@ ORDER = re.compile(
     r"kesco->(?P<awaited>done|tail)\[(?P<cause>[^\]]*)\], 0)\);(?P<comment>\s*//.*)?"
 )
 ACTIONS = ("remove", "up", "down", "event", "stream")
-_FUNCTION = re.compile(r"(?:static |struct )?(?:[\w*&]+ )*(?P<name>[A-Za-z]\w*?)(?:_helper\d+|_pick|_Work)?(?:\(| \{)")
+_FUNCTION = re.compile(
+    r"(?:static |struct )?(?:[\w*&]+ )*(?P<name>[A-Za-z]\w*?)(?:_helper\d+|_pick|_make|_Work)?(?:\(| \{)"
+)
 _STAYS = re.compile(
     r"(?:return|break|continue|goto|case|default|for|while|do|else|switch|if|KescoStreams|using)\b|[{}#]"
 )

@@ -83,6 +83,7 @@ class Writer(Rarities):
         functions = [Node(f"static float* {one};", kept=True) for one in self.globals]
         functions += [self.helper() for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
         functions += self.class_with_method() if self.chance(0.15) else ()
+        functions += self.maker() if self.chance(0.1) else ()
         functions += self.picker() if self.chance(0.15) else ()
         managed, unseen = self.chance(0.3), self.chance(0.15)
         buffers = [f"b{n}" for n in range(self.random.randint(2, 6))]
@@ -114,16 +115,24 @@ class Writer(Rarities):
         return (Node("cudaDeviceSynchronize();"),) if self.chance(0.6) else ()
 
     def helper(self) -> Node:
-        """A function with pointer parameters, static or not; only static ones are called from here alone."""
+        """A function of pointers, an array or a struct; those that are not static may be called from elsewhere."""
         name = f"{self.name}_helper{len(self.helpers)}"
-        kind = self.random.choice(("static", "static", "", "reference"))
-        count = self.random.randint(2, 4)
+        kind = self.random.choice(("static", "static", "", "reference", "array", "pair"))
+        count = self.random.randint(2, 4) if kind not in ("array", "pair") else self.random.randint(1, 2)
         scope = Scope([*(f"a{n}" for n in range(count)), *self.globals], has_argv=False, returns="return;")
+        scope.arrays, scope.pairs = ["v"] * (kind == "array"), ["o"] * (kind == "pair")
         body = self.block(scope, 1, self.random.randint(2, 4), least=2)
         star = "*&" if kind == "reference" else "*"
         if kind == "reference" and self.chance(0.6):
             body = (*body, Node("std::swap(a0, a1);"))
-        parameters = ", ".join(f"float{star} a{n}" for n in range(count))
+        if self.chance(0.15):
+            last = (
+                Node("static float* last = nullptr;", kept=True),
+                Node("if (last != nullptr) k_rx<<<1, 32>>>(last, a0);"),
+            )
+            body = (*last, *body, Node("last = a0;"))
+        parameters = {"array": "float** v, ", "pair": "Pair& o, "}.get(kind, "")
+        parameters += ", ".join(f"float{star} a{n}" for n in range(count))
         self.helpers.append((name, count, kind))
         return Node(f"{'' if not kind else 'static '}void {name}({parameters}, int n) {{", body, "}")
 
@@ -144,8 +153,8 @@ class Writer(Rarities):
             return Node(self.operation(scope)), 1
         if drawn < 0.78 and depth < 3:
             return self.structure(scope, depth, left)
-        if drawn < 0.86 and self.helpers and scope.has_argv:
-            return Node(self.helper_call(scope)), 2
+        if drawn < (0.86 if scope.has_argv else 0.8) and (called := self.helper_call(scope)):
+            return Node(called), 2
         if drawn < 0.88 and scope.has_argv and self.chance(0.7):
             return self.rare_statement(scope), 2
         if drawn < 0.94 and len(scope.pointers) > 1:
@@ -225,12 +234,18 @@ class Writer(Rarities):
         return Node("switch (argc) {", tuple(body), "}")
 
     def helper_call(self, scope: Scope) -> str:
-        name, count, kind = self.random.choice(self.helpers)
+        possible = [
+            one for one in self.helpers if (one[2] != "array" or scope.arrays) and (one[2] != "pair" or scope.pairs)
+        ]
+        if not possible:
+            return ""
+        name, count, kind = self.random.choice(possible)
         if kind == "reference":
             arguments = [self.variable(scope) for _ in range(count)]
         else:
             arguments = [self.pointer(scope) for _ in range(count)]
-        return f"{name}({', '.join(arguments)}, argc);"
+        first = {"array": scope.arrays, "pair": scope.pairs}.get(kind, [])[:1]
+        return f"{name}({', '.join([*first, *arguments])}, {'argc' if scope.has_argv else 'n'});"
 
     def exchange(self, scope: Scope) -> Node:
         a, b = self.variable(scope), self.variable(scope)
@@ -265,9 +280,9 @@ class Writer(Rarities):
     def variable(self, scope: Scope) -> str:
         """Something that holds a pointer."""
         if scope.pairs and self.chance(0.3):
-            return self.random.choice(("s.in", "s.out"))
+            return f"{self.random.choice(scope.pairs)}.{self.random.choice(('in', 'out'))}"
         if scope.arrays and self.chance(0.3):
-            return f"x[{self.index(scope)}]"
+            return f"{scope.arrays[0]}[{self.index(scope)}]"
         return self.random.choice(scope.pointers)
 
     def pointer(self, scope: Scope, plain: bool = False) -> str:

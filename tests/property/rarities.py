@@ -65,6 +65,7 @@ class Rarities:
         self.random, self.name = drawn, name
         self.fresh = 0
         self.pickers: list[str] = []
+        self.makers: list[str] = []
         self.classes: list[str] = []
 
     def number(self) -> int:
@@ -95,6 +96,13 @@ class Rarities:
         self.pickers.append(name)
         body = (*work, early, *swap, Node(f"return {self.random.choice('ab')};", kept=True))
         return [Node(f"static float* {name}(float* a, float* b, int n) {{", body, "}", kept=True)]
+
+    def maker(self) -> list[Node]:
+        """A function that allocates: each call of it gives memory of its own."""
+        name = f"{self.name}_make"
+        self.makers.append(name)
+        body = (Node("float* p;", kept=True), Node("cudaMalloc(&p, 4096);", kept=True), Node("return p;", kept=True))
+        return [Node(f"static float* {name}() {{", body, "}", kept=True)]
 
     def rare_declarations(self, scope: Scope, call: str) -> Iterator[Node]:
         """Objects, references, pointers to pointers, tables, pinned memory, lambdas; they go into the scope."""
@@ -164,6 +172,14 @@ class Rarities:
     def rare_statement(self, scope: Scope) -> Node:
         """A call of a method or lambda, a pointer from a function, a copy of a struct, memory for a short time."""
         drawn = self.random.random()
+        if self.makers and not scope.managed and self.chance(0.4):
+            return Node(f"{self.variable(scope)} = {self.makers[0]}();")
+        if scope.arrays and self.chance(0.2):
+            reference = self.chance(0.4)
+            inner = Scope([*scope.pointers, "each"], has_argv=False)
+            body = [Node(self.rare_launch(inner)) for _ in range(self.random.randint(1, 2))]
+            body += [Node(f"std::swap(each, {self.random.choice(scope.pointers)});")] * reference
+            return Node(f"for (float*{'&' * reference} each : {scope.arrays[0]}) {{", tuple(body), "}")
         if scope.callables and drawn < 0.5:
             return Node(self.random.choice(scope.callables).format(self.pointer(scope)) + ";")
         if self.pickers and drawn < 0.7:

@@ -291,6 +291,8 @@ class Parser:
             return ("do", body, condition)
         if self.given("for"):
             self.take("(")
+            if (each := self._range()) is not None:
+                return each
             first = self.statement()
             condition = self.expression()
             self.take(";")
@@ -315,7 +317,21 @@ class Parser:
         self.take(";")
         return one
 
+    def _range(self) -> tuple | None:
+        """The rest of a range-based ``for``, if it is one."""
+        start, reference = self.at, False
+        while self.peek() in self.types or self.peek() in "*&":
+            reference |= self.next() == "&"
+        name = self.next()
+        if not self.given(":"):
+            self.at = start
+            return None
+        array = self.expression()
+        self.take(")")
+        return ("range", name, reference, array, self.statement())
+
     def _declaration(self) -> tuple:
+        static = self.peek() == "static"
         while self.peek() in self.types:
             kind = self.next()
         declared = []
@@ -335,7 +351,7 @@ class Parser:
             if not self.given(","):
                 break
         self.take(";")
-        return ("declare", kind, declared)
+        return ("declare", kind, declared, static)
 
     def _braced(self) -> tuple:
         self.take("{")
@@ -428,6 +444,7 @@ class Run:
         self.argc, self.argv = argc, argv
         self.machine = Machine(generous=generous)
         self.managed: set[str] = set()
+        self.statics: dict[int, dict[str, Cell]] = {}
         self.allocated = 0
         self.escaped: dict[str, None] = {}
         self.steps = self.stretches = 0
@@ -465,11 +482,11 @@ class Run:
         self.steps += 1
         assert self.steps < 20_000, "it does not end"
         kind = node[0]
-        if kind in ("block", "for"):
+        if kind in ("block", "for", "range"):
             visible = self.frame
             self.frame = dict(visible)  # names declared inside end with it
             try:
-                if kind == "for":
+                if kind != "block":
                     self.loop(node)
                 else:
                     for one in node[1]:
@@ -491,21 +508,32 @@ class Run:
 
     def loop(self, node: tuple) -> None:
         kind = node[0]
+        if kind == "range":
+            for cell in self.value(node[3]):
+                self.frame[node[1]] = cell if node[2] else Cell(cell.value)
+                if self._trip(node[4]):
+                    return
+            return
         condition, body = (node[2], node[4]) if kind == "for" else (node[2], node[1]) if kind == "do" else node[1:3]
         if kind == "for":
             self.execute(node[1])
         first = kind == "do"
         while first or self.value(condition):
             first = False
-            try:
-                self.execute(body)
-            except Leave as leave:
-                if leave.how == "return":
-                    raise
-                if leave.how == "break":
-                    break
+            if self._trip(body):
+                break
             if kind == "for":
                 self.value(node[3])
+
+    def _trip(self, body: tuple) -> bool:
+        """One trip of a loop; whether it was the last."""
+        try:
+            self.execute(body)
+        except Leave as leave:
+            if leave.how == "return":
+                raise
+            return leave.how == "break"
+        return False
 
     def switch(self, value: Any, body: list[tuple]) -> None:
         labels = [(n, one[1]) for n, one in enumerate(body) if one[0] == "case"]
@@ -519,7 +547,10 @@ class Run:
                 raise
 
     def declare(self, node: tuple) -> None:
-        _, kind, declared = node
+        _, kind, declared, static = node
+        if static and id(node) in self.statics:
+            self.frame |= self.statics[id(node)]
+            return
         for name, count, initial, reference in declared:
             if count is not None:
                 items = [self.value(one) for one in initial[1]] if initial else []
@@ -532,6 +563,8 @@ class Run:
             else:
                 value = self.value(initial) if initial else None
                 self.frame[name] = Cell(value.copy() if isinstance(value, Struct) else value)
+        if static:
+            self.statics[id(node)] = {name: self.frame[name] for name, *_ in declared}
 
     def _object(self, kind: str, initial: tuple) -> Struct:
         values = [Cell(self.value(one)) for one in initial[1]]
