@@ -126,6 +126,8 @@ class Calls(Launches):
         hidden = call.receiver is not None or host.kind == "swap" or (gives and host.allocates is None)
         reads_in = call.receiver is not None and host.writes_from is not None
         prints = host.kind in ("io", "clock", "exit") and not reads_in
+        if self.looks and host.kind in ("io", "clock", "exit", "thread"):
+            self.now.looked = True
         if hidden and not plain_swap and not prints:
             return self._standard(state, call)
         if call.receiver is not None:
@@ -206,9 +208,9 @@ class Calls(Launches):
         self.now.touches_device = self.now.foreign = True
         return site
 
-    def run_unseen(self, state: State, what: str, span: Span) -> None:
+    def run_unseen(self, state: State, what: str, span: Span, operation: int = -1) -> None:
         """Code that no call in the text names runs here: a destructor, an expression of unknown form."""
-        self.unseen_site(state, what, -2 - span.start, span)
+        self.unseen_site(state, what, operation if operation >= 0 else -2 - span.start, span)
         self.forget(state)
 
     def forget(self, state: State) -> None:

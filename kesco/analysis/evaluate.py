@@ -22,6 +22,7 @@ class Evaluator(Places):
 
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
+        self.looks = False  # whether places that may show how far the device is become sites
         self.layouts: dict[str, str] = {}  # host allocation → what it is used as
 
     # ---- rvalues ----------------------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class Evaluator(Places):
     references = False
     """Whether any class of the program has members that are references."""
 
-    def run_unseen(self, state: State, what: str, span: Span) -> None:
+    def run_unseen(self, state: State, what: str, span: Span, operation: int = -1) -> None:
         """Left to the subclass."""
         raise NotImplementedError
 

@@ -50,13 +50,13 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
             found |= _mentioned(node.target) if isinstance(node.target, ir.Name) else {_ANYTHING}
         elif isinstance(node, (ir.Launch, ir.New)):
             found.add(_ANYTHING)
-        elif isinstance(node, ir.Call):
+        elif isinstance(node, ir.Call) and node.key not in pure:
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
             if node.receiver is not None and not node.standard:
                 given.append(node.receiver)
             found |= {key for one in given for key in _mentioned(one)}
-            if not (node.standard or node.key in pure or (node.constructs and node.implicit)):
+            if not (node.standard or (node.constructs and node.implicit)):
                 found.add(_ANYTHING)
     return found
 

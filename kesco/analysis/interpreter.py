@@ -11,8 +11,8 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 
 from __future__ import annotations
 
-from kesco.analysis.loops import Loops
 from kesco.analysis.memory import NOTHING, TOP, Place, Value
+from kesco.analysis.objects import Objects
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.ir import program as ir
@@ -21,14 +21,13 @@ from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
 
-class Interpreter(Loops):
+class Interpreter(Objects):
     """Walks functions."""
 
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.ended: list[State] = []  # states in which the process ends
         records = self.program.records.values()
-        self.destructors = any(r.destructor for r in records)
         self.references = any(f.type.shape is ir.Shape.REFERENCE for r in records if not r.standard for f in r.fields)
         for function in self.program.functions:  # a global met later could have been changed before
             for node in ir.walk(function.body):
@@ -48,6 +47,7 @@ class Interpreter(Loops):
             known[key] = activation
         activation.returns, activation.iterations, activation.scopes = [], (), []
         activation.this = this
+        self.rounds = self.rounds if self.stack else 0
         self.stack.append(activation)
         try:
             state.frontier = frozenset((0,))
@@ -68,9 +68,9 @@ class Interpreter(Loops):
                 state.store.clobber(p.object for p in this)
                 this = frozenset()
         elif call.constructs:
-            this = frozenset((Place(self.fresh(f"construct:{call.operation}", call.name)),))
-            if self._has_defaults(call):
-                state.store.write(this, TOP)
+            name, self.making = self.making or call.name, ""
+            this = frozenset((Place(self.fresh(f"construct:{call.operation}", name)),))
+            self.begin_construction(state, call, this)
         if call.constructs:
             self.bind_references(state, call)
         for index, argument in enumerate(call.arguments):
@@ -107,11 +107,7 @@ class Interpreter(Loops):
         state.store = after.store
         self._after_call(state, call, function, activation)
         if call.constructs:
-            record = self.program.records.get(call.type.record if call.type is not None else "")
-            if record is not None and record.destructor:
-                self.escape_values(state, Value(this))
-            built = [state.store.read(p) for p in this]
-            return built[0] if built else TOP
+            return self.constructed(state, call, this)
         return result
 
     def _after_call(self, state: State, call: ir.Call, function: ir.Function, callee: Activation) -> None:
@@ -130,6 +126,7 @@ class Interpreter(Loops):
         else:
             for buffer, mode in shared.items():
                 self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
+            self.now.looked = self.now.looked or any(d.looks for d in drafts)
 
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Control leaves the function here (or the process, for ``exit``)."""
@@ -156,7 +153,7 @@ class Interpreter(Loops):
         try:
             result = self._execute(statement, state)
         finally:
-            if self.now.host and isinstance(statement, (ir.Evaluate, ir.Declare)):
+            if (self.now.host or self.now.looked) and isinstance(statement, (ir.Evaluate, ir.Declare)):
                 self.flush_host(state)
             self.now.statement = outer
         return result
@@ -166,62 +163,19 @@ class Interpreter(Loops):
         return None
 
     def _block(self, block: ir.Block, state: State | None) -> State | None:
+        if block.declares and self.now.scopes:  # ``T a, b;``
+            for statement in block.body:
+                state = self.execute(statement, state)
+            return state
         declared: list[ir.Variable] = []
         self.now.scopes.append(declared)
         for statement in block.body:
-            for one in statement.body if isinstance(statement, ir.Block) else (statement,):  # ``T a, b;`` is a block
-                if isinstance(one, ir.Declare):
-                    declared.append(one.variable)
+            declared += (one.variable for one in _declarations(statement))
             state = self.execute(statement, state)
         self.now.scopes.pop()
         if state is not None:
-            for variable in reversed(declared):
-                self._destroy(variable, state)
+            self.destroy(declared, state, block.end)
         return state
-
-    def _unwind(self, state: State, span: Span, *, leaves: bool) -> None:
-        """Control jumps out of blocks: their objects are destroyed; behind a function's exit all is joined anyway."""
-        records = (self._destroyed(v) for scope in self.now.scopes for v in scope)
-        found = next((r for r in records if r is not None), None)
-        if found is None:
-            return
-        if leaves:
-            self.now.touches_device = self.now.foreign = True
-            self.forget(state)
-        else:
-            self.run_unseen(state, f"~{found.name}", span)
-
-    def _destroyed(self, variable: ir.Variable) -> ir.Record | None:
-        """The record whose destructor runs when a variable goes out of scope."""
-        shape = variable.type
-        while shape.shape is ir.Shape.ARRAY and shape.element is not None:
-            shape = shape.element
-        record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
-        return record if record is not None and record.destructor else None
-
-    def _destroy(self, variable: ir.Variable, state: State) -> None:
-        """An object with a destructor of its own goes out of scope: code that is not seen runs."""
-        record = self._destroyed(variable)
-        if record is None:
-            return
-        self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
-        if not self.now.scopes:  # the end of the function: everything has been joined before it
-            self.now.touches_device = self.now.foreign = True
-            self.forget(state)
-        else:
-            self.run_unseen(state, f"~{record.name}", variable.span)
-
-    def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
-        """Destructors of temporary objects run at the end of the expression, all but that of the object declared."""
-        if not self.destructors:
-            return
-        for node in ir.walk(expression):
-            if node is but or not isinstance(node, ir.Call) or node.type is None or node.reference:
-                continue
-            record = self.program.records.get(node.type.record)
-            if record is not None and record.destructor:
-                self.run_unseen(state, f"~{record.name}", span)
-                return
 
     def _execute(self, statement: ir.Stmt, state: State) -> State | None:
         if isinstance(statement, ir.Evaluate):
@@ -258,57 +212,22 @@ class Interpreter(Loops):
             places, unknown = self.places(state, statement.initial)
             state.store.write((place,), Value(places, None, unknown))
             return
-        value = self.evaluate(state, statement.initial)
         built = statement.initial if isinstance(statement.initial, ir.Call) and statement.initial.constructs else None
+        self.making = variable.name if built is not None else ""
+        value = self.evaluate(state, statement.initial)
+        self.making = ""
         if built is not None and variable.type.shape is ir.Shape.ARRAY and not self._is_data(variable.type):
             self.opaque(state, built)  # its elements are constructed one by one
             value = TOP
-        if self._holds_references(variable.type):
+        if self.holds_references(variable.type):
             value = TOP
         if variable.scope is ir.Scope.STATIC:
             return  # initialised once, at a time that is not followed
+        if built is not None and built.operation in self.leaks:
+            self.take_in(state, built, place.object)
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
         state.store.write((place,), self.shaped(variable.type, self.stored(variable.type, value)))
-
-    def _holds_references(self, declared: ir.Type) -> bool:
-        while declared.shape is ir.Shape.ARRAY and declared.element is not None:
-            declared = declared.element
-        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
-        return record is not None and any(
-            f.type.shape is ir.Shape.REFERENCE or self._holds_references(f.type) for f in record.fields
-        )
-
-    def shaped(self, declared: ir.Type, value: Value) -> Value:
-        """An initialiser list's items by number become a record's fields by name;
-
-        Lists without inner braces are unknown.
-        """
-        if not value.fields or not any(path and isinstance(path[0], int) for path, _ in value.fields):
-            return value
-        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
-        if record is None and declared.shape is not ir.Shape.ARRAY:
-            return value
-        items: dict[int, list[tuple[tuple[str | int | None, ...], Value]]] = {}
-        for path, part in value.fields:
-            if not path or not isinstance(path[0], int):
-                return TOP
-            items.setdefault(path[0], []).append((path[1:], part))
-        fields: list[tuple[tuple[str | int | None, ...], Value]] = []
-        for index, parts in items.items():
-            if record is not None and index >= len(record.fields):
-                return TOP
-            step: str | int = index if record is None else record.fields[index].name
-            kind = declared.element if record is None else record.fields[index].type
-            whole = next((v for p, v in parts if not p), NOTHING)
-            inner = Value(whole.places, whole.number, whole.unknown, tuple((p, v) for p, v in parts if p))
-            nested = kind is not None and kind.shape in (ir.Shape.RECORD, ir.Shape.ARRAY)
-            if kind is None or (nested and not inner.fields and not inner.unknown):
-                return TOP
-            made = self.shaped(kind, self.stored(kind, inner))
-            fields.append(((step,), Value(made.places, made.number, made.unknown)))
-            fields += [((step, *p), v) for p, v in made.fields]
-        return Value(value.places, value.number, value.unknown, tuple(fields))
 
     def _if(self, statement: ir.If, state: State) -> State | None:
         for one in statement.before:
@@ -361,17 +280,26 @@ class Interpreter(Loops):
                 else:
                     value = self.evaluate(state, statement.value)
                 self.temporaries(state, statement.value, statement.span, but=statement.value)
-            self._unwind(state, statement.span, leaves=True)
+            self.unwind(state, statement.span, leaves=True)
             self.leave(state, statement.how, statement.span, statement.operation)
             if statement.how == "return":
                 self.now.returns.append((state, value))
             return None
-        self._unwind(state, statement.span, leaves=False)
+        self.unwind(state, statement.span, leaves=False)
         if statement.how == "break":
             self.now.breaks[-1].append(state)
         elif self.now.continues:
             self.now.continues[-1].append(state)
         return None
+
+
+def _declarations(statement: ir.Stmt) -> list[ir.Declare]:
+    """What a statement of a block declares in the block's scope."""
+    while isinstance(statement, ir.Case):
+        statement = statement.body
+    if isinstance(statement, ir.Block) and statement.declares:
+        return [one for one in statement.body if isinstance(one, ir.Declare)]
+    return [statement] if isinstance(statement, ir.Declare) else []
 
 
 def argument_defaults(call: ir.Call) -> bool:

@@ -20,6 +20,7 @@ from kesco.source import Span
 MAX_TRIPS = 64
 MAX_UNROLLED = 1024
 _MAX_ROUNDS = 12
+_MAX_WORK = 3000  # rounds of all rolled loops in one walk: loops in loops multiply them
 
 
 class Loops(Calls):
@@ -30,6 +31,7 @@ class Loops(Calls):
         self.activations: dict[str, dict[str, Activation]] = {}
         self.unroll: dict[int, bool] = {}
         self._aliased: dict[str, frozenset[str]] = {}
+        self.rounds = 0
         self.walked: set[tuple[str, str, int]] = set()  # (root activation, function called, operation)
 
     def execute(self, statement: ir.Stmt, state: State | None) -> State | None:
@@ -109,7 +111,7 @@ class Loops(Calls):
     ) -> list[int] | None:
         probe = state.fork()
         place = Place(self.object_of(counter))
-        keep, self.now.host = self.now.host, {}
+        keep, self.now.host = (self.now.host, self.now.looked), {}
         found: list[int] = []
         at = start
         try:
@@ -125,7 +127,7 @@ class Loops(Calls):
                 if converted(at, counter.type) != at:
                     return None
         finally:
-            self.now.host = keep
+            self.now.host, self.now.looked = keep
         return None
 
     def _unrolled(self, loop: ir.Loop, state: State, trips: list[Iteration]) -> State | None:
@@ -157,7 +159,8 @@ class Loops(Calls):
         head = state
         out: State | None = None
         self.rolled += 1
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(_MAX_ROUNDS if self.rounds < _MAX_WORK else 1):
+            self.rounds += 1
             edges = self._size()
             again, out = self._round(loop, head.fork())
             if again is None:
@@ -167,7 +170,9 @@ class Loops(Calls):
                 break
             head = merged
         else:
-            self.stay_serial("the values in a loop could not be followed to an end", loop.span)
+            for activation in self.stack:  # what callers do with these values is not known either
+                why = f"the values in a loop could not be followed to an end (line {loop.span.line})"
+                activation.builder.serial_because = activation.builder.serial_because or why
         self.rolled -= 1
         return out
 

@@ -111,10 +111,10 @@ class Places:
             self.clobber_escaped(state)
 
     def _overlapping(self, state: State, places: frozenset[Place]) -> None:
-        """``this``, as it was at entry, may be a global object, and so may what a parameter points to."""
+        """``*this`` and what parameters refer to, as it was at entry, may be each other or global objects."""
         written = {p.object for p in places}
         for one in (o for o in written if o.entry):
-            outside = {p.object for a in self.stack for p in a.this if p.object.entry}
+            outside = {o for o in self.escaped if o.entry} | {p.object for a in self.stack for p in a.this}
             state.store.clobber(o for o in outside | state.store.objects.keys() if o != one and self._may_be(o, one))
             if one.key.startswith("this:"):
                 state.store.clobber(o for k, o in self.objects.items() if self._is_record(k) and o.entry)
@@ -126,6 +126,8 @@ class Places:
             return True
         if "this" not in kinds or not one.entry:
             return False
+        if len(kinds) == 1:
+            return True
         return self._is_record(one.key) or self._is_record(other.key)
 
     def _is_record(self, key: str) -> bool:
@@ -134,6 +136,9 @@ class Places:
         while shape is not None and shape.shape is ir.Shape.ARRAY:
             shape = shape.element
         return shape is not None and shape.shape is ir.Shape.RECORD
+
+    escaped: set[Object]
+    """What code that is not seen may change."""
 
     def escape_values(self, state: State, *values: Value) -> None:
         """Left to the subclass."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.interpreter import Interpreter
-from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.ir import program as ir
@@ -33,9 +33,15 @@ _FILE_WIDE = {
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
 
 
-def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, streams: bool = False) -> tuple[Region, ...]:
-    """The regions of all functions; with `streams`, stream and event operations of the text become sites."""
+def resolve(
+    program: ir.Program, effects: Mapping[str, KernelEffects], *, streams: bool = False, looks: bool = False
+) -> tuple[Region, ...]:
+    """The regions of all functions; with `streams`, stream and event operations of the text become sites.
+
+    With `looks`, so does what may show how far the device is (see `Site.looks`).
+    """
     walker = Interpreter(program, dict(effects), streams=streams)
+    walker.looks = looks
     walker.written_outside = _written_by_others(program)
     walker.static_keys = _statics(program)
     regions: list[Region] = []
@@ -51,13 +57,16 @@ def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, stream
     for function in plain:
         if function.name == "main":
             _walk_main(walker, function)
+    for operation in walker.leaks.keys() - walker.taken_in:
+        why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)
+    generic = {f.key: walker.activations.get(f.key, {}).get(f.key) for f in plain}
     real = {"main", *(f.key for f in plain if f.key not in closed)}
     for known in walker.activations.values():  # contexts that only a closed function's own generic walk made
         for key in [k for k in known if k.partition("/")[0] not in real]:
             del known[key]
     for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
-        regions.append(_region(walker, function, closed, why))
+        regions.append(_region(walker, function, closed, why, generic.get(function.key)))
     if any(r.open or any(site.foreign for site in r.sites) for r in regions):
         # what unseen code left on streams of its own may also be running where a function of this file is called
         regions = [replace(r, open=r.function != "main") for r in regions]
@@ -163,10 +172,28 @@ def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
     walker.stack.append(starter)  # entry values belong to the function being bound
     for parameter in function.parameters:
         place = Place(walker.object_of(parameter))
+        if _is_reference_to_record(walker, parameter.type):
+            state.store.write((place,), pointer(Place(_referred(walker, function, parameter))))
+            continue
         for at, value in _entry_parts(walker, parameter.type, place, 3):
             state.store.write((at,), value)
     walker.stack.pop()
     walker.walk_function(function, state, function.key, True, this)
+
+
+def _is_reference_to_record(walker: Interpreter, shape: ir.Type) -> bool:
+    inner = shape.element if shape.shape is ir.Shape.REFERENCE else None
+    record = walker.program.records.get(inner.record) if inner is not None and inner.shape is ir.Shape.RECORD else None
+    return record is not None and not record.standard and not record.ambiguous
+
+
+def _referred(walker: Interpreter, function: ir.Function, parameter: ir.Variable) -> Object:
+    """The object that a parameter refers to: it may be a global, ``*this`` or what another one refers to."""
+    buffer = Buffer(f"entry:{function.key}:&{parameter.key}", f"&{parameter.name}", BufferKind.ENTRY)
+    found = Object(f"this:&{parameter.key}", parameter.name, ObjectKind.HEAP, buffer, entry=True)
+    walker.guarded.setdefault(buffer.name, set()).add(Place(walker.object_of(parameter)))
+    walker.escaped.add(found)
+    return found
 
 
 def _entry_parts(walker: Interpreter, shape: ir.Type, place: Place, depth: int) -> list[tuple[Place, Value]]:
@@ -191,7 +218,9 @@ def _walk_main(walker: Interpreter, function: ir.Function) -> None:
     walker.walk_function(function, state, "main", False, frozenset())
 
 
-def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: str) -> Region:
+def _region(
+    walker: Interpreter, function: ir.Function, closed: set[str], why: str, generic: Activation | None
+) -> Region:
     contexts = walker.activations.get(function.key, {})
     if function.template:
         why = why or "it is a template, whose kernels and types are only known where it is used"
@@ -204,6 +233,8 @@ def _region(walker: Interpreter, function: ir.Function, closed: set[str], why: s
         empty = RegionBuilder(function.name, function.span).finish()
         return replace(empty, serial_because=why or "nothing in this file calls it")
     region = _merge(function, chosen)
+    if generic is not None and function.key in closed and _needs_names_of_callers(function, region):
+        region = generic.builder.finish()
     guards, unsafe = _guards(walker, function, region)
     entered = function.key not in closed and function.name != "main"
     return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe, open=entered)
@@ -260,10 +291,22 @@ def _tagged(buffer: Buffer, context: int) -> Buffer:
     return replace(buffer, key=f"{buffer.key}@{context}")
 
 
+def _entries(region: Region) -> set[Buffer]:
+    """The allocations that stand for pointers as they were when a function was entered."""
+    accesses = (a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses)
+    return {a.buffer for a in accesses if a.buffer.kind is BufferKind.ENTRY}
+
+
+def _needs_names_of_callers(function: ir.Function, region: Region) -> bool:
+    """Whether pointers must be compared that came into a caller, by names that mean nothing here, or another value."""
+    entries = _entries(region)
+    return len(entries) > 1 and any(not b.key.startswith(f"entry:{function.key}:") for b in entries)
+
+
 def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
     """The entry values to compare at run time, and why that is impossible, if it is."""
     accesses = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
-    entries = {a.buffer for a in accesses if a.buffer.kind is BufferKind.ENTRY}
+    entries = _entries(region)
     written = any(a.mode & AccessMode.WRITE for a in accesses)
     if not entries or not written:
         return (), ""

@@ -55,6 +55,7 @@ class Activation:
     scopes: list[list[ir.Variable]] = field(default_factory=list)
     statement: Span | None = None
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
+    looked: bool = False
 
 
 KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns

@@ -11,13 +11,24 @@ the function serial, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in
 from kesco.emit.names import changed, counter, free_name, macros
-from kesco.emit.places import CannotInsert, Rewrite, at_entry, fetch, fetch_place, line_end, lines_before, streams_call
+from kesco.emit.places import (
+    CannotInsert,
+    Rewrite,
+    at_entry,
+    fetch,
+    fetch_place,
+    line_end,
+    lines_before,
+    streams_call,
+    taken_out,
+)
 from kesco.emit.prologue import STAND_IN, prologue
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
@@ -47,6 +58,11 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     return apply(program.text, edits)
 
 
+_OUR_NAMES = re.compile(
+    rb"\b(?:Kesco(?:Event|Streams|Stretch)|kesco_(?:streams|streams_if_distinct|stretch|context))\b"
+)
+
+
 def check(program: ir.Program, rewrite: Rewrite) -> str:
     """Why the function cannot be edited as planned, or an empty text."""
     try:
@@ -54,7 +70,10 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
     except CannotInsert as reason:
         return str(reason)
     macro = changed((STAND_IN.format(streams=1, events=1), *(edit.text for edit in edits)), macros(program))
-    return f"the macro '{macro}' has a name that the inserted lines need" if macro else ""
+    if macro:
+        return f"the macro '{macro}' has a name that the inserted lines need"
+    taken = _OUR_NAMES.search(program.text)
+    return f"the file has a name of its own that kesco inserts: {taken[0].decode()}" if taken else ""
 
 
 def _prologue_place(text: bytes, top: int) -> int:
@@ -122,6 +141,8 @@ class _Writer:
             by_statement.setdefault((one.statement.start, one.statement.end), []).append(operation)
         for place, operations in by_statement.items():
             result += self._statement_edits(place, operations)
+        gone = dict.fromkeys(self.region.sites[number].operation for number in self.plan.needless)
+        result += [taken_out(self.program, operation) for operation in gone]
         if self.at_end:
             brace = self.rewrite.function.span.end - 1
             if self.program.text[brace : brace + 1] != b"}":

@@ -28,6 +28,7 @@ BINARY_OPERATORS = (
 )
 UNARY_OPERATORS = "? post++ post-- ++ -- & * + - ~ ! __real __imag __extension__ co_await".split()
 _PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: reading the output again then costs little
+_SET_ASIDE = re.compile(rb"\b(?:push|pop)_macro\b")  # a preamble does not keep the macros that were pushed in it
 _TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
@@ -128,7 +129,8 @@ class SourceFile:
     def _parse(self, arguments: tuple[str, ...]) -> bool:
         """Whether clang made a translation unit, however wrong."""
         try:
-            self.unit = _index().parse(self.path, list(arguments), [(self.path, self.text)], options=_PREAMBLE)
+            options = 0 if _SET_ASIDE.search(self.text) else _PREAMBLE
+            self.unit = _index().parse(self.path, list(arguments), [(self.path, self.text)], options=options)
         except cindex.TranslationUnitLoadError:
             return False
         return True
@@ -173,7 +175,7 @@ class SourceFile:
 
 _STANDARD = re.compile(
     r"/c\+\+/|/libcxx/|^/usr/include/|/lib/clang/|/lib/libc/|/lib/gcc/|/cuda(?:-[\d.]+)?/(?:.*/)?include/"
-    r"|-packages/nvidia/|/hpc_sdk/"
+    r"|-packages/nvidia/|/hpc_sdk/|/kesco/toolchain/include/"
 )
 
 
@@ -266,3 +268,18 @@ def initializer(cursor: Cursor) -> Cursor | None:
     """The initialiser of a variable declaration, or None."""
     found = cindex.conf.lib.clang_Cursor_getVarDeclInitializer(cursor)
     return found if isinstance(found, Cursor) else None
+
+
+def pattern(cursor: Cursor) -> Cursor | None:
+    """The template, or the member of a template, that a declaration was instantiated from; None for all others."""
+    found = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
+    return found if isinstance(found, Cursor) else None
+
+
+def members(declaration: Cursor) -> list[Cursor]:
+    """What a class declares; for an instance of a class template, which lists nothing, what the template declares."""
+    own = list(declaration.get_children())
+    if any(kind_of(c).is_declaration() or kind_of(c) is CursorKind.CXX_BASE_SPECIFIER for c in own):
+        return own
+    template = pattern(declaration)
+    return own if template is None else list(template.get_children())

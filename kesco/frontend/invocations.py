@@ -156,6 +156,20 @@ class Invocations(Expressions):
         """Note a return or throw statement, so that text can be inserted before it; returns its number."""
         return self._operation(cursor, None)
 
+    def closing(self, cursor: Cursor, block: Span) -> int:
+        """Note a closing brace at which destructors run, so that text can be put before it; -1 where that cannot be."""
+        statements = (c for c in cursor.get_children() if kind_of(c) is K.DECL_STMT)
+        declared = [c for one in statements for c in one.get_children() if kind_of(c) is K.VAR_DECL]
+        if not any(self.types.destroys(self.types.lower(c.type)) for c in declared):
+            return -1
+        braces = self.text[block.start : block.start + 1] + self.text[block.end - 1 : block.end]
+        if block.path != self.source.path or braces != b"{}":
+            return -1
+        line, start = self.text.count(b"\n", 0, block.end - 1) + 1, block.end - 1
+        brace = Span(block.path, start, block.end, line, start - self.text.rfind(b"\n", 0, start))
+        self.operations.append(ir.Operation(len(self.operations), brace, brace, False, False, None))
+        return len(self.operations) - 1
+
     def _operation(
         self,
         cursor: Cursor,
@@ -249,5 +263,7 @@ def _is_implicit(constructor: Cursor) -> bool:
     """Whether the compiler wrote a constructor: it is defaulted, or its class does not declare it."""
     if constructor.is_default_method():
         return True
+    if clang.pattern(constructor) is not None:
+        return False
     usr = constructor.canonical.get_usr()
     return all(c.get_usr() != usr for c in constructor.semantic_parent.get_children())

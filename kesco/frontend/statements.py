@@ -43,6 +43,7 @@ _KEYWORDS = {
     K.WHILE_STMT: b"while", K.SWITCH_STMT: b"switch", K.RETURN_STMT: b"return", K.CASE_STMT: b"case",
     K.DEFAULT_STMT: b"default", K.BREAK_STMT: b"break", K.CONTINUE_STMT: b"continue", K.CXX_THROW_EXPR: b"throw",
 }  # fmt: skip
+_WAYS_OUT = {K.RETURN_STMT: "return", K.CXX_THROW_EXPR: "throw"}
 _JUMPS = {K.BREAK_STMT: "break", K.CONTINUE_STMT: "continue"}
 _DECLARATIONS_WITHOUT_EFFECT = {
     K.TYPEDEF_DECL, K.TYPE_ALIAS_DECL, K.STRUCT_DECL, K.CLASS_DECL, K.UNION_DECL, K.ENUM_DECL, K.USING_DECLARATION,
@@ -168,16 +169,11 @@ class Statements(Invocations):
             return self._switch(cursor)
         if kind in (K.CASE_STMT, K.DEFAULT_STMT):
             return self._case(cursor, kind is K.DEFAULT_STMT)
-        if kind is K.RETURN_STMT:
+        if kind in _WAYS_OUT:
             inner = self.children(cursor)
             value = self.within(inner[0]) if inner else None
             self._leaves = True
-            return ir.Leave(span, "return", value, self.leaving(cursor))
-        if kind is K.CXX_THROW_EXPR:
-            inner = self.children(cursor)
-            value = self.within(inner[0]) if inner else None
-            self._leaves = True
-            return ir.Leave(span, "throw", value, self.leaving(cursor))
+            return ir.Leave(span, _WAYS_OUT[kind], value, self.leaving(cursor))
         if kind in _JUMPS:
             return ir.Leave(span, _JUMPS[kind])
         if kind in _OBSTACLES or kind.name.startswith("OMP_"):
@@ -203,7 +199,8 @@ class Statements(Invocations):
 
     def _compound(self, cursor: Cursor) -> ir.Stmt:
         body = [self.statement(c) for c in cursor.get_children()]
-        return ir.Block(self.span(cursor), tuple(body))
+        span = self.span(cursor)
+        return ir.Block(span, tuple(body), end=-1 if self._inside_macro else self.closing(cursor, span))
 
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []
@@ -216,7 +213,7 @@ class Statements(Invocations):
                 found.append(
                     ir.Obstacle(self.span(cursor), "a declaration of unknown form, such as a structured binding")
                 )
-        return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found))
+        return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found), declares=True)
 
     def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
         if cursor.storage_class == StorageClass.EXTERN:  # it names a variable and makes none
@@ -236,7 +233,12 @@ class Statements(Invocations):
             self.anchor.stuck = keep
 
     def _body(self, cursor: Cursor) -> ir.Stmt:
-        """The sub-statement of an if or loop; inside one macro invocation it is stuck to it."""
+        """The sub-statement of an if or loop, which is a scope of its own also where it has no braces."""
+        lowered = self._sub_statement(cursor)
+        return ir.Block(self.span(cursor), (lowered,)) if kind_of(cursor) is K.DECL_STMT else lowered
+
+    def _sub_statement(self, cursor: Cursor) -> ir.Stmt:
+        """A sub-statement; inside one macro invocation it is stuck to it."""
         if self._inside_macro and self.anchor is not None:
             keep = self.anchor.stuck
             self.anchor.stuck = keep or "it stands in a loop or branch inside a macro"

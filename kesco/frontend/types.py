@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from clang.cindex import Cursor, CursorKind, TypeKind
 from clang.cindex import Type as ClangType
 
-from kesco.frontend.clang import is_standard_path, kind_of
+from kesco.frontend.clang import is_standard_path, kind_of, members
 from kesco.ir.program import Field, Record, Shape, Type
 
 _INTEGERS = {
@@ -82,19 +82,17 @@ class TypeTable:
         destructor = defaults = code = False
         plain = not standard
         bases: list[Cursor] = []
-        for child in declaration.get_children():
+        own = {c.spelling: c.type for c in canonical.get_fields()}  # in an instance of a template, not in the template
+        for child in members(declaration):
             kind = kind_of(child)
             if kind is CursorKind.FIELD_DECL:
                 bits = -1 if standard else int(canonical.get_offset(child.spelling))
-                fields.append(Field(child.spelling, self.lower(child.type), bits // 8 if bits >= 0 else -1))
-                plain = plain and not child.type.get_canonical().kind.name.endswith("REFERENCE")
+                its = own.get(child.spelling, child.type)
+                fields.append(Field(child.spelling, self.lower(its), bits // 8 if bits >= 0 else -1))
+                plain = plain and not its.get_canonical().kind.name.endswith("REFERENCE")
                 initialised = [c for c in child.get_children() if kind_of(c).is_expression()]
                 defaults = defaults or (bool(initialised) and not child.is_bitfield())
-                code = code or any(
-                    kind_of(n) in (CursorKind.CALL_EXPR, CursorKind.DECL_REF_EXPR, CursorKind.LAMBDA_EXPR)
-                    for i in initialised
-                    for n in i.walk_preorder()
-                )
+                code = code or any(kind_of(n) not in _NO_CODE for i in initialised for n in i.walk_preorder())
             elif kind is CursorKind.DESTRUCTOR:
                 destructor = destructor or not child.is_default_method()
             elif kind is CursorKind.CXX_BASE_SPECIFIER:
@@ -108,7 +106,7 @@ class TypeTable:
             plain = plain and inner is not None and inner.plain
             fields = [Field(f.name, f.type, -1) for f in (inner.fields if inner else ())] + fields
         for one in fields:
-            destructor = destructor or self._destroys(one.type)
+            destructor = destructor or self.destroys(one.type)
             inside = self.records.get(one.type.record)
             code = code or (inside is not None and inside.code)
             defaults = defaults or (inside is not None and inside.defaults)
@@ -131,11 +129,11 @@ class TypeTable:
         key = declaration.get_usr()
         if key not in self.with_code:
             self.with_code[key] = True  # for a class within itself
-            members = list(declaration.get_children())
-            fields = [c.type for c in members if kind_of(c) is CursorKind.FIELD_DECL]
+            inner = members(declaration)
+            fields = [c.type for c in inner if kind_of(c) is CursorKind.FIELD_DECL]
             self.with_code[key] = (
                 self.operators
-                or any(kind_of(c) in _MEMBERS_WITH_CODE for c in members)
+                or any(kind_of(c) in _MEMBERS_WITH_CODE for c in inner)
                 or any(self.has_code(f) for f in fields if f.get_canonical().kind is not TypeKind.POINTER)
             )
         return self.with_code[key]
@@ -146,13 +144,21 @@ class TypeTable:
         record = self.records.get(one.record) if one.shape is Shape.RECORD else None
         return one.shape is not Shape.RECORD or (record is not None and record.plain)
 
-    def _destroys(self, one: Type) -> bool:
+    def destroys(self, one: Type) -> bool:
+        """Whether destroying an object of this type runs code."""
         while one.shape is Shape.ARRAY and one.element is not None:
             one = one.element
         record = self.records.get(one.record) if one.shape is Shape.RECORD else None
         return record is not None and record.destructor
 
 
+_NO_CODE = frozenset({
+    CursorKind.INTEGER_LITERAL, CursorKind.FLOATING_LITERAL, CursorKind.CHARACTER_LITERAL, CursorKind.STRING_LITERAL,
+    CursorKind.CXX_BOOL_LITERAL_EXPR, CursorKind.CXX_NULL_PTR_LITERAL_EXPR, CursorKind.GNU_NULL_EXPR,
+    CursorKind.UNARY_OPERATOR, CursorKind.BINARY_OPERATOR, CursorKind.PAREN_EXPR, CursorKind.INIT_LIST_EXPR,
+    CursorKind.UNEXPOSED_EXPR, CursorKind.CSTYLE_CAST_EXPR, CursorKind.CXX_STATIC_CAST_EXPR, CursorKind.TYPE_REF,
+    CursorKind.NAMESPACE_REF, CursorKind.CXX_UNARY_EXPR,
+})  # fmt: skip
 _MEMBERS_WITH_CODE = (
     CursorKind.CXX_METHOD, CursorKind.CONSTRUCTOR, CursorKind.DESTRUCTOR, CursorKind.CONVERSION_FUNCTION,
     CursorKind.FUNCTION_TEMPLATE, CursorKind.FRIEND_DECL, CursorKind.CXX_BASE_SPECIFIER,

@@ -236,9 +236,15 @@ class Stmt:
 
 @dataclass(frozen=True, slots=True)
 class Block(Stmt):
-    """``{ … }``; statements that come from one macro invocation share its span."""
+    """``{ … }``; statements that come from one macro invocation share its span.
+
+    Several variables declared at once are one, too: `declares` tells that they belong to the scope around them. `end`
+    is the operation at the closing brace, where destructors run; negative where there is none or it cannot be edited.
+    """
 
     body: tuple[Stmt, ...]
+    declares: bool = False
+    end: int = -1
 
 
 @dataclass(frozen=True, slots=True)

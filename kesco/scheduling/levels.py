@@ -10,19 +10,26 @@ Method:
    itself.
 2. *Levels*: an operation is one level below the lowest of its predecessors. Dependences carried around a loop
    and those of a site on itself are left out: within one round they order nothing, and what remains has no
-   cycle.
+   cycle. But where a full barrier stands on every path from the target to the source, a round of the phase
+   begins behind that barrier: there a carried dependence orders like any other.
 3. *Width*: the largest set of operations of one phase of which none depends on another. By Dilworth's theorem
    it is the number of sites less the largest matching between sites and their (indirect) successors.
    Augmenting paths find that matching, on bit masks. Phases above `EXACT_WIDTH` sites take their largest
-   level instead, which is never more.
+   level instead, which is never more. Where all that is independent stands on branches that exclude each other,
+   the width is 1.
 
 What it refuses to do: choose a stream.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import networkx as nx
+
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import Role
+from kesco.ir.flow import Role, SiteKind
+from kesco.ir.schedule import Schedule
 
 EXACT_WIDTH = 300
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
@@ -52,16 +59,44 @@ def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
+def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
+    """Whether kernels or copies, not just memsets, are on different streams between two barriers."""
+    stream_of = schedule.as_dict()
+    sites = dfg.region.sites
+    heavy = [{stream_of[n] for n in phase if sites[n].kind is not SiteKind.MEMSET} for phase in phases(dfg)]
+    return any(len(streams) > 1 for streams in heavy)
+
+
 def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
     """The sites that each site depends on within one round of every loop, ascending."""
     found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
+    reached: dict[int, set[int]] = {}
     for dependence in dfg.dependences:
         sources = found[dependence.target]
         # dependences come ordered by source, so that a second one of the same edge follows the first
         known = dependence.source == dependence.target or dependence.source in sources[-1:]
-        if not dependence.carried and not known:
-            sources.append(dependence.source)
+        if known:
+            continue
+        if dependence.carried:
+            if dependence.target not in reached:
+                reached[dependence.target] = _reached(dfg, dfg.region.successors, dependence.target)
+            if dependence.source in reached[dependence.target]:
+                continue
+        sources.append(dependence.source)
     return {site: tuple(sources) for site, sources in found.items()}
+
+
+def _reached(dfg: Dfg, successors: Sequence[Sequence[int]], start: int) -> set[int]:
+    """The sites that control comes to behind `start` without passing a full barrier."""
+    sites = dfg.region.sites
+    found: set[int] = set()
+    work = list(successors[start])
+    while work:
+        site = work.pop()
+        if site not in found and sites[site].role not in _BARRIERS:
+            found.add(site)
+            work += successors[site]
+    return found
 
 
 def levelize(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
@@ -107,7 +142,33 @@ def width(dfg: Dfg) -> int:
             for site in phase:
                 sizes[level_of[site]] += 1
             best = max(best, *sizes)
-    return best
+    return best if best < 2 or _meet(dfg, before, level_of) else 1
+
+
+def _meet(dfg: Dfg, before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> bool:
+    """Whether two independent operations ever run in one phase: not on branches that exclude each other."""
+    forward = dfg.region.forward()
+    ancestors: dict[int, int] = {}
+    for site in sorted(before, key=lambda one: (level_of[one], one)):
+        mask = 0
+        for source in before[site]:
+            mask |= ancestors[source] | 1 << source
+        ancestors[site] = mask
+
+    def independent(a: int, b: int) -> bool:
+        return a != b and not ancestors[a] >> b & 1 and not ancestors[b] >> a & 1
+
+    for phase in phases(dfg):
+        inside = {*phase}
+        for a in phase:
+            if any(independent(a, b) for b in _reached(dfg, forward, a) & inside):
+                return True
+        for a in phase:  # around a loop: one trip takes the one branch, a later trip the other
+            around = _reached(dfg, dfg.region.successors, a) & inside
+            for b in (one for one in around if independent(a, one)):
+                if not (nx.has_path(dfg.graph, a, b) and nx.has_path(dfg.graph, b, a)):
+                    return True
+    return False
 
 
 def _antichain(phase: tuple[int, ...], before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> int:

@@ -31,7 +31,6 @@ NOT_VALID_CUDA = "K100"
 COMPILER_FAILED = "K508"
 _DEFAULT_STANDARD = "-std=gnu++17"
 """What nvcc's host compiler and clang take when nothing is said."""
-_CURAND = "curand_mtgp32_kernel.h"
 
 # NVVM built-ins that the 22 headers use in device functions and libclang 18 does not know. Their value does not matter
 # in a host-side parse; defining them leaves it without a single error, so that any error is the user's.
@@ -155,9 +154,7 @@ def check_compiles(
 
 def _common(toolchain: Toolchain, user: UserFlags) -> tuple[str, ...]:
     """What host parse and device compile share; the user's folders come before kesco's."""
-    folders = list(toolchain.cuda_include)
-    if not any((folder / _CURAND).is_file() for folder in (toolchain.cuda_path / "include", *folders)):
-        folders.insert(0, hostcxx.OWN_HEADERS)
+    folders = [hostcxx.OWN_HEADERS, *toolchain.cuda_include]
     own_library = user.has("-stdlib", "-nostdinc", "--gcc-", "--sysroot", "-isysroot")
     return (
         "-x",

@@ -132,7 +132,8 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("times", "environment", "wanted"),
     [
         ((15, 5, 5), {}, "SS" + "1S" * 8 + "1" * 22),  # nine times each way, and one stream is faster
-        ((5, 6, 5), {}, "SS" + "1S" * 8 + "1" + "S" * 21),  # a little slower
+        ((5, 6, 5), {}, "SS" + "1S" * 8 + "1" + "S" * 21),  # slower by a fifth
+        ((500, 510, 500), {}, "SS" + "1S" * 8 + "1" * 22),  # a little slower, but not by a twentieth
         ((5, 15, 5), {}, "SS1S1" + "S" * 35),  # hopeless
         ((5000, 5, 5000), {}, "S" * 40),  # more than two milliseconds: never tried
         ((15, 5, 9000), {}, "SS" + "1S" * 8 + "1" * 15 + "S" * 7),  # the work has grown: several streams again

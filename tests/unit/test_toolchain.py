@@ -535,10 +535,12 @@ def test_arguments_follow_the_toolchain_and_the_user(machine: Machine) -> None:
     assert architectures(found) == ("sm_86",)
 
 
-def test_the_empty_curand_header_is_used_only_where_curand_is_absent(machine: Machine) -> None:
+def test_own_headers_come_before_the_toolkits_whose_curand_header_they_include(machine: Machine) -> None:
     machine.wheels()
     machine.file("site-packages/nvidia/cu13/include/curand_mtgp32_kernel.h")
-    assert str(hostcxx.OWN_HEADERS) not in host_arguments(machine.discover())
+    arguments = host_arguments(machine.discover())
+    assert arguments[arguments.index("-isystem") + 1] == str(hostcxx.OWN_HEADERS)
+    assert "include_next" in (hostcxx.OWN_HEADERS / "curand_mtgp32_kernel.h").read_text()
 
 
 def test_a_system_clang_keeps_its_own_target(machine: Machine) -> None:

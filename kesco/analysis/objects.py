@@ -1,0 +1,164 @@
+"""Objects of the user's classes: how they come to be, what they are made of, and what runs when they go.
+
+In: constructor calls, declarations and ends of scopes. Out: values of fields, and joins where destructors run. Apart
+from the statements because an object has an identity: a constructor may keep the address of what it makes.
+
+1. What a constructor makes is a place of its own, and its fields are then copied into the variable. 2. That is right
+only while nothing else knows that place. Where something does, a declared variable is not followed, and another object
+keeps the whole file serial. 3. A destructor is code that is not seen: work is joined before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kesco.analysis.loops import Loops
+from kesco.analysis.memory import NOTHING, TOP, Object, Place, Value
+from kesco.analysis.state import State
+from kesco.ir import program as ir
+from kesco.source import Span
+
+
+class Objects(Loops):
+    """Makes and destroys objects; statements are left to the subclass."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__(*arguments, **options)
+        self.destructors = any(r.destructor for r in self.program.records.values())
+        self.leaks: dict[int, Span] = {}  # constructor calls whose object something else knows
+        self.making = ""  # the variable whose constructor is about to be called
+        self.taken_in: set[int] = set()  # those of them whose object is a variable
+
+    # ---- construction -----------------------------------------------------------------------------------------------
+
+    def begin_construction(self, state: State, call: ir.Call, this: frozenset[Place]) -> None:
+        """What default member initialisers give is not followed."""
+        record = self.program.records.get(call.type.record if call.type is not None else "")
+        if record is None or not record.defaults:
+            return
+        names = [one.name for one in record.fields]
+        if self.ambiguous & {*names}:
+            state.store.write(this, TOP)
+            return
+        for name in names:
+            state.store.write([place.within(name) for place in this], TOP)
+
+    def constructed(self, state: State, call: ir.Call, this: frozenset[Place]) -> Value:
+        """The value of the object that a constructor has made."""
+        built = [state.store.read(p) for p in this]
+        if self._is_known_elsewhere(state, this):
+            self.escape_values(state, Value(this))
+            self.leaks[call.operation] = call.span
+            return TOP
+        record = self.program.records.get(call.type.record if call.type is not None else "")
+        if record is not None and record.destructor:
+            self.escape_values(state, *built)
+        return built[0] if built else TOP
+
+    def _is_known_elsewhere(self, state: State, this: frozenset[Place]) -> bool:
+        """Whether anything that outlives the constructor refers to the object that it made."""
+        made = {p.object for p in this}
+        if made & self.escaped:
+            return True
+        for one, held in state.store.items():
+            variable = self.variables.get(one.key)
+            own = variable is not None and variable.scope is ir.Scope.PARAMETER and not self._is_live(variable)
+            if not own and any(p.object in made for value in held.values() for p in value.every_place()):
+                return True
+        return False
+
+    def _is_live(self, variable: ir.Variable) -> bool:
+        """Whether a parameter belongs to a function that is being walked."""
+        return any(p.key == variable.key for a in self.stack for p in a.function.parameters)
+
+    def take_in(self, state: State, call: ir.Call, made: Object) -> None:
+        """A variable whose constructor let its address out may be changed by anyone."""
+        self.taken_in.add(call.operation)
+        self.escaped.add(made)
+        state.store.clobber((made,))
+
+    # ---- destruction ------------------------------------------------------------------------------------------------
+
+    def unwind(self, state: State, span: Span, *, leaves: bool) -> None:
+        """Control jumps out of blocks: their objects are destroyed; behind a function's exit all is joined anyway."""
+        records = (self._destroyed(v) for scope in self.now.scopes for v in scope)
+        found = next((r for r in records if r is not None), None)
+        if found is None:
+            return
+        if leaves:
+            self.now.touches_device = self.now.foreign = True
+            self.forget(state)
+        else:
+            self.run_unseen(state, f"~{found.name}", span)
+
+    def _destroyed(self, variable: ir.Variable) -> ir.Record | None:
+        """The record whose destructor runs when a variable goes out of scope."""
+        shape = variable.type
+        while shape.shape is ir.Shape.ARRAY and shape.element is not None:
+            shape = shape.element
+        record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
+        return record if record is not None and record.destructor else None
+
+    def destroy(self, declared: Sequence[ir.Variable], state: State, operation: int) -> None:
+        """Objects with destructors of their own go out of scope: code that is not seen runs."""
+        gone = [(v, r) for v in reversed(declared) if (r := self._destroyed(v)) is not None]
+        for variable, _ in gone:
+            self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
+        if gone and not self.now.scopes:  # the end of the function: everything has been joined before it
+            self.now.touches_device = self.now.foreign = True
+            self.forget(state)
+        elif gone:
+            where = self.program.operations[operation].span if operation >= 0 else gone[0][0].span
+            self.run_unseen(state, f"~{gone[0][1].name}", where, operation)
+
+    def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
+        """Destructors of temporary objects run at the end of the expression, all but that of the object declared."""
+        if not self.destructors:
+            return
+        for node in ir.walk(expression):
+            if node is but or not isinstance(node, ir.Call) or node.type is None or node.reference:
+                continue
+            record = self.program.records.get(node.type.record)
+            if record is not None and record.destructor:
+                self.run_unseen(state, f"~{record.name}", span)
+                return
+
+    def holds_references(self, declared: ir.Type) -> bool:
+        """Whether an object of this type has members that are references."""
+        while declared.shape is ir.Shape.ARRAY and declared.element is not None:
+            declared = declared.element
+        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
+        return record is not None and any(
+            f.type.shape is ir.Shape.REFERENCE or self.holds_references(f.type) for f in record.fields
+        )
+
+    def shaped(self, declared: ir.Type, value: Value) -> Value:
+        """An initialiser list's items by number become a record's fields by name;
+
+        Lists without inner braces are unknown.
+        """
+        if not value.fields or not any(path and isinstance(path[0], int) for path, _ in value.fields):
+            return value
+        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
+        if record is None and declared.shape is not ir.Shape.ARRAY:
+            return value
+        items: dict[int, list[tuple[tuple[str | int | None, ...], Value]]] = {}
+        for path, part in value.fields:
+            if not path or not isinstance(path[0], int):
+                return TOP
+            items.setdefault(path[0], []).append((path[1:], part))
+        fields: list[tuple[tuple[str | int | None, ...], Value]] = []
+        for index, parts in items.items():
+            if record is not None and index >= len(record.fields):
+                return TOP
+            step: str | int = index if record is None else record.fields[index].name
+            kind = declared.element if record is None else record.fields[index].type
+            whole = next((v for p, v in parts if not p), NOTHING)
+            inner = Value(whole.places, whole.number, whole.unknown, tuple((p, v) for p, v in parts if p))
+            nested = kind is not None and kind.shape in (ir.Shape.RECORD, ir.Shape.ARRAY)
+            if kind is None or (nested and not inner.fields and not inner.unknown):
+                return TOP
+            made = self.shaped(kind, self.stored(kind, inner))
+            fields.append(((step,), Value(made.places, made.number, made.unknown)))
+            fields += [((step, *p), v) for p, v in made.fields]
+        return Value(value.places, value.number, value.unknown, tuple(fields))

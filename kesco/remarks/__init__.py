@@ -1,0 +1,159 @@
+"""What a user is told about a compilation that went well: what was left serial and why, and what cost concurrency.
+
+In: the program and the results of its functions. Out: diagnostics. The pipeline says what is done, this says what of it
+matters to the author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.dfg import Dfg
+from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
+from kesco.remarks.barriers import Apart, kept_apart
+from kesco.source import Span
+
+_UNKNOWN_HELP = (
+    "allocate what it uses in this file, mark pointers __restrict__, or state what an unseen kernel does with "
+    "'#pragma kesco kernel(name) reads(...) writes(...)'"
+)
+_WORK = (Role.MOVABLE, Role.LEGACY)
+_MOST_BARRIERS = 3
+
+
+class Result(Protocol):
+    """What is asked of a function's result."""
+
+    @property
+    def region(self) -> Region:
+        """The function."""
+
+    @property
+    def dfg(self) -> Dfg:
+        """Its data-flow graph, whose region is the one without needless waits of the host."""
+
+    @property
+    def left_because(self) -> str:
+        """Why it was left serial, or an empty text."""
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether its text was changed."""
+
+
+def _top(program: Program) -> Span:
+    return Span(program.path, 0, 1, 1, 1)
+
+
+def diagnose(program: Program, functions: Sequence[Result]) -> tuple[Diagnostic, ...]:
+    """What a user should know: what was left serial and why, and where something unknown cost concurrency."""
+    if not program.launches and not any(s.role in _WORK for f in functions for s in f.region.sites):
+        return (
+            Diagnostic("K201", Severity.REMARK, "no kernel is launched in this file: copied unchanged", _top(program)),
+        )
+    found: list[Diagnostic] = []
+    for result in functions:
+        found += _about(program, result)
+    found += _pragmas_unused(program)
+    if not found and not any(f.rewritten for f in functions):
+        found.append(
+            Diagnostic("K204", Severity.REMARK, "no function has two operations that could overlap", _top(program))
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _has_work(program: Program, region: Region) -> bool:
+    """Whether a function has two operations whose stream could be chosen, or one in a loop."""
+
+    def count(body: Stmt) -> int:
+        calls = (n for n in walk(body) if isinstance(n, Call) and n.operation >= 0)
+        copies = sum(program.operations[n.operation].stream_text is not None for n in calls)
+        return copies + sum(isinstance(n, Launch) for n in walk(body))
+
+    bodies = [f.body for f in program.functions if f.here and f.span == region.span]
+    loops = (n for body in bodies for n in walk(body) if isinstance(n, Loop))
+    return any(count(body) > 1 for body in bodies) or any(count(loop) for loop in loops)
+
+
+def _about(program: Program, result: Result) -> list[Diagnostic]:
+    """The diagnostics of one function."""
+    found: list[Diagnostic] = []
+    region = result.region
+    moved = sum(s.role is Role.MOVABLE for s in region.sites)
+    if region.serial_because:
+        if not _has_work(program, region):
+            return []
+        message = f"'{region.function}' stays serial: {result.left_because}"
+        return [Diagnostic("K202", Severity.REMARK, message, region.span)]
+    apart = _barriers(result.dfg.region)
+    if result.left_because and (moved > 1 or apart):
+        message = f"'{region.function}' stays serial: {result.left_because}"
+        found.append(Diagnostic("K204", Severity.REMARK, message, region.span))
+    told: set[int] = set()
+    for site in region.sites:
+        if site.operation in told:
+            continue
+        told.add(site.operation)
+        if site.role is Role.LEGACY and site.note and site.kind.value == "kernel":
+            message = f"'{site.label}' stays on the default stream: {site.note}"
+            found.append(Diagnostic("K205", Severity.WARNING, message, site.span))
+        unknown = [a for a in site.accesses if a.buffer.kind is BufferKind.UNKNOWN]
+        if site.role is Role.MOVABLE and unknown and moved > 1:
+            verb = "writes" if any(AccessMode.WRITE & a.mode for a in unknown) else "reads"
+            message = f"'{site.label}' {verb} memory that is not known, so it is ordered against everything"
+            notes = tuple(Note(a.why) for a in unknown[:2])
+            found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _UNKNOWN_HELP))
+    return found + apart
+
+
+def _barriers(region: Region) -> list[Diagnostic]:
+    """What keeps independent operations apart, the first few of a function."""
+    found = [one for one in kept_apart(region) if one.barriers[0].kind is not SiteKind.KERNEL]  # those are told: K205
+    shown = [_barrier(one) for one in found[:_MOST_BARRIERS]]
+    if len(found) > _MOST_BARRIERS:
+        rest = found[_MOST_BARRIERS]
+        note = Note(f"so do {len(found) - _MOST_BARRIERS} more in this function, from here on", rest.barriers[0].span)
+        shown[-1] = replace(shown[-1], notes=(*shown[-1].notes, note))
+    return shown
+
+
+def _barrier(one: Apart) -> Diagnostic:
+    first, *others = one.barriers
+    a, b = one.first.label, one.second.label
+    more = f" (and {one.more} more such pairs)" if one.more else ""
+    message = f"'{first.label}' keeps '{a}' and '{b}' apart{more}: neither touches what the other writes"
+    if first.number in (one.first.number, one.second.number):
+        message = f"'{a}' and '{b}' cannot overlap{more}, though neither touches what the other writes"
+    notes = [Note(f"'{s.label}' is here", s.span) for s in (one.first, one.second) if s.number != first.number]
+    also = [s for s in others if s.number not in (one.first.number, one.second.number)]
+    notes += [Note(f"'{s.label}' stands between them, too", s.span) for s in also[:1]]
+    return Diagnostic("K208", Severity.WARNING, message, first.span, tuple(notes), _what_to_do(first))
+
+
+def _what_to_do(barrier: Site) -> str:
+    if barrier.kind is SiteKind.FREE:
+        return "it waits for the whole device: free memory behind both"
+    if barrier.kind in (SiteKind.COPY, SiteKind.MEMSET):
+        return "it blocks the host: move it in front of both or behind both, or copy asynchronously from pinned memory"
+    if barrier.kind is SiteKind.SYNC:
+        return "what it waits for or measures is kept as it was; if nothing depends on that, remove it"
+    if barrier.kind is SiteKind.CALL and not barrier.foreign:
+        return "a function that launches begins and ends with a join: launch from one function"
+    if barrier.kind is SiteKind.CALL:
+        return "what it does is not visible here, so all work is joined before it: move it in front of both or behind"
+    return "it stays on the default stream, which waits for all others"
+
+
+def _pragmas_unused(program: Program) -> list[Diagnostic]:
+    """Pragmas that name a kernel which is not launched here, most likely misspelt."""
+    launched = {n.kernel.name for f in program.functions for n in walk(f.body) if isinstance(n, Launch)}
+    return [
+        Diagnostic("K207", Severity.WARNING, f"no kernel '{s.kernel}' is launched in this file", s.span)
+        for s in program.stated
+        if s.kernel not in launched
+    ]

@@ -1,0 +1,31 @@
+// Launches on branches that exclude each other never overlap, but in a loop those of two trips may.
+__global__ void inc(float* x) { x[threadIdx.x] += 1; }
+void once(float* __restrict__ a, float* __restrict__ b, bool first) {
+  if (first)
+    inc<<<1, 32>>>(a);
+  else
+    inc<<<1, 32>>>(b);
+}
+// <prologue: 2 streams, 0 events>
+
+void often(float* __restrict__ a, float* __restrict__ b, int n) {
+  KescoStreams* kesco = &kesco_streams();
+  for (int i = 0; i < n; ++i) {
+    if (i % 2)
+      {
+      cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+      cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
+      inc<<<1, 32, 0, kesco->stream[1]>>>(a);
+      }
+    else
+      {
+      cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+      cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
+      inc<<<1, 32, 0, kesco->stream[0]>>>(b);
+      }
+  }
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
+  cudaEventRecord(kesco->tail[1], kesco->stream[1]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
+}

@@ -1,0 +1,88 @@
+"""What reading other people's programs uncovered, each in a small program of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.options import Options
+from kesco.pipeline import Compilation, compile_file, verify_files
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+KERNEL = "__global__ void k(float* q) { q[0] += 1; }\n"
+ALLOCATE = "  float *x, *y;\n  cudaMalloc(&x, 256);\n  cudaMalloc(&y, 256);\n"
+
+
+def compiled(folder: Path, text: str) -> Compilation:
+    source = folder / "input.cu"
+    source.write_text(text)
+    return compile_file(str(source), Options())
+
+
+def messages(result: Compilation, code: str) -> list[str]:
+    return [d.message for d in result.diagnostics if d.code == code]
+
+
+def test_a_macro_that_the_prologue_sets_aside_is_there_again_when_the_output_is_proven(tmp_path: Path) -> None:
+    (tmp_path / "define.h").write_text(f"#define fp float\n{KERNEL}")  # so that the prologue follows the includes
+    text = f'#include <cstdio>\n#include "define.h"\nint main() {{\n{ALLOCATE}  fp h = 0;\n'
+    result = compiled(tmp_path, f"{text}  k<<<1, 1>>>(x);\n  k<<<1, 1>>>(y);\n  return (int)h;\n}}\n")
+    assert result.changed
+    output = tmp_path / "output.cu"
+    output.write_bytes(result.text)
+    (verdict,) = verify_files(str(tmp_path / "input.cu"), str(output), Options())
+    assert verdict.problems == ()
+
+
+def test_a_macro_that_the_program_sets_aside_has_its_old_value_again(tmp_path: Path) -> None:
+    aside = '#define N 1\n#pragma push_macro("N")\n#undef N\n#define N 0\n#include <cstdio>\nint unused;\n'
+    text = f'{aside}#pragma pop_macro("N")\n{KERNEL}int main() {{\n{ALLOCATE}  float* t[2] = {{x, y}};\n'
+    result = compiled(tmp_path, f"{text}  k<<<1, 1>>>(t[N]);\n  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n}}\n")
+    assert not result.changed
+
+
+def test_what_nvcc_declares_for_the_host_without_an_include(tmp_path: Path) -> None:
+    text = (
+        f"#include <algorithm>\nusing namespace std;\n{KERNEL}int main() {{\n{ALLOCATE}  time_t now = time(nullptr);\n"
+    )
+    uses = "  int n = max(1, 2) + min(1u, 2) + (int)max(1.0, 2.0f) + (int)min(3l, 4l) + (now > 0);\n"
+    result = compiled(tmp_path, f"{text}{uses}  k<<<n, 1>>>(x);\n  k<<<n, 1>>>(y);\n  cudaDeviceSynchronize();\n}}\n")
+    assert result.changed
+
+
+@pytest.mark.parametrize(
+    ("between", "what"),
+    [
+        ("if (cudaDeviceSynchronize()) return 1;", "'cudaDeviceSynchronize#1' keeps 'k#1' and 'k#2' apart"),
+        ("cudaFree(z);", "'cudaFree' keeps 'k#1' and 'k#2' apart"),
+        ("cudaMemcpy(z, h, 4, cudaMemcpyHostToDevice);", "'cudaMemcpy' keeps 'k#1' and 'k#2' apart"),
+        ("other();", "'other' keeps 'k#1' and 'k#2' apart"),
+        ("cudaMemcpy(h, x, 4, cudaMemcpyDeviceToHost);", ""),  # what the host learns it may pass on
+        ("k<<<1, 1>>>(both);", ""),
+    ],
+)
+def test_a_barrier_between_independent_launches_is_named(tmp_path: Path, between: str, what: str) -> None:
+    memory = "  float *z, h[1] = {};\n  cudaMalloc(&z, 4);\n  float* both = h[0] > 0 ? x : y;\n"
+    body = f"  k<<<1, 1>>>(x);\n  {between}\n  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n"
+    result = compiled(tmp_path, f"{KERNEL}void other();\nint main() {{\n{ALLOCATE}{memory}{body}}}\n")
+    assert not result.changed
+    found = messages(result, "K208")
+    assert (len(found) == 1 and found[0].startswith(what)) if what else not found
+    why = "barriers keep its independent operations apart" if what else "no two of its operations are independent"
+    assert messages(result, "K204") == [f"'main' stays serial: {why}"]
+
+
+def test_rounds_of_a_loop_that_a_barrier_divides_do_not_overlap(tmp_path: Path) -> None:
+    body = (
+        "  for (int i = 0; i < n; ++i) {\n    k<<<1, 1>>>(x);\n    cudaDeviceSynchronize();\n    k<<<1, 1>>>(x);\n  }\n"
+    )
+    result = compiled(tmp_path, f"{KERNEL}int main(int n, char**) {{\n{ALLOCATE}{body}}}\n")
+    assert not result.changed and [f.width for f in result.functions] == [1]
+
+
+def test_a_function_without_work_is_left_without_a_remark(tmp_path: Path) -> None:
+    text = f"template <typename T> T half(T x) {{ return x / 2; }}\n{KERNEL}int main() {{\n{ALLOCATE}"
+    result = compiled(tmp_path, f"{text}  k<<<1, half(2)>>>(x);\n  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n}}\n")
+    assert result.changed and result.diagnostics == ()
