@@ -90,7 +90,9 @@ class Writer(Rarities):
         call = "cudaMallocManaged" if managed else "cudaMalloc"
         top = [Node(f"float {', '.join('*' + b for b in buffers)};", kept=True)]
         top += [Node(f"{call}(&{b}, 4096);", kept=True) for b in buffers]
-        top += [Node(f"{call}(&{one}, 4096);", kept=True) for one in self.globals]
+        once = self.chance(0.5)  # the second time the function is entered it works on the same memory
+        for one in self.globals:
+            top.append(Node(f"{f'if ({one} == nullptr) ' if once else ''}{call}(&{one}, 4096);", kept=True))
         scope = Scope([*buffers, *self.globals], managed=managed, unseen=unseen)
         top.append(Node("float h[1024];", kept=True))
         for n in range(self.random.choice((0, 0, 1, 2))):
