@@ -28,6 +28,7 @@ INPUTS = 6
 VERSIONS = ("serial", "serial", "kesco", "broken")
 
 DEVICE = """\
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -46,6 +47,7 @@ __device__ void delay() {  // up to 30 microseconds, one launch in eight up to 2
 std::vector<void*> tracked;
 cudaError_t tracked_malloc(void** pointer, size_t bytes, bool managed) {
   const cudaError_t done = managed ? cudaMallocManaged(pointer, bytes) : cudaMalloc(pointer, bytes);
+  if (bytes < 4096) return done;  // a table of pointers
   std::vector<unsigned> words(bytes / 4);
   for (unsigned& word : words) word = 2654435761u * (tracked.size() * 4096 + (&word - words.data()));
   cudaMemcpy(*pointer, words.data(), bytes, cudaMemcpyDefault);
@@ -53,13 +55,26 @@ cudaError_t tracked_malloc(void** pointer, size_t bytes, bool managed) {
   tracked.push_back(*pointer);
   return done;
 }
+cudaError_t tracked_free(void* pointer) {
+  tracked.erase(std::remove(tracked.begin(), tracked.end(), pointer), tracked.end());
+  return cudaFree(pointer);
+}
+cudaError_t pinned_malloc(void** pointer, size_t bytes) {
+  const cudaError_t done = cudaMallocHost(pointer, bytes);
+  std::memset(*pointer, 0, bytes);
+  return done;
+}
 #define cudaMalloc(pointer, bytes) tracked_malloc((void**)(pointer), bytes, false)
+#define cudaMallocHost(pointer, bytes) pinned_malloc((void**)(pointer), bytes)
+#define cudaFree(pointer) tracked_free(pointer)
 #define cudaMallocManaged(pointer, bytes) tracked_malloc((void**)(pointer), bytes, true)
 """
 
 DRIVER = """\
 #undef cudaMalloc
 #undef cudaMallocManaged
+#undef cudaMallocHost
+#undef cudaFree
 std::vector<float*> seen;
 cudaStream_t own() {
   static cudaStream_t stream = [] { cudaStream_t made; cudaStreamCreate(&made); return made; }();
@@ -72,15 +87,9 @@ void touch(float* p) {  // unseen code with a stream of its own
 void elsewhere() {
   for (float* p : seen) k_x<<<1, 32, 0, own()>>>(p);
 }
-void once(const char* name, int (*program)(int, char**), unsigned input) {
-  std::vector<std::vector<char>> words(64, std::vector<char>(64));
-  std::vector<char*> argv;
-  unsigned drawn = input * 7919u + 17u;
-  for (auto& word : words) {
-    for (char& c : word) drawn = drawn * 1664525u + 1013904223u, c = drawn >> 28 & 1 ? 'y' : 'n';
-    argv.push_back(word.data());
-  }
-  for (int again = 0; again < 2; ++again) program(input * 7 % 4, argv.data());
+void once(const char* name, int (*program)(int, char**), unsigned run) {
+  Input input(run);
+  for (int again = 0; again < 2; ++again) program(input.argc, input.argv.data());
   unsigned long long hash = 1469598103934665603ull;
   cudaDeviceSynchronize();
   for (void* one : tracked) {
@@ -88,9 +97,8 @@ void once(const char* name, int (*program)(int, char**), unsigned input) {
     cudaMemcpy(bytes, one, sizeof bytes, cudaMemcpyDefault);
     for (unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211ull;
   }
-  std::printf("%s %u %016llx %s\\n", name, input, hash, cudaGetErrorString(cudaGetLastError()));
-  for (void* one : tracked) cudaFree(one);
-  tracked.clear();
+  std::printf("%s %u %016llx %s\\n", name, run, hash, cudaGetErrorString(cudaGetLastError()));
+  tracked.clear();  // not freed: a static variable may still point there
   seen.clear();
 }
 """
@@ -102,38 +110,35 @@ def write(line: str) -> None:
     sys.stdout.flush()
 
 
-def kernel(modes: str, number: int) -> str:
+def delayed(name: str, number: int) -> str:
     """The same accesses in an order-dependent mix: everything is read before anything is written."""
-    names = [f"p{n}" for n in range(len(modes))]
-    parameters = ", ".join(f"float* {name}" for name in names)
-    lines = [f"__global__ void k_{modes}({parameters}) {{", f"  int i = threadIdx.x; unsigned sum = {number + 1}u;"]
+    from property.kernels import signature
+
+    parameters, accesses = signature(name)
+    lines = [f"__global__ void {name}({parameters}) {{", f"  int i = threadIdx.x; unsigned sum = {number + 1}u;"]
     lines.append("  delay();")
-    for name, mode in zip(names, modes, strict=True):
+    for pointer, mode in accesses:
         if mode != "w":
-            lines.append(f"  sum = scramble(sum * 31u + ((unsigned*){name})[i]);")
+            lines.append(f"  sum = scramble(sum * 31u + ((unsigned*){pointer})[i]);")
     lines.append("  __syncwarp();")
-    for position, (name, mode) in enumerate(zip(names, modes, strict=True)):
+    for position, (pointer, mode) in enumerate(accesses):
         if mode != "r":
-            lines.append(f"  ((unsigned*){name})[i] = scramble(sum + {position}u); __syncwarp();")
+            lines.append(f"  ((unsigned*){pointer})[i] = scramble(sum + {position}u); __syncwarp();")
     return "\n".join([*lines, "}"])
 
 
 def runnable(text: str, programs: list[str]) -> str:
     """A text of `text_of`, or what kesco made of it, with other kernels and a driver."""
-    from property.programs import MODES
-    from property.programs import kernel as plain
+    from property.kernels import NAMES
+    from property.runnable import INPUT, as_library, called
 
-    for number, modes in enumerate(MODES):
-        text = text.replace(plain(modes), kernel(modes, number))
+    for number, name in enumerate(NAMES):
+        text = re.sub(rf"(?m)^__global__ void {name}\(.*\}}$", lambda _, n=number, k=name: delayed(k, n), text)
     head = text.index("__global__")
-    x = "" if "x" in MODES else kernel("x", 99)
-    text = text[:head] + DEVICE + x + "\n" + text[head:].replace("float h[1024];", "float h[1024] = {};")
-    text = re.sub(r"\bint main\(int argc, char\*\* argv\)", "int main_(int argc, char** argv)", text)
-    text = text.replace("int main() { return 0; }", "")
-    calls = "\n".join(f'    once("{name}", {name}, input);' for name in programs)
-    return (
-        f"{text}\n{DRIVER}int main() {{\n  for (unsigned input = 0; input < {INPUTS}; ++input) {{\n{calls}\n  }}\n}}\n"
-    )
+    text = text[:head] + DEVICE + "\n" + as_library(text[head:])
+    calls = "\n".join(f'    once("{called(name)}", {called(name)}, input);' for name in programs)
+    main = f"int main() {{\n  for (unsigned input = 0; input < {INPUTS}; ++input) {{\n{calls}\n  }}\n}}\n"
+    return f"{text}\n{INPUT}{DRIVER}{main}"
 
 
 def build(folder: Path, programs: int, first: int) -> None:
@@ -154,12 +159,11 @@ def build(folder: Path, programs: int, first: int) -> None:
         rewritten += sum(f.rewritten for f in done.functions)
         text = done.text.decode()
         waits += text.count("// kesco: wait for")
-        called = ["main_", *names[1:]]
-        (folder / f"serial{file}.cu").write_text(runnable(source.read_text(), called))
-        (folder / f"kesco{file}.cu").write_text(runnable(text, called))
+        (folder / f"serial{file}.cu").write_text(runnable(source.read_text(), names))
+        (folder / f"kesco{file}.cu").write_text(runnable(text, names))
         if file % 4 == 0:
             less = "\n".join(line for line in text.split("\n") if "// kesco: wait for" not in line)
-            (folder / f"broken{file}.cu").write_text(runnable(less, called))
+            (folder / f"broken{file}.cu").write_text(runnable(less, names))
         source.unlink()
         write(f"file {file}: {rewritten} functions rewritten, {waits} waits")
     (folder / "made.json").write_text(json.dumps({"rewritten": rewritten, "waits": waits}))

@@ -79,8 +79,29 @@ class Places:
 
     def unwritten(self, place: Place) -> Value:
         """The value of a global or parameter that nothing here has written yet."""
-        shared = place.object.key in self.static_keys
+        shared = place.object.key in self.static_keys or self._is_whole(place)
         return self.entry_value(place) if self.now.generic and not shared else TOP
+
+    def _is_whole(self, place: Place) -> bool:
+        """Whether a struct or an array is at a place: it holds several pointers, and is none to be compared."""
+        key = place.object.key
+        variable = self.variables.get(key.removeprefix("this:&"))
+        shape = variable.type if variable is not None else None
+        while shape is not None and shape.shape is ir.Shape.REFERENCE:
+            shape = shape.element
+        record = shape.record if shape is not None and shape.shape is ir.Shape.RECORD else ""
+        if variable is None and key.startswith("this:"):
+            if not place.path:
+                return True
+            record = self.now.function.method_of
+        for step in place.path:
+            if shape is not None and shape.shape is ir.Shape.ARRAY:
+                shape = shape.element
+            else:
+                known = self.program.records.get(record)
+                shape = next((f.type for f in known.fields if f.name == step), None) if known is not None else None
+            record = shape.record if shape is not None and shape.shape is ir.Shape.RECORD else ""
+        return shape is not None and shape.shape in (ir.Shape.RECORD, ir.Shape.ARRAY)
 
     static_keys: frozenset[str] = frozenset()
 

@@ -243,9 +243,9 @@ def _region(
 def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
     """One region for all contexts; a buffer of one context is never one of another, as each call ends with a join."""
     if len(contexts) == 1:
-        return contexts[0].builder.finish()
+        region = contexts[0].builder.finish()
+        return replace(region, serial_because=region.serial_because or _undecided(contexts))
     merged = RegionBuilder(function.name, function.span)
-    roles: dict[tuple[int, object], set[Role]] = {}
     for number, context in enumerate(contexts):
         numbers: dict[int, int] = {}
         region = context.builder.finish()
@@ -255,7 +255,6 @@ def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
             numbers[draft.number] = new.number
             new.note, new.priority, new.bytes = draft.note, draft.priority, max(new.bytes, draft.bytes)
             new.stream, new.event, new.foreign = draft.stream, draft.event, new.foreign or draft.foreign
-            roles.setdefault((draft.operation, draft.iterations), set()).add(draft.role)
             for (buffer, reason), mode in draft.accesses.items():
                 tagged = _tagged(buffer, number)
                 new.accesses[tagged, reason] = new.accesses.get((tagged, reason), AccessMode.NONE) | mode
@@ -263,11 +262,27 @@ def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
             for target in targets:
                 merged.connect(numbers[source], numbers[target])
         merged.serial_because = merged.serial_because or region.serial_because
-    if any({Role.MOVABLE, Role.LEGACY} <= r for (o, _), r in roles.items() if o >= 0):
-        merged.serial_because = (
-            merged.serial_because or "an operation is asynchronous in some calls of it and not in others"
-        )
+    merged.serial_because = merged.serial_because or _undecided(contexts)
     return merged.finish()
+
+
+def _undecided(contexts: list[Activation]) -> str:
+    """Why the function stays serial if its text has an operation that may move on some paths or calls and not on all.
+
+    The text has it once. Within one call it may differ where a loop changes what a pointer of a copy points to.
+    """
+    roles: dict[tuple[int, object], set[Role]] = {}
+    within: dict[tuple[int, int, object], set[Role]] = {}
+    for number, context in enumerate(contexts):
+        for draft in (draft for draft in context.builder.drafts if draft.operation >= 0):
+            roles.setdefault((draft.operation, draft.iterations), set()).add(draft.role)
+            within.setdefault((number, draft.operation, draft.iterations), set()).add(draft.role)
+    both = {Role.MOVABLE, Role.LEGACY}
+    if any(both <= found for found in within.values()):
+        return "an operation is asynchronous in some iterations of a loop and not in others"
+    if any(both <= found for found in roles.values()):
+        return "an operation is asynchronous in some calls of it and not in others"
+    return ""
 
 
 def _tagged(buffer: Buffer, context: int) -> Buffer:

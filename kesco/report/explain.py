@@ -73,6 +73,7 @@ _HELP = (
     ("per-thread default stream", "compile without --default-stream per-thread"),
     ("values in a loop", "use loops with constant bounds, and pointers that are set once"),
     ("asynchronous in some calls", "give each caller a function of its own"),
+    ("asynchronous in some iterations", "write 'cudaMemcpyAsync' where no host memory takes part"),
     ("template", "launch from a function that is not a template"),
     ("nothing in this file calls it", "call it from this file, or let other files call it (no 'static')"),
     ("it contains", "move the launches into a function without it"),

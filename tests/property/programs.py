@@ -1,60 +1,28 @@
 """Random serial CUDA programs as text: straight lines, branches, loops, swaps, aliases, helpers, calls of unseen code.
 
 A program is a tree of statements, so that it can be made smaller: a leaf is a line, a node has a head, statements and a
-tail. Kernels are named after what they do to their parameters (``k_rwx`` reads the first, writes the second, updates
-the third), which is how `property.replay` knows.
+tail. Kernels are named after what they do to their parameters, which is how `property.replay` knows.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-MODES = ("w", "x", "rw", "rx", "xw", "xx", "rrw", "rrx", "rwx", "rxx", "ww")
-COUNT = 3  # elements of arrays of pointers, iterations of loops over them
-
-
-def kernel(modes: str) -> str:
-    """A kernel that does what its name says, in a way that clang can see."""
-    names = [f"p{n}" for n in range(len(modes))]
-    parameters = ", ".join(f"float* {name}" for name in names)
-    reads = " + ".join(["1.0f", *(f"{p}[i]" for p, mode in zip(names, modes, strict=True) if mode == "r")])
-    body = " ".join(
-        f"{p}[i] {'=' if m == 'w' else '+='} {reads};" for p, m in zip(names, modes, strict=True) if m != "r"
-    )
-    return f"__global__ void k_{modes}({parameters}) {{ int i = threadIdx.x; {body} }}"
-
+from property.kernels import ALL, COUNT, MODES
+from property.rarities import Node, Rarities, Scope
 
 HEAD = "\n".join(
     [
         "#include <cstdlib>",
         "#include <utility>",
         "#define CHECK(call) do { cudaError_t e_ = (call); if (e_ != cudaSuccess) exit(1); } while (0)",
-        "struct Pair { float* in; float* out; };",
         "void elsewhere();",
         "void touch(float* p);",
-        *map(kernel, MODES),
+        ALL,
     ]
 )
-
-
-@dataclass(frozen=True)
-class Node:
-    """A statement; `kept` ones cannot be taken away when the program is made smaller."""
-
-    head: str
-    body: tuple[Node, ...] | None = None
-    tail: str = ""
-    kept: bool = False
-
-    def lines(self, indent: str = "") -> Iterator[str]:
-        if self.head:
-            yield indent + self.head
-        for one in self.body or ():
-            yield from one.lines(indent + "  ")
-        if self.tail:
-            yield indent + self.tail
 
 
 @dataclass(frozen=True)
@@ -98,38 +66,14 @@ def _smaller_body(node: Node) -> Iterator[Node]:
             yield replace(node, body=(*before, less, *after))
 
 
-@dataclass
-class Scope:
-    """What the statements of one function may use."""
-
-    pointers: list[str]
-    arrays: list[str] = field(default_factory=list)
-    pairs: list[str] = field(default_factory=list)
-    counters: list[tuple[str, bool]] = field(default_factory=list)  # (name, constant bounds)
-    managed: bool = False
-    has_argv: bool = True
-    unseen: bool = False
-    in_loop: bool = False
-    returns: str = "return 0;"
-
-
-class Writer:
+class Writer(Rarities):
     """Draws one program."""
 
     def __init__(self, seed: int, name: str) -> None:
-        self.random = random.Random(seed)
-        self.name = name
+        super().__init__(random.Random(seed), name)
         self.launches = self.random.randint(6, 24)
-        self.fresh = 0
         self.helpers: list[tuple[str, int, str]] = []
         self.globals: list[str] = []
-
-    def number(self) -> int:
-        self.fresh += 1
-        return self.fresh
-
-    def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
 
     # ---- functions ----
 
@@ -138,15 +82,19 @@ class Writer:
             self.globals = [f"{self.name}_g{n}" for n in range(2)]
         functions = [Node(f"static float* {one};", kept=True) for one in self.globals]
         functions += [self.helper() for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
+        functions += self.class_with_method() if self.chance(0.15) else ()
+        functions += self.maker() if self.chance(0.1) else ()
+        functions += self.picker() if self.chance(0.15) else ()
         managed, unseen = self.chance(0.3), self.chance(0.15)
         buffers = [f"b{n}" for n in range(self.random.randint(2, 6))]
         call = "cudaMallocManaged" if managed else "cudaMalloc"
         top = [Node(f"float {', '.join('*' + b for b in buffers)};", kept=True)]
         top += [Node(f"{call}(&{b}, 4096);", kept=True) for b in buffers]
-        top += [Node(f"{call}(&{one}, 4096);", kept=True) for one in self.globals]
+        once = self.chance(0.5)  # the second time the function is entered it works on the same memory
+        for one in self.globals:
+            top.append(Node(f"{f'if ({one} == nullptr) ' if once else ''}{call}(&{one}, 4096);", kept=True))
         scope = Scope([*buffers, *self.globals], managed=managed, unseen=unseen)
-        if not managed:
-            top.append(Node("float h[1024];", kept=True))
+        top.append(Node("float h[1024];", kept=True))
         for n in range(self.random.choice((0, 0, 1, 2))):
             top.append(Node(f"float* q{n} = {self.pointer(scope)};", kept=True))
             scope.pointers.append(f"q{n}")
@@ -160,6 +108,7 @@ class Writer:
         if self.chance(0.2):
             top.append(Node(f"Pair s = {{{self.pointer(scope)}, {self.pointer(scope)}}};", kept=True))
             scope.pairs.append("s")
+        top += self.rare_declarations(scope, call)
         body = (*top, *self.block(scope, 0, self.launches), *self.end(), Node("return 0;", kept=True))
         functions.append(Node(f"int {self.name}(int argc, char** argv) {{", body, "}", kept=True))
         return Program(self.name, tuple(functions))
@@ -168,16 +117,24 @@ class Writer:
         return (Node("cudaDeviceSynchronize();"),) if self.chance(0.6) else ()
 
     def helper(self) -> Node:
-        """A function with pointer parameters, static or not; only static ones are called from here alone."""
+        """A function of pointers, an array or a struct; those that are not static may be called from elsewhere."""
         name = f"{self.name}_helper{len(self.helpers)}"
-        kind = self.random.choice(("static", "static", "", "reference"))
-        count = self.random.randint(2, 4)
+        kind = self.random.choice(("static", "static", "", "reference", "array", "pair"))
+        count = self.random.randint(2, 4) if kind not in ("array", "pair") else self.random.randint(1, 2)
         scope = Scope([*(f"a{n}" for n in range(count)), *self.globals], has_argv=False, returns="return;")
+        scope.arrays, scope.pairs = ["v"] * (kind == "array"), ["o"] * (kind == "pair")
         body = self.block(scope, 1, self.random.randint(2, 4), least=2)
         star = "*&" if kind == "reference" else "*"
         if kind == "reference" and self.chance(0.6):
             body = (*body, Node("std::swap(a0, a1);"))
-        parameters = ", ".join(f"float{star} a{n}" for n in range(count))
+        if self.chance(0.15):
+            last = (
+                Node("static float* last = nullptr;", kept=True),
+                Node("if (last != nullptr) k_rx<<<1, 32>>>(last, a0);"),
+            )
+            body = (*last, *body, Node("last = a0;"))
+        parameters = {"array": "float** v, ", "pair": "Pair& o, "}.get(kind, "")
+        parameters += ", ".join(f"float{star} a{n}" for n in range(count))
         self.helpers.append((name, count, kind))
         return Node(f"{'' if not kind else 'static '}void {name}({parameters}, int n) {{", body, "}")
 
@@ -198,19 +155,25 @@ class Writer:
             return Node(self.operation(scope)), 1
         if drawn < 0.78 and depth < 3:
             return self.structure(scope, depth, left)
-        if drawn < 0.86 and self.helpers and scope.has_argv:
-            return Node(self.helper_call(scope)), 2
+        if drawn < (0.86 if scope.has_argv else 0.8) and (called := self.helper_call(scope)):
+            return Node(called), 2
+        if drawn < 0.88 and scope.has_argv and self.chance(0.7):
+            return self.rare_statement(scope), 2
         if drawn < 0.94 and len(scope.pointers) > 1:
             return self.exchange(scope), 0
         return self.rarity(scope), 0
 
     def operation(self, scope: Scope) -> str:
         drawn = self.random.random()
-        if drawn < 0.84:
+        if drawn < 0.62:
             modes = self.random.choice(MODES)
             arguments = ", ".join(self.pointer(scope) for _ in modes)
             return f"k_{modes}<<<1, 32>>>({arguments});"
-        if drawn < 0.93:
+        if drawn < 0.82:
+            return self.rare_launch(scope)
+        if drawn < 0.86:
+            return f"{self.rare_copy(scope)};"
+        if drawn < 0.94:
             text = f"cudaMemset({self.pointer(scope)}, 0, 2048)"
         else:
             text = f"cudaMemcpy({self.pointer(scope)}, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToDevice)"
@@ -273,12 +236,18 @@ class Writer:
         return Node("switch (argc) {", tuple(body), "}")
 
     def helper_call(self, scope: Scope) -> str:
-        name, count, kind = self.random.choice(self.helpers)
+        possible = [
+            one for one in self.helpers if (one[2] != "array" or scope.arrays) and (one[2] != "pair" or scope.pairs)
+        ]
+        if not possible:
+            return ""
+        name, count, kind = self.random.choice(possible)
         if kind == "reference":
             arguments = [self.variable(scope) for _ in range(count)]
         else:
             arguments = [self.pointer(scope) for _ in range(count)]
-        return f"{name}({', '.join(arguments)}, argc);"
+        first = {"array": scope.arrays, "pair": scope.pairs}.get(kind, [])[:1]
+        return f"{name}({', '.join([*first, *arguments])}, {'argc' if scope.has_argv else 'n'});"
 
     def exchange(self, scope: Scope) -> Node:
         a, b = self.variable(scope), self.variable(scope)
@@ -302,10 +271,8 @@ class Writer:
         if drawn < 0.7:
             call = "cudaMallocManaged" if scope.managed else "cudaMalloc"
             return Node(f"{call}(&{self.variable(scope)}, 4096);")
-        if scope.managed:
-            sign = self.random.choice(("=", "+="))
-            host = Node(f"{self.pointer(scope, plain=True)}[0] {sign} 1.0f;")
-            return Node("", (Node("cudaDeviceSynchronize();", kept=True), host))
+        if scope.managed or (scope.pinned and self.chance(0.5)):
+            return self.host_access(scope)
         if drawn < 0.85:
             return Node(f"cudaMemcpy({self.pointer(scope)}, h, 1024, cudaMemcpyHostToDevice);")
         return Node(f"cudaMemcpy(h, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToHost);")
@@ -315,9 +282,9 @@ class Writer:
     def variable(self, scope: Scope) -> str:
         """Something that holds a pointer."""
         if scope.pairs and self.chance(0.3):
-            return self.random.choice(("s.in", "s.out"))
+            return f"{self.random.choice(scope.pairs)}.{self.random.choice(('in', 'out'))}"
         if scope.arrays and self.chance(0.3):
-            return f"x[{self.index(scope)}]"
+            return f"{scope.arrays[0]}[{self.index(scope)}]"
         return self.random.choice(scope.pointers)
 
     def pointer(self, scope: Scope, plain: bool = False) -> str:

@@ -4,10 +4,11 @@ A parser and an interpreter for the C that `property.programs` writes and for wh
 CUDA's ordering rules. Nothing of kesco is used: the emitted text is executed as it stands, expressions over loop
 counters, guards of branches, braces and all, so that a mistake in kesco's own reading of its output cannot hide here.
 
-The rules, on the careful side: work on a stream comes after earlier work on it and after earlier actions on the legacy
-stream; work on the legacy stream comes after all earlier work on any stream; an event covers what was queued on its
-stream, a wait for it on the legacy stream brings that and the streams of unseen code, nothing else; the host waits only
-in `cudaDeviceSynchronize` and in copies to the host.
+The rules, on the careful side unless said otherwise: work on a stream comes after earlier work on it and after earlier
+actions on the legacy stream; work on the legacy stream comes after all earlier work on any stream; an event covers what
+was queued on its stream, a wait for it on the legacy stream brings that and the streams of unseen code, nothing else;
+the host waits only in `cudaDeviceSynchronize`, in `cudaFree` and in copies to the host. `kesco check` believes more, as
+was seen on a GPU: a `generous` machine has its rules, and such a run never goes to one stream by itself.
 """
 
 from __future__ import annotations
@@ -23,8 +24,16 @@ _TOKEN = re.compile(
     r"|(?P<sign><<<|>>>|->|\+\+|--|[=!<>+\-*/%]=|&&|\|\||[-+*/%<>=!?:;,.&(){}\[\]]))",
     re.DOTALL,
 )
-_TYPES = {"int", "float", "void", "const", "static", "Pair", "KescoStreams", "char"}
+_TYPES = {"int", "float", "void", "const", "static", "KescoStreams", "char", "auto"}
+_NAMES = {f"cudaMemcpy{kind}" for kind in ("DeviceToDevice", "HostToDevice", "DeviceToHost", "Default")}
+_WAITS = ("cudaMemcpyDeviceToHost", "cudaMemcpyDefault")  # of plain copies the host waits for these
 LEGACY, FOREIGN = "legacy", "foreign"
+_COPIES = {  # which arguments are the source, the kind and, if it is there, the stream
+    "cudaMemcpy": (1, 3, 4),
+    "cudaMemcpy2D": (2, 6, 7),
+    "cudaMemcpyToSymbol": (1, 4, 5),
+    "cudaMemcpyFromSymbol": (1, 4, 5),
+}
 
 
 # ---- the ordering rules ---------------------------------------------------------------------------------------------
@@ -39,6 +48,7 @@ class Machine:
     queued: dict[str, int] = field(default_factory=dict)  # stream → what its next operation comes behind
     events: dict[str, int] = field(default_factory=dict)
     host: int = 0
+    generous: bool = False
 
     def issue(self, stream: str, what: str, *accesses: tuple[str, str]) -> int:
         """An operation on a stream; accesses are (buffer, mode)."""
@@ -68,7 +78,8 @@ class Machine:
         if event in self.events:
             self.queued[stream] = self.queued.get(stream, 0) | self.events[event]
             if stream == LEGACY:
-                self.queued[LEGACY] |= self.queued.get(FOREIGN, 0)
+                for other in list(self.queued) if self.generous else [FOREIGN]:
+                    self.queued[LEGACY] |= self.queued.get(other, 0)
 
     def synchronize(self) -> None:
         """The host waits for everything."""
@@ -105,6 +116,26 @@ class Pointer:
 
 
 @dataclass
+class Struct:
+    """An object: its type, which has the methods, and its fields."""
+
+    kind: str
+    fields: dict[str, Cell]
+
+    def copy(self) -> Struct:
+        return Struct(self.kind, {name: Cell(one.value) for name, one in self.fields.items()})
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """A function with what is visible where it is written."""
+
+    parameters: list[tuple[str, bool]]
+    body: tuple
+    frame: dict[str, Cell]
+
+
+@dataclass
 class Streams:
     """What ``kesco_streams()`` gives; collapsed, all streams are the first one, and there are no events but tails.
 
@@ -124,8 +155,8 @@ class Streams:
 class Leave(Exception):
     """A break, continue or return on its way."""
 
-    def __init__(self, how: str) -> None:
-        self.how = how
+    def __init__(self, how: str, value: Any = None) -> None:
+        self.how, self.value = how, value
 
 
 # ---- the parser -----------------------------------------------------------------------------------------------------
@@ -152,7 +183,10 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.tokens, self.at = [*tokens(text), ""], 0
         self.functions: dict[str, tuple] = {}
+        self.structs: dict[str, list[str]] = {}  # type → fields; methods are functions called "type::name"
+        self.types = set(_TYPES)
         self.globals: list[tuple] = []
+        self.symbols: list[str] = []
         while self.peek():
             self._top()
 
@@ -180,32 +214,58 @@ class Parser:
                 return
 
     def _top(self) -> None:
-        if self.peek() in ("__global__", "struct"):
-            while self.peek() != "{":
-                self.next()
-            self._skip_braces()
-            self.given(";")
+        if self.peek() in ("__global__", "__device__"):
+            while self.peek() not in ("{", ";", "["):
+                name = self.next()
+            if self.peek() == "{":
+                self._skip_braces()
+                return
+            self.symbols.append(name)
+            while self.next() != ";":
+                pass
+            return
+        if self.given("struct"):
+            self._struct()
             return
         start = self.at
-        while self.peek() in _TYPES or self.peek() in "*&":
+        while self.peek() in self.types or self.peek() in "*&":
             self.next()
         name = self.next()
         if self.peek() != "(":
             self.at = start
             self.globals.append(self.statement())
             return
+        parameters = self._parameters()
+        if not self.given(";"):
+            self.functions[name] = (parameters, self.statement())
+
+    def _parameters(self) -> list[tuple[str, bool]]:
         self.take("(")
         parameters = []
         while not self.given(")"):
             reference = False
-            while self.peek() in _TYPES or self.peek() in "*&":
+            while self.peek() in self.types or self.peek() in "*&":
                 reference |= self.next() == "&"
             if self.peek() not in ",)":
                 parameters.append((self.next(), reference))
             self.given(",")
-        if self.given(";"):
-            return
-        self.functions[name] = (parameters, self.statement())
+        return parameters
+
+    def _struct(self) -> None:
+        kind = self.next()
+        self.types.add(kind)
+        fields = self.structs[kind] = []
+        self.take("{")
+        while not self.given("}"):
+            while self.peek() in self.types or self.peek() in "*&":
+                self.next()
+            name = self.next()
+            if self.peek() == "(":
+                self.functions[f"{kind}::{name}"] = (self._parameters(), self.statement())
+            else:
+                fields.append(name)
+                self.take(";")
+        self.take(";")
 
     def statement(self) -> tuple:
         word = self.peek()
@@ -231,6 +291,8 @@ class Parser:
             return ("do", body, condition)
         if self.given("for"):
             self.take("(")
+            if (each := self._range()) is not None:
+                return each
             first = self.statement()
             condition = self.expression()
             self.take(";")
@@ -246,34 +308,50 @@ class Parser:
             return ("case", None)
         if word in ("break", "continue", "return"):
             self.next()
-            if self.peek() != ";":
-                self.expression()
+            value = self.expression() if self.peek() != ";" else None
             self.take(";")
-            return ("leave", word)
-        if word in _TYPES:
+            return ("leave", word, value)
+        if word in self.types:
             return self._declaration()
         one = ("block", []) if word == ";" else ("evaluate", self.expression())
         self.take(";")
         return one
 
+    def _range(self) -> tuple | None:
+        """The rest of a range-based ``for``, if it is one."""
+        start, reference = self.at, False
+        while self.peek() in self.types or self.peek() in "*&":
+            reference |= self.next() == "&"
+        name = self.next()
+        if not self.given(":"):
+            self.at = start
+            return None
+        array = self.expression()
+        self.take(")")
+        return ("range", name, reference, array, self.statement())
+
     def _declaration(self) -> tuple:
-        while self.peek() in _TYPES:
+        static = self.peek() == "static"
+        while self.peek() in self.types:
             kind = self.next()
         declared = []
         while True:
-            while self.peek() in "*&" or self.peek() in _TYPES:
-                self.next()
+            reference = False
+            while self.peek() in "*&" or self.peek() in self.types:
+                reference |= self.next() == "&"
             name, count, initial = self.next(), None, None
             if self.given("["):
                 count = ("value", 0) if self.peek() == "]" else self.expression()
                 self.take("]")
             if self.given("="):
                 initial = self._braced() if self.peek() == "{" else self.expression()
-            declared.append((name, count, initial))
+            elif self.peek() == "{":
+                initial = self._braced()
+            declared.append((name, count, initial, reference))
             if not self.given(","):
                 break
         self.take(";")
-        return ("declare", kind, declared)
+        return ("declare", kind, declared, static)
 
     def _braced(self) -> tuple:
         self.take("{")
@@ -336,7 +414,13 @@ class Parser:
 
     def _primary(self) -> tuple:
         word = self.next()
-        if word == "(" and self.peek() in _TYPES:
+        if word == "[":
+            self.take("&")
+            self.take("]")
+            return ("lambda", self._parameters(), self.statement())
+        if word in self.structs and self.peek() == "{":
+            return ("object", word, self._braced())
+        if word == "(" and self.peek() in self.types:
             while self.next() != ")":
                 pass
             return self._unary()
@@ -355,14 +439,17 @@ class Parser:
 class Run:
     """One execution of one function of a program, with given arguments."""
 
-    def __init__(self, program: Parser, argc: int, argv: Callable[[int, int], str]) -> None:
-        self.functions = program.functions
+    def __init__(self, program: Parser, argc: int, argv: Callable[[int, int], str], generous: bool = False) -> None:
+        self.functions, self.structs = program.functions, program.structs
         self.argc, self.argv = argc, argv
-        self.machine = Machine()
+        self.machine = Machine(generous=generous)
+        self.managed: set[str] = set()
+        self.statics: dict[int, dict[str, Cell]] = {}
         self.allocated = 0
         self.escaped: dict[str, None] = {}
         self.steps = self.stretches = 0
-        self.frame: dict[str, Cell] = {}
+        self.tables: dict[str, list[Any]] = {}  # allocation → the pointers that were copied into it
+        self.frame: dict[str, Cell] = {name: Cell(Pointer(name)) for name in program.symbols}
         for one in program.globals:
             self.execute(one)
         self.globals = self.frame
@@ -374,27 +461,32 @@ class Run:
         self.machine.synchronize()
         return self.machine
 
-    def call(self, name: str, arguments: list[Cell]) -> None:
+    def call(self, name: str, arguments: list[Cell], visible: dict[str, Cell] | None = None) -> Any:
         parameters, body = self.functions[name]
-        outer, self.frame = self.frame, {}
+        return self._enter(parameters, body, arguments, visible or {})
+
+    def _enter(self, parameters: list, body: tuple, arguments: list[Cell], visible: dict[str, Cell]) -> Any:
+        outer, self.frame = self.frame, dict(visible)
         for (parameter, reference), cell in zip(parameters, arguments, strict=False):
             self.frame[parameter] = cell if reference else Cell(cell.value)
         try:
             self.execute(body)
         except Leave as leave:
             assert leave.how == "return"
+            return leave.value
         finally:
             self.frame = outer
+        return None
 
     def execute(self, node: tuple) -> None:
         self.steps += 1
         assert self.steps < 20_000, "it does not end"
         kind = node[0]
-        if kind in ("block", "for"):
+        if kind in ("block", "for", "range"):
             visible = self.frame
             self.frame = dict(visible)  # names declared inside end with it
             try:
-                if kind == "for":
+                if kind != "block":
                     self.loop(node)
                 else:
                     for one in node[1]:
@@ -410,27 +502,38 @@ class Run:
         elif kind == "switch":
             self.switch(self.value(node[1]), node[2][1])
         elif kind == "leave":
-            raise Leave(node[1])
+            raise Leave(node[1], self.value(node[2]) if node[2] is not None and node[2][0] != "value" else None)
         elif kind != "case":
             self.loop(node)
 
     def loop(self, node: tuple) -> None:
         kind = node[0]
+        if kind == "range":
+            for cell in self.value(node[3]):
+                self.frame[node[1]] = cell if node[2] else Cell(cell.value)
+                if self._trip(node[4]):
+                    return
+            return
         condition, body = (node[2], node[4]) if kind == "for" else (node[2], node[1]) if kind == "do" else node[1:3]
         if kind == "for":
             self.execute(node[1])
         first = kind == "do"
         while first or self.value(condition):
             first = False
-            try:
-                self.execute(body)
-            except Leave as leave:
-                if leave.how == "return":
-                    raise
-                if leave.how == "break":
-                    break
+            if self._trip(body):
+                break
             if kind == "for":
                 self.value(node[3])
+
+    def _trip(self, body: tuple) -> bool:
+        """One trip of a loop; whether it was the last."""
+        try:
+            self.execute(body)
+        except Leave as leave:
+            if leave.how == "return":
+                raise
+            return leave.how == "break"
+        return False
 
     def switch(self, value: Any, body: list[tuple]) -> None:
         labels = [(n, one[1]) for n, one in enumerate(body) if one[0] == "case"]
@@ -444,17 +547,31 @@ class Run:
                 raise
 
     def declare(self, node: tuple) -> None:
-        _, kind, declared = node
-        for name, count, initial in declared:
+        _, kind, declared, static = node
+        if static and id(node) in self.statics:
+            self.frame |= self.statics[id(node)]
+            return
+        for name, count, initial, reference in declared:
             if count is not None:
                 items = [self.value(one) for one in initial[1]] if initial else []
                 items += [None] * (self.value(count) - len(items))
                 self.frame[name] = Cell([Cell(one) for one in items])
-            elif kind == "Pair":
-                pair = [Cell(self.value(one)) for one in initial[1]]
-                self.frame[name] = Cell({"in": pair[0], "out": pair[1]})
+            elif reference:
+                self.frame[name] = self.place(initial)
+            elif kind in self.structs and initial and initial[0] == "list":
+                self.frame[name] = Cell(self._object(kind, initial))
             else:
-                self.frame[name] = Cell(self.value(initial) if initial else None)
+                value = self.value(initial) if initial else None
+                self.frame[name] = Cell(value.copy() if isinstance(value, Struct) else value)
+        if static:
+            self.statics[id(node)] = {name: self.frame[name] for name, *_ in declared}
+
+    def _object(self, kind: str, initial: tuple) -> Struct:
+        values = [Cell(self.value(one)) for one in initial[1]]
+        return Struct(kind, dict(zip(self.structs[kind], values, strict=True)))
+
+    def _lambda(self, parameters: list, body: tuple) -> Lambda:
+        return Lambda(parameters, body, self.frame)
 
     # ---- expressions ----
 
@@ -467,7 +584,7 @@ class Run:
             base = self.value(node[1])
             return base[self.value(node[2])]
         if kind == "member":
-            return self.value(node[1])[node[2]]
+            return self.value(node[1]).fields[node[2]]
         if kind == "unary" and node[1] == "*":
             return self.value(node[2])
         raise AssertionError(f"not a place: {node}")
@@ -479,7 +596,7 @@ class Run:
         return value
 
     def _name(self, name: str) -> Any:
-        if name in ("cudaStreamLegacy", "cudaMemcpyDeviceToDevice", "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost"):
+        if name == "cudaStreamLegacy" or name in _NAMES:
             return LEGACY if name == "cudaStreamLegacy" else name
         if name in ("true", "false"):
             return name == "true"
@@ -502,7 +619,7 @@ class Run:
         if isinstance(known, Streams):
             tail = lambda number: f"tail {number}"  # noqa: E731
             return ("handle", {"stream": known.stream, "done": known.done, "tail": tail}[name])
-        return known[name].value
+        return known.fields[name].value
 
     def _unary(self, sign: str, operand: tuple) -> Any:
         if sign == "&":
@@ -548,24 +665,32 @@ class Run:
     def _launch(self, name: str, configuration: list[tuple], arguments: list[tuple]) -> None:
         """The name of a kernel ends in the modes of its parameters: r reads, w writes, x does both."""
         stream = self.value(configuration[3]) if len(configuration) > 3 else LEGACY
-        values = [self.value(one) for one in arguments]
-        modes = [{"r": "r", "w": "w", "x": "rw"}[mode] for mode in name.rpartition("_")[2]]
-        accesses = tuple((p.buffer, mode) for p, mode in zip(values, modes, strict=True))
+        values: list[Pointer] = []
+        for one in (self.value(one) for one in arguments):
+            values += [cell.value for cell in one.fields.values()] if isinstance(one, Struct) else [one]
+        named = {"r": "r", "w": "w", "x": "rw"}
+        prefix, _, modes = name.rpartition("_")
+        if prefix == "t":  # a table of pointers
+            accesses = [(values[0].buffer, "r"), *((p.buffer, named[modes]) for p in self.tables[values[0].buffer])]
+        else:
+            accesses = [(p.buffer, named[mode]) for p, mode in zip(values, modes, strict=True)]
+        if prefix[0] == "g":  # and a device symbol
+            accesses.append(("sym", named[prefix[1]]))
         shown = ", ".join(f"{p.buffer}+{p.offset}" for p in values)
         self.machine.issue(stream or LEGACY, f"{name}({shown})", *accesses)
 
     def _call(self, callee: tuple, arguments: list[tuple]) -> Any:
+        if callee[0] == "member":
+            base = self.value(callee[1])
+            visible = base.fields | {"this": Cell(base)}
+            return self.call(f"{base.kind}::{callee[2]}", [Cell(self.value(one)) for one in arguments], visible)
         name = callee[1]
         if name in self.functions:
             parameters = self.functions[name][0]
-            self.call(
-                name,
-                [
-                    self.place(one) if reference else Cell(self.value(one))
-                    for one, (_, reference) in zip(arguments, parameters, strict=True)
-                ],
-            )
-            return None
+            pairs = zip(arguments, parameters, strict=True)
+            return self.call(name, [self.place(a) if by else Cell(self.value(a)) for a, (_, by) in pairs])
+        if name in self.frame and isinstance(made := self.frame[name].value, Lambda):
+            return self._enter(made.parameters, made.body, [Cell(self.value(a)) for a in arguments], made.frame)
         if name == "std::swap":
             a, b = map(self.place, arguments)
             a.value, b.value = b.value, a.value
@@ -577,11 +702,11 @@ class Run:
             return Streams(collapsed=not distinct, fixed=not distinct)
         if name == "kesco_stretch":
             return self._stretch(*values)
-        return self._api(name.removesuffix("Async"), values)
+        return self._api(name.replace("Async", ""), values, "Async" in name)
 
     def _stretch(self, streams: Streams, begins: int, ends: bool = True) -> Streams:
         """One stream or several: any answer must be right, so it is drawn."""
-        if streams.fixed:
+        if streams.fixed or self.machine.generous:
             return streams
         self.stretches += 1
         collapsed = hash((self.argc, begins, self.stretches)) % 3 == 0
@@ -589,25 +714,39 @@ class Run:
             self.machine.synchronize()
         return Streams(collapsed=collapsed)
 
-    def _api(self, name: str, values: list[Any]) -> Any:
+    def _copy(self, asynchronous: bool, target: Any, source: Any, kind: str, rest: list[Any]) -> None:
+        device = self.machine
+        accesses = [(p.buffer, m) for p, m in zip((target, source), "wr", strict=True) if isinstance(p, Pointer)]
+        if isinstance(target, Pointer):
+            self.tables.pop(target.buffer, None)
+            if isinstance(source, list) and len(source) < 8:
+                self.tables[target.buffer] = [one.value for one in source]
+        shown = ["host" if isinstance(p, list) else p for p in (target, source)]
+        number = device.issue((rest[0] if rest else None) or LEGACY, f"copy({shown[0]}, {shown[1]})", *accesses)
+        if kind in _WAITS and not asynchronous:
+            device.host |= device.behind[number] | 1 << number
+        elif device.generous and not asynchronous and isinstance(source, list):  # from pageable memory
+            device.host |= device.behind[number]
+
+    def _api(self, name: str, values: list[Any], asynchronous: bool = False) -> Any:
         device = self.machine
         if name == "CHECK":
             return values[0]
-        if name in ("cudaMalloc", "cudaMallocManaged"):
+        if name in ("cudaMalloc", "cudaMallocManaged", "cudaMallocHost"):
             values[0].value = Pointer(f"m{self.allocated}")
+            self.managed |= {f"m{self.allocated}"} if name != "cudaMalloc" else set()
             self.allocated += 1
         elif name == "cudaFree":
             device.synchronize()
             device.on_host(f"free {values[0].buffer}", (values[0].buffer, "w"))
-        elif name == "cudaMemset":
-            stream = values[3] if len(values) > 3 else LEGACY
-            device.issue(stream or LEGACY, f"memset({values[0]})", (values[0].buffer, "w"))
-        elif name == "cudaMemcpy":
-            stream = values[4] if len(values) > 4 else LEGACY
-            accesses = [(p.buffer, m) for p, m in zip(values[:2], "wr", strict=True) if isinstance(p, Pointer)]
-            number = device.issue(stream or LEGACY, f"copy({values[0]}, {values[1]})", *accesses)
-            if values[3] == "cudaMemcpyDeviceToHost":
+        elif name in ("cudaMemset", "cudaMemset2D"):
+            fixed = 3 if name == "cudaMemset" else 5
+            stream = values[fixed] if len(values) > fixed else LEGACY
+            number = device.issue(stream or LEGACY, f"memset({values[0]})", (values[0].buffer, "w"))
+            if device.generous and not asynchronous and values[0].buffer in self.managed:
                 device.host |= device.behind[number] | 1 << number
+        elif name in _COPIES:
+            self._copy(asynchronous, values[0], *(values[n] for n in _COPIES[name][:2]), values[_COPIES[name][2] :])
         elif name == "cudaDeviceSynchronize":
             device.synchronize()
         elif name == "cudaEventRecord":

@@ -1,8 +1,9 @@
 """Whole random programs: compiled, proven, and then run on paper, serial text against emitted text.
 
 Several programs share a file, since most of the time goes into headers. `KESCO_PROGRAMS=N` draws N of them instead of
-the default, `KESCO_PROGRAMS_FROM=K` starts at another one; a failing file is cut down to the program at fault by hand:
-``python tests/property/test_programs.py NUMBER`` prints it.
+the default, `KESCO_PROGRAMS_FROM=K` starts at another one;
+``python tests/property/test_programs.py NUMBER`` prints one.
+Thousands, with mutations, and with failures cut down: ``python scripts/hunt.py``.
 """
 
 from __future__ import annotations
@@ -11,64 +12,18 @@ import os
 import random
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from integration.compiled import Compiled, compile_and_keep
-from property.programs import Program, draw, text_of
-from property.replay import Machine, Parser, Run
+from property.oracle import TOGETHER, complaints, name_of, options_of, programs_of
+from property.programs import draw, text_of
 
-from kesco.options import Options
-
-TOGETHER = 8  # programs in a file: one is main, the others are entered from elsewhere
 WANTED = int(os.environ.get("KESCO_PROGRAMS", "40"))
 FIRST = int(os.environ.get("KESCO_PROGRAMS_FROM", "0"))
-RUNS = 12
 FILES = range(FIRST // TOGETHER, FIRST // TOGETHER + -(-WANTED // TOGETHER))
 
 pytestmark = pytest.mark.usefixtures("toolchain")
-
-
-def name_of(number: int) -> str:
-    return "main" if number % TOGETHER == 0 else f"program{number}"
-
-
-def programs_of(file: int) -> list[Program]:
-    return [draw(n, name_of(n)) for n in range(file * TOGETHER, (file + 1) * TOGETHER)]
-
-
-def options_of(file: int) -> Options:
-    """Every strategy and number of streams gets its turn."""
-    return Options(
-        streams=(0, 2, 3, 8, 1, 16)[file % 6], strategy="serial" if file % 7 == 6 else "kesco", force=file % 2 == 0
-    )
-
-
-def executions(text: str, name: str, runs: int = RUNS) -> Iterator[Machine]:
-    """The program run with several inputs; the same ones for every text."""
-    parsed = Parser(text)
-    for seed in range(runs):
-        drawn = random.Random(seed)
-        conditions: dict[tuple[int, int], str] = {}
-        yield Run(
-            parsed,
-            (2, 1, 3, 2, 0)[seed % 5],
-            lambda i, j, drawn=drawn, known=conditions: known.setdefault((i, j), drawn.choice("yn")),
-        ).start(name)
-
-
-def complaints(serial: str, emitted: str, name: str, runs: int = RUNS) -> Iterator[str]:
-    """What goes wrong when the emitted program takes the place of the serial one."""
-    for run, (before, after) in enumerate(
-        zip(executions(serial, name, runs), executions(emitted, name, runs), strict=True)
-    ):
-        assert not before.unordered(), "the serial program is in order"
-        if before.operations != after.operations:
-            first = next(n for n, (a, b) in enumerate(zip(before.operations, after.operations, strict=False)) if a != b)
-            yield f"run {run}: {before.operations[first]} became {after.operations[first]}"
-        for a, b in after.unordered():
-            yield f"run {run}: {after.operations[b]} may run before {after.operations[a]}"
 
 
 @pytest.fixture(scope="module", params=FILES)

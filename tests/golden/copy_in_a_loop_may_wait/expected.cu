@@ -1,0 +1,26 @@
+// The first copy is one within the device. A kernel that may write anywhere may change where `target` points, so that
+// a later copy may be one to the host, for which the host waits. The text has the call once: it stays serial.
+struct Pair {
+  float* in;
+  float* out;
+};
+__global__ void add(Pair p) { p.out[threadIdx.x] += p.in[threadIdx.x]; }
+__global__ void set(float* p) { p[threadIdx.x] = 1; }
+static float* target;
+
+static void repeat(float* from, float* other, int n) {
+  for (int i = 0; i < n; ++i) {
+    cudaMemcpy(target, from, 1024, cudaMemcpyDeviceToDevice);
+    set<<<1, 32>>>(other);
+    add<<<1, 32>>>(Pair{from, target + 64});
+  }
+}
+
+int main(int argc, char** argv) {
+  float *a, *b;
+  cudaMalloc(&a, 4096);
+  cudaMalloc(&b, 4096);
+  cudaMalloc(&target, 4096);
+  repeat(a, b, argc);
+  return 0;
+}

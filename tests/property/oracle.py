@@ -1,0 +1,67 @@
+"""The paper oracle: a random program and what kesco made of it, both run on paper with several inputs.
+
+In: numbers of files, texts. Out: the programs and options that belong to a number, and complaints. The inputs are the
+same for every text, and `runnable` gives a compiled program the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from property.programs import Program, draw
+from property.replay import Machine, Parser, Run
+
+from kesco.options import Options
+
+TOGETHER = 8  # programs in a file: one is main, the others are entered from elsewhere
+RUNS = 12
+COUNTS = (2, 1, 3, 2, 0)  # what `argc` is, in turn
+
+
+def name_of(number: int) -> str:
+    return "main" if number % TOGETHER == 0 else f"program{number}"
+
+
+def programs_of(file: int) -> list[Program]:
+    return [draw(n, name_of(n)) for n in range(file * TOGETHER, (file + 1) * TOGETHER)]
+
+
+def options_of(file: int) -> Options:
+    """Every strategy and number of streams gets its turn."""
+    return Options(
+        streams=(0, 2, 3, 8, 1, 16)[file % 6], strategy="serial" if file % 7 == 6 else "kesco", force=file % 2 == 0
+    )
+
+
+def letter(run: int, i: int, j: int) -> str:
+    """What `argv[i][j]` is in a run; `runnable.DRIVER` has the same in C++."""
+    mixed = (run * 7919 + i * 104729 + j * 1299709 + 12345) * 2654435761 % 2**32
+    mixed = (mixed ^ mixed >> 15) * 2246822519 % 2**32
+    return "y" if mixed >> 28 & 1 else "n"
+
+
+def executions(parsed: Parser, name: str, runs: int = RUNS, generous: bool = False) -> Iterator[Machine]:
+    """The program run with several inputs; `generous` ones by the rules of `kesco check`."""
+    for run in range(runs):
+        argv = lambda i, j, run=run: letter(run, i, j)  # noqa: E731
+        yield Run(parsed, COUNTS[run % len(COUNTS)], argv, generous).start(name)
+
+
+def differences(before: list[Machine], after: Iterator[Machine]) -> Iterator[str]:
+    """What goes wrong when the emitted program takes the place of the serial one; each has its executions."""
+    for run, (ours, theirs) in enumerate(zip(before, after, strict=True)):
+        if ours.operations != theirs.operations:
+            pairs = zip(ours.operations, theirs.operations, strict=False)
+            shorter = min(len(ours.operations), len(theirs.operations))
+            first = next((n for n, (a, b) in enumerate(pairs) if a != b), shorter)
+            was, became = (str(one.operations[first : first + 1]) for one in (ours, theirs))
+            yield f"run {run}: {was} became {became}"
+        for a, b in theirs.unordered():
+            yield f"run {run}: {theirs.operations[b]} may run before {theirs.operations[a]}"
+
+
+def complaints(serial: str, emitted: str, name: str, runs: int = RUNS) -> Iterator[str]:
+    """The differences of two texts."""
+    before = list(executions(Parser(serial), name, runs))
+    assert not any(one.unordered() for one in before), "the serial program is in order"
+    yield from differences(before, executions(Parser(emitted), name, runs))
