@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from kesco.analysis.launches import Launches
+from kesco.analysis.containers import Containers
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, State, is_kesco
@@ -21,13 +21,14 @@ from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_nam
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
+from kesco.ir.types import SIZE
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 
 
-class Calls(Launches):
+class Calls(Containers):
     """Walks calls; control flow is left to the subclass."""
 
     # ---- calls ------------------------------------------------------------------------------------------------------
@@ -36,6 +37,8 @@ class Calls(Launches):
         """Any call that is not written with ``<<<…>>>``."""
         if self.streams and is_kesco(call.name):
             return pointer(Place(KESCO))
+        if call.container:
+            return self.container(state, call)
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
             for argument in call.arguments:
                 self.evaluate(state, argument)
@@ -168,6 +171,9 @@ class Calls(Launches):
         if len(call.arguments) != 2 or call.runs:
             return self.opaque(state, call)
         (a, a_unknown), (b, b_unknown) = (self.places(state, x) for x in call.arguments)
+        vectors = any(SIZE in path for p in a | b for path in state.store.objects.get(p.object, {}))
+        if vectors and self.is_pointed_into(state, a | b):  # the elements' storage changes hands
+            return self._standard(state, call)
         first, second = self.read_all(state, a, a_unknown), self.read_all(state, b, b_unknown)
         self.assign(state, a, a_unknown, second)
         self.assign(state, b, b_unknown, first)

@@ -11,6 +11,7 @@ from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Pl
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.types import ELEMENTS, SIZE
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
 
@@ -79,7 +80,7 @@ class Places:
 
     def unwritten(self, place: Place) -> Value:
         """The value of a global or parameter that nothing here has written yet."""
-        shared = place.object.key in self.static_keys
+        shared = place.object.key in self.static_keys or ELEMENTS in place.path or SIZE in place.path
         return self.entry_value(place) if self.now.generic and not shared else TOP
 
     static_keys: frozenset[str] = frozenset()

@@ -12,7 +12,8 @@ from clang.cindex import Type as ClangType
 from kesco.frontend import clang
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.clang import kind_of
-from kesco.frontend.declarations import qualified_name
+from kesco.frontend.containers import accessed, worked
+from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.operations import closing_parenthesis, file_range, launch_stream_text, with_semicolon
 from kesco.frontend.types import is_standard
@@ -54,7 +55,17 @@ class Invocations(Expressions):
         parts = [self.lower(a) for a in arguments]
         changed = [_changeable(p.type) for p in target.get_arguments()]
         changed += [False] * (len(parts) - len(changed))
+        if is_standard(target):
+            given = [self.types.lower(a.type) for a in arguments]
+            followed = accessed(target, self._owner(target), receiver, parts, given, self.span(cursor))
+            if followed is not None:
+                return followed
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
+
+    def _owner(self, member: Cursor) -> ir.Type | None:
+        """The class that a function is a member of."""
+        owner = member.semantic_parent
+        return self.types.lower(owner.type) if owner is not None and kind_of(owner) in CLASSES else None
 
     def _receiver(
         self, inner: list[Cursor], arguments: list[Cursor], target: Cursor
@@ -63,7 +74,8 @@ class Invocations(Expressions):
         if not inner:
             return None, arguments
         first = inner[0]
-        if kind_of(first) is K.MEMBER_REF_EXPR:
+        named = first.referenced if kind_of(first) is K.MEMBER_REF_EXPR else None
+        if named is not None and kind_of(named) not in (K.FIELD_DECL, K.VAR_DECL):  # not ``s.x`` in ``s.x[i]``
             bases = self.children(first)
             if not bases:
                 return ir.Dereference(ir.Literal("this"), self.span(first)), arguments
@@ -95,6 +107,8 @@ class Invocations(Expressions):
             constructs and target is not None and _is_implicit(target),
             standard and self._destroys_user_objects(cursor, arguments),
             standard and self._runs_user_code(cursor, arguments),
+            worked(target, self._owner(target), parts, [self.types.lower(a.type) for a in arguments])
+            if standard and target is not None else "",
         )  # fmt: skip
 
     def _destroys_user_objects(self, cursor: Cursor, arguments: list[Cursor]) -> bool:

@@ -1,0 +1,128 @@
+"""Containers of pointers: what constructors and members of a ``std::vector`` do to its elements.
+
+In: a call that the front-end marked by what it does with a container. Out: the new elements and size, in the store.
+What reads elements is an ordinary expression and not seen here.
+
+1. The elements are part of the object, as those of an array are, so a copy is one of their own. 2. Where the size is
+known an element is appended at a place of its own, else it may be any. 3. A container that is moved hands over its
+storage: where something points into it, neither container is followed from then on.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.launches import Launches
+from kesco.analysis.memory import NOTHING, TOP, Path, Place, Value, is_certain, number
+from kesco.analysis.state import State
+from kesco.ir import program as ir
+from kesco.ir.types import ELEMENTS, SIZE
+
+_LVALUES = (ir.Name, ir.Select, ir.Subscript, ir.Dereference)
+
+
+class Containers(Launches):
+    """Walks calls that work on containers; other calls are left to the subclass."""
+
+    def container(self, state: State, call: ir.Call) -> Value:
+        """A constructor or member that the front-end knows."""
+        arguments = tuple(a for a in call.arguments if a != ir.Literal("default"))
+        if call.constructs:
+            return self._content(state, call, arguments)
+        assert call.receiver is not None
+        places, unknown = self.places(state, call.receiver)
+        if call.container in ("list", "copy", "move"):
+            value = self._content(state, call, arguments)
+            self.assign(state, places, unknown, value if is_certain(places) else _any_size(value))
+            return Value(places, None, unknown)
+        values = self.in_any_order(arguments, [self.evaluate(state, a) for a in arguments])
+        size = self.size_of(state, places, unknown)
+        if call.container == "append":
+            at = frozenset(p.within(ELEMENTS).within(size) for p in places)
+            self._set_size(state, places, unknown, None if size is None else size + 1)
+            self.assign(state, at, unknown, values[0] if values else number(0))
+            return Value(at, None, unknown)
+        if call.container == "last":
+            last = size - 1 if size else None
+            return Value(frozenset(p.within(ELEMENTS).within(last) for p in places), None, unknown)
+        if call.container == "pop":
+            self._set_size(state, places, unknown, size - 1 if size else None)
+        elif call.container == "clear":
+            if is_certain(places):
+                self.assign(state, places, unknown, NOTHING)
+            self._set_size(state, places, unknown, 0)
+        elif call.container == "resize":
+            self._set_size(state, places, unknown, values[0].number if values else None)
+            if len(values) > 1:
+                every = frozenset(p.within(ELEMENTS).within(None) for p in places)
+                self.assign(state, every, unknown, values[1])
+        return NOTHING
+
+    def size_of(self, state: State, places: frozenset[Place], unknown: bool) -> int | None:
+        """How many elements a container has, where that is known."""
+        if unknown or not is_certain(places):
+            return None
+        (place,) = places
+        return self.read(state, place.within(SIZE)).number
+
+    def _set_size(self, state: State, places: frozenset[Place], unknown: bool, size: int | None) -> None:
+        at = frozenset(p.within(SIZE) for p in places)
+        self.assign(state, at, unknown, NOTHING if size is None or not is_certain(at) else number(size))
+
+    def _content(self, state: State, call: ir.Call, arguments: tuple[ir.Expr, ...]) -> Value:
+        """What a container holds that is made from, or assigned, these arguments."""
+        if call.container == "list":
+            (given,) = arguments
+            items = given.items if isinstance(given, ir.InitList) else ()
+            values = self.in_any_order(items, [self.evaluate(state, one) for one in items])
+            return _holding(number(len(values)), [((i,), v) for i, v in enumerate(values)])
+        if call.container in ("copy", "move"):
+            return self._taken(state, arguments[0], moved=call.container == "move")
+        values = self.in_any_order(arguments, [self.evaluate(state, one) for one in arguments])
+        size = values[0] if values else number(0)
+        return _holding(size, [((None,), one) for one in values[1:]])
+
+    def _taken(self, state: State, source: ir.Expr, *, moved: bool) -> Value:
+        """The elements of another container: copied, or handed over with their storage."""
+        if not moved or not isinstance(source, (*_LVALUES, ir.Branch, ir.Cast)):
+            value = self.evaluate(state, source)
+            return value if value.fields else value | TOP
+        places, unknown = self.places(state, source)
+        value = self.read_all(state, places, unknown)
+        if unknown or not is_certain(places) or self.is_pointed_into(state, places):
+            self.escape_values(state, Value(places))
+            state.store.clobber(p.object for p in places)
+            if unknown:
+                self.clobber_escaped(state)
+            return TOP
+        self.assign(state, places, False, TOP)
+        return value if value.fields else value | TOP
+
+    def is_pointed_into(self, state: State, containers: frozenset[Place]) -> bool:
+        """Whether something may hold the address of one of these objects, or of an element of it."""
+        objects = {p.object for p in containers}
+        if objects & self.escaped:
+            return True
+        return any(
+            p.object in objects
+            for one, held in state.store.items()
+            if not self.is_over(one)
+            for value in held.values()
+            for p in value.every_place()
+        )
+
+    def is_over(self, one: object) -> bool:
+        """Left to the subclass."""
+        raise NotImplementedError
+
+
+def _holding(size: Value, items: list[tuple[Path, Value]]) -> Value:
+    counted = Value(number=size.number) if size.number is None or size.number >= 0 else NOTHING
+    fields: list[tuple[Path, Value]] = [((SIZE,), counted)]
+    for path, value in items:
+        fields.append(((ELEMENTS, *path), Value(value.places, value.number, value.unknown)))
+    return Value(fields=tuple(sorted(fields, key=lambda item: tuple(map(str, item[0])))))
+
+
+def _any_size(value: Value) -> Value:
+    """The same for a container that is only one of several that may be meant."""
+    fields = tuple((p, NOTHING if p == (SIZE,) else v) for p, v in value.fields)
+    return Value(value.places, value.number, value.unknown, fields)
