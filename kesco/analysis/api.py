@@ -77,6 +77,8 @@ class CudaApi(Evaluator):
         stuck = self.program.operations[operation].stuck
         if self.program.operations[operation].stream_text is None and not stuck:
             stuck = "its text cannot be edited"
+        if self.now.unseen_in is not None and self.now.unseen_in == self.now.statement:
+            stuck = stuck or "code that is not seen runs in the same statement"
         if handle is not None and not self.streams:
             self.stay_serial(f"{name} uses a stream of its own", span)
         role = Role.LEGACY if (stuck or note) and handle is None else Role.MOVABLE

@@ -210,6 +210,7 @@ class Calls(Containers):
         site.foreign = True
         site.accesses[UNKNOWN, "what it does is not visible"] = _BOTH
         self.now.touches_device = self.now.foreign = True
+        self.now.unseen_in = self.now.statement
         return site
 
     def run_unseen(self, state: State, what: str, span: Span, operation: int = -1) -> None:

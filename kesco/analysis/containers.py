@@ -25,6 +25,8 @@ class Containers(Launches):
     def container(self, state: State, call: ir.Call) -> Value:
         """A constructor or member that the front-end knows."""
         arguments = tuple(a for a in call.arguments if a != ir.Literal("default"))
+        if call.container in ("own", "take", "retake", "reset", "release"):
+            return self._owner(state, call, arguments)
         if call.constructs:
             return self._content(state, call, arguments)
         assert call.receiver is not None
@@ -56,6 +58,27 @@ class Containers(Launches):
                 self.assign(state, every, unknown, values[1])
         return NOTHING
 
+    def _owner(self, state: State, call: ir.Call, arguments: tuple[ir.Expr, ...]) -> Value:
+        """What a ``unique_ptr`` is given; its deleter is code that is not seen."""
+        if call.container in ("take", "retake"):
+            given = self._taken(state, arguments[0], moved=True, left=number(0))
+        else:
+            values = self.in_any_order(arguments, [self.evaluate(state, one) for one in arguments])
+            self.escape_values(state, *values[1:])  # the deleter, with what it may know
+            first = values[0] if values else number(0)
+            given = Value(fields=(((ELEMENTS,), Value(first.places, first.number, first.unknown)),))
+        if call.receiver is None:
+            return given
+        places, unknown = self.places(state, call.receiver)
+        before = self.read_all(state, frozenset(p.within(ELEMENTS) for p in places), unknown)
+        self.assign(state, places, unknown, given)
+        if call.container == "release":
+            return before
+        if before != number(0):
+            self.escape_values(state, before)
+            self.run_unseen(state, call.name, call.span, call.operation)
+        return Value(places, None, unknown)
+
     def size_of(self, state: State, places: frozenset[Place], unknown: bool) -> int | None:
         """How many elements a container has, where that is known."""
         if unknown or not is_certain(places):
@@ -80,7 +103,7 @@ class Containers(Launches):
         size = values[0] if values else number(0)
         return _holding(size, [((None,), one) for one in values[1:]])
 
-    def _taken(self, state: State, source: ir.Expr, *, moved: bool) -> Value:
+    def _taken(self, state: State, source: ir.Expr, *, moved: bool, left: Value = TOP) -> Value:
         """The elements of another container: copied, or handed over with their storage."""
         if not moved or not isinstance(source, (*_LVALUES, ir.Branch, ir.Cast)):
             value = self.evaluate(state, source)
@@ -93,7 +116,8 @@ class Containers(Launches):
             if unknown:
                 self.clobber_escaped(state)
             return TOP
-        self.assign(state, places, False, TOP)
+        gone = left if left is TOP else Value(fields=(((ELEMENTS,), left),))
+        self.assign(state, places, False, gone)
         return value if value.fields else value | TOP
 
     def is_pointed_into(self, state: State, containers: frozenset[Place]) -> bool:

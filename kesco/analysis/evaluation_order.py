@@ -56,7 +56,11 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
         elif isinstance(node, ir.Call) and node.key not in pure:
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
-            changes = bool(node.container) and (node.container == "move" or not node.constructs) and not _only_names(node)
+            changes = (
+                bool(node.container)
+                and (node.container in ("move", "take") or not node.constructs)
+                and not _only_names(node)
+            )
             if node.receiver is not None and (not node.standard or changes):
                 given.append(node.receiver)
             found |= {key for one in given for key in _mentioned(one)}

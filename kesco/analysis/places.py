@@ -56,7 +56,8 @@ class Places:
         It counts as an allocation of its own; the region's guards make the program check that at run time, unless
         the author `promised` it with ``__restrict__``.
         """
-        name = place.name.replace("this.", "this->", 1)
+        through = place.object.key.startswith("this:*")  # what a pointer that came in points to
+        name = place.name.replace(".", "->", 1) if through else place.name.replace("this.", "this->", 1)
         if not promised:
             self.guarded.setdefault(name, set()).add(place)
         key = f"entry:{self.now.function.key}:{place.object.key}:{place.path}"

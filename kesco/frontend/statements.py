@@ -356,11 +356,9 @@ class Statements(Invocations):
         variable = self.variable(variables[0])
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
         elements = elements_of(base, self.types.lower(inner[0].type))
-        element: ir.Expr = (
-            ir.Unknown((over,), "range element", span)
-            if elements is None
-            else ir.Subscript(elements, ir.Literal(), True, span)
-        )
+        element: ir.Expr = ir.Unknown((over,), "range element", span)
+        if elements is not None:
+            element = ir.Subscript(elements, ir.Literal(), True, span)
         body = self._body(inner[-1])
         each = ir.Block(span, (ir.Declare(span, variable, element), body))
         loop = ir.Loop(span, number, (), test, None, each)

@@ -74,12 +74,15 @@ class TypeTable:
     def _class(self, canonical: ClangType, spelling: str, volatile: bool) -> Type:
         name = canonical.get_declaration().get_usr() or spelling
         held = held_by(canonical)
-        if held is not None and held.count >= 0:
+        if held is not None and held.count >= 0 and not held.owns:
             return Type(Shape.ARRAY, spelling, self.lower(held.element), held.count, volatile=volatile, container=True)
         self._record(name, canonical)
         if held is None:
             return Type(Shape.RECORD, spelling, record=name, volatile=volatile)
-        return Type(Shape.RECORD, spelling, self.lower(held.element), record=name, volatile=volatile, container=True)
+        element, count = self.lower(held.element), held.count
+        if held.owns:
+            element = Type(Shape.POINTER, f"{element.spelling} *", element)
+        return Type(Shape.RECORD, spelling, element, count, record=name, volatile=volatile, container=True)
 
     def _record(self, name: str, canonical: ClangType) -> None:
         if name in self.records:
@@ -124,7 +127,8 @@ class TypeTable:
             defaults = defaults or (inside is not None and inside.defaults)
             plain = plain and self._is_plain(one.type)
         if standard:
-            destructor = held_by(canonical) is None and _runs_user_code(canonical.spelling)
+            held = held_by(canonical)
+            destructor = (held is None or held.owns) and _runs_user_code(canonical.spelling)
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names

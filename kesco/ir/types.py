@@ -29,7 +29,7 @@ class Type:
     """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record.
 
     `container` marks the standard library's containers of pointers that are followed: a ``std::array`` is an array, a
-    ``std::vector`` is a record with an `element`.
+    ``std::vector`` is a record with an `element`, a ``std::unique_ptr`` one with a `count` of 1.
     """
 
     shape: Shape
