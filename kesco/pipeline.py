@@ -85,10 +85,12 @@ class Session:
         observe("toolchain", self.toolchain)
         with ThreadPoolExecutor(2) as pool:
             device = pool.submit(_device_ir, self.toolchain, path, options)
+            from kesco.emit.places import has_removable
             from kesco.emit.prologue import to_parse
             from kesco.frontend.clang import SourceFile, load
             from kesco.toolchain.compile import host_arguments
 
+            self.looks = has_removable(self.text)
             load(str(self.toolchain.libclang))
             self.arguments = host_arguments(self.toolchain, options.flags)
             host = pool.submit(SourceFile, path, to_parse(self.text), self.arguments)
@@ -112,7 +114,7 @@ class Session:
         """The regions of the serial program."""
         from kesco.analysis.resolve import resolve
 
-        return resolve(self.program, self.effects)
+        return resolve(self.program, self.effects, looks=self.looks)
 
     def regions_of(self, text: bytes) -> tuple[Region, ...]:
         """The regions of another text for the same file, streams and events included."""
@@ -121,7 +123,7 @@ class Session:
         from kesco.frontend.parse import parse
 
         self.file.reparse(stand_in(text))
-        return resolve(parse(self.file, self.arguments, self.program), self.effects, streams=True)
+        return resolve(parse(self.file, self.arguments, self.program), self.effects, streams=True, looks=self.looks)
 
 
 def _deep(path: str, work: Callable[[], _Result]) -> _Result:
@@ -187,42 +189,36 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
 def _plan(session: Session, region: Region) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting."""
     from kesco import dataflow
+    from kesco.emit.places import removable
     from kesco.ir.flow import Role
     from kesco.remarks.barriers import why_one_stream
     from kesco.scheduling import levels
     from kesco.scheduling.strategies import STRATEGIES, default_streams
     from kesco.synchronize import synchronize
     from kesco.synchronize.fences import fences
+    from kesco.synchronize.needless import needless, without
     from kesco.synchronize.stretches import stretches
 
     options = session.options
-    dfg = dataflow.build(region)
+    gone = needless(region, removable(session.program, region))
+    within = without(region, gone)
+    dfg = dataflow.build(within)
     count = options.streams or default_streams(dfg)
     schedule = STRATEGIES[options.strategy](dfg, count)
-    plan = replace(synchronize(dfg, schedule), fences=fences(region), stretches=stretches(region, schedule))
+    begins = stretches(within, schedule)
+    plan = replace(synchronize(dfg, schedule), fences=fences(within), stretches=begins, needless=gone)
     width = levels.width(dfg)
     result = FunctionResult(region, dfg, schedule, plan, width)
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = "it launches nothing that could be moved"
     if not why and schedule.streams < 2 and not options.force:
-        why = why_one_stream(region, width)
-    if not why and not options.force and not _pays(result):
+        why = why_one_stream(within, width)
+    if not why and not options.force and not levels.overlaps(dfg, schedule):
         why = "only memsets could overlap, which does not pay for the streams"
     if not why:
         why = _cannot_emit(session.program, result)
     return replace(result, left_because=why)
-
-
-def _pays(result: FunctionResult) -> bool:
-    """Whether kernels or copies, not just memsets, are on different streams between two barriers."""
-    from kesco.ir.flow import SiteKind
-    from kesco.scheduling.levels import phases
-
-    stream_of = result.schedule.as_dict()
-    sites = result.region.sites
-    heavy = [{stream_of[n] for n in phase if sites[n].kind is not SiteKind.MEMSET} for phase in phases(result.dfg)]
-    return any(len(streams) > 1 for streams in heavy)
 
 
 def _cannot_emit(program: Program, result: FunctionResult) -> str:
@@ -321,7 +317,8 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     before = Session(serial, options, observe)
     after = Session(concurrent, options, observe)
     _check_prologue(concurrent, after.text)
-    theirs = {(r.function, n): r for n, r in _numbered(resolve(after.program, after.effects, streams=True))}
+    again = resolve(after.program, after.effects, streams=True, looks=before.looks)
+    theirs = {(r.function, n): r for n, r in _numbered(again)}
     verdicts = []
     for number, region in _numbered(before.regions()):
         if not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):

@@ -51,13 +51,14 @@ class CudaApi(Evaluator):
         return draft
 
     def flush_host(self, state: State) -> None:
-        """A site for what the host itself has touched since the last site."""
-        if not self.now.host:
+        """A site for what the host itself has touched, or looked at, since the last site."""
+        if not (self.now.host or self.now.looked):
             return
         span = self.now.statement or self.now.function.span
         touched, self.now.host = self.now.host, {}
         key = (-2 - span.start, "host", self.now.iterations)
         draft, state.frontier = self.now.builder.add(key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier)
+        draft.looks, self.now.looked = draft.looks or self.now.looked, False
         for buffer, mode in touched.items():
             draft.accesses[buffer, "host"] = draft.accesses.get((buffer, "host"), AccessMode.NONE) | mode
 
@@ -162,6 +163,7 @@ class CudaApi(Evaluator):
 
     def _query(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         values = self.argument_values(state, call)
+        self.now.looked = self.looks
         for index in entry.out:
             if index < len(values):
                 self.assign(state, values[index].places, values[index].unknown, TOP)

@@ -129,6 +129,8 @@ class Calls(Containers):
         hidden = call.receiver is not None or host.kind == "swap" or (gives and host.allocates is None)
         reads_in = call.receiver is not None and host.writes_from is not None
         prints = host.kind in ("io", "clock", "exit") and not reads_in
+        if self.looks and host.kind in ("io", "clock", "exit", "thread"):
+            self.now.looked = True
         if hidden and not plain_swap and not prints:
             return self._standard(state, call)
         if call.receiver is not None:

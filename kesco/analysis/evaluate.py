@@ -22,6 +22,7 @@ class Evaluator(Places):
 
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
+        self.looks = False  # whether places that may show how far the device is become sites
         self.layouts: dict[str, str] = {}  # host allocation → what it is used as
 
     # ---- rvalues ----------------------------------------------------------------------------------------------------

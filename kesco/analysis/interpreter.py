@@ -128,6 +128,7 @@ class Interpreter(Objects):
         else:
             for buffer, mode in shared.items():
                 self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
+            self.now.looked = self.now.looked or any(d.looks for d in drafts)
 
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Control leaves the function here (or the process, for ``exit``)."""
@@ -154,7 +155,7 @@ class Interpreter(Objects):
         try:
             result = self._execute(statement, state)
         finally:
-            if self.now.host and isinstance(statement, (ir.Evaluate, ir.Declare)):
+            if (self.now.host or self.now.looked) and isinstance(statement, (ir.Evaluate, ir.Declare)):
                 self.flush_host(state)
             self.now.statement = outer
         return result

@@ -115,7 +115,7 @@ class Loops(Calls):
     ) -> list[int] | None:
         probe = state.fork()
         place = Place(self.object_of(counter))
-        keep, self.now.host = self.now.host, {}
+        keep, self.now.host = (self.now.host, self.now.looked), {}
         found: list[int] = []
         at = start
         try:
@@ -131,7 +131,7 @@ class Loops(Calls):
                 if converted(at, counter.type) != at:
                     return None
         finally:
-            self.now.host = keep
+            self.now.host, self.now.looked = keep
         return None
 
     def _unrolled(self, loop: ir.Loop, state: State, trips: list[Iteration]) -> State | None:

@@ -37,6 +37,7 @@ class Draft:
     event: Handle | None = None
     foreign: bool = False
     bytes: int = 0  # of a copy or memset; `ANY_SIZE` where it is not a constant
+    looks: bool = False
 
 
 class RegionBuilder:
@@ -100,6 +101,7 @@ class RegionBuilder:
                     d.event,
                     d.foreign,
                     d.bytes if 0 < d.bytes < ANY_SIZE else None,
+                    d.looks,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

@@ -34,9 +34,15 @@ _FILE_WIDE = {
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
 
 
-def resolve(program: ir.Program, effects: Mapping[str, KernelEffects], *, streams: bool = False) -> tuple[Region, ...]:
-    """The regions of all functions; with `streams`, stream and event operations of the text become sites."""
+def resolve(
+    program: ir.Program, effects: Mapping[str, KernelEffects], *, streams: bool = False, looks: bool = False
+) -> tuple[Region, ...]:
+    """The regions of all functions; with `streams`, stream and event operations of the text become sites.
+
+    With `looks`, so does what may show how far the device is (see `Site.looks`).
+    """
     walker = Interpreter(program, dict(effects), streams=streams)
+    walker.looks = looks
     walker.written_outside = _written_by_others(program)
     walker.static_keys = _statics(program)
     regions: list[Region] = []

@@ -56,6 +56,7 @@ class Activation:
     statement: Span | None = None
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
+    looked: bool = False
 
 
 KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns

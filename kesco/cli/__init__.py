@@ -134,7 +134,10 @@ def _summary(result: Any, target: Path | None) -> str:
         removed = len(one.plan.removed)
         operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(one.schedule.streams, "stream")
         waits = _count(len(one.plan.waits), "wait")
-        parts.append(f"'{one.region.function}': {operations} on {streams}, {waits} ({removed} not needed), proven")
+        gone = len({one.region.sites[n].operation for n in one.plan.needless})
+        host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
+        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}, proven"
+        parts.append(f"'{one.region.function}': {text}")
     return f"{where}: " + "; ".join(parts)
 
 

@@ -6,12 +6,14 @@ is about places in the text only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
+from kesco.emit.names import macros
 from kesco.ir import program as ir
-from kesco.ir.flow import Region
+from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 
@@ -28,6 +30,40 @@ class Rewrite:
 
 class CannotInsert(Exception):
     """A place where text would have to be inserted has none; the message is the reason in words."""
+
+
+_WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
+
+
+def has_removable(text: bytes) -> bool:
+    """Whether a file may have waits for the device that can be taken out."""
+    return _WAIT.search(text) is not None
+
+
+def removable(program: ir.Program, region: Region) -> tuple[int, ...]:
+    """The sites of waits for the device that are statements of their own and whose result nobody looks at."""
+    found = []
+    for site in region.sites:
+        if site.role is not Role.DEVICE_SYNC or site.kind is not SiteKind.SYNC or site.operation < 0:
+            continue
+        one = program.operations[site.operation]
+        if one.statement is None or one.lone or one.within or one.stuck:
+            continue
+        wait = _WAIT.fullmatch(program.text[one.statement.start : one.statement.end])
+        if wait is not None and wait[1].decode() not in macros(program):
+            found.append(site.number)
+    return tuple(found)
+
+
+def taken_out(program: ir.Program, operation: int) -> Edit:
+    """A wait becomes a comment."""
+    place = program.operations[operation].statement
+    assert place is not None
+    text = program.text
+    what = f"kesco: not needed here: {text[place.start : place.end].decode()}"
+    rest = text[place.end : line_end(text, place.end)]
+    lonely = not rest.strip() and at_line_start(text, place.start)
+    return Edit(place.start, place.end, f"// {what}" if lonely else f"/* {what} */")
 
 
 def line_end(source: bytes, offset: int) -> int:

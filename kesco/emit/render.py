@@ -18,7 +18,17 @@ from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in
 from kesco.emit.names import changed, counter, free_name, macros
-from kesco.emit.places import CannotInsert, Rewrite, at_entry, fetch, fetch_place, line_end, lines_before, streams_call
+from kesco.emit.places import (
+    CannotInsert,
+    Rewrite,
+    at_entry,
+    fetch,
+    fetch_place,
+    line_end,
+    lines_before,
+    streams_call,
+    taken_out,
+)
 from kesco.emit.prologue import STAND_IN, prologue
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
@@ -131,6 +141,8 @@ class _Writer:
             by_statement.setdefault((one.statement.start, one.statement.end), []).append(operation)
         for place, operations in by_statement.items():
             result += self._statement_edits(place, operations)
+        gone = dict.fromkeys(self.region.sites[number].operation for number in self.plan.needless)
+        result += [taken_out(self.program, operation) for operation in gone]
         if self.at_end:
             brace = self.rewrite.function.span.end - 1
             if self.program.text[brace : brace + 1] != b"}":

@@ -83,7 +83,8 @@ class Site:
     `stream` is the stream the text puts it on, None for the legacy default stream; `event` is the event that a
     record, wait or event-sync names. In a serial program all streams are None and there are no record and wait sites.
     `foreign` marks a join whose callee may use streams that are not seen here: what follows must wait for those too.
-    `bytes` is how much a copy or memset moves at most, where that is a constant.
+    `bytes` is how much a copy or memset moves at most, where that is a constant. `looks` marks a host site that may
+    show how far the device is without touching its memory: a clock, output, a query for errors.
     """
 
     number: int
@@ -100,6 +101,7 @@ class Site:
     event: Handle | None = None
     foreign: bool = False
     bytes: int | None = None
+    looks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

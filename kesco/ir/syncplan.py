@@ -39,6 +39,7 @@ class SyncPlan:
 
     `fences` are the movable sites before which the default stream must be made a barrier once, because unseen code may
     have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending;
+    `needless` are the sites where the host waits and need not: nothing looks at the device before its next wait.
     `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster. The other fields
     are ordered by target.
     """
@@ -49,3 +50,4 @@ class SyncPlan:
     removed: tuple[RemovedWait, ...] = ()
     fences: tuple[int, ...] = ()
     stretches: tuple[int, ...] = ()
+    needless: tuple[int, ...] = ()

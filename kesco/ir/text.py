@@ -141,6 +141,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += "; foreign" * site.foreign
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
+    text += "; may show how far the device is" if site.looks else ""
     return text + (f"; note: {site.note}" if site.note else "")
 
 
@@ -177,6 +178,8 @@ def _schedule(schedule: Schedule) -> Iterator[str]:
 
 def _plan(plan: SyncPlan) -> Iterator[str]:
     yield f"plan, events {_numbers(plan.events)}, fences {_numbers(plan.fences)}, stretches {_numbers(plan.stretches)}"
+    if plan.needless:
+        yield f"  needless waits of the host: {_numbers(plan.needless)}"
     for wait in plan.waits:
         why = ", ".join(f"{d.kind.value} on {d.buffer.name}" + " carried" * d.carried for d in wait.dependences)
         yield f"  wait {wait.source} → {wait.target}" + (f": {why}" if why else "")

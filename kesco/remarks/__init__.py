@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
 from kesco.remarks.barriers import Apart, kept_apart
@@ -31,6 +32,10 @@ class Result(Protocol):
     @property
     def region(self) -> Region:
         """The function."""
+
+    @property
+    def dfg(self) -> Dfg:
+        """Its data-flow graph, whose region is the one without needless waits of the host."""
 
     @property
     def left_because(self) -> str:
@@ -85,7 +90,7 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
             return []
         message = f"'{region.function}' stays serial: {result.left_because}"
         return [Diagnostic("K202", Severity.REMARK, message, region.span)]
-    apart = _barriers(region)
+    apart = _barriers(result.dfg.region)
     if result.left_because and (moved > 1 or apart):
         message = f"'{region.function}' stays serial: {result.left_because}"
         found.append(Diagnostic("K204", Severity.REMARK, message, region.span))

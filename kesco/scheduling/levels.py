@@ -28,7 +28,8 @@ from collections.abc import Sequence
 import networkx as nx
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import Role
+from kesco.ir.flow import Role, SiteKind
+from kesco.ir.schedule import Schedule
 
 EXACT_WIDTH = 300
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
@@ -56,6 +57,14 @@ def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
     for site in sorted(dfg.graph.nodes):
         groups.setdefault(find(site), []).append(site)
     return tuple(tuple(group) for group in groups.values())
+
+
+def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
+    """Whether kernels or copies, not just memsets, are on different streams between two barriers."""
+    stream_of = schedule.as_dict()
+    sites = dfg.region.sites
+    heavy = [{stream_of[n] for n in phase if sites[n].kind is not SiteKind.MEMSET} for phase in phases(dfg)]
+    return any(len(streams) > 1 for streams in heavy)
 
 
 def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:

@@ -191,6 +191,8 @@ class _Proof:
             self._report_all(Rule.JOIN, "unordered", self.work, site)
         elif site.role is not Role.HOST:
             return
+        elif site.looks:
+            seen = self.work
         self._report_all(Rule.HOST, "hidden", seen | self.boundary, site)
         if self.matching.same_paths:
             return

@@ -55,7 +55,7 @@ def test_what_nvcc_declares_for_the_host_without_an_include(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("between", "what"),
     [
-        ("cudaDeviceSynchronize();", "'cudaDeviceSynchronize#1' keeps 'k#1' and 'k#2' apart"),
+        ("if (cudaDeviceSynchronize()) return 1;", "'cudaDeviceSynchronize#1' keeps 'k#1' and 'k#2' apart"),
         ("cudaFree(z);", "'cudaFree' keeps 'k#1' and 'k#2' apart"),
         ("cudaMemcpy(z, h, 4, cudaMemcpyHostToDevice);", "'cudaMemcpy' keeps 'k#1' and 'k#2' apart"),
         ("other();", "'other' keeps 'k#1' and 'k#2' apart"),

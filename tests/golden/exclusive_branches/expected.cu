@@ -13,14 +13,12 @@ void often(float* __restrict__ a, float* __restrict__ b, int n) {
   for (int i = 0; i < n; ++i) {
     if (i % 2)
       {
-      kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
       cudaEventRecord(kesco->tail[0], kesco->stream[0]);
       cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
       inc<<<1, 32, 0, kesco->stream[1]>>>(a);
       }
     else
       {
-      kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
       cudaEventRecord(kesco->tail[0], kesco->stream[0]);
       cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
       inc<<<1, 32, 0, kesco->stream[0]>>>(b);

@@ -1,0 +1,131 @@
+"""Waits of the host that nothing needs are taken out, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from integration.compiled import Compiled, compile_and_keep
+
+HEAD = """\
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <unistd.h>
+void elsewhere();
+__global__ void up(float* x) { x[threadIdx.x] += 1; }
+__global__ void talk(float* x) { x[threadIdx.x] += 1; printf("%f", x[0]); }
+__global__ void both(float* z, const float* x, const float* y) { z[threadIdx.x] = x[threadIdx.x] + y[threadIdx.x]; }
+#define CHECK(call) do { if ((call) != cudaSuccess) return 1; } while (0)
+static void say(int i) { printf("%d", i); }
+"""
+MAIN = """\
+int main(int argc, char** argv) {
+  float *a, *b, *c, *d;
+  cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096); cudaMalloc(&d, 4096);
+  clock_t now = 0;
+  cudaError_t e = cudaSuccess;
+  for (int i = 0; i < argc; ++i) {
+    up<<<1, 32>>>(a);
+    @FIRST@
+    up<<<1, 32>>>(b);
+    cudaDeviceSynchronize();
+    both<<<1, 32>>>(c, a, b);
+    up<<<1, 32>>>(d);
+    up<<<1, 32>>>(c);
+  }
+  cudaDeviceSynchronize();
+  return 0;
+}
+"""
+SYNC = "cudaDeviceSynchronize();"
+
+
+def compiled(tmp_path: Path, text: str) -> Compiled:
+    path = tmp_path / "app.cu"
+    path.write_text(HEAD + text)
+    return compile_and_keep(path)
+
+
+def taken_out(outcome: Compiled) -> list[int]:
+    """The lines of the source, counted from the first of the loop, whose wait is a comment now."""
+    result = outcome.result
+    lines = [one.region.sites[n].span.line for one in outcome.rewritten for n in one.plan.needless]
+    assert result.text.count(b"kesco: not needed here: ") == len(lines)
+    start = next(n for n, line in enumerate(result.source.split(b"\n"), start=1) if b"for (" in line)
+    return [line - start for line in lines]
+
+
+def with_first(text: str) -> str:
+    return MAIN.replace("@FIRST@", text)
+
+
+def test_between_kernels_nothing_looks(tmp_path: Path) -> None:
+    outcome = compiled(tmp_path, with_first(SYNC))
+    assert taken_out(outcome) == [2, 4]
+    text = outcome.result.text.decode()
+    assert "    // kesco: not needed here: cudaDeviceSynchronize();\n" in text
+    assert text.count("    cudaDeviceSynchronize();") == 0
+    assert text.count("  cudaDeviceSynchronize();\n  return 0;") == 1
+
+
+@pytest.mark.parametrize(
+    "spelled", ["(void)cudaDeviceSynchronize();", "::cudaDeviceSynchronize( ) ;", "{ cudaDeviceSynchronize(); }"]
+)
+def test_ways_to_write_it(tmp_path: Path, spelled: str) -> None:
+    assert taken_out(compiled(tmp_path, with_first(spelled))) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "CHECK(cudaDeviceSynchronize());",
+        "e = cudaDeviceSynchronize();",
+        "if (cudaDeviceSynchronize() != cudaSuccess) return 1;",
+        "if (argc > 3) cudaDeviceSynchronize();",
+        'cudaDeviceSynchronize(); printf("%d", i);',
+        "cudaDeviceSynchronize(); say(i);",
+        "cudaDeviceSynchronize(); now = clock();",
+        "cudaDeviceSynchronize(); auto t = std::chrono::steady_clock::now();",
+        "cudaDeviceSynchronize(); usleep(1);",
+        "cudaDeviceSynchronize(); e = cudaGetLastError();",
+        "cudaDeviceSynchronize(); if (clock() > 5) return 1;",
+        "cudaDeviceSynchronize(); if (i > 3) return 1;",
+        "cudaDeviceSynchronize(); float* f; cudaMalloc(&f, 64); cudaFree(f);",
+        "elsewhere(); cudaDeviceSynchronize();",
+        "cudaDeviceSynchronize(); elsewhere();",
+    ],
+)
+def test_what_may_be_looked_at_or_checked_stays(tmp_path: Path, first: str) -> None:
+    outcome = compiled(tmp_path, with_first(first))
+    assert outcome.rewritten or "elsewhere(" in first, "work behind the barrier overlaps"
+    assert 2 not in taken_out(outcome)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("cudaMalloc(&b", "cudaMallocManaged(&b"),
+        ("cudaMalloc(&b", "cudaMallocHost(&b"),
+        ("up<<<1, 32>>>(b)", "talk<<<1, 32>>>(b)"),
+        ("int main(", "#define cudaDeviceSynchronize() ::cudaDeviceSynchronize()\nint main("),
+    ],
+    ids=["managed", "pinned", "device printf", "a macro"],
+)
+def test_where_memory_or_names_are_not_plain_all_stay(tmp_path: Path, change: tuple[str, str]) -> None:
+    assert taken_out(compiled(tmp_path, with_first(SYNC).replace(*change))) == []
+
+
+def test_pointers_from_outside_may_be_managed_memory(tmp_path: Path) -> None:
+    body = f"void step(float* a, float* b) {{ for (;;) {{ up<<<1, 1>>>(a); {SYNC} up<<<1, 1>>>(b); {SYNC} }} }}\n"
+    assert taken_out(compiled(tmp_path, body + "int main() {}\n")) == []
+
+
+def test_the_proof_sees_a_wait_that_is_missing_before_a_look(tmp_path: Path) -> None:
+    for look in ('printf("%d", i);', "say(i);", "now = clock();", "e = cudaGetLastError();"):
+        outcome = compiled(tmp_path, with_first(f"{SYNC}\n    {look}"))
+        assert outcome.rewritten
+        at = outcome.lines.index(f"    {look}")
+        wait = max(n for n in range(at) if outcome.lines[n].strip() == SYNC)
+        lines = [*outcome.lines[:wait], *outcome.lines[wait + 1 :]]
+        assert "may not be done when the host reaches" in outcome.refuses(lines), look
