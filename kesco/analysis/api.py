@@ -6,7 +6,7 @@ behind out-parameters. What the table calls opaque joins pending work and is oth
 
 from __future__ import annotations
 
-from kesco.analysis.evaluate import Evaluator
+from kesco.analysis.evaluate import Evaluator, kernel_named
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import ANY_SIZE, Draft
@@ -391,12 +391,3 @@ class CudaApi(Evaluator):
 
 def _is_lvalue(expression: ir.Expr) -> bool:
     return isinstance(expression, (ir.Name, ir.Select, ir.Subscript, ir.Dereference, ir.Call, ir.Cast, ir.Assign))
-
-
-def kernel_named(expression: ir.Expr) -> ir.Kernel | None:
-    """The kernel that an expression such as ``(const void*)blur<float>`` names."""
-    if isinstance(expression, ir.Cast):
-        return kernel_named(expression.operand)
-    if isinstance(expression, ir.AddressOf):
-        return kernel_named(expression.target)
-    return expression.kernel if isinstance(expression, ir.FunctionName) else None
