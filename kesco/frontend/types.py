@@ -102,9 +102,9 @@ class TypeTable:
                 its = own.get(child.spelling, child.type)
                 fields.append(Field(child.spelling, self.lower(its), bits // 8 if bits >= 0 else -1))
                 plain = plain and not its.get_canonical().kind.name.endswith("REFERENCE")
-                name = child.location.offset  # what stands before it is part of its type
+                before = child.location.offset  # what stands before its name is part of its type
                 initialised = [
-                    c for c in child.get_children() if kind_of(c).is_expression() and c.extent.start.offset >= name
+                    c for c in child.get_children() if kind_of(c).is_expression() and c.extent.start.offset >= before
                 ]
                 defaults = defaults or (bool(initialised) and not child.is_bitfield())
                 code = code or any(kind_of(n) not in _NO_CODE for i in initialised for n in i.walk_preorder())
