@@ -209,7 +209,10 @@ class CudaApi(Evaluator):
         return values[index], True
 
     def _transfer(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
-        values = self.argument_values(state, call)
+        values = [
+            Value(v.every_place(), None, v.any_unknown()) if v.fields else v  # a cudaPitchedPtr by value
+            for v in self.argument_values(state, call)
+        ]
         stream, given = self._stream(call, values, entry)
         note = self._why_stuck(entry, values)
         name = entry.name.removesuffix("Async")  # the same operation before and after it is made asynchronous

@@ -26,6 +26,7 @@ from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
+_CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
 
 
 class Calls(Containers):
@@ -43,6 +44,9 @@ class Calls(Containers):
             for argument in call.arguments:
                 self.evaluate(state, argument)
             return NOTHING
+        if call.standard and _CUDA_MAKER.fullmatch(call.name):
+            made = [self.evaluate(state, argument) for argument in call.arguments]
+            return Value(fields=((("ptr",), made[0]),)) if call.name == "make_cudaPitchedPtr" and made else NOTHING
         if call.constructs and call.implicit and (self._is_plain(call) or _is_cuda_struct(call)):
             if len(call.arguments) == 1:
                 return self.evaluate(state, call.arguments[0])

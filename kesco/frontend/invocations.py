@@ -60,7 +60,15 @@ class Invocations(Expressions):
             followed = accessed(target, self._owner(target), receiver, parts, given, self.span(cursor))
             if followed is not None:
                 return followed
+        if receiver is not None and len(parts) == 1 and self._copies_fields(target):
+            return ir.Assign(receiver, "", parts[0], self.span(cursor))
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
+
+    def _copies_fields(self, target: Cursor) -> bool:
+        """Whether an assignment that the compiler wrote does nothing but copy fields."""
+        owner = self._owner(target) if target.spelling == "operator=" else None
+        record = self.types.records.get(owner.record) if owner is not None else None
+        return record is not None and record.plain and _is_implicit(target)
 
     def _owner(self, member: Cursor) -> ir.Type | None:
         """The class that a function is a member of."""
@@ -274,7 +282,7 @@ def _changeable(declared: ClangType) -> bool:
 
 
 def _is_implicit(constructor: Cursor) -> bool:
-    """Whether the compiler wrote a constructor: it is defaulted, or its class does not declare it."""
+    """Whether the compiler wrote a constructor or an assignment: defaulted, or not declared by its class."""
     if constructor.is_default_method():
         return True
     if clang.pattern(constructor) is not None:

@@ -30,6 +30,7 @@ _ARRAYS = {
 _STANDARD_NAME = re.compile(r"\b(?:std|__gnu_cxx)(?:::\w+)+")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_WORDS = frozenset("char unsigned signed int long short float double bool const void true false UL L U".split())
+_CUDA_STRUCT = re.compile(r"(?:cuda|CU)\w+|u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]")
 _OTHER = Type(Shape.OTHER, "?")
 
 
@@ -92,7 +93,7 @@ class TypeTable:
         self.records[name] = Record(declaration.spelling, (), False, standard, False)
         fields: list[Field] = []
         destructor = defaults = code = False
-        plain = not standard
+        plain = not standard or _CUDA_STRUCT.fullmatch(declaration.spelling) is not None
         bases: list[Cursor] = []
         own = {c.spelling: c.type for c in canonical.get_fields()}  # in an instance of a template, not in the template
         for child in members(declaration):
