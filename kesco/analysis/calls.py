@@ -181,6 +181,8 @@ class Calls(Containers):
         if vectors and self.is_pointed_into(state, a | b):  # the elements' storage changes hands
             return self._standard(state, call)
         first, second = self.read_all(state, a, a_unknown), self.read_all(state, b, b_unknown)
+        if self.bases and (first.fields or second.fields):  # they may be parts of objects that keep the rest
+            return self._standard(state, call)
         self.assign(state, a, a_unknown, second)
         self.assign(state, b, b_unknown, first)
         return NOTHING

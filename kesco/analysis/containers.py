@@ -30,6 +30,8 @@ class Containers(Launches):
         if call.constructs:
             return self._content(state, call, arguments)
         assert call.receiver is not None
+        if call.container == "fields":
+            return self._copy_fields(state, call, call.receiver, arguments[0])
         places, unknown = self.places(state, call.receiver)
         if call.container in ("list", "copy", "move"):
             value = self._content(state, call, arguments)
@@ -57,6 +59,16 @@ class Containers(Launches):
                 every = frozenset(p.within(ELEMENTS).within(None) for p in places)
                 self.assign(state, every, unknown, values[1])
         return NOTHING
+
+    def _copy_fields(self, state: State, call: ir.Call, target: ir.Expr, source: ir.Expr) -> Value:
+        """One struct is assigned to another; as a part of a derived one, which keeps the rest, it is not followed."""
+        value = self.evaluate(state, source)
+        places, unknown = self.places(state, target)
+        self.assign(state, places, unknown, value)
+        declared = call.type.element or call.type if call.type is not None else None
+        if declared is None or declared.record in self.bases or not declared.record:
+            state.store.clobber(p.object for p in places)
+        return Value(places, None, unknown)
 
     def _owner(self, state: State, call: ir.Call, arguments: tuple[ir.Expr, ...]) -> Value:
         """What a ``unique_ptr`` is given; its deleter is code that is not seen."""

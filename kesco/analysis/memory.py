@@ -164,6 +164,11 @@ class Store:
         entries = self.objects.get(place.object, {})
         return any(may_equal(p, place.path) or _may_begin(place.path, p) for p in entries)
 
+    def covers(self, place: Place) -> bool:
+        """Whether something that the place is a part of was written as a whole."""
+        entries = self.objects.get(place.object, {})
+        return any(_may_begin(path, place.path) for path in entries)
+
     def read(self, place: Place) -> Value:
         """What the place may hold, with its parts when it is an aggregate."""
         entries = self.objects.get(place.object)

@@ -74,7 +74,7 @@ class Places:
         if place.object.kind is ObjectKind.BUFFER:
             return state.store.read(place) if state.store.has(place) else TOP
         if place.object.entry and not state.store.has(place):
-            if place.object in state.store.clobbered or None in place.path:
+            if place.object in state.store.clobbered or None in place.path or state.store.covers(place):
                 return TOP
             return self.unwritten(place)
         return state.store.read(place) if state.store.has(place) else TOP

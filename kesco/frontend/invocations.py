@@ -60,9 +60,14 @@ class Invocations(Expressions):
             followed = accessed(target, self._owner(target), receiver, parts, given, self.span(cursor))
             if followed is not None:
                 return followed
-        if receiver is not None and len(parts) == 1 and self._copies_fields(target):
-            return ir.Assign(receiver, "", parts[0], self.span(cursor))
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
+
+    def _worked(self, target: Cursor, parts: list[ir.Expr], arguments: list[Cursor]) -> str:
+        """What a call does with an object that is followed without looking at a body."""
+        if len(parts) == 1 and self._copies_fields(target):
+            return "fields"
+        given = [self.types.lower(a.type) for a in arguments]
+        return worked(target, self._owner(target), parts, given) if is_standard(target) else ""
 
     def _copies_fields(self, target: Cursor) -> bool:
         """Whether an assignment that the compiler wrote does nothing but copy fields."""
@@ -115,8 +120,7 @@ class Invocations(Expressions):
             constructs and target is not None and _is_implicit(target),
             standard and self._destroys_user_objects(cursor, arguments),
             standard and self._runs_user_code(cursor, arguments),
-            worked(target, self._owner(target), parts, [self.types.lower(a.type) for a in arguments])
-            if standard and target is not None else "",
+            self._worked(target, parts, arguments) if target is not None else "",
         )  # fmt: skip
 
     def _destroys_user_objects(self, cursor: Cursor, arguments: list[Cursor]) -> bool:

@@ -167,7 +167,8 @@ class Call(Expr):
     is itself an lvalue. `implicit` marks constructors that the compiler wrote. `destroys` tells that the call may run
     destructors of the user's classes (``unique_ptr::reset``, ``vector::clear``). `runs` tells that a library call may
     run other code of theirs: constructors, operators, calls of function objects. `container` tells what a constructor
-    or member of a container that is followed does with it, such as ``append``; empty for all other calls.
+    or member of a container that is followed does with it, such as ``append``, or that an assignment copies fields and
+    does nothing else; empty for all other calls.
     """
 
     name: str
