@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 
-from kesco.analysis.containers import Containers
+from kesco.analysis.libraries import Libraries
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, State, is_kesco
-from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name
+from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
@@ -29,7 +29,7 @@ _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
 
 
-class Calls(Containers):
+class Calls(Libraries):
     """Walks calls; control flow is left to the subclass."""
 
     # ---- calls ------------------------------------------------------------------------------------------------------
@@ -55,6 +55,9 @@ class Calls(Containers):
         cuda = cuda_call(call.name, len(call.arguments)) if "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
+        entry = library_call(call.name, len(call.arguments)) if self._is_library_of_cuda(call) else None
+        if entry is not None and self.is_followed(state, call, entry):
+            return self.library(state, call, entry)
         function = self.functions.get(call.key)
         record = self.program.records.get(call.type.record) if call.constructs and call.type is not None else None
         if function is not None and self.can_walk(function) and (record is None or self._is_simple(record)):
@@ -82,6 +85,9 @@ class Calls(Containers):
             one = one.element
         record = self.program.records.get(one.record) if one is not None and one.shape is ir.Shape.RECORD else None
         return record is None or record.plain or record.standard
+
+    def _is_library_of_cuda(self, call: ir.Call) -> bool:
+        return call.standard and call.key not in self.functions and is_cuda_name(call.name)
 
     def _is_library(self, call: ir.Call) -> bool:
         return call.standard and not is_cuda_name(call.name)
