@@ -46,7 +46,8 @@ def _first_of(statement: ir.Stmt) -> tuple[ir.Expr, bool]:
     """What a statement evaluates first, and whether the value is used."""
     if isinstance(statement, ir.Evaluate):
         return statement.expression, False
-    if isinstance(statement, ir.Declare) and statement.initial is not None:
+    once = isinstance(statement, ir.Declare) and statement.variable.scope is ir.Scope.STATIC
+    if isinstance(statement, ir.Declare) and statement.initial is not None and not once:
         return statement.initial, statement.variable.type.shape is not ir.Shape.REFERENCE
     if isinstance(statement, ir.If) and not statement.before:
         return statement.condition, True

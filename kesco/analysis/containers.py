@@ -16,8 +16,6 @@ from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.types import ELEMENTS, SIZE
 
-_LVALUES = (ir.Name, ir.Select, ir.Subscript, ir.Dereference)
-
 
 class Containers(Launches):
     """Walks calls that work on containers; other calls are left to the subclass."""
@@ -34,7 +32,7 @@ class Containers(Launches):
             return self._copy_fields(state, call, call.receiver, arguments[0])
         places, unknown = self.places(state, call.receiver)
         if call.container in ("list", "copy", "move"):
-            value = self._content(state, call, arguments)
+            value = self._content(state, call, arguments) | self._doubt(state, places)
             self.assign(state, places, unknown, value if is_certain(places) else _any_size(value))
             return Value(places, None, unknown)
         values = self.in_any_order(arguments, [self.evaluate(state, a) for a in arguments])
@@ -51,7 +49,7 @@ class Containers(Launches):
             self._set_size(state, places, unknown, size - 1 if size else None)
         elif call.container == "clear":
             if is_certain(places):
-                self.assign(state, places, unknown, NOTHING)
+                self.assign(state, places, unknown, self._doubt(state, places))
             self._set_size(state, places, unknown, 0)
         elif call.container == "resize":
             self._set_size(state, places, unknown, values[0].number if values else None)
@@ -91,6 +89,10 @@ class Containers(Launches):
             self.run_unseen(state, call.name, call.span, call.operation)
         return Value(places, None, unknown)
 
+    def _doubt(self, state: State, places: frozenset[Place]) -> Value:
+        """A container of which nothing is known may share its storage: new content does not end that."""
+        return TOP if any(state.store.read(p).unknown for p in places) else NOTHING
+
     def size_of(self, state: State, places: frozenset[Place], unknown: bool) -> int | None:
         """How many elements a container has, where that is known."""
         if unknown or not is_certain(places):
@@ -117,7 +119,7 @@ class Containers(Launches):
 
     def _taken(self, state: State, source: ir.Expr, *, moved: bool, left: Value = TOP) -> Value:
         """The elements of another container: copied, or handed over with their storage."""
-        if not moved or not isinstance(source, (*_LVALUES, ir.Branch, ir.Cast)):
+        if not moved or (isinstance(source, ir.Call) and not source.reference):
             value = self.evaluate(state, source)
             return value if value.fields else value | TOP
         places, unknown = self.places(state, source)

@@ -173,10 +173,11 @@ def worked(target: Cursor, owner: ir.Type | None, parts: list[ir.Expr], given: l
     if kind_of(target) is CursorKind.CONSTRUCTOR or target.spelling == "operator=":
         if not written:
             return "make"
+        first = next(iter(target.get_arguments())).type.get_canonical()
         if len(written) == 1 and isinstance(written[0], ir.InitList):
-            return "list"
+            listed_here = first.spelling.startswith("std::initializer_list<") or not written[0].items
+            return "list" if listed_here else ""
         if len(written) == 1 and given[0].container:
-            first = next(iter(target.get_arguments())).type.get_canonical()
             return "move" if first.kind is TypeKind.RVALUEREFERENCE else "copy"
         counts = len(written) <= 2 and given[0].shape is ir.Shape.INTEGER
         return "make" if counts and target.spelling != "operator=" else ""

@@ -128,12 +128,12 @@ class Invocations(Expressions):
         for one in (*self.children(cursor)[:1], *arguments):
             inner = self.children(one)[:1] if kind_of(one) is K.MEMBER_REF_EXPR else [one]
             for part in inner:
-                found = self.types.lower(part.type)
-                while found.element is not None:
+                found: ir.Type | None = self.types.lower(part.type)
+                while found is not None:
+                    record = self.types.records.get(found.record)
+                    if record is not None and record.standard and record.destructor:
+                        return True
                     found = found.element
-                record = self.types.records.get(found.record)
-                if record is not None and record.standard and record.destructor:
-                    return True
         return False
 
     def _runs_user_code(self, cursor: Cursor, arguments: list[Cursor]) -> bool:

@@ -37,3 +37,17 @@ void written(Fields* now, Fields* next) {
   next->energy = now->total;
   decay<<<1, 256>>>(now->energy, now->n);
 }
+
+void once(Fields* now) {
+  static const int n = now->n;
+  decay<<<1, 256>>>(now != nullptr ? now->density : nullptr, n);
+  decay<<<1, 256>>>(now != nullptr ? now->energy : nullptr, n);
+}
+
+void address(Fields* now) {
+  float** energy = &now->energy;
+  (void)now->n;
+  if (energy == nullptr) return;
+  decay<<<1, 256>>>(now->density, now->n);
+  decay<<<1, 256>>>(now->total, now->n);
+}
