@@ -6,7 +6,7 @@ behind out-parameters. What the table calls opaque joins pending work and is oth
 
 from __future__ import annotations
 
-from kesco.analysis.evaluate import Evaluator
+from kesco.analysis.evaluate import Evaluator, kernel_named
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import ANY_SIZE, Draft
@@ -78,6 +78,8 @@ class CudaApi(Evaluator):
         stuck = self.program.operations[operation].stuck
         if self.program.operations[operation].stream_text is None and not stuck:
             stuck = "its text cannot be edited"
+        if self.now.unseen_in is not None and self.now.unseen_in == self.now.statement:
+            stuck = stuck or "code that is not seen runs in the same statement"
         if handle is not None and not self.streams:
             self.stay_serial(f"{name} uses a stream of its own", span)
         role = Role.LEGACY if (stuck or note) and handle is None else Role.MOVABLE
@@ -207,7 +209,10 @@ class CudaApi(Evaluator):
         return values[index], True
 
     def _transfer(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
-        values = self.argument_values(state, call)
+        values = [
+            Value(v.every_place(), None, v.any_unknown()) if v.fields else v  # a cudaPitchedPtr by value
+            for v in self.argument_values(state, call)
+        ]
         stream, given = self._stream(call, values, entry)
         note = self._why_stuck(entry, values)
         name = entry.name.removesuffix("Async")  # the same operation before and after it is made asynchronous
@@ -389,12 +394,3 @@ class CudaApi(Evaluator):
 
 def _is_lvalue(expression: ir.Expr) -> bool:
     return isinstance(expression, (ir.Name, ir.Select, ir.Subscript, ir.Dereference, ir.Call, ir.Cast, ir.Assign))
-
-
-def kernel_named(expression: ir.Expr) -> ir.Kernel | None:
-    """The kernel that an expression such as ``(const void*)blur<float>`` names."""
-    if isinstance(expression, ir.Cast):
-        return kernel_named(expression.operand)
-    if isinstance(expression, ir.AddressOf):
-        return kernel_named(expression.target)
-    return expression.kernel if isinstance(expression, ir.FunctionName) else None

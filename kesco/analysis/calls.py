@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import re
 
-from kesco.analysis.launches import Launches
+from kesco.analysis.libraries import Libraries
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, State, is_kesco
-from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name
+from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
+from kesco.ir.types import SIZE
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
+_CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
 
 
-class Calls(Launches):
+class Calls(Libraries):
     """Walks calls; control flow is left to the subclass."""
 
     # ---- calls ------------------------------------------------------------------------------------------------------
@@ -36,10 +38,15 @@ class Calls(Launches):
         """Any call that is not written with ``<<<…>>>``."""
         if self.streams and is_kesco(call.name):
             return pointer(Place(KESCO))
+        if call.container:
+            return self.container(state, call)
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
             for argument in call.arguments:
                 self.evaluate(state, argument)
             return NOTHING
+        if call.standard and _CUDA_MAKER.fullmatch(call.name):
+            made = [self.evaluate(state, argument) for argument in call.arguments]
+            return Value(fields=((("ptr",), made[0]),)) if call.name == "make_cudaPitchedPtr" and made else NOTHING
         if call.constructs and call.implicit and (self._is_plain(call) or _is_cuda_struct(call)):
             if len(call.arguments) == 1:
                 return self.evaluate(state, call.arguments[0])
@@ -48,6 +55,9 @@ class Calls(Launches):
         cuda = cuda_call(call.name, len(call.arguments)) if "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
+        entry = library_call(call.name, len(call.arguments)) if self._is_library_of_cuda(call) else None
+        if entry is not None and self.is_followed(state, call, entry):
+            return self.library(state, call, entry)
         function = self.functions.get(call.key)
         record = self.program.records.get(call.type.record) if call.constructs and call.type is not None else None
         if function is not None and self.can_walk(function) and (record is None or self._is_simple(record)):
@@ -75,6 +85,9 @@ class Calls(Launches):
             one = one.element
         record = self.program.records.get(one.record) if one is not None and one.shape is ir.Shape.RECORD else None
         return record is None or record.plain or record.standard
+
+    def _is_library_of_cuda(self, call: ir.Call) -> bool:
+        return call.standard and call.key not in self.functions and is_cuda_name(call.name)
 
     def _is_library(self, call: ir.Call) -> bool:
         return call.standard and not is_cuda_name(call.name)
@@ -170,7 +183,12 @@ class Calls(Launches):
         if len(call.arguments) != 2 or call.runs:
             return self.opaque(state, call)
         (a, a_unknown), (b, b_unknown) = (self.places(state, x) for x in call.arguments)
+        vectors = any(SIZE in path for p in a | b for path in state.store.objects.get(p.object, {}))
+        if vectors and self.is_pointed_into(state, a | b):  # the elements' storage changes hands
+            return self._standard(state, call)
         first, second = self.read_all(state, a, a_unknown), self.read_all(state, b, b_unknown)
+        if self.bases and (first.fields or second.fields):  # they may be parts of objects that keep the rest
+            return self._standard(state, call)
         self.assign(state, a, a_unknown, second)
         self.assign(state, b, b_unknown, first)
         return NOTHING
@@ -206,6 +224,7 @@ class Calls(Launches):
         site.foreign = True
         site.accesses[UNKNOWN, "what it does is not visible"] = _BOTH
         self.now.touches_device = self.now.foreign = True
+        self.now.unseen_in = self.now.statement
         return site
 
     def run_unseen(self, state: State, what: str, span: Span, operation: int = -1) -> None:

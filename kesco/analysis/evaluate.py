@@ -286,3 +286,12 @@ def _flatten(
 
 def _iteration_text(iterations: tuple[Iteration, ...]) -> str:
     return ",".join(f"{i.loop}={i.value}" for i in iterations)
+
+
+def kernel_named(expression: ir.Expr) -> ir.Kernel | None:
+    """The kernel that an expression such as ``(const void*)blur<float>`` names."""
+    if isinstance(expression, ir.Cast):
+        return kernel_named(expression.operand)
+    if isinstance(expression, ir.AddressOf):
+        return kernel_named(expression.target)
+    return expression.kernel if isinstance(expression, ir.FunctionName) else None

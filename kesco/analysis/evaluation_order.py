@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from kesco.ir import program as ir
+from kesco.ir.types import ELEMENTS, SIZE
 
 _ANYTHING = "*"
 
@@ -47,18 +48,43 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
     found: set[str] = set()
     for node in ir.walk(argument):
         if isinstance(node, ir.Assign):
-            found |= _mentioned(node.target) if isinstance(node.target, ir.Name) else {_ANYTHING}
+            found |= _mentioned(node.target)
+            if not isinstance(node.target, ir.Name):
+                found.add(_ANYTHING)
         elif isinstance(node, (ir.Launch, ir.New)):
             found.add(_ANYTHING)
         elif isinstance(node, ir.Call) and node.key not in pure:
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
-            if node.receiver is not None and not node.standard:
+            changes = (
+                bool(node.container)
+                and (node.container in ("move", "take") or not node.constructs)
+                and not _only_names(node)
+            )
+            if node.receiver is not None and (not node.standard or changes):
                 given.append(node.receiver)
             found |= {key for one in given for key in _mentioned(one)}
-            if not (node.standard or (node.constructs and node.implicit)):
+            found |= _containers(node)
+            if not (node.standard or (node.constructs and node.implicit)) or changes:
                 found.add(_ANYTHING)
     return found
+
+
+def _containers(node: ir.Expr | ir.Stmt) -> set[str]:
+    """The containers that an expression works on as a whole, not on an element or the size."""
+    if isinstance(node, ir.Name):
+        declared = node.variable.type
+        of = declared.container or (declared.element is not None and declared.element.container)
+        return {node.variable.key} if of else set()
+    if (isinstance(node, ir.Select) and node.member in (ELEMENTS, SIZE)) or _only_names(node):
+        return set()
+    if isinstance(node, ir.Subscript) and isinstance(node.base, ir.Name):
+        return _containers(node.index)
+    return {key for child in ir.children(node) for key in _containers(child)}
+
+
+def _only_names(node: ir.Expr | ir.Stmt) -> bool:
+    return isinstance(node, ir.Call) and node.container in ("last", "keep")
 
 
 def pure_functions(program: ir.Program) -> frozenset[str]:

@@ -123,6 +123,8 @@ class Interpreter(Objects):
             site.foreign = site.foreign or callee.foreign or (callee.device_changed and touched)
             self.now.device_changed = self.now.device_changed or callee.device_changed
             self.now.foreign = self.now.foreign or callee.foreign
+            if site.foreign:
+                self.now.unseen_in = self.now.statement
         else:
             for buffer, mode in shared.items():
                 self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode

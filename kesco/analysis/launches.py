@@ -37,6 +37,7 @@ class Launches(CudaApi):
         for one in effects.values():
             self.by_name.setdefault(one.display.rpartition("::")[2].partition("<")[0], []).append(one)
         self.functions = {f.key: f for f in program.functions}
+        self.bases = frozenset(base for r in program.records.values() for base in r.bases)
 
     # ---- escaping ---------------------------------------------------------------------------------------------------
 

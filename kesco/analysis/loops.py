@@ -10,11 +10,14 @@ unroll where the body may change the counter, and gives up (the function stays s
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from kesco.analysis.calls import Calls
 from kesco.analysis.memory import Place, Value
 from kesco.analysis.state import Activation, State, converted
 from kesco.ir import program as ir
 from kesco.ir.flow import Iteration
+from kesco.ir.types import SIZE
 from kesco.source import Span
 
 MAX_TRIPS = 64
@@ -92,8 +95,9 @@ class Loops(Calls):
         aliased = self._aliased.get(function.key)
         if aliased is None:
             aliased = self._aliased[function.key] = _aliased(function.body, self.references)
+        sizes = [n.base for n in ir.walk(loop.condition) if _is_size(n)]
         for node in ir.walk(loop.condition):
-            if not isinstance(node, ir.Name) or node.variable.constant is not None:
+            if not isinstance(node, ir.Name) or node.variable.constant is not None or any(node is s for s in sizes):
                 continue
             variable = node.variable
             local = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is ir.Shape.INTEGER
@@ -135,10 +139,13 @@ class Loops(Calls):
         place = Place(self.object_of(_counter(loop) or _no_counter()))
         current: State | None = state
         left: list[State] = []
+        sized = loop.condition is not None and any(map(_is_size, ir.walk(loop.condition)))
         for iteration in trips:
             if current is None:
                 break
             current.store.write((place,), Value(number=iteration.value))
+            if sized:
+                self._recount(loop, current, goes_on=True)
             self.now.iterations = (*outer, iteration)
             self.now.breaks.append([])
             self.now.continues.append([])
@@ -151,9 +158,19 @@ class Loops(Calls):
             last = trips[-1].value + trips[-1].step if trips else None
             if last is not None:
                 current.store.write((place,), Value(number=last))
+            if sized:
+                self._recount(loop, current, goes_on=False)
         for one in left:
             current = one.merge(current)
         return current
+
+    def _recount(self, loop: ir.Loop, state: State, *, goes_on: bool) -> None:
+        """Trips that were counted by the size of a container are right only while that does not change."""
+        assert loop.condition is not None
+        if self.evaluate(state, loop.condition).number != int(goes_on):
+            for activation in self.stack:
+                why = f"a loop changes the size of the container that it counts by (line {loop.span.line})"
+                activation.builder.serial_because = activation.builder.serial_because or why
 
     def _rolled(self, loop: ir.Loop, state: State) -> State | None:
         head = state
@@ -243,7 +260,12 @@ def _simple(expression: ir.Expr) -> bool:
         return _simple(expression.left) and _simple(expression.right)
     if isinstance(expression, ir.Cast):
         return _simple(expression.operand)
-    return isinstance(expression, (ir.Name, ir.Constant, ir.Literal))
+    return isinstance(expression, (ir.Name, ir.Constant, ir.Literal)) or _is_size(expression)
+
+
+def _is_size(node: ir.Expr | ir.Stmt) -> TypeGuard[ir.Select]:
+    """Whether an expression is the size of a container that has a name."""
+    return isinstance(node, ir.Select) and node.member == SIZE and isinstance(node.base, ir.Name)
 
 
 def _aliased(body: ir.Stmt, references: bool) -> frozenset[str]:

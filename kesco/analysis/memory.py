@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from kesco.ir.access import Buffer
 from kesco.ir.flow import Handle
+from kesco.ir.types import ELEMENTS
 
 Path = tuple[str | int | None, ...]
 OVERLAID = "|"
@@ -70,7 +71,8 @@ class Place:
         """As a person would write it, such as ``x[3]`` or ``d.rows``."""
         text = self.object.name
         for step in self.path:
-            text += f".{step}" if isinstance(step, str) else f"[{'?' if step is None else step}]"
+            if step != ELEMENTS:
+                text += f".{step}" if isinstance(step, str) else f"[{'?' if step is None else step}]"
         return text
 
 
@@ -128,6 +130,18 @@ def _may_begin(prefix: Path, path: Path) -> bool:
     return len(path) > len(prefix) and may_equal(prefix, path[: len(prefix)])
 
 
+def is_certain(places: Iterable[Place]) -> bool:
+    """Whether a write to these places replaces what is there: there is one, and it is one storage location."""
+    targets = tuple(places)
+    return (
+        len(targets) == 1
+        and not targets[0].object.many
+        and targets[0].object.kind is not ObjectKind.BUFFER
+        and None not in targets[0].path
+        and OVERLAID not in targets[0].path
+    )
+
+
 @dataclass(slots=True)
 class Store:
     """Place → value. Copies share what neither has written since."""
@@ -149,6 +163,11 @@ class Store:
         """Whether anything was written that a read of this place could see."""
         entries = self.objects.get(place.object, {})
         return any(may_equal(p, place.path) or _may_begin(place.path, p) for p in entries)
+
+    def covers(self, place: Place) -> bool:
+        """Whether something that the place is a part of was written as a whole."""
+        entries = self.objects.get(place.object, {})
+        return any(_may_begin(path, place.path) for path in entries)
 
     def read(self, place: Place) -> Value:
         """What the place may hold, with its parts when it is an aggregate."""
@@ -179,13 +198,7 @@ class Store:
     def write(self, places: Iterable[Place], value: Value) -> None:
         """Store `value` at one of these places."""
         targets = tuple(places)
-        certain = (
-            len(targets) == 1
-            and not targets[0].object.many
-            and targets[0].object.kind is not ObjectKind.BUFFER
-            and None not in targets[0].path
-            and OVERLAID not in targets[0].path
-        )
+        certain = is_certain(targets)
         for place in targets:
             self._write(place, value, certain)
 
@@ -197,7 +210,11 @@ class Store:
         scalar = replace(value, fields=())
         for path, part in (((), scalar), *value.fields):
             at = place.path if OVERLAID in place.path else place.path + path
-            entries[at] = part if certain or at not in entries else entries[at] | part
+            if not certain and at in entries:
+                part = entries[at] | part
+            elif not certain and place.object.entry:
+                part = part | TOP  # what was there at entry may be there still
+            entries[at] = part
             if self.plain.setdefault(place.object, len(at)) != len(at) or None in at:
                 self.plain[place.object] = -2
         self.objects[place.object] = entries

@@ -61,11 +61,14 @@ class Objects(Loops):
         if made & self.escaped:
             return True
         for one, held in state.store.items():
-            variable = self.variables.get(one.key)
-            own = variable is not None and variable.scope is ir.Scope.PARAMETER and not self._is_live(variable)
-            if not own and any(p.object in made for value in held.values() for p in value.every_place()):
+            if not self.is_over(one) and any(p.object in made for v in held.values() for p in v.every_place()):
                 return True
         return False
+
+    def is_over(self, one: object) -> bool:
+        """Whether an object is a parameter of a function that has been left."""
+        variable = self.variables.get(one.key) if isinstance(one, Object) else None
+        return variable is not None and variable.scope is ir.Scope.PARAMETER and not self._is_live(variable)
 
     def _is_live(self, variable: ir.Variable) -> bool:
         """Whether a parameter belongs to a function that is being walked."""

@@ -11,6 +11,7 @@ from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Pl
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.types import ELEMENTS, SIZE
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
 
@@ -55,7 +56,8 @@ class Places:
         It counts as an allocation of its own; the region's guards make the program check that at run time, unless
         the author `promised` it with ``__restrict__``.
         """
-        name = place.name.replace("this.", "this->", 1)
+        through = place.object.key.startswith("this:*")  # what a pointer that came in points to
+        name = place.name.replace(".", "->", 1) if through else place.name.replace("this.", "this->", 1)
         if not promised:
             self.guarded.setdefault(name, set()).add(place)
         key = f"entry:{self.now.function.key}:{place.object.key}:{place.path}"
@@ -72,14 +74,15 @@ class Places:
         if place.object.kind is ObjectKind.BUFFER:
             return state.store.read(place) if state.store.has(place) else TOP
         if place.object.entry and not state.store.has(place):
-            if place.object in state.store.clobbered or None in place.path:
+            if place.object in state.store.clobbered or None in place.path or state.store.covers(place):
                 return TOP
             return self.unwritten(place)
         return state.store.read(place) if state.store.has(place) else TOP
 
     def unwritten(self, place: Place) -> Value:
         """The value of a global or parameter that nothing here has written yet."""
-        shared = place.object.key in self.static_keys or self._is_whole(place)
+        inside = ELEMENTS in place.path or SIZE in place.path
+        shared = place.object.key in self.static_keys or inside or self._is_whole(place)
         return self.entry_value(place) if self.now.generic and not shared else TOP
 
     def _is_whole(self, place: Place) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kesco.analysis.calls import has_obstacle
+from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
 from kesco.analysis.region import RegionBuilder
@@ -170,9 +171,12 @@ def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
         walker.escaped |= {p.object for p in this}
     starter = Activation(function, function.key, RegionBuilder(function.name, function.span), True)
     walker.stack.append(starter)  # entry values belong to the function being bound
+    followed = certainly_followed(function)
     for parameter in function.parameters:
         place = Place(walker.object_of(parameter))
-        if _is_reference_to_record(walker, parameter.type):
+        if _is_reference_to_record(walker, parameter.type) or (
+            parameter.key in followed and _is_reference_to_record(walker, parameter.type, ir.Shape.POINTER)
+        ):
             state.store.write((place,), pointer(Place(_referred(walker, function, parameter))))
             continue
         for at, value in _entry_parts(walker, parameter.type, place, 3):
@@ -181,16 +185,20 @@ def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
     walker.walk_function(function, state, function.key, True, this)
 
 
-def _is_reference_to_record(walker: Interpreter, shape: ir.Type) -> bool:
-    inner = shape.element if shape.shape is ir.Shape.REFERENCE else None
+def _is_reference_to_record(walker: Interpreter, shape: ir.Type, kind: ir.Shape = ir.Shape.REFERENCE) -> bool:
+    inner = shape.element if shape.shape is kind else None
     record = walker.program.records.get(inner.record) if inner is not None and inner.shape is ir.Shape.RECORD else None
     return record is not None and not record.standard and not record.ambiguous
 
 
 def _referred(walker: Interpreter, function: ir.Function, parameter: ir.Variable) -> Object:
     """The object that a parameter refers to: it may be a global, ``*this`` or what another one refers to."""
-    buffer = Buffer(f"entry:{function.key}:&{parameter.key}", f"&{parameter.name}", BufferKind.ENTRY)
-    found = Object(f"this:&{parameter.key}", parameter.name, ObjectKind.HEAP, buffer, entry=True)
+    pointer_to = parameter.type.shape is ir.Shape.POINTER
+    name = parameter.name if pointer_to else f"&{parameter.name}"
+    buffer = Buffer(f"entry:{function.key}:&{parameter.key}", name, BufferKind.ENTRY)
+    found = Object(
+        f"this:{'*' if pointer_to else '&'}{parameter.key}", parameter.name, ObjectKind.HEAP, buffer, entry=True
+    )
     walker.guarded.setdefault(buffer.name, set()).add(Place(walker.object_of(parameter)))
     walker.escaped.add(found)
     return found

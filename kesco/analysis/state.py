@@ -54,6 +54,7 @@ class Activation:
     device_changed: bool = False
     scopes: list[list[ir.Variable]] = field(default_factory=list)
     statement: Span | None = None
+    unseen_in: Span | None = None  # the last statement in which code that is not seen ran
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
     looked: bool = False
 

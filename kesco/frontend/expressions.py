@@ -16,6 +16,7 @@ from clang.cindex import Cursor, CursorKind, TypeKind
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.containers import listed
 from kesco.frontend.declarations import Declarations
 from kesco.frontend.operations import (
     Anchor,
@@ -107,7 +108,7 @@ class Expressions(Declarations):
             value = clang.constant(cursor)
             return ir.Constant(value) if value is not None else ir.Literal()
         if kind is K.INIT_LIST_EXPR:
-            return ir.InitList(tuple(self.lower(c) for c in self.children(cursor)))
+            return listed(self.types.lower(cursor.type), tuple(self.lower(c) for c in self.children(cursor)))
         if kind is K.CXX_DELETE_EXPR:
             return self._delete(cursor)
         if kind is K.CXX_NEW_EXPR:

@@ -12,7 +12,8 @@ from clang.cindex import Type as ClangType
 from kesco.frontend import clang
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.clang import kind_of
-from kesco.frontend.declarations import qualified_name
+from kesco.frontend.containers import accessed, worked
+from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.operations import closing_parenthesis, file_range, launch_stream_text, with_semicolon
 from kesco.frontend.types import is_standard
@@ -54,7 +55,30 @@ class Invocations(Expressions):
         parts = [self.lower(a) for a in arguments]
         changed = [_changeable(p.type) for p in target.get_arguments()]
         changed += [False] * (len(parts) - len(changed))
+        if is_standard(target):
+            given = [self.types.lower(a.type) for a in arguments]
+            followed = accessed(target, self._owner(target), receiver, parts, given, self.span(cursor))
+            if followed is not None:
+                return followed
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
+
+    def _worked(self, target: Cursor, parts: list[ir.Expr], arguments: list[Cursor]) -> str:
+        """What a call does with an object that is followed without looking at a body."""
+        if len(parts) == 1 and self._copies_fields(target):
+            return "fields"
+        given = [self.types.lower(a.type) for a in arguments]
+        return worked(target, self._owner(target), parts, given) if is_standard(target) else ""
+
+    def _copies_fields(self, target: Cursor) -> bool:
+        """Whether an assignment that the compiler wrote does nothing but copy fields."""
+        owner = self._owner(target) if target.spelling == "operator=" else None
+        record = self.types.records.get(owner.record) if owner is not None else None
+        return record is not None and record.plain and _is_implicit(target)
+
+    def _owner(self, member: Cursor) -> ir.Type | None:
+        """The class that a function is a member of."""
+        owner = member.semantic_parent
+        return self.types.lower(owner.type) if owner is not None and kind_of(owner) in CLASSES else None
 
     def _receiver(
         self, inner: list[Cursor], arguments: list[Cursor], target: Cursor
@@ -63,7 +87,8 @@ class Invocations(Expressions):
         if not inner:
             return None, arguments
         first = inner[0]
-        if kind_of(first) is K.MEMBER_REF_EXPR:
+        named = first.referenced if kind_of(first) is K.MEMBER_REF_EXPR else None
+        if named is not None and kind_of(named) not in (K.FIELD_DECL, K.VAR_DECL):  # not ``s.x`` in ``s.x[i]``
             bases = self.children(first)
             if not bases:
                 return ir.Dereference(ir.Literal("this"), self.span(first)), arguments
@@ -95,6 +120,7 @@ class Invocations(Expressions):
             constructs and target is not None and _is_implicit(target),
             standard and self._destroys_user_objects(cursor, arguments),
             standard and self._runs_user_code(cursor, arguments),
+            self._worked(target, parts, arguments) if target is not None else "",
         )  # fmt: skip
 
     def _destroys_user_objects(self, cursor: Cursor, arguments: list[Cursor]) -> bool:
@@ -102,12 +128,12 @@ class Invocations(Expressions):
         for one in (*self.children(cursor)[:1], *arguments):
             inner = self.children(one)[:1] if kind_of(one) is K.MEMBER_REF_EXPR else [one]
             for part in inner:
-                found = self.types.lower(part.type)
-                while found.element is not None:
+                found: ir.Type | None = self.types.lower(part.type)
+                while found is not None:
+                    record = self.types.records.get(found.record)
+                    if record is not None and record.standard and record.destructor:
+                        return True
                     found = found.element
-                record = self.types.records.get(found.record)
-                if record is not None and record.standard and record.destructor:
-                    return True
         return False
 
     def _runs_user_code(self, cursor: Cursor, arguments: list[Cursor]) -> bool:
@@ -260,7 +286,7 @@ def _changeable(declared: ClangType) -> bool:
 
 
 def _is_implicit(constructor: Cursor) -> bool:
-    """Whether the compiler wrote a constructor: it is defaulted, or its class does not declare it."""
+    """Whether the compiler wrote a constructor or an assignment: defaulted, or not declared by its class."""
     if constructor.is_default_method():
         return True
     if clang.pattern(constructor) is not None:

@@ -16,6 +16,7 @@ from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.containers import elements_of
 from kesco.frontend.declarations import CLASSES, functions_within
 from kesco.frontend.invocations import Invocations
 from kesco.frontend.operations import (
@@ -354,10 +355,10 @@ class Statements(Invocations):
         test: ir.Expr = ir.Unknown((over,), "range-based for over a class", span) if runs else ir.Literal()
         variable = self.variable(variables[0])
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
-        array = self.types.lower(inner[0].type).shape is ir.Shape.ARRAY
-        element: ir.Expr = (
-            ir.Subscript(base, ir.Literal(), True, span) if array else ir.Unknown((over,), "range element", span)
-        )
+        elements = elements_of(base, self.types.lower(inner[0].type))
+        element: ir.Expr = ir.Unknown((over,), "range element", span)
+        if elements is not None:
+            element = ir.Subscript(elements, ir.Literal(), True, span)
         body = self._body(inner[-1])
         each = ir.Block(span, (ir.Declare(span, variable, element), body))
         loop = ir.Loop(span, number, (), test, None, each)

@@ -13,6 +13,7 @@ from clang.cindex import Cursor, CursorKind, TypeKind
 from clang.cindex import Type as ClangType
 
 from kesco.frontend.clang import is_standard_path, kind_of, members
+from kesco.frontend.containers import held_by
 from kesco.ir.program import Field, Record, Shape, Type
 
 _INTEGERS = {
@@ -29,6 +30,7 @@ _ARRAYS = {
 _STANDARD_NAME = re.compile(r"\b(?:std|__gnu_cxx)(?:::\w+)+")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_WORDS = frozenset("char unsigned signed int long short float double bool const void true false UL L U".split())
+_CUDA_STRUCT = re.compile(r"(?:cuda|CU)\w+|u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]")
 _OTHER = Type(Shape.OTHER, "?")
 
 
@@ -67,10 +69,21 @@ class TypeTable:
             count = canonical.element_count if kind is TypeKind.CONSTANTARRAY else -1
             return Type(Shape.ARRAY, spelling, self.lower(canonical.element_type), count, volatile=volatile)
         if kind is TypeKind.RECORD:
-            name = canonical.get_declaration().get_usr() or spelling
-            self._record(name, canonical)
-            return Type(Shape.RECORD, spelling, record=name, volatile=volatile)
+            return self._class(canonical, spelling, volatile)
         return Type(Shape.OTHER, spelling, volatile=volatile)
+
+    def _class(self, canonical: ClangType, spelling: str, volatile: bool) -> Type:
+        name = canonical.get_declaration().get_usr() or spelling
+        held = held_by(canonical)
+        if held is not None and held.count >= 0 and not held.owns:
+            return Type(Shape.ARRAY, spelling, self.lower(held.element), held.count, volatile=volatile, container=True)
+        self._record(name, canonical)
+        if held is None:
+            return Type(Shape.RECORD, spelling, record=name, volatile=volatile)
+        element, count = self.lower(held.element), held.count
+        if held.owns:
+            element = Type(Shape.POINTER, f"{element.spelling} *", element)
+        return Type(Shape.RECORD, spelling, element, count, record=name, volatile=volatile, container=True)
 
     def _record(self, name: str, canonical: ClangType) -> None:
         if name in self.records:
@@ -80,7 +93,7 @@ class TypeTable:
         self.records[name] = Record(declaration.spelling, (), False, standard, False)
         fields: list[Field] = []
         destructor = defaults = code = False
-        plain = not standard
+        plain = not standard or _CUDA_STRUCT.fullmatch(declaration.spelling) is not None
         bases: list[Cursor] = []
         own = {c.spelling: c.type for c in canonical.get_fields()}  # in an instance of a template, not in the template
         for child in members(declaration):
@@ -90,7 +103,10 @@ class TypeTable:
                 its = own.get(child.spelling, child.type)
                 fields.append(Field(child.spelling, self.lower(its), bits // 8 if bits >= 0 else -1))
                 plain = plain and not its.get_canonical().kind.name.endswith("REFERENCE")
-                initialised = [c for c in child.get_children() if kind_of(c).is_expression()]
+                before = child.location.offset  # what stands before its name is part of its type
+                initialised = [
+                    c for c in child.get_children() if kind_of(c).is_expression() and c.extent.start.offset >= before
+                ]
                 defaults = defaults or (bool(initialised) and not child.is_bitfield())
                 code = code or any(kind_of(n) not in _NO_CODE for i in initialised for n in i.walk_preorder())
             elif kind is CursorKind.DESTRUCTOR:
@@ -112,7 +128,8 @@ class TypeTable:
             defaults = defaults or (inside is not None and inside.defaults)
             plain = plain and self._is_plain(one.type)
         if standard:
-            destructor = _runs_user_code(canonical.spelling)
+            held = held_by(canonical)
+            destructor = (held is None or held.owns) and _runs_user_code(canonical.spelling)
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names

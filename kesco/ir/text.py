@@ -302,6 +302,8 @@ class _Printer:
                 return variable.name
             case ir.FunctionName(name=name):
                 return name
+            case ir.Select(base=ir.Expr() as base, member="[]"):
+                return say(base)
             case ir.Select(base, member, arrow):
                 return f"{'this' if base is None else say(base)}{'->' if arrow or base is None else '.'}{member}"
             case ir.Subscript(base, index):

@@ -47,7 +47,7 @@ def _on_the_device(site: Site) -> bool:
     """Whether the host cannot see what the site's work does, except through a call of CUDA."""
     if site.role is Role.LEGACY and site.kind is SiteKind.COPY and "Async" not in site.label:
         return True  # the host waits for it
-    works = site.role in (Role.MOVABLE, Role.LEGACY)
+    works = site.role in (Role.MOVABLE, Role.LEGACY) or site.kind is SiteKind.LIBRARY
     return not works or all(access.buffer.kind is BufferKind.DEVICE for access in site.accesses)
 
 

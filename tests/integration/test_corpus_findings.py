@@ -89,7 +89,7 @@ def test_a_function_without_work_is_left_without_a_remark(tmp_path: Path) -> Non
 
 
 def test_a_memset_beside_a_chain_of_kernels_does_not_pay(tmp_path: Path) -> None:
-    chain = "    k<<<1, 1>>>(x);\n    cudaMemset(y, 0, 4);\n    add<<<1, 1>>>(x, y);\n"
+    chain = "    cudaMemset(y, 0, 4);\n    k<<<1, 1>>>(x);\n    add<<<1, 1>>>(x, y);\n"
     add = "__global__ void add(float* a, const float* b) { *a += *b; }\n"
     main = "int main(int n, char**) {\n"
     serial = compiled(tmp_path, f"{KERNEL}{add}{main}{ALLOCATE}  for (int i = 0; i < n; ++i) {{\n{chain}  }}\n}}\n")

@@ -1,0 +1,35 @@
+// An operator of a member works on the member, not on what it is in. Ordered: k1, k2
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+__global__ void k1(float* q) { q[0] += 1; }
+__global__ void k2(float* q) { q[0] *= 2; }
+__global__ void k4(float* q) { q[0] -= 1; }
+__global__ void k3(float* a, float* b) { a[0] = b[0]; }
+using V = std::vector<float*>;
+struct Slot {
+  float* p;
+  void operator<<(float* one) { p = one; }
+};
+struct Outer {
+  float* p;
+  Slot slot;
+};
+int main(int argc, char**) {
+  float *a, *b, *z;
+  cudaMalloc(&z, 256);
+  cudaMalloc(&a, 256);
+  cudaMalloc(&b, 256);
+  Outer s;
+  s.p = a;
+  s.slot.p = a;
+  s.slot << b;
+  k1<<<1, 1>>>(s.slot.p);
+  k2<<<1, 1>>>(b);
+  k4<<<1, 1>>>(z);
+  return cudaDeviceSynchronize();
+}

@@ -1,0 +1,29 @@
+// A struct is assigned what a function returns. Ordered: k1, k2
+#include <cuda_runtime.h>
+
+#include <utility>
+
+__global__ void k1(float* q) { q[0] += 1; }
+__global__ void k2(float* q) { q[0] *= 2; }
+__global__ void k4(float* q) { q[0] -= 1; }
+struct S {
+  float *a, *b;
+};
+struct D : S {
+  float* c;
+};
+static S both(float* p) {
+  return S{p, p};
+}
+int main(int argc, char**) {
+  float *a, *b, *z;
+  cudaMalloc(&z, 256);
+  cudaMalloc(&a, 256);
+  cudaMalloc(&b, 256);
+  S s{a, a};
+  s = both(b);
+  k1<<<1, 1>>>(s.a);
+  k2<<<1, 1>>>(b);
+  k4<<<1, 1>>>(z);
+  return cudaDeviceSynchronize();
+}

@@ -1,0 +1,17 @@
+// The struct is replaced as a whole. Ordered: k1, k2
+__global__ void k1(float* q) { q[0] += 1; }
+__global__ void k2(float* q) { q[0] *= 2; }
+__global__ void k4(float* q) { q[0] -= 1; }
+struct S {
+  float *a, *b;
+  int n;
+};
+void work(S* s, S* t, float* __restrict__ p, float* __restrict__ z) {
+  S copy = *t;
+  copy.a = p;
+  s->n = 1;
+  *t = copy;
+  k1<<<1, 1>>>(s->a);
+  k2<<<1, 1>>>(p);
+  k4<<<1, 1>>>(z);
+}

@@ -1,0 +1,32 @@
+// Fields of a union share their storage. Ordered: k1, k2
+#include <cuda_runtime.h>
+
+#include <utility>
+
+__global__ void k1(float* q) { q[0] += 1; }
+__global__ void k2(float* q) { q[0] *= 2; }
+__global__ void k4(float* q) { q[0] -= 1; }
+struct S {
+  float *a, *b;
+};
+struct D : S {
+  float* c;
+};
+union U {
+  float* p;
+  float* q;
+};
+int main(int argc, char**) {
+  float *a, *b, *z;
+  cudaMalloc(&z, 256);
+  cudaMalloc(&a, 256);
+  cudaMalloc(&b, 256);
+  U s, t;
+  s.p = a;
+  t.q = b;
+  s = t;
+  k1<<<1, 1>>>(s.p);
+  k2<<<1, 1>>>(b);
+  k4<<<1, 1>>>(z);
+  return cudaDeviceSynchronize();
+}

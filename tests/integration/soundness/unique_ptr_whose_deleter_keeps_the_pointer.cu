@@ -1,0 +1,29 @@
+// A deleter may do anything. Ordered: k1, k2
+#include <memory>
+#include <utility>
+#include <vector>
+
+__global__ void k1(float* q) { q[0] += 1; }
+__global__ void k2(float* q) { q[0] *= 2; }
+__global__ void k4(float* q) { q[0] -= 1; }
+struct Free {
+  void operator()(float* p) const { cudaFree(p); }
+};
+using U = std::unique_ptr<float, Free>;
+static float* kept;
+struct Keep {
+  void operator()(float* p) const { kept = p; }
+};
+int main(int argc, char**) {
+  float *a, *b, *z;
+  cudaMalloc(&z, 256);
+  cudaMalloc(&a, 256);
+  cudaMalloc(&b, 256);
+  U u(a);
+  std::unique_ptr<float, Keep> v(b);
+  v.reset();
+  k1<<<1, 1>>>(kept);
+  k2<<<1, 1>>>(b);
+  k4<<<1, 1>>>(z);
+  return cudaDeviceSynchronize();
+}

@@ -1,0 +1,31 @@
+// A method changes a vector of its object. Ordered: k1, k2
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+__global__ void k1(float* q) { q[0] += 1; }
+__global__ void k2(float* q) { q[0] *= 2; }
+__global__ void k4(float* q) { q[0] -= 1; }
+__global__ void k3(float* a, float* b) { a[0] = b[0]; }
+using V = std::vector<float*>;
+struct Holder {
+  V v;
+  explicit Holder(float* p) { v.push_back(p); }
+  void set(float* p) { v[0] = p; }
+  float* get() { return v[0]; }
+};
+int main(int argc, char**) {
+  float *a, *b, *z;
+  cudaMalloc(&z, 256);
+  cudaMalloc(&a, 256);
+  cudaMalloc(&b, 256);
+  Holder h(a);
+  h.set(b);
+  k1<<<1, 1>>>(h.get());
+  k2<<<1, 1>>>(b);
+  k4<<<1, 1>>>(z);
+  return cudaDeviceSynchronize();
+}
