@@ -37,7 +37,8 @@ class Launches(CudaApi):
         for one in effects.values():
             self.by_name.setdefault(one.display.rpartition("::")[2].partition("<")[0], []).append(one)
         self.functions = {f.key: f for f in program.functions}
-        self.bases = frozenset(base for r in program.records.values() for base in r.bases)
+        users = (r for r in program.records.values() if not r.standard)
+        self.bases = frozenset(base for r in users for base in r.bases)
 
     # ---- escaping ---------------------------------------------------------------------------------------------------
 

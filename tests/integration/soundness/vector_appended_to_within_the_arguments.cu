@@ -17,7 +17,7 @@ int main(int argc, char**) {
   cudaMalloc(&a, 256);
   cudaMalloc(&b, 256);
   V v{a};
-  k3<<<1, 1>>>((v.push_back(b), a), v.back());
+  k3<<<1, 1>>>(v.back(), (v.push_back(b), a));
   k2<<<1, 1>>>(b);
   k4<<<1, 1>>>(z);
   return cudaDeviceSynchronize();

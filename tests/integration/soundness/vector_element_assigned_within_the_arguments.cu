@@ -17,7 +17,7 @@ int main(int argc, char**) {
   cudaMalloc(&a, 256);
   cudaMalloc(&b, 256);
   float* v[1] = {a};
-  k3<<<1, 1>>>(v[0] = a, (v[0] = b, v[0]));
+  k3<<<1, 1>>>(v[0], (v[0] = b, a));
   k2<<<1, 1>>>(b);
   k4<<<1, 1>>>(z);
   return cudaDeviceSynchronize();
