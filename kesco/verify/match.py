@@ -63,17 +63,11 @@ def match(serial: Region, concurrent: Region) -> Matching:
     pairs = _pair(serial, concurrent, lambda site: not is_sync(site) and site.role not in _ORDERING)
     problems = _left_over(serial, {s for s, _ in pairs}, "is missing from the concurrent program")
     problems += _left_over(concurrent, {c for _, c in pairs}, "is not in the serial program")
-    syncs = dict(_pair(serial, concurrent, is_sync))
-    while True:
-        to_concurrent = dict(pairs) | syncs
-        ours = _reduce(serial, to_concurrent)
-        theirs = _reduce(concurrent, {c: c for c in to_concurrent.values()})
-        near = {n for v in ours.keys() | theirs.keys() if ours.get(v) != theirs.get(v)
-                for n in (v, *ours.get(v, ()), *theirs.get(v, ()))}  # fmt: skip
-        kept = {s: c for s, c in syncs.items() if c not in near}
-        if len(kept) == len(syncs):
-            break
-        syncs = kept
+    # Of waits with no work between them any may be the one that is left: the last one, where that fits as well.
+    found = (
+        _agreeing(serial, concurrent, pairs, dict(_pair(serial, concurrent, is_sync, last))) for last in (True, False)
+    )
+    to_concurrent, ours, theirs = max(found, key=lambda one: len(one[0]))
     to_serial = {c: s for s, c in to_concurrent.items()}
     return Matching(
         tuple(to_serial.get(n, -1) for n in range(len(concurrent.sites))),
@@ -83,6 +77,22 @@ def match(serial: Region, concurrent: Region) -> Matching:
         ours,
         theirs,
     )
+
+
+def _agreeing(
+    serial: Region, concurrent: Region, pairs: list[tuple[int, int]], syncs: dict[int, int]
+) -> tuple[dict[int, int], Graph, Graph]:
+    """The pairs with those host synchronisations that keep the graphs equal, and both graphs."""
+    while True:
+        to_concurrent = dict(pairs) | syncs
+        ours = _reduce(serial, to_concurrent)
+        theirs = _reduce(concurrent, {c: c for c in to_concurrent.values()})
+        near = {n for v in ours.keys() | theirs.keys() if ours.get(v) != theirs.get(v)
+                for n in (v, *ours.get(v, ()), *theirs.get(v, ()))}  # fmt: skip
+        kept = {s: c for s, c in syncs.items() if c not in near}
+        if len(kept) == len(syncs):
+            return to_concurrent, ours, theirs
+        syncs = kept
 
 
 def through(region: Region, start: int, stops: Callable[[int], bool]) -> frozenset[int]:
@@ -108,7 +118,11 @@ def _family(site: Site) -> str:
     return "sync" if site.role in _SYNCS else site.role.value
 
 
-def _pair(serial: Region, concurrent: Region, wanted: Callable[[Site], bool]) -> list[tuple[int, int]]:
+def _pair(
+    serial: Region, concurrent: Region, wanted: Callable[[Site], bool], last: bool = False
+) -> list[tuple[int, int]]:
+    """Pairs of sites that are alike, beginning with the first ones of both programs, or with the last."""
+
     def name(site: Site) -> Hashable:
         return _family(site), plain_label(site).removesuffix("Async")
 
@@ -127,15 +141,15 @@ def _pair(serial: Region, concurrent: Region, wanted: Callable[[Site], bool]) ->
     pairs: list[tuple[int, int]] = []
     for key in rounds:
         waiting: defaultdict[Hashable, list[Site]] = defaultdict(list)
-        for site in reversed(right):
+        for site in right if last else reversed(right):
             waiting[key(site)].append(site)
         unpaired = []
-        for site in left:
+        for site in reversed(left) if last else left:
             if candidates := waiting[key(site)]:
                 pairs.append((site.number, candidates.pop().number))
             else:
                 unpaired.append(site)
-        left = unpaired
+        left = sorted(unpaired, key=lambda site: site.number)
         right = sorted((s for group in waiting.values() for s in group), key=lambda site: site.number)
     return pairs
 
