@@ -279,12 +279,12 @@ def _undecided(contexts: list[Activation]) -> str:
 
     The text has it once. Within one call it may differ where a loop changes what a pointer of a copy points to.
     """
-    roles: dict[tuple[int, object], set[Role]] = {}
-    within: dict[tuple[int, int, object], set[Role]] = {}
+    roles: dict[int, set[Role]] = {}
+    within: dict[tuple[int, int], set[Role]] = {}
     for number, context in enumerate(contexts):
         for draft in (draft for draft in context.builder.drafts if draft.operation >= 0):
-            roles.setdefault((draft.operation, draft.iterations), set()).add(draft.role)
-            within.setdefault((number, draft.operation, draft.iterations), set()).add(draft.role)
+            roles.setdefault(draft.operation, set()).add(draft.role)
+            within.setdefault((number, draft.operation), set()).add(draft.role)
     both = {Role.MOVABLE, Role.LEGACY}
     if any(both <= found for found in within.values()):
         return "an operation is asynchronous in some iterations of a loop and not in others"
