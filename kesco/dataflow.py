@@ -36,9 +36,8 @@ import networkx as nx
 
 from kesco.ir.access import AccessMode, Buffer, BufferKind
 from kesco.ir.dfg import Dependence, DependenceKind, Dfg
-from kesco.ir.flow import Region, Role, Site
+from kesco.ir.flow import Region, Role, Site, is_sure_barrier
 
-_BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
 _Fact = tuple[int, int, DependenceKind, str]  # source, target, kind, buffer key
 _Entry = tuple[int, int]  # last writers, readers since: bit i is site i
 _NOBODY: _Entry = (0, 0)
@@ -209,7 +208,7 @@ def _run(
     state = before.copy() if before is not None else _State()
     for number in chain:
         touch = touches[number]
-        if region.sites[number].role in _BARRIERS:
+        if is_sure_barrier(region.sites[number]):
             state.clear()
         elif touch is not None:
             if facts is not None:

@@ -25,6 +25,7 @@ _MEMORY = {
     "array": BufferKind.DEVICE,
     "async": BufferKind.DEVICE,
 }
+_SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # in bytes, third argument
 _KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
 _HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 0, 1, 2, 3
 _NON_BLOCKING = 1
@@ -229,8 +230,8 @@ class CudaApi(Evaluator):
         else:
             kind = _KINDS[entry.kind]
             draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
-        size = values[2].number if name in ("cudaMemset", "cudaMemcpy") and len(values) > 2 else None
-        draft.bytes = max(draft.bytes, ANY_SIZE if size is None else size)
+        size = values[2].number if name in _SIZED and len(values) > 2 else None
+        draft.bytes = max(draft.bytes, size or ANY_SIZE)
         for indexes, mode in ((entry.reads, AccessMode.READ), (entry.writes, AccessMode.WRITE)):
             for index in indexes:
                 self._access(state, draft, values[index] if index < len(values) else TOP, mode)

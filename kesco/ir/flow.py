@@ -104,6 +104,24 @@ class Site:
     looks: bool = False
 
 
+_BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
+
+
+def is_barrier(site: Site) -> bool:
+    """Whether everything before a site is ordered before everything behind it, unless it is of no bytes."""
+    return site.role in _BARRIERS
+
+
+def may_be_nothing(site: Site) -> bool:
+    """Whether work on the default stream may turn out to be of no bytes, which orders nothing (measured: memset)."""
+    return site.role is Role.LEGACY and site.kind in (SiteKind.COPY, SiteKind.MEMSET) and site.bytes is None
+
+
+def is_sure_barrier(site: Site) -> bool:
+    """Whether a site is a barrier whatever the sizes: what correctness may rest on."""
+    return is_barrier(site) and not may_be_nothing(site)
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """One function as a control-flow graph over its sites; site 0 is its entry.

@@ -19,10 +19,9 @@ from collections import deque
 from dataclasses import dataclass
 
 from kesco.ir.access import AccessMode, BufferKind
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 
 MOST_SITES = 600
-_BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
 _UNKNOWN = BufferKind.UNKNOWN
 
 
@@ -94,11 +93,11 @@ def _vague(site: Site) -> bool:
 def _reached(region: Region, after: tuple[tuple[int, ...], ...], start: int, *, through_barriers: bool) -> int:
     """The sites that control may come to behind `start`, as bits."""
     found, queue = 0, deque(after[start])
-    if not through_barriers and region.sites[start].role in _BARRIERS:
+    if not through_barriers and is_barrier(region.sites[start]):
         return 0
     while queue:
         site = queue.popleft()
-        if found >> site & 1 or (not through_barriers and region.sites[site].role in _BARRIERS):
+        if found >> site & 1 or (not through_barriers and is_barrier(region.sites[site])):
             continue
         found |= 1 << site
         queue.extend(after[site])
@@ -156,4 +155,4 @@ def _between(region: Region, after: tuple[tuple[int, ...], ...], start: int, end
         if path[-1] not in came:
             return ()
         path.append(came[path[-1]])
-    return tuple(s for s in (region.sites[n] for n in reversed(path)) if s.role in _BARRIERS)
+    return tuple(s for s in (region.sites[n] for n in reversed(path)) if is_barrier(s))

@@ -23,7 +23,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kesco.ir.flow import Role, Site
+from kesco.ir.flow import Site, is_barrier
 from kesco.report import (
     Edge,
     Function,
@@ -53,7 +53,6 @@ PALETTE = (
     ("#8a8500", "#c9c24a"),
     ("#7a4b1e", "#c08a5a"),
 )
-_BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
 _MOST_IN_ROW = 16
 _SMALL = 6.1  # width of a letter in small type
 _LARGE = 7.6  # and in a label's
@@ -347,7 +346,7 @@ def _rows(function: Function) -> tuple[list[tuple[int, ...]], dict[int, str], di
 
 
 def _between(function: Function, before: int, after: int) -> str:
-    found = [site.label for site in function.region.sites[before + 1 : after] if site.role in _BARRIERS]
+    found = [site.label for site in function.region.sites[before + 1 : after] if is_barrier(site)]
     more = f" and {len(found) - 2} more" if len(found) > 2 else ""
     return "full barrier" + (f": {', '.join(found[:2])}{more}" if found else "")
 
@@ -357,7 +356,7 @@ def _phases(function: Function) -> Iterator[tuple[int, ...]]:
     import networkx as nx
 
     region = function.region
-    inside = {site.number for site in region.sites if site.role not in _BARRIERS}
+    inside = {site.number for site in region.sites if not is_barrier(site)}
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(inside))
     graph.add_edges_from((a, b) for a in inside for b in region.successors[a] if b in inside)

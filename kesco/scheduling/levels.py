@@ -28,11 +28,10 @@ from collections.abc import Mapping, Sequence
 import networkx as nx
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import Role, SiteKind
+from kesco.ir.flow import SiteKind, is_barrier
 from kesco.ir.schedule import Schedule
 
 EXACT_WIDTH = 300
-_BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
 
 
 def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
@@ -47,10 +46,10 @@ def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
         return site
 
     for site, successors in enumerate(region.successors):
-        if region.sites[site].role in _BARRIERS:
+        if is_barrier(region.sites[site]):
             continue
         for after in successors:
-            if region.sites[after].role not in _BARRIERS:
+            if not is_barrier(region.sites[after]):
                 a, b = find(site), find(after)
                 leader[max(a, b)] = min(a, b)
     groups: dict[int, list[int]] = {}
@@ -68,14 +67,15 @@ def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
 
 
 def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
-    """The sites that each site depends on within one round of every loop, ascending."""
+    """The sites of its phase that each site depends on within one round of every loop, ascending."""
+    phase_of = {site: number for number, phase in enumerate(phases(dfg)) for site in phase}
     found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
     reached: dict[int, set[int]] = {}
     for dependence in dfg.dependences:
         sources = found[dependence.target]
         # dependences come ordered by source, so that a second one of the same edge follows the first
         known = dependence.source == dependence.target or dependence.source in sources[-1:]
-        if known:
+        if known or phase_of[dependence.source] != phase_of[dependence.target]:
             continue
         if dependence.carried:
             if dependence.target not in reached:
@@ -93,7 +93,7 @@ def _reached(dfg: Dfg, successors: Sequence[Sequence[int]], start: int) -> set[i
     work = list(successors[start])
     while work:
         site = work.pop()
-        if site not in found and sites[site].role not in _BARRIERS:
+        if site not in found and not is_barrier(sites[site]):
             found.add(site)
             work += successors[site]
     return found

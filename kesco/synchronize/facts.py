@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import Region, Role
+from kesco.ir.flow import Region, Role, is_sure_barrier
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import Join
 
-_BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
 _JOINED = frozenset({Role.EXIT, Role.JOIN})
 
 
@@ -33,8 +32,8 @@ class Task:
     chain_of: dict[int, int]
 
     def is_barrier(self, site: int) -> bool:
-        """Whether everything before a site is ordered before everything behind it."""
-        return self.region.sites[site].role in _BARRIERS
+        """Whether everything before a site is ordered before everything behind it, whatever the sizes."""
+        return is_sure_barrier(self.region.sites[site])
 
 
 def prepare(dfg: Dfg, schedule: Schedule) -> Task:

@@ -11,7 +11,7 @@ reached while it is owed pays it.
 
 from __future__ import annotations
 
-from kesco.ir.flow import Region, Role
+from kesco.ir.flow import Region, Role, may_be_nothing
 
 
 def fences(region: Region) -> tuple[int, ...]:
@@ -32,7 +32,7 @@ def fences(region: Region) -> tuple[int, ...]:
         elif site.role is Role.JOIN:
             after = site.foreign or owing
         elif site.role in (Role.LEGACY, Role.DEVICE_SYNC):
-            after = False
+            after = owing and may_be_nothing(site)
         elif site.role is Role.MOVABLE:
             after = False
             if owing:

@@ -132,7 +132,10 @@ def test_streams_events_and_waits(workload: Workload) -> None:
     main = workload.compiled.function("main")
     counts = main.schedule.streams, len(main.plan.events), len(main.plan.waits), len(main.plan.removed)
     assert counts == COUNTS[workload.name, workload.style]
-    assert not main.plan.joins, "every path ends in a synchronize, so that nothing is left to join"
+    # Every path ends in a synchronize, but where HITS runs no iteration its first memsets are only behind copies, which
+    # may be of no bytes.
+    joined = 1 if (workload.name, workload.style) == ("hits", "serial") else 0
+    assert len(main.plan.joins) == joined
     assert not main.plan.fences, "nothing runs before main"
 
 
