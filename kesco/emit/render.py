@@ -172,50 +172,34 @@ class _Writer:
         return edits
 
     def _waits(self) -> None:
-        by_target: dict[int, dict[Trip, list[tuple[int, str]]]] = {}
+        """One line for all waits of an operation for another, where one condition and one number fit them."""
+        groups: dict[tuple[int, int, int], dict[Trip, tuple[int, str]]] = {}
         for wait in self.plan.waits:
-            site = self.region.sites[wait.target]
+            source, target = self.region.sites[wait.source], self.region.sites[wait.target]
             entry = (self.event_of[wait.source], wait_reason(self.region, wait.dependences))
-            by_target.setdefault(site.operation, {}).setdefault(site.iterations, []).append(entry)
-        for operation, trips in by_target.items():
+            rank = 0  # of several executions of one operation that this one waits for
+            while target.iterations in groups.get((target.operation, source.operation, rank), ()):
+                rank += 1
+            groups.setdefault((target.operation, source.operation, rank), {})[target.iterations] = entry
+        for (operation, _, _), trips in groups.items():
             stream = self._stream_text(self.by_operation[operation])
-            everywhere = len(trips) == len(self.by_operation[operation])
-            shapes = {len(v) for v in trips.values()}
             lines = self.before.setdefault(operation, [])
-            if everywhere and len(shapes) == 1:
-                for position in range(shapes.pop()):
-                    numbers = {trip: entries[position][0] for trip, entries in trips.items()}
-                    text = number_text(numbers)
-                    if "?" not in text:
-                        reason = next(iter(trips.values()))[position][1]
-                        more = " and so on" if len(set(numbers.values())) > 1 else ""
-                        lines.append(self._wait_line(stream, text, reason + more))
-                        continue
-                    for trip, entries in trips.items():
-                        lines.append(
-                            f"if ({condition_text(trip)}) "
-                            + self._wait_line(stream, str(entries[position][0]), entries[position][1])
-                        )
-                continue
-            some = self._for_some(operation, {trip: entries[0][0] for trip, entries in trips.items()}, shapes)
-            if some is not None:
-                condition, text = some
-                reason = next(iter(trips.values()))[0][1]
-                more = " and so on" if len(trips) > 1 else ""
-                lines.append(f"if ({condition}) " + self._wait_line(stream, text, reason + more))
-                continue
-            for trip, entries in trips.items():
-                for event, reason in entries:
-                    lines.append(
-                        f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason)
-                        if trip
-                        else self._wait_line(stream, str(event), reason)
-                    )
+            numbers = {trip: event for trip, (event, _) in trips.items()}
+            text, condition = number_text(numbers), ""
+            if len(trips) < len(self.by_operation[operation]) or "?" in text:
+                some = self._for_some(operation, numbers)
+                if some is None:
+                    for trip, (event, reason) in trips.items():
+                        lines.append(f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason))
+                    continue
+                condition, text = f"if ({some[0]}) ", some[1]
+            more = " and so on" if len({reason for _, reason in trips.values()}) > 1 else ""
+            lines.append(condition + self._wait_line(stream, text, next(iter(trips.values()))[1] + more))
 
-    def _for_some(self, operation: int, events: dict[Trip, int], shapes: set[int]) -> tuple[str, str] | None:
+    def _for_some(self, operation: int, events: dict[Trip, int]) -> tuple[str, str] | None:
         """One condition and one expression for the events of some iterations, if both are short."""
         among = [s.iterations for s in self.by_operation[operation]]
-        if shapes != {1} or not all(among):
+        if not all(among):
             return None
         condition, text = only_in(events, among), number_text(events)
         return (condition, text) if condition and "?" not in text else None
@@ -236,7 +220,7 @@ class _Writer:
             if len(events) == len(sites) and "?" not in text:
                 lines.append(f"cudaEventRecord({self.name}->done[{text}], {stream});  // kesco: {who}")
                 continue
-            some = self._for_some(operation, events, {1})
+            some = self._for_some(operation, events)
             each = [(condition_text(t), str(e), who_waits(waiting[t])) for t, e in events.items()]
             for condition, event, who_here in [(*some, who)] if some is not None else each:
                 guard = f"if ({condition}) " if condition else ""
