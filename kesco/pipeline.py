@@ -29,9 +29,13 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.program import Program
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
+    from kesco.ir.transfers import Prefetch
     from kesco.toolchain.model import Toolchain
 
-_STAGES = ("frontend.parse", "analysis.resolve", "dataflow", "synchronize", "emit.render", "verify.order", "remarks")
+_STAGES = (
+    *("frontend.parse", "analysis.resolve", "transfers", "dataflow", "synchronize", "emit.render", "verify.order"),
+    "remarks",
+)
 Observer = Callable[[str, object], None]
 _Result = TypeVar("_Result")
 _STACK, _FRAMES = 1 << 29, 120_000  # what the deepest program that the front-end takes needs, and some more
@@ -39,7 +43,10 @@ _STACK, _FRAMES = 1 << 29, 120_000  # what the deepest program that the front-en
 
 @dataclass(frozen=True, slots=True)
 class FunctionResult:
-    """One function: what was found, and what was done; `left_because` is empty for a rewritten one."""
+    """One function: what was found, and what was done; `left_because` is empty for a rewritten one.
+
+    `region` has a site for each prefetch of `prefetches`, too; `serial` is the function as its author wrote it.
+    """
 
     region: Region
     dfg: Dfg
@@ -47,11 +54,18 @@ class FunctionResult:
     plan: SyncPlan
     width: int
     left_because: str = ""
+    prefetches: tuple[Prefetch, ...] = ()
+    before: Region | None = None
 
     @property
     def rewritten(self) -> bool:
         """Whether the function's text was changed."""
         return not self.left_because
+
+    @property
+    def serial(self) -> Region:
+        """The region of the user's own text."""
+        return self.before or self.region
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +201,18 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
 
 
 def _plan(session: Session, region: Region) -> FunctionResult:
+    """What is made of one function; prefetches are put in where the function can be rewritten with them."""
+    from kesco.transfers import insert
+
+    if session.options.prefetch:
+        more, prefetches = insert(session.program, region)
+        result = _planned(session, more, prefetches) if prefetches else None
+        if result is not None and result.rewritten:
+            return replace(result, before=region)
+    return _planned(session, region, ())
+
+
+def _planned(session: Session, region: Region, prefetches: tuple[Prefetch, ...]) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting."""
     from kesco import dataflow
     from kesco.emit.places import removable
@@ -208,7 +234,7 @@ def _plan(session: Session, region: Region) -> FunctionResult:
     begins = stretches(within, schedule)
     plan = replace(synchronize(dfg, schedule), fences=fences(within), stretches=begins, needless=gone)
     width = levels.width(dfg)
-    result = FunctionResult(region, dfg, schedule, plan, width)
+    result = FunctionResult(region, dfg, schedule, plan, width, prefetches=prefetches)
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = "it launches nothing that could be moved"
@@ -231,7 +257,7 @@ def _rewrite(program: Program, result: FunctionResult) -> Rewrite:
     from kesco.emit.places import Rewrite
 
     function = next(f for f in program.functions if f.here and f.span == result.region.span)
-    return Rewrite(function, result.region, result.schedule, result.plan)
+    return Rewrite(function, result.region, result.schedule, result.plan, result.prefetches)
 
 
 def _emit(program: Program, functions: tuple[FunctionResult, ...]) -> bytes:
@@ -264,7 +290,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
             why = concurrent.serial_because if concurrent else "it is not there"
             problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
             continue
-        verdict = verify_region(result.region, concurrent)
+        verdict = verify_region(result.serial, concurrent)
         problems += [explain(u, concurrent) for u in verdict.unordered]
         problems += [_unproven(result.region, one) for one in verdict.unmatched]
         if not set(result.region.guards) <= set(concurrent.guards) | _guarded(text, concurrent):

@@ -69,6 +69,7 @@ def is_kesco(name: str) -> bool:
         "kesco_streams_if_distinct",
         "kesco_stretch",
         "kesco_context",
+        "kesco_prefetch",
     )
 
 

@@ -54,6 +54,12 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Who goes to which stream.",
         ),
+        click.option(
+            "--prefetch/--no-prefetch",
+            default=True,
+            show_default=True,
+            help="Prefetch managed memory that kernels read and the host touched.",
+        ),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
         click.option(
             "--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."
@@ -75,6 +81,7 @@ def _options(values: dict[str, Any]) -> Options:
         cuda_path=values["cuda_path"],
         arch=values["arch"],
         force=values["force"],
+        prefetch=values["prefetch"],
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
@@ -29,9 +30,10 @@ from kesco.emit.places import (
     streams_call,
     taken_out,
 )
-from kesco.emit.prologue import STAND_IN, prologue
+from kesco.emit.prologue import STAND_IN, Parts, prologue
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
+from kesco.ir.transfers import Prefetch
 
 
 def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
@@ -48,7 +50,8 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
         events += writer.events
         stretches += len(writer.stretches)
     streams = max(r.schedule.streams for r in chosen)
-    text = prologue(streams, events, any(r.region.guards for r in chosen), stretches, macros(program))
+    parts = Parts(any(r.region.guards for r in chosen), any(r.prefetches for r in chosen), stretches)
+    text = prologue(streams, events, parts, macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
@@ -59,7 +62,7 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
 
 
 _OUR_NAMES = re.compile(
-    rb"\b(?:Kesco(?:Event|Streams|Stretch)|kesco_(?:streams|streams_if_distinct|stretch|context))\b"
+    rb"\b(?:Kesco(?:Event|Streams|Stretch)|kesco_(?:streams|streams_if_distinct|stretch|context|prefetch))\b"
 )
 
 
@@ -92,13 +95,19 @@ def _prologue_place(text: bytes, top: int) -> int:
     return start
 
 
+def _as_operation(prefetch: Prefetch) -> ir.Operation:
+    """What stands for a prefetch among the operations of the text."""
+    return ir.Operation(prefetch.operation, prefetch.statement, prefetch.statement, False, False, None)
+
+
 class _Writer:
     """Collects the edits of one function."""
 
     def __init__(
         self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str, first_stretch: int = 0
     ) -> None:
-        self.program, self.rewrite, self.name = program, rewrite, name
+        self.rewrite, self.name = rewrite, name
+        self.program = replace(program, operations=(*program.operations, *map(_as_operation, rewrite.prefetches)))
         self.region, self.plan = rewrite.region, rewrite.plan
         self.streams = rewrite.schedule.as_dict()
         self.newline = newline_of(program.text)
@@ -130,9 +139,10 @@ class _Writer:
         self._records()
         self._joins()
         self._stretches()
-        result: list[Edit] = []
+        result = self._prefetches()
         for operation, sites in self.by_operation.items():
-            result += self._stream_edits(self.program.operations[operation], sites)
+            if not sites[0].added:
+                result += self._stream_edits(self.program.operations[operation], sites)
         by_statement: dict[tuple[int, int], list[int]] = {}
         for operation in sorted(self.before.keys() | self.after.keys()):
             one = self.program.operations[operation]
@@ -225,6 +235,20 @@ class _Writer:
             for condition, event, who_here in [(*some, who)] if some is not None else each:
                 guard = f"if ({condition}) " if condition else ""
                 lines.append(f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who_here}")
+
+    def _prefetches(self) -> list[Edit]:
+        """Each with its wait and its record, before the lines of the launch that it stands before, or as edits."""
+        at_launches: dict[int, list[str]] = {}
+        at_loops: dict[int, list[str]] = {}
+        for one in self.rewrite.prefetches:
+            stream = self._stream_text(self.by_operation[one.operation])
+            call = f"kesco_prefetch({one.pointer}, {stream});  // kesco: ahead of {one.reader}"
+            lines = [*self.before.pop(one.operation, []), call, *self.after.pop(one.operation, [])]
+            target, key = (at_launches, one.before) if one.before >= 0 else (at_loops, one.statement.start)
+            target.setdefault(key, []).extend(lines)
+        for operation, lines in at_launches.items():
+            self.before[operation] = [*lines, *self.before.get(operation, [])]
+        return [lines_before(self.program.text, start, lines) for start, lines in at_loops.items()]
 
     def _fences(self) -> None:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}

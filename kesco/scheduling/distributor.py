@@ -30,12 +30,10 @@ import heapq
 from collections import Counter
 
 from kesco.ir.dfg import Dfg
+from kesco.ir.flow import SMALL
 from kesco.ir.schedule import Schedule
 from kesco.scheduling import lanes
 from kesco.scheduling.levels import levelize, phases, predecessors
-
-SMALL = 65536
-"""Bytes up to which a copy or memset is small: some microseconds, as much as the call that issues it."""
 
 
 def distribute(dfg: Dfg, streams: int) -> Schedule:

@@ -86,7 +86,8 @@ def place(
 
 
 def _is_asked(dfg: Dfg, site: int) -> bool:
-    return dfg.region.sites[site].kind is SiteKind.PREFETCH
+    """Whether it is a prefetch of the program's own."""
+    return dfg.region.sites[site].kind is SiteKind.PREFETCH and not dfg.region.sites[site].added
 
 
 def _partner(dfg: Dfg, site: int, way: Way, works: list[int]) -> int:
