@@ -71,7 +71,7 @@ def build(
         name = f"{workload.name}-{style.name}-{program}"
         streams = waits = 0
         if program == "kesco":
-            source, streams, waits = _rewrite(source, macros, folder / f"{name}.cu")
+            source, streams, waits = _rewrite(source, macros, style.insert, folder / f"{name}.cu")
         made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
         if made.returncode != 0:
             said = made.stderr.strip().splitlines() or ["nothing said"]
@@ -111,11 +111,11 @@ def read(folder: Path) -> Build:
         ) from None
 
 
-def _rewrite(source: Path, macros: tuple[str, ...], target: Path) -> tuple[Path, int, int]:
+def _rewrite(source: Path, macros: tuple[str, ...], prefetch: bool, target: Path) -> tuple[Path, int, int]:
     """What kesco makes of a file, how many streams it uses, and how many waits it needs."""
     from kesco.pipeline import compile_file
 
-    done = compile_file(str(source), Options(flags=macros))
+    done = compile_file(str(source), Options(flags=macros, prefetch=prefetch))
     target.write_bytes(done.text)
     rewritten = [f for f in done.functions if f.rewritten]
     streams = max((f.schedule.streams for f in rewritten), default=1)

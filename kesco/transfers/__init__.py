@@ -18,7 +18,7 @@ itself or ties memory to streams.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from kesco.ir import program as ir
@@ -45,30 +45,48 @@ def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch,
     for site in region.sites:
         if site.kind is SiteKind.KERNEL and site.role is Role.MOVABLE:
             kernels.setdefault(site.operation, []).append(site)
-    weaver = Weaver(region)
-    found: dict[tuple[Span, str], Prefetch] = {}
+    found: dict[tuple[Span, str], tuple[Prefetch, _Candidate]] = {}
     for launch in _launches(function.body, ()):
         number = launch.node.operation
         place = program.operations[number].statement
         if number not in kernels or place is None or program.operations[number].stream_text is None:
             continue
+        first, *others = kernels[number]
+        reader = first.label.partition("#")[0] if others else first.label
         for index in range(len(launch.node.arguments)):
             one = _candidate(program, region, away, launch, kernels[number], index)
-            if one is None or (one.where or place, one.pointer) in found:
-                continue
-            operation = len(program.operations) + len(found)
-            first, statement = kernels[number][0], one.where or place
-            reader = first.label if len(kernels[number]) == 1 else first.label.partition("#")[0]
-            found[statement, one.pointer] = Prefetch(
-                operation, one.pointer, reader, -1 if one.where else number, statement
+            if one is not None:
+                at, before = one.where or place, -1 if one.where else number
+                operation = len(program.operations) + len(found)
+                found.setdefault((at, one.pointer), (Prefetch(operation, one.pointer, reader, before, at), one))
+    if not found:
+        return region, ()
+    return _woven(region, found.values()), tuple(prefetch for prefetch, _ in found.values())
+
+
+def _woven(region: Region, found: Collection[tuple[Prefetch, _Candidate]]) -> Region:
+    """The region with the sites of all prefetches; those before outer loops first, so that inner ones are inside."""
+    weaver = Weaver(region)
+    for prefetch, one in sorted(found, key=lambda pair: _extent(pair[1].where), reverse=True):
+        for trip, (buffers, inside) in one.trips.items():
+            reader = region.sites[min(inside)]
+            site = Site(
+                0,
+                prefetch.operation,
+                "prefetch",
+                SiteKind.PREFETCH,
+                Role.MOVABLE,
+                reader.span,
+                trip,
+                tuple(Access(buffer, AccessMode.READ_WRITE, "prefetch") for buffer in sorted(buffers)),
+                added=True,
             )
-            for trip, (buffers, inside) in one.trips.items():
-                accesses = tuple(Access(b, AccessMode.READ_WRITE, "prefetch") for b in sorted(buffers))
-                site = Site(
-                    0, operation, "prefetch", SiteKind.PREFETCH, Role.MOVABLE, first.span, trip, accesses, added=True
-                )
-                weaver.add(site, inside, loop=one.where is not None)
-    return (weaver.finish(), tuple(found.values())) if found else (region, ())
+            weaver.add(site, inside, loop=one.where is not None)
+    return weaver.finish()
+
+
+def _extent(loop: Span | None) -> int:
+    return loop.end - loop.start if loop is not None else 0
 
 
 def _is_tuned(program: ir.Program) -> bool:

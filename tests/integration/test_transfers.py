@@ -9,6 +9,8 @@ import pytest
 
 from kesco.options import Options
 from kesco.pipeline import compile_file
+from kesco.toolchain.compile import check_compiles
+from kesco.toolchain.model import Toolchain
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
@@ -32,6 +34,18 @@ COUNTS = {
     ("m2", "managed"): (13, 29, 29),
 }
 
+# The same with prefetches put in, and how many.
+INSERTED = {
+    "vec": (2, 1, 1, 2),
+    "bs": (10, 0, 0, 10),
+    "img": (4, 5, 6, 4),
+    "ml": (3, 3, 3, 3),
+    "hits": (2, 2, 2, 8),
+    "dl": (3, 2, 2, 3),
+    "m1": (7, 10, 10, 12),
+    "m2": (13, 17, 17, 18),
+}
+
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 
@@ -44,6 +58,18 @@ def test_transfers_of_the_workloads(name: str, style: str) -> None:
     indices = re.findall(r"kesco->\w+\[([^]]*)\]", done.text.decode())
     assert indices
     assert [index for index in indices if "?" in index] == []
+
+
+@pytest.mark.parametrize("name", INSERTED)
+def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_path: Path) -> None:
+    done = compile_file(str(WORKLOADS / name / "managed.cu"), Options())
+    (main,) = (one for one in done.functions if one.rewritten)
+    added = sum(site.added for site in main.region.sites)
+    assert (main.schedule.streams, len(main.plan.events), len(main.plan.waits), added) == INSERTED[name]
+    (tmp_path / "output.cu").write_bytes(done.text)
+    finished = check_compiles(toolchain, tmp_path / "output.cu", (f"-I{WORKLOADS / name}",))
+    assert finished.returncode == 0, finished.stderr
+    assert "warning" not in finished.stderr, finished.stderr
 
 
 def test_waits_of_unrolled_copies_are_written_in_step_with_the_counter() -> None:

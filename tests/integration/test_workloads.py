@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[2] / "workloads"
 MANIFEST = tomllib.loads((ROOT / "manifest.toml").read_text("utf-8"))
 
 # What kesco makes of each: streams, events, waits, dependences without a wait. Fewer waits are better, but any change
-# comes from the distributor or the removal and should be meant. Prefetches have tests of their own. HITS resets its scalars by cudaMemset in one style.
+# comes from the distributor or the removal and should be meant. HITS resets its scalars by cudaMemset in one style.
+# Prefetches are left out: they have tests of their own.
 COUNTS = {
     ("vec", "serial"): (2, 1, 1, 1),
     ("vec", "managed"): (2, 1, 1, 1),

@@ -702,6 +702,8 @@ class Run:
             return Streams(collapsed=not distinct, fixed=not distinct)
         if name == "kesco_stretch":
             return self._stretch(*values)
+        if name == "kesco_prefetch":
+            return None  # it orders nothing and changes nothing
         return self._api(name.replace("Async", ""), values, "Async" in name)
 
     def _stretch(self, streams: Streams, begins: int, ends: bool = True) -> Streams:
