@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, UsageError, VerificationError
+from kesco.ir.compilation import Compilation as Compilation
+from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.options import Options
 from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.emit.places import Rewrite
-    from kesco.ir.dfg import Dfg
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
     from kesco.ir.program import Program
-    from kesco.ir.schedule import Schedule
-    from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Prefetch
     from kesco.toolchain.model import Toolchain
 
@@ -39,49 +38,6 @@ _STAGES = (
 Observer = Callable[[str, object], None]
 _Result = TypeVar("_Result")
 _STACK, _FRAMES = 1 << 29, 120_000  # what the deepest program that the front-end takes needs, and some more
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionResult:
-    """One function: what was found, and what was done; `left_because` is empty for a rewritten one.
-
-    `region` has a site for each prefetch of `prefetches`, too; `serial` is the function as its author wrote it.
-    """
-
-    region: Region
-    dfg: Dfg
-    schedule: Schedule
-    plan: SyncPlan
-    width: int
-    left_because: str = ""
-    prefetches: tuple[Prefetch, ...] = ()
-    before: Region | None = None
-
-    @property
-    def rewritten(self) -> bool:
-        """Whether the function's text was changed."""
-        return not self.left_because
-
-    @property
-    def serial(self) -> Region:
-        """The region of the user's own text."""
-        return self.before or self.region
-
-
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """The outcome for one file: `text` is the input's bytes where nothing was changed."""
-
-    path: str
-    source: bytes
-    text: bytes
-    functions: tuple[FunctionResult, ...]
-    diagnostics: tuple[Diagnostic, ...]
-
-    @property
-    def changed(self) -> bool:
-        """Whether the output differs from the input."""
-        return self.text != self.source
 
 
 def _silent(name: str, value: object) -> None:

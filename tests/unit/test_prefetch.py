@@ -136,10 +136,14 @@ class TestPlaces:
             "{ Pair* p = q; up<<<1, 32>>>(p->a); up<<<1, 32>>>(c); }",
             "{ up<<<1, 32>>>(q->a); up<<<1, 32>>>(c); }",
             "{ up<<<1, 32>>>(v[argc - 1]); up<<<1, 32>>>(c); }",
+            "{ up<<<1, 32>>>(w[1]); up<<<1, 32>>>(c); }",
         ],
     )
     def test_not_again_and_again_in_a_loop(self, tmp_path: Path, loop: str) -> None:
-        body = "float* v[2] = {a, b}; Pair s{a, b}; Pair* q = argc > 1 ? &s : nullptr; fill(a, n); fill(b, n);"
+        body = (
+            "float* v[2] = {a, b}; Pair s{a, b}; Pair* q = argc > 1 ? &s : nullptr; float** w = argc > 2 ? v : nullptr;"
+        )
+        body += " fill(a, n); fill(b, n);"
         done = compiled(tmp_path, f"{body}\n  for (int i = 1; i < argc; ++i) {loop}")
         assert put_in(done) == []
 
@@ -191,7 +195,7 @@ cudaError_t cudaGetLastError() { const cudaError_t was = last; last = cudaSucces
 cudaError_t cudaGetDevice(int* device) { *device = 3; return cudaSuccess; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { *value = able; return last; }
 cudaError_t moved(const void* at, std::size_t size, int device, cudaStream_t stream) {
-  calls += at == pages && size == sizeof pages && device == 3 && stream != nullptr;
+  calls += at == pages && size == sizeof pages && device == 3 && stream != nullptr ? 1 : 100;
   if (fails != cudaSuccess) last = fails;
   return fails;
 }
