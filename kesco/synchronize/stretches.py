@@ -6,7 +6,8 @@ several streams than on one, and whether that is so depends on sizes that no com
 
 1. A stretch ends where the host waits for the whole device, and the next begins there. 2. In ``main`` only those count
 that are executed again, with work in between; other functions may be called again, so that their entry begins one, too.
-3. A function that calls unseen code has none: it fetches its streams anew behind that code.
+3. Behind unseen code a function fetches its streams anew, several of them: all work is joined there, so that no wait
+relies on an event that was left out before, and the next stretch chooses again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kesco.ir.schedule import Schedule
 
 def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
     """The sites behind which a stretch begins, 0 for the entry, ascending."""
-    if schedule.streams < 2 or any(site.foreign for site in region.sites):
+    if schedule.streams < 2:
         return ()
     work = {site for site, _ in schedule.stream_of}
     barriers = [s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC]
