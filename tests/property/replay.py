@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 _TYPES = {"int", "float", "void", "const", "static", "KescoStreams", "char", "auto"}
 _NAMES = {f"cudaMemcpy{kind}" for kind in ("DeviceToDevice", "HostToDevice", "DeviceToHost", "Default")}
 _WAITS = ("cudaMemcpyDeviceToHost", "cudaMemcpyDefault")  # of plain copies the host waits for these
+_SIZED = ("cudaMemcpy", "cudaMemset", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # bytes, third argument
 LEGACY, FOREIGN = "legacy", "foreign"
 _COPIES = {  # which arguments are the source, the kind and, if it is there, the stream
     "cudaMemcpy": (1, 3, 4),
@@ -739,6 +740,8 @@ class Run:
         elif name == "cudaFree":
             device.synchronize()
             device.on_host(f"free {values[0].buffer}", (values[0].buffer, "w"))
+        elif name in _SIZED and values[2] == 0:
+            pass  # nothing is moved, ordered or waited for
         elif name in ("cudaMemset", "cudaMemset2D"):
             fixed = 3 if name == "cudaMemset" else 5
             stream = values[fixed] if len(values) > fixed else LEGACY
