@@ -155,7 +155,9 @@ def _make(compiler: tuple[str, ...], toolchain: Toolchain, kind: Kind, place: Pa
     exports = place / "exports"
     exports.write_text(_EXPORTS % (_SEEN if kind is Kind.DRY_RUN else ""))
     closed = ("-Wl,-Bsymbolic", f"-Wl,--version-script={exports}")
-    made = run((*compiler, "-shared", *closed, *objects, "-o", str(place / kind.value), "-ldl", "-lpthread"), timeout=300)
+    made = run(
+        (*compiler, "-shared", *closed, *objects, "-o", str(place / kind.value), "-ldl", "-lpthread"), timeout=300
+    )
     if made.returncode:
         raise ToolchainError(broken(f"{kind.value} cannot be linked", made))
 
@@ -165,5 +167,3 @@ def broken(what: str, finished: Finished) -> Diagnostic:
     last = [line for line in finished.stderr.splitlines() if line.strip()][:5]
     help_ = f"run it by hand to see more: {finished.command}"
     return Diagnostic("K612", Severity.ERROR, what, notes=tuple(Note(line) for line in last), help=help_)
-
-
