@@ -1,0 +1,25 @@
+/* Stands between the recorder and the dry run's runtime: functions that this one does not have, and other answers. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+
+struct handle {
+  char reserved[64];
+};
+
+int cudaIpcOpenMemHandle(void **pointer, struct handle given, unsigned flags) {
+  for (int i = 0; i < 64; ++i)
+    if (given.reserved[i] != i) return 1;
+  *pointer = (void *)0x1234;
+  return flags == 1 ? 0 : 1;
+}
+
+int cudaGetSymbolAddress(void **pointer, const void *symbol) {
+  *pointer = (char *)0x600000000000 + (symbol == NULL);
+  return 0;
+}
+
+int cudaMalloc(void **pointer, size_t size) {
+  if (size == 12345) return 2; /* out of memory */
+  return ((int (*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc"))(pointer, size);
+}
