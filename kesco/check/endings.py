@@ -18,6 +18,7 @@ from kesco.verify.trace import Failed, Trace
 FATAL = frozenset({"K610", "K613", "K614", "K616"})
 """The run ended where it should not have: without a race found until then, there is no result."""
 NO_GPU = "K618"
+_SHOWN = 3  # other functions that returned the same error
 _SAYS_NO_GPU = frozenset(
     {
         *("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "cudaErrorStubLibrary", "cudaErrorDevicesUnavailable"),
@@ -107,17 +108,17 @@ def _unrecorded(findings: Findings, places: Places, gpu: bool) -> list[Diagnosti
 
 
 def _failures(findings: Findings, places: Places) -> list[Diagnostic]:
-    """Errors that the real runtime returned, each kind once."""
-    first = {(one.function, one.error): one for one in reversed(findings.failed)}
-    return [
-        Diagnostic(
-            "K620",
-            Severity.WARNING,
-            f"{one.function} returned {one.name}, so that it is not in the record",
-            places.of_stack(one.stack),
-        )
-        for one in reversed(first.values())
-    ]
+    """Errors that the real runtime returned, each kind once: one that stays is returned by whatever is called then."""
+    kinds: dict[str, dict[str, Failed]] = {}
+    for one in findings.failed:
+        kinds.setdefault(one.name, {}).setdefault(one.function, one)
+    result = []
+    for name, functions in kinds.items():
+        first, *others = functions.values()
+        what = f"{first.function} returned {name}: that call is not in the record"
+        notes = tuple(Note(f"so did {one.function}", places.of_stack(one.stack)) for one in others[:_SHOWN])
+        result.append(Diagnostic("K620", Severity.WARNING, what, places.of_stack(first.stack), notes))
+    return result
 
 
 def _last_lines(ran: Ran) -> tuple[Note, ...]:

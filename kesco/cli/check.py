@@ -20,7 +20,7 @@ from kesco.options import Options
 @click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags, as one argument.")
 @click.option("--with", "others", multiple=True, metavar="FILE", help="Another source file of the program.")
 @click.option("--time-limit", "limit", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="SECONDS")
-@click.option("--devices", type=click.IntRange(1, 64), default=1, show_default=True, help="GPUs the program sees.")
+@click.option("--devices", type=click.IntRange(1, 64), default=1, show_default=True, help="GPUs a dry run shows.")
 @click.option("--no-host", is_flag=True, help="Do not look for the host's own accesses to pinned and managed memory.")
 @click.option("--strict", is_flag=True, help="A possible race counts like a race.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -50,15 +50,18 @@ def check_command(source: str, arguments: tuple[str, ...], as_json: bool, quiet:
         else:
             printer(*report.diagnostics)
             if not quiet:
-                click.echo(_summary(source, report), err=True)
+                click.echo(_summary(source, report, v["gpu"]), err=True)
         if bad:
             sys.exit(1)
 
 
-def _summary(source: str, report: Any) -> str:
+def _summary(source: str, report: Any, gpu: bool) -> str:
     from kesco.check.messages import count
 
     operations, streams = count(report.operations, "operation"), count(report.streams, "stream")
+    where = " of a GPU" if gpu else ""
     found = count(report.races, "race") if report.races else "no race"
     possible = f", {report.possible} possible" if report.possible else ""
-    return f"{source}: {operations} on {streams}, {count(report.kernels, 'kernel')} among them: {found}{possible}"
+    return (
+        f"{source}: {operations} on {streams}{where}, {count(report.kernels, 'kernel')} among them: {found}{possible}"
+    )

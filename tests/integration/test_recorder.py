@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration.test_check import DEFAULT_STREAMS, HERE, ROOT, cases, marked
+from integration.test_check import DEFAULT_STREAMS, HERE, ODD, ROOT, cases, marked
 
 from kesco.check import Prepared, Run, endings, observe, prepare
 from kesco.check.places import Places
@@ -256,8 +256,25 @@ def test_errors_of_the_runtime_are_warnings(calls: Prepared) -> None:
     report = observe(calls, Run(("errors",), limit=30))
     codes = [d.code for d in report.diagnostics]
     assert codes.count("K603") == 2
-    assert "cudaSetDevice returned cudaErrorInvalidDevice" in str([d.message for d in report.diagnostics])
+    said = {d.message: [note.message for note in d.notes] for d in report.diagnostics if d.code == "K620"}
+    assert said["cudaSetDevice returned cudaErrorInvalidDevice: that call is not in the record"] == []
+    first = said["cudaFree returned cudaErrorInvalidValue: that call is not in the record"]
+    assert first == ["so did cudaMemcpy", "so did cudaMemset"]
     assert set(codes) == {"K603", "K620"}
+
+
+@pytest.mark.usefixtures("instead")
+def test_a_run_that_ends_otherwise_gets_other_advice(runtime: Runtime, tmp_path: Path) -> None:
+    (tmp_path / "odd.cu").write_text(ODD)
+    program = prepare(str(tmp_path / "odd.cu"), (), Options(), tmp_path, gpu=True)
+    for case, code, said in (("spin", "K613", "within 1 seconds"), ("crash", "K614", "SIGSEGV")):
+        with pytest.raises(InputError) as caught:
+            observe(program, Run((case,), limit=1))
+        (problem,) = caught.value.diagnostics
+        assert (problem.code, said in problem.message, "dry run" in str(problem.help)) == (code, True, False)
+    (warning,) = observe(program, Run(("fail",), limit=30)).diagnostics
+    assert (warning.code, "results came from the GPU" in str(warning.help)) == ("K615", True)
+    assert {d.code for d in observe(program, Run(("halves",), limit=30)).diagnostics} == {"K602"}
 
 
 @pytest.mark.usefixtures("instead")

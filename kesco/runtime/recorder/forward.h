@@ -171,9 +171,11 @@ class Freeing {
 
 // The host's stub of a kernel, whichever way it is named.
 const void *stub_of(const void *function);
+#if CUDART_VERSION >= 12010
 inline const void *stub_of(cudaKernel_t kernel) {
     return stub_of(static_cast<const void *>(kernel));
 }
+#endif
 
 // Graphs: once a graph was changed by means that the books do not know, a launch of any may touch everything.
 void graphs_are_unclear();
