@@ -154,6 +154,12 @@ def test_errors_are_passed_on_and_said(calls: Prepared, runtime: Runtime) -> Non
     said, _, before = run(calls, "errors", runtime, recorded=True)
     assert "cudaFree(gone): cudaErrorInvalidValue" in said
     errors = [(e.function, e.name) for e in read(before).events if isinstance(e, Failed)]
+    (launch,) = [e for e in read(before).events if isinstance(e, Failed) and e.function == "cudaLaunchKernel"]
+    places = Places.of(calls.folder / "program", calls.toolchain)
+    places.load(read(before))
+    line = places.of_stack(launch.stack)
+    assert line is not None
+    assert "set<<<1, 5000" in (HERE / "calls.cu").read_text().splitlines()[line.line - 1]
     assert errors[:4] == [
         ("cudaFree", "cudaErrorInvalidValue"),
         ("cudaMemcpy", "cudaErrorInvalidValue"),
@@ -224,6 +230,18 @@ def test_a_symbol_has_one_name_in_the_record(calls: Prepared, runtime: Runtime, 
     (launch,) = [line for line in lines if line[0] == "K"]
     assert int.from_bytes(bytes.fromhex(launch[8]), "little") == base + 12
     assert not [line for line in lines if line[0] == "A" and line[4] == "12345"]  # that call failed
+
+
+def test_memory_that_is_given_out_again_before_its_end_is_heard_of(
+    calls: Prepared, runtime: Runtime, front: str
+) -> None:
+    _, _, before = run(calls, "opens", runtime, recorded=True, front=front)
+    lines = comparable(before, calls)
+    pinned = [line for line in lines if line[0] == "F" or line[:1] + line[2:3] == ("A", "p")]
+    assert [line[0] for line in pinned] == ["A", "F", "A"]
+    assert [line[4] for line in pinned if line[0] == "A"] == ["65536", "64"]
+    line = int(pinned[1][2].split(" ")[0].rsplit(":", 1)[1])
+    assert "cudaFreeHost(host)" in (HERE / "calls.cu").read_text().splitlines()[line - 1]
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

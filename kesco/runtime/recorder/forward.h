@@ -17,7 +17,7 @@
 #define JOINED(a, b) a##b
 #define PREFIXED(a, b) JOINED(a, b)
 #define MODEL(name) PREFIXED(model_, name)
-// The real function, and the one that keeps the books; with `using` they are declared where they are needed.
+// The real function, and a declaration of the one that keeps the books.
 #define REAL(name) static const auto real = forward::next<decltype(&name)>(TEXT(name))
 #define MODELED(name) extern "C" decltype(name) MODEL(name)
 
@@ -66,7 +66,10 @@ void same_memory(std::uintptr_t other, std::uintptr_t base, std::size_t size);
 
 // Lines of the record: a call that is not in it, and one that the real runtime refused.
 void missing(const char *name);
-void failed(const char *name, cudaError_t error, const Call &call);
+void failed(const char *name, cudaError_t error, std::uint32_t stack);
+inline void failed(const char *name, cudaError_t error, const Call &call) {
+    failed(name, error, call.stack());
+}
 
 // Keeps the books of one call, which has succeeded.
 template <typename Books> void observe(const char *name, Books books) {

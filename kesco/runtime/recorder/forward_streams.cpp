@@ -13,6 +13,8 @@ constexpr bool kPerThread = false;
 #define NVCC_LAUNCH __cudaLaunchKernel
 #endif
 
+MODELED(cudaLaunchKernel);
+
 namespace {
 
 // Copies and memsets: one that the real runtime refused may have been given memory that is freed.
@@ -25,6 +27,25 @@ cudaError_t moves(const char *name, Real real, Model model, const void *to, cons
         if (result == cudaErrorInvalidValue)
             refused(name, reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), call);
         failed(name, result, call);
+    });
+    return result;
+}
+
+struct Launch {
+    dim3 grid, block;
+    void **arguments;
+    std::size_t shared;
+    cudaStream_t stream;
+};
+template <typename Kernel, typename Real>
+cudaError_t launches(const char *name, Kernel kernel, const Launch &how, Real real) {
+    const cudaError_t result = real();
+    observe(name, [&](const Call &) {
+        const void *stub = stub_of(kernel);
+        if (result == cudaSuccess)
+            expect(MODEL(cudaLaunchKernel)(stub, how.grid, how.block, how.arguments, how.shared, in(how.stream)));
+        else
+            failed(name, result, launch_stack(stub));
     });
     return result;
 }
@@ -115,9 +136,6 @@ BOTH(cudaStreamBeginCapture, (cudaStream_t stream, cudaStreamCaptureMode mode), 
 
 MODELED(cudaMemcpy3D);
 MODELED(cudaMemcpy3DAsync);
-MODELED(cudaLaunchKernel);
-MODELED(cudaLaunchCooperativeKernel);
-MODELED(cudaLaunchKernelExC);
 MODELED(cudaStreamEndCapture);
 MODELED(cudaStreamBeginCapture);
 MODELED(cudaGraphLaunch);
@@ -147,42 +165,37 @@ cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream) {
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
                              cudaStream_t stream) {
     REAL(cudaLaunchKernel);
-    return both("cudaLaunchKernel", [&] { return real(function, grid, block, arguments, shared, stream); },
-                [&] {
-                    return MODEL(cudaLaunchKernel)(stub_of(function), grid, block, arguments, shared, in(stream));
-                });
+    return launches("cudaLaunchKernel", function, {grid, block, arguments, shared, stream},
+                    [&] { return real(function, grid, block, arguments, shared, stream); });
 }
 #if CUDART_VERSION >= 12010
 cudaError_t NVCC_LAUNCH(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                         cudaStream_t stream) {
     REAL(NVCC_LAUNCH);
-    return both("cudaLaunchKernel", [&] { return real(kernel, grid, block, arguments, shared, stream); },
-                [&] {
-                    return MODEL(cudaLaunchKernel)(stub_of(kernel), grid, block, arguments, shared, in(stream));
-                });
+    return launches("cudaLaunchKernel", kernel, {grid, block, arguments, shared, stream},
+                    [&] { return real(kernel, grid, block, arguments, shared, stream); });
 }
 #endif
 cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
                                         cudaStream_t stream) {
     REAL(cudaLaunchCooperativeKernel);
-    return both("cudaLaunchCooperativeKernel",
-                [&] { return real(function, grid, block, arguments, shared, stream); },
-                [&] {
-                    return MODEL(cudaLaunchKernel)(stub_of(function), grid, block, arguments, shared, in(stream));
-                });
+    return launches("cudaLaunchCooperativeKernel", function, {grid, block, arguments, shared, stream},
+                    [&] { return real(function, grid, block, arguments, shared, stream); });
 }
 // One that may begin before what is in front of it has ended is recorded as if it could not.
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments) {
     REAL(cudaLaunchKernelExC);
-    return both("cudaLaunchKernelExC", [&] { return real(config, function, arguments); },
-                [&] {
-                    for (unsigned i = 0; i < config->numAttrs; ++i)
-                        if (config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization ||
-                            config->attrs[i].id == cudaLaunchAttributeProgrammaticEvent)
-                            missing("cudaLaunchKernelExC with programmatic dependent launch");
-                    return MODEL(cudaLaunchKernel)(stub_of(function), config->gridDim, config->blockDim, arguments,
-                                                   config->dynamicSmemBytes, in(config->stream));
-                });
+    const cudaLaunchConfig_t &how = *config;
+    const cudaError_t result = launches("cudaLaunchKernelExC", function,
+                                        {how.gridDim, how.blockDim, arguments, how.dynamicSmemBytes, how.stream},
+                                        [&] { return real(config, function, arguments); });
+    for (unsigned i = 0; result == cudaSuccess && i < how.numAttrs; ++i)
+        if (how.attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization ||
+            how.attrs[i].id == cudaLaunchAttributeProgrammaticEvent)
+            observe("cudaLaunchKernelExC", [&](const Call &) {
+                missing("cudaLaunchKernelExC with programmatic dependent launch");
+            });
+    return result;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {

@@ -132,11 +132,11 @@ void missing(const char *name) {
     record("U " + std::to_string(call.stack()) + " " + name);
 }
 
-void failed(const char *name, cudaError_t error, const Call &call) {
+void failed(const char *name, cudaError_t error, std::uint32_t stack) {
     if (error == cudaErrorNotReady) // an answer, not an error
         return;
     static const auto named = next<const char *(*)(cudaError_t)>("cudaGetErrorName");
-    record("E " + std::to_string(call.stack()) + " " + name + " " + std::to_string(static_cast<int>(error)) + " " +
+    record("E " + std::to_string(stack) + " " + name + " " + std::to_string(static_cast<int>(error)) + " " +
            named(error));
 }
 

@@ -2,7 +2,8 @@
 // does more than to ask is named in the record, once, since what it did is missing there.
 //
 // `kFunctions` and the entry points of these functions are made of the CUDA headers when this library is built: each
-// entry point puts its number into a register and jumps to `recorder_pass`.
+// entry point puts its number into a register and jumps to `recorder_pass`. On other machines than x86-64 this library
+// has none of them, so that the program calls the real ones itself, and the record does not name them.
 #include "forward.h"
 
 #include <atomic>

@@ -194,6 +194,7 @@ static void opens() {  // functions that are not in the record; see front.c
   SAY(cudaGetSymbolAddress(reinterpret_cast<void **>(&symbol), table));
   set<<<1, 64, 0, s>>>(symbol + 3, 1);
   SAY(cudaMalloc(&symbol, 12345));
+  SAY(cudaFreeHost(host));
 }
 
 int main(int, char **argv) {
