@@ -227,7 +227,8 @@ def test_a_symbol_has_one_name_in_the_record(calls: Prepared, runtime: Runtime, 
     _, _, before = run(calls, "opens", runtime, recorded=True, front=front)
     lines = [line.split(" ") for line in before.splitlines()]
     (base,) = [int(line[3], 16) for line in lines if line[0] == "A" and line[-1] == "table"]
-    (launch,) = [line for line in lines if line[0] == "K"]
+    launch, vague = [line for line in lines if line[0] == "K"]
+    assert (launch[7], vague[7]) == ("=", "?")
     assert int.from_bytes(bytes.fromhex(launch[8]), "little") == base + 12
     assert not [line for line in lines if line[0] == "A" and line[4] == "12345"]  # that call failed
 

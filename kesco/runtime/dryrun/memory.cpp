@@ -87,6 +87,10 @@ std::vector<Allocation *> allocations() {
     return result;
 }
 
+std::uintptr_t lowest_address() {
+    return heap().live.empty() ? 0 : heap().live.begin()->first;
+}
+
 bool any_guarded() {
     return heap().guarded > 0;
 }

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 namespace dryrun {
 
@@ -16,6 +17,7 @@ void arm(Allocation *, const Range *) {}
 
 namespace {
 
+constexpr std::uintptr_t kHighest = std::uintptr_t{1} << 47; // of what a program can have
 constexpr std::uintptr_t kInvented = 0xa000000000000000; // no address of any machine begins like this
 
 // Words that were copied to the device and could be pointers, by where they are.
@@ -32,20 +34,29 @@ bool on_device(const Allocation *allocation) {
     return allocation != nullptr && (allocation->kind == Kind::device || allocation->kind == Kind::symbol);
 }
 
-// Whether the host may read where a copy came from.
-bool readable(const Copy &what) {
-    const Allocation *from = allocation_at(what.from.low);
+// Allocations of the device in which other words than those in `stored` may be.
+std::set<std::uint64_t> &unclear() {
+    static auto &one = *new std::set<std::uint64_t>;
+    return one;
+}
+
+// Whether the host may read where a copy came from. Of memory that is in no allocation only the real runtime knows;
+// the kind of the copy is not enough, since it is not always checked.
+bool readable(const Allocation *from, std::uintptr_t address) {
     if (from != nullptr)
         return from->on_host() || from->kind == Kind::managed;
-    return what.kind == cudaMemcpyHostToDevice;
+    static const auto ask = forward::next<decltype(&cudaPointerGetAttributes)>("cudaPointerGetAttributes");
+    cudaPointerAttributes known = {};
+    return ask(&known, reinterpret_cast<const void *>(address)) == cudaSuccess && known.type != cudaMemoryTypeDevice;
 }
 
 void copy_words(std::uintptr_t to, std::uintptr_t from, std::size_t size, bool from_host) {
     if (from_host) {
+        const std::uintptr_t lowest = lowest_address();
         for (std::size_t at = (8 - to % 8) % 8; at + 8 <= size; at += 8) {
             std::uintptr_t word = 0;
             std::memcpy(&word, reinterpret_cast<const void *>(from + at), sizeof word);
-            if (word > 4096 && allocation_at(word) != nullptr)
+            if (word >= lowest && word < kHighest && allocation_at(word) != nullptr)
                 stored()[to + at] = word;
         }
         return;
@@ -83,19 +94,25 @@ bool obtain(Allocation &made) { // only for arrays, which have no address that a
 }
 
 void give_back(const Allocation &allocation) {
-    if (follows_pointers())
-        forget(allocation.base, allocation.size);
+    if (!follows_pointers())
+        return;
+    forget(allocation.base, allocation.size);
+    unclear().erase(allocation.id);
 }
 
 void move(const Copy &what) {
-    if (!follows_pointers() || !on_device(allocation_at(what.to.low)))
+    const Allocation *to = follows_pointers() ? allocation_at(what.to.low) : nullptr;
+    if (!on_device(to))
         return;
-    const bool host = readable(what);
+    const Allocation *from = allocation_at(what.from.low);
+    const bool host = readable(from, what.from.low);
+    if (!host && (!on_device(from) || unclear().count(from->id) != 0))
+        unclear().insert(to->id);
     for (std::size_t slice = 0; slice < what.slices; ++slice)
         for (std::size_t row = 0; row < what.to.rows; ++row) {
-            const std::uintptr_t to = what.to.low + slice * what.to_slice + row * what.to.pitch;
-            forget(to, what.to.width);
-            copy_words(to, what.from.low + slice * what.from_slice + row * what.from.pitch, what.to.width, host);
+            const std::uintptr_t low = what.to.low + slice * what.to_slice + row * what.to.pitch;
+            forget(low, what.to.width);
+            copy_words(low, what.from.low + slice * what.from_slice + row * what.from.pitch, what.to.width, host);
         }
 }
 
@@ -106,7 +123,7 @@ void set(const Range &what, std::size_t slices, std::size_t slice, unsigned, uns
 }
 
 bool words_in(const Allocation &allocation, std::vector<std::uintptr_t> &words) {
-    if (allocation.kind == Kind::managed && !managed_is_readable())
+    if ((allocation.kind == Kind::managed && !managed_is_readable()) || unclear().count(allocation.id) != 0)
         return false;
     if (allocation.on_host() || allocation.kind == Kind::managed) {
         const auto *first = reinterpret_cast<const std::uintptr_t *>(allocation.base);

@@ -91,7 +91,7 @@ static void names() {  // clang and nvcc mangle these differently
   float **inside, **other;
   cudaMalloc(&inside, sizeof parts);
   cudaMalloc(&other, sizeof parts);
-  SAY(cudaMemcpyAsync(inside, parts, sizeof parts, cudaMemcpyHostToDevice, t));
+  SAY(cudaMemcpyAsync(inside, parts, sizeof parts, cudaMemcpyDefault, t));
   SAY(cudaMemcpyAsync(other, inside, sizeof parts, cudaMemcpyDeviceToDevice, t));
   gather<<<1, 64, 0, t>>>(other, c);
 }
@@ -194,6 +194,12 @@ static void opens() {  // functions that are not in the record; see front.c
   SAY(cudaGetSymbolAddress(reinterpret_cast<void **>(&symbol), table));
   set<<<1, 64, 0, s>>>(symbol + 3, 1);
   SAY(cudaMalloc(&symbol, 12345));
+  float **inside, **other;
+  cudaMalloc(&inside, 8);
+  cudaMalloc(&other, 8);
+  SAY(cudaMemcpyAsync(inside, pointer, 8, cudaMemcpyDeviceToDevice, s));
+  SAY(cudaMemcpyAsync(other, inside, 8, cudaMemcpyDeviceToDevice, s));
+  gather<<<1, 64, 0, s>>>(other, c);  // what it follows is not known
   SAY(cudaFreeHost(host));
 }
 
