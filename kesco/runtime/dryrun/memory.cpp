@@ -26,7 +26,8 @@ Allocation *overlapping(const Allocation &made) {
 
 Allocation *enter(Allocation made, std::uint32_t stack, long stream, const std::string &name) {
     Heap &own = heap();
-    for (Allocation *gone = nullptr; !backend::judges && (gone = overlapping(made)) != nullptr;) // it was freed by means that are not in the record
+    for (Allocation *gone = nullptr;
+         !backend::judges && (gone = overlapping(made)) != nullptr;) // it was freed by means that are not in the record
         release(gone, gone->freeing.stack != kNobody ? gone->freeing.stack : stack, gone->freeing.stream);
     made.id = own.next++;
     record(std::string("A ") + std::to_string(made.id) + " " + static_cast<char>(made.kind) + " " +

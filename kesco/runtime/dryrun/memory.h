@@ -54,7 +54,7 @@ inline Allocation *allocation_at(const void *pointer) {
 std::vector<Allocation *> allocations();
 bool any_guarded();
 std::uintptr_t lowest_address(); // of all allocations; 0 if there are none
-std::size_t allocated(); // bytes of device memory
+std::size_t allocated();         // bytes of device memory
 
 // The host is about to touch a range, through a call of the operating system that would fail on protected memory.
 void host_touches(const void *low, std::size_t size, bool writes);

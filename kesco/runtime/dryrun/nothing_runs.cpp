@@ -1,4 +1,5 @@
-// The back end of a dry run, for operations: copies and memsets happen at once in memory of the host, kernels do nothing.
+// The back end of a dry run, for operations: copies and memsets happen at once in memory of the host, kernels do
+// nothing.
 #include "backend.h"
 
 #include <unistd.h>

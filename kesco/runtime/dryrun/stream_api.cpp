@@ -218,7 +218,8 @@ cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t func
     if (stream->capture != nullptr)
         return call(cudaErrorStreamCaptureUnsupported);
     submit(stream,
-           {"L", "", [=](std::string &) { backend::host_runs([=] { function(handle, cudaSuccess, data); }); }, call.stack()},
+           {"L", "", [=](std::string &) { backend::host_runs([=] { function(handle, cudaSuccess, data); }); },
+            call.stack()},
            cudaGraphNodeTypeHost);
     return cudaSuccess;
 }

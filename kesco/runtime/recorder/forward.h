@@ -190,5 +190,5 @@ bool graphs_unclear();
     MODELED(name);                                                                                                     \
     extern "C" cudaError_t name parameters {                                                                           \
         REAL(name);                                                                                                    \
-        return forward::both(#name, real, MODEL(name), __VA_ARGS__);                                           \
+        return forward::both(#name, real, MODEL(name), __VA_ARGS__);                                                   \
     }

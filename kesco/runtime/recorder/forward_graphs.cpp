@@ -1,5 +1,5 @@
-// Graphs, in front of the real functions. Nodes that the books do not know, because they were captured or cloned, cannot
-// be changed there: from then on a launch of any graph may touch everything.
+// Graphs, in front of the real functions. Nodes that the books do not know, because they were captured or cloned,
+// cannot be changed there: from then on a launch of any graph may touch everything.
 #include "forward.h"
 
 using namespace forward;
@@ -88,8 +88,9 @@ extern "C" {
 
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags) {
     REAL(cudaGraphCreate);
-    return adds("cudaGraphCreate", graph, [&] { return real(graph, flags); },
-                [&](cudaGraph_t *ours) { return MODEL(cudaGraphCreate)(ours, flags); });
+    return adds(
+        "cudaGraphCreate", graph, [&] { return real(graph, flags); },
+        [&](cudaGraph_t *ours) { return MODEL(cudaGraphCreate)(ours, flags); });
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     REAL(cudaGraphDestroy);
@@ -101,157 +102,174 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 }
 cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph) {
     REAL(cudaGraphClone);
-    return adds("cudaGraphClone", clone, [&] { return real(clone, graph); },
-                [&](cudaGraph_t *ours) { return MODEL(cudaGraphClone)(ours, in(graph)); });
+    return adds(
+        "cudaGraphClone", clone, [&] { return real(clone, graph); },
+        [&](cudaGraph_t *ours) { return MODEL(cudaGraphClone)(ours, in(graph)); });
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long flags) {
     REAL(cudaGraphInstantiateWithFlags);
-    return adds("cudaGraphInstantiateWithFlags", made, [&] { return real(made, graph, flags); },
-                [&](cudaGraphExec_t *ours) { return MODEL(cudaGraphInstantiateWithFlags)(ours, in(graph), flags); });
+    return adds(
+        "cudaGraphInstantiateWithFlags", made, [&] { return real(made, graph, flags); },
+        [&](cudaGraphExec_t *ours) { return MODEL(cudaGraphInstantiateWithFlags)(ours, in(graph), flags); });
 }
 #if CUDART_VERSION >= 12000
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long flags) {
     REAL(cudaGraphInstantiate);
-    return adds("cudaGraphInstantiate", made, [&] { return real(made, graph, flags); },
-                [&](cudaGraphExec_t *ours) { return MODEL(cudaGraphInstantiateWithFlags)(ours, in(graph), flags); });
+    return adds(
+        "cudaGraphInstantiate", made, [&] { return real(made, graph, flags); },
+        [&](cudaGraphExec_t *ours) { return MODEL(cudaGraphInstantiateWithFlags)(ours, in(graph), flags); });
 }
 MODELED(cudaGraphExecUpdate);
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info) {
     REAL(cudaGraphExecUpdate);
-    return changes("cudaGraphExecUpdate", [&] { return real(exec, graph, info); },
-                   [&] { return MODEL(cudaGraphExecUpdate)(in(exec), in(graph), nullptr); });
+    return changes(
+        "cudaGraphExecUpdate", [&] { return real(exec, graph, info); },
+        [&] { return MODEL(cudaGraphExecUpdate)(in(exec), in(graph), nullptr); });
 }
 #endif
 
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
                                    const cudaKernelNodeParams *p) {
     REAL(cudaGraphAddKernelNode);
-    return adds("cudaGraphAddKernelNode", node, [&] { return real(node, graph, after, count, p); },
-                [&](cudaGraphNode_t *ours) {
-                    const cudaKernelNodeParams same = in(*p);
-                    return MODEL(cudaGraphAddKernelNode)(ours, in(graph), all(after, count).data(), count, &same);
-                });
+    return adds(
+        "cudaGraphAddKernelNode", node, [&] { return real(node, graph, after, count, p); },
+        [&](cudaGraphNode_t *ours) {
+            const cudaKernelNodeParams same = in(*p);
+            return MODEL(cudaGraphAddKernelNode)(ours, in(graph), all(after, count).data(), count, &same);
+        });
 }
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
                                    const cudaMemcpy3DParms *p) {
     REAL(cudaGraphAddMemcpyNode);
-    return adds("cudaGraphAddMemcpyNode", node, [&] { return real(node, graph, after, count, p); },
-                [&](cudaGraphNode_t *ours) {
-                    const cudaMemcpy3DParms same = forward::in(*p);
-                    return MODEL(cudaGraphAddMemcpyNode)(ours, in(graph), all(after, count).data(), count, &same);
-                });
+    return adds(
+        "cudaGraphAddMemcpyNode", node, [&] { return real(node, graph, after, count, p); },
+        [&](cudaGraphNode_t *ours) {
+            const cudaMemcpy3DParms same = forward::in(*p);
+            return MODEL(cudaGraphAddMemcpyNode)(ours, in(graph), all(after, count).data(), count, &same);
+        });
 }
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                      size_t count, void *to, const void *from, size_t size, cudaMemcpyKind kind) {
     REAL(cudaGraphAddMemcpyNode1D);
-    return adds("cudaGraphAddMemcpyNode1D", node, [&] { return real(node, graph, after, count, to, from, size, kind); },
-                [&](cudaGraphNode_t *ours) {
-                    return MODEL(cudaGraphAddMemcpyNode1D)(ours, in(graph), all(after, count).data(), count,
-                                                           forward::in(to), forward::in(from), size, kind);
-                });
+    return adds(
+        "cudaGraphAddMemcpyNode1D", node, [&] { return real(node, graph, after, count, to, from, size, kind); },
+        [&](cudaGraphNode_t *ours) {
+            return MODEL(cudaGraphAddMemcpyNode1D)(ours, in(graph), all(after, count).data(), count, forward::in(to),
+                                                   forward::in(from), size, kind);
+        });
 }
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
                                    const cudaMemsetParams *p) {
     REAL(cudaGraphAddMemsetNode);
-    return adds("cudaGraphAddMemsetNode", node, [&] { return real(node, graph, after, count, p); },
-                [&](cudaGraphNode_t *ours) {
-                    const cudaMemsetParams same = in(*p);
-                    return MODEL(cudaGraphAddMemsetNode)(ours, in(graph), all(after, count).data(), count, &same);
-                });
+    return adds(
+        "cudaGraphAddMemsetNode", node, [&] { return real(node, graph, after, count, p); },
+        [&](cudaGraphNode_t *ours) {
+            const cudaMemsetParams same = in(*p);
+            return MODEL(cudaGraphAddMemsetNode)(ours, in(graph), all(after, count).data(), count, &same);
+        });
 }
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
                                  const cudaHostNodeParams *p) {
     REAL(cudaGraphAddHostNode);
-    return adds("cudaGraphAddHostNode", node, [&] { return real(node, graph, after, count, p); },
-                [&](cudaGraphNode_t *ours) {
-                    return MODEL(cudaGraphAddHostNode)(ours, in(graph), all(after, count).data(), count, p);
-                });
+    return adds(
+        "cudaGraphAddHostNode", node, [&] { return real(node, graph, after, count, p); },
+        [&](cudaGraphNode_t *ours) {
+            return MODEL(cudaGraphAddHostNode)(ours, in(graph), all(after, count).data(), count, p);
+        });
 }
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                   size_t count) {
     REAL(cudaGraphAddEmptyNode);
-    return adds("cudaGraphAddEmptyNode", node, [&] { return real(node, graph, after, count); },
-                [&](cudaGraphNode_t *ours) {
-                    return MODEL(cudaGraphAddEmptyNode)(ours, in(graph), all(after, count).data(), count);
-                });
+    return adds(
+        "cudaGraphAddEmptyNode", node, [&] { return real(node, graph, after, count); },
+        [&](cudaGraphNode_t *ours) {
+            return MODEL(cudaGraphAddEmptyNode)(ours, in(graph), all(after, count).data(), count);
+        });
 }
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                        size_t count, cudaGraph_t child) {
     REAL(cudaGraphAddChildGraphNode);
-    return adds("cudaGraphAddChildGraphNode", node, [&] { return real(node, graph, after, count, child); },
-                [&](cudaGraphNode_t *ours) {
-                    return MODEL(cudaGraphAddChildGraphNode)(ours, in(graph), all(after, count).data(), count,
-                                                             in(child));
-                });
+    return adds(
+        "cudaGraphAddChildGraphNode", node, [&] { return real(node, graph, after, count, child); },
+        [&](cudaGraphNode_t *ours) {
+            return MODEL(cudaGraphAddChildGraphNode)(ours, in(graph), all(after, count).data(), count, in(child));
+        });
 }
 #if CUDART_VERSION >= 13000
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
                                      const cudaGraphEdgeData *edges, size_t count) {
     REAL(cudaGraphAddDependencies);
-    return changes("cudaGraphAddDependencies", [&] { return real(graph, from, to, edges, count); },
-                   [&] {
-                       return MODEL(cudaGraphAddDependencies)(in(graph), all(from, count).data(),
-                                                              all(to, count).data(), nullptr, count);
-                   });
+    return changes(
+        "cudaGraphAddDependencies", [&] { return real(graph, from, to, edges, count); },
+        [&] {
+            return MODEL(cudaGraphAddDependencies)(in(graph), all(from, count).data(), all(to, count).data(), nullptr,
+                                                   count);
+        });
 }
 #else
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
                                      size_t count) {
     REAL(cudaGraphAddDependencies);
-    return changes("cudaGraphAddDependencies", [&] { return real(graph, from, to, count); },
-                   [&] {
-                       return MODEL(cudaGraphAddDependencies)(in(graph), all(from, count).data(),
-                                                              all(to, count).data(), count);
-                   });
+    return changes(
+        "cudaGraphAddDependencies", [&] { return real(graph, from, to, count); },
+        [&] {
+            return MODEL(cudaGraphAddDependencies)(in(graph), all(from, count).data(), all(to, count).data(), count);
+        });
 }
 #endif
 
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams *p) {
     REAL(cudaGraphKernelNodeSetParams);
-    return changes("cudaGraphKernelNodeSetParams", [&] { return real(node, p); },
-                   [&] {
-                       const cudaKernelNodeParams same = in(*p);
-                       return MODEL(cudaGraphKernelNodeSetParams)(in(node), &same);
-                   });
+    return changes(
+        "cudaGraphKernelNodeSetParams", [&] { return real(node, p); },
+        [&] {
+            const cudaKernelNodeParams same = in(*p);
+            return MODEL(cudaGraphKernelNodeSetParams)(in(node), &same);
+        });
 }
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                              const cudaKernelNodeParams *p) {
     REAL(cudaGraphExecKernelNodeSetParams);
-    return changes("cudaGraphExecKernelNodeSetParams", [&] { return real(exec, node, p); },
-                   [&] {
-                       const cudaKernelNodeParams same = in(*p);
-                       return MODEL(cudaGraphExecKernelNodeSetParams)(in(exec), in(node), &same);
-                   });
+    return changes(
+        "cudaGraphExecKernelNodeSetParams", [&] { return real(exec, node, p); },
+        [&] {
+            const cudaKernelNodeParams same = in(*p);
+            return MODEL(cudaGraphExecKernelNodeSetParams)(in(exec), in(node), &same);
+        });
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemcpy3DParms *p) {
     REAL(cudaGraphExecMemcpyNodeSetParams);
-    return changes("cudaGraphExecMemcpyNodeSetParams", [&] { return real(exec, node, p); },
-                   [&] {
-                       const cudaMemcpy3DParms same = forward::in(*p);
-                       return MODEL(cudaGraphExecMemcpyNodeSetParams)(in(exec), in(node), &same);
-                   });
+    return changes(
+        "cudaGraphExecMemcpyNodeSetParams", [&] { return real(exec, node, p); },
+        [&] {
+            const cudaMemcpy3DParms same = forward::in(*p);
+            return MODEL(cudaGraphExecMemcpyNodeSetParams)(in(exec), in(node), &same);
+        });
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *from,
                                                size_t size, cudaMemcpyKind kind) {
     REAL(cudaGraphExecMemcpyNodeSetParams1D);
-    return changes("cudaGraphExecMemcpyNodeSetParams1D", [&] { return real(exec, node, to, from, size, kind); },
-                   [&] {
-                       return MODEL(cudaGraphExecMemcpyNodeSetParams1D)(in(exec), in(node), forward::in(to),
-                                                                        forward::in(from), size, kind);
-                   });
+    return changes(
+        "cudaGraphExecMemcpyNodeSetParams1D", [&] { return real(exec, node, to, from, size, kind); },
+        [&] {
+            return MODEL(cudaGraphExecMemcpyNodeSetParams1D)(in(exec), in(node), forward::in(to), forward::in(from),
+                                                             size, kind);
+        });
 }
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemsetParams *p) {
     REAL(cudaGraphExecMemsetNodeSetParams);
-    return changes("cudaGraphExecMemsetNodeSetParams", [&] { return real(exec, node, p); },
-                   [&] {
-                       const cudaMemsetParams same = in(*p);
-                       return MODEL(cudaGraphExecMemsetNodeSetParams)(in(exec), in(node), &same);
-                   });
+    return changes(
+        "cudaGraphExecMemsetNodeSetParams", [&] { return real(exec, node, p); },
+        [&] {
+            const cudaMemsetParams same = in(*p);
+            return MODEL(cudaGraphExecMemsetNodeSetParams)(in(exec), in(node), &same);
+        });
 }
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaHostNodeParams *p) {
     REAL(cudaGraphExecHostNodeSetParams);
-    return changes("cudaGraphExecHostNodeSetParams", [&] { return real(exec, node, p); },
-                   [&] { return MODEL(cudaGraphExecHostNodeSetParams)(in(exec), in(node), p); });
+    return changes(
+        "cudaGraphExecHostNodeSetParams", [&] { return real(exec, node, p); },
+        [&] { return MODEL(cudaGraphExecHostNodeSetParams)(in(exec), in(node), p); });
 }
 
 } // extern "C"

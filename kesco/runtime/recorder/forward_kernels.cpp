@@ -11,7 +11,8 @@ std::unordered_map<const void *, const void *> &stubs() {
 }
 
 #if CUDART_VERSION >= 12010
-template <typename Real> cudaError_t asks_kernel(const char *name, cudaKernel_t *kernel, const void *function, Real real) {
+template <typename Real>
+cudaError_t asks_kernel(const char *name, cudaKernel_t *kernel, const void *function, Real real) {
     const cudaError_t result = real(kernel, function);
     observe(name, [&](const Call &call) {
         if (result != cudaSuccess)
@@ -77,18 +78,21 @@ cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *function) {
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream) {
     REAL(cudaStreamCreate);
-    return makes("cudaStreamCreate", stream, [&] { return real(stream); },
-                 [&](cudaStream_t *ours) { return MODEL(cudaStreamCreateWithPriority)(ours, 0, 0); });
+    return makes(
+        "cudaStreamCreate", stream, [&] { return real(stream); },
+        [&](cudaStream_t *ours) { return MODEL(cudaStreamCreateWithPriority)(ours, 0, 0); });
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
     REAL(cudaStreamCreateWithFlags);
-    return makes("cudaStreamCreateWithFlags", stream, [&] { return real(stream, flags); },
-                 [&](cudaStream_t *ours) { return MODEL(cudaStreamCreateWithPriority)(ours, flags, 0); });
+    return makes(
+        "cudaStreamCreateWithFlags", stream, [&] { return real(stream, flags); },
+        [&](cudaStream_t *ours) { return MODEL(cudaStreamCreateWithPriority)(ours, flags, 0); });
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
     REAL(cudaStreamCreateWithPriority);
-    return makes("cudaStreamCreateWithPriority", stream, [&] { return real(stream, flags, priority); },
-                 [&](cudaStream_t *ours) { return MODEL(cudaStreamCreateWithPriority)(ours, flags, priority); });
+    return makes(
+        "cudaStreamCreateWithPriority", stream, [&] { return real(stream, flags, priority); },
+        [&](cudaStream_t *ours) { return MODEL(cudaStreamCreateWithPriority)(ours, flags, priority); });
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     REAL(cudaStreamDestroy);
@@ -96,13 +100,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
     REAL(cudaEventCreate);
-    return makes("cudaEventCreate", event, [&] { return real(event); },
-                 [&](cudaEvent_t *ours) { return MODEL(cudaEventCreateWithFlags)(ours, 0); });
+    return makes(
+        "cudaEventCreate", event, [&] { return real(event); },
+        [&](cudaEvent_t *ours) { return MODEL(cudaEventCreateWithFlags)(ours, 0); });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     REAL(cudaEventCreateWithFlags);
-    return makes("cudaEventCreateWithFlags", event, [&] { return real(event, flags); },
-                 [&](cudaEvent_t *ours) { return MODEL(cudaEventCreateWithFlags)(ours, flags); });
+    return makes(
+        "cudaEventCreateWithFlags", event, [&] { return real(event, flags); },
+        [&](cudaEvent_t *ours) { return MODEL(cudaEventCreateWithFlags)(ours, flags); });
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     REAL(cudaEventDestroy);

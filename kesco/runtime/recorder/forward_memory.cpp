@@ -35,8 +35,9 @@ MODELED(cudaDeviceSynchronize);
 BOTH(cudaHostRegister, (void *pointer, size_t size, unsigned flags), pointer, size, flags)
 BOTH(cudaMemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t size), to, to_device, from,
      from_device, size)
-BOTH(cudaMemcpyPeerAsync, (void *to, int to_device, const void *from, int from_device, size_t size, cudaStream_t stream),
-     to, to_device, from, from_device, size, stream)
+BOTH(cudaMemcpyPeerAsync,
+     (void *to, int to_device, const void *from, int from_device, size_t size, cudaStream_t stream), to, to_device,
+     from, from_device, size, stream)
 
 extern "C" {
 
@@ -51,40 +52,45 @@ cudaError_t cudaMalloc(void **pointer, size_t size) {
 }
 cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned flags) {
     REAL(cudaMallocManaged);
-    return allocates("cudaMallocManaged", Kind::managed, pointer, [&] { return real(pointer, size, flags); },
-                     [&] { return size; });
+    return allocates(
+        "cudaMallocManaged", Kind::managed, pointer, [&] { return real(pointer, size, flags); }, [&] { return size; });
 }
 cudaError_t cudaMallocHost(void **pointer, size_t size) {
     REAL(cudaMallocHost);
-    return allocates("cudaMallocHost", Kind::pinned, pointer, [&] { return real(pointer, size); },
-                     [&] { return size; });
+    return allocates(
+        "cudaMallocHost", Kind::pinned, pointer, [&] { return real(pointer, size); }, [&] { return size; });
 }
 cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags) {
     REAL(cudaHostAlloc);
-    return allocates("cudaHostAlloc", Kind::pinned, pointer, [&] { return real(pointer, size, flags); },
-                     [&] { return size; }, flags);
+    return allocates(
+        "cudaHostAlloc", Kind::pinned, pointer, [&] { return real(pointer, size, flags); }, [&] { return size; },
+        flags);
 }
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
     REAL(cudaMallocPitch);
-    return allocates("cudaMallocPitch", Kind::device, pointer, [&] { return real(pointer, pitch, width, height); },
-                     [&] { return *pitch * height; });
+    return allocates(
+        "cudaMallocPitch", Kind::device, pointer, [&] { return real(pointer, pitch, width, height); },
+        [&] { return *pitch * height; });
 }
 cudaError_t cudaMalloc3D(cudaPitchedPtr *made, cudaExtent extent) {
     REAL(cudaMalloc3D);
-    return allocates("cudaMalloc3D", Kind::device, &made->ptr, [&] { return real(made, extent); },
-                     [&] { return made->pitch * extent.height * extent.depth; });
+    return allocates(
+        "cudaMalloc3D", Kind::device, &made->ptr, [&] { return real(made, extent); },
+        [&] { return made->pitch * extent.height * extent.depth; });
 }
 cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *format, size_t width, size_t height,
                             unsigned flags) {
     REAL(cudaMallocArray);
-    return makes("cudaMallocArray", array, [&] { return real(array, format, width, height, flags); },
-                 [&](cudaArray_t *ours) { return MODEL(cudaMallocArray)(ours, format, width, height, flags); });
+    return makes(
+        "cudaMallocArray", array, [&] { return real(array, format, width, height, flags); },
+        [&](cudaArray_t *ours) { return MODEL(cudaMallocArray)(ours, format, width, height, flags); });
 }
 cudaError_t cudaMalloc3DArray(cudaArray_t *array, const cudaChannelFormatDesc *format, cudaExtent extent,
                               unsigned flags) {
     REAL(cudaMalloc3DArray);
-    return makes("cudaMalloc3DArray", array, [&] { return real(array, format, extent, flags); },
-                 [&](cudaArray_t *ours) { return MODEL(cudaMalloc3DArray)(ours, format, extent, flags); });
+    return makes(
+        "cudaMalloc3DArray", array, [&] { return real(array, format, extent, flags); },
+        [&](cudaArray_t *ours) { return MODEL(cudaMalloc3DArray)(ours, format, extent, flags); });
 }
 cudaError_t cudaFree(void *pointer) {
     REAL(cudaFree);

@@ -77,7 +77,7 @@ void vague_launch(Stream *stream, const Call &call) {
     MODELED(name);                                                                                                     \
     extern "C" cudaError_t name parameters {                                                                           \
         REAL(name);                                                                                                    \
-        return moves(#name, real, MODEL(name), to, from, __VA_ARGS__);                                         \
+        return moves(#name, real, MODEL(name), to, from, __VA_ARGS__);                                                 \
     }
 
 // clang-format off
@@ -145,21 +145,23 @@ extern "C" {
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p) {
     REAL(cudaMemcpy3D);
-    return moves("cudaMemcpy3D", [&] { return real(p); },
-                 [&] {
-                     const cudaMemcpy3DParms ours = in(*p);
-                     return MODEL(cudaMemcpy3D)(&ours);
-                 },
-                 p->dstPtr.ptr, p->srcPtr.ptr);
+    return moves(
+        "cudaMemcpy3D", [&] { return real(p); },
+        [&] {
+            const cudaMemcpy3DParms ours = in(*p);
+            return MODEL(cudaMemcpy3D)(&ours);
+        },
+        p->dstPtr.ptr, p->srcPtr.ptr);
 }
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream) {
     REAL(cudaMemcpy3DAsync);
-    return moves("cudaMemcpy3DAsync", [&] { return real(p, stream); },
-                 [&] {
-                     const cudaMemcpy3DParms ours = in(*p);
-                     return MODEL(cudaMemcpy3DAsync)(&ours, in(stream));
-                 },
-                 p->dstPtr.ptr, p->srcPtr.ptr);
+    return moves(
+        "cudaMemcpy3DAsync", [&] { return real(p, stream); },
+        [&] {
+            const cudaMemcpy3DParms ours = in(*p);
+            return MODEL(cudaMemcpy3DAsync)(&ours, in(stream));
+        },
+        p->dstPtr.ptr, p->srcPtr.ptr);
 }
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
@@ -192,9 +194,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
     for (unsigned i = 0; result == cudaSuccess && i < how.numAttrs; ++i)
         if (how.attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization ||
             how.attrs[i].id == cudaLaunchAttributeProgrammaticEvent)
-            observe("cudaLaunchKernelExC", [&](const Call &) {
-                missing("cudaLaunchKernelExC with programmatic dependent launch");
-            });
+            observe("cudaLaunchKernelExC",
+                    [&](const Call &) { missing("cudaLaunchKernelExC with programmatic dependent launch"); });
     return result;
 }
 

@@ -49,7 +49,8 @@ __attribute__((constructor)) void leave_the_environment() {
 
 } // namespace
 
-// Behind this library in the order of loading; or in a runtime that a library of the program's brought along for itself.
+// Behind this library in the order of loading; or in a runtime that a library of the program's brought along for
+// itself.
 void *next_symbol(const char *name) {
     void *found = dlsym(RTLD_NEXT, name);
     for (const char *library : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {

@@ -18,7 +18,7 @@ void arm(Allocation *, const Range *) {}
 namespace {
 
 constexpr std::uintptr_t kHighest = std::uintptr_t{1} << 47; // of what a program can have
-constexpr std::uintptr_t kInvented = 0xa000000000000000; // no address of any machine begins like this
+constexpr std::uintptr_t kInvented = 0xa000000000000000;     // no address of any machine begins like this
 
 // Words that were copied to the device and could be pointers, by where they are.
 std::map<std::uintptr_t, std::uintptr_t> &stored() {
@@ -72,8 +72,7 @@ bool managed_is_readable() { // while a kernel runs
         using Ask = cudaError_t (*)(int *, cudaDeviceAttr, int);
         const auto ask = forward::next<Ask>("cudaDeviceGetAttribute");
         int value = 0;
-        return ask(&value, cudaDevAttrConcurrentManagedAccess, thread().device) == cudaSuccess &&
-               value != 0;
+        return ask(&value, cudaDevAttrConcurrentManagedAccess, thread().device) == cudaSuccess && value != 0;
     }();
     return always;
 }
@@ -130,7 +129,8 @@ bool words_in(const Allocation &allocation, std::vector<std::uintptr_t> &words) 
         words.assign(first, first + allocation.size / sizeof *first);
         return true;
     }
-    for (auto one = stored().lower_bound(allocation.base); one != stored().end() && one->first < allocation.end(); ++one)
+    for (auto one = stored().lower_bound(allocation.base); one != stored().end() && one->first < allocation.end();
+         ++one)
         words.push_back(one->second);
     return true;
 }

@@ -13,7 +13,9 @@ static __device__ int counter;
 __global__ void set(float *x, float value) { x[threadIdx.x] = value; }
 __global__ void sum(const float *a, const float *b, float *out) { out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
 __global__ void count(float *x) { x[0] = atomicAdd(&counter, 1); }
-__global__ void look(cudaTextureObject_t texture, float *out) { out[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 0); }
+__global__ void look(cudaTextureObject_t texture, float *out) {
+  out[threadIdx.x] = tex2D<float>(texture, threadIdx.x, 0);
+}
 __global__ void gather(float *const *parts, float *out) { out[threadIdx.x] = parts[0][threadIdx.x]; }
 namespace {
 template <typename T>
