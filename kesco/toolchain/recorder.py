@@ -30,6 +30,7 @@ from kesco.toolchain.runtimes import Kind, runtime_library
 
 _HOST = "-O0,-gdwarf-4,-g1,-gno-column-info,-fno-omit-frame-pointer,-fno-optimize-sibling-calls"
 _NOT_FOUND = re.compile(r"loading shared libraries: (libcudart\S*):")
+_LEFT_OUT = ("-O", "--optimize", "-cudart", "--cudart")  # where their value is the next word
 _CANNOT_LOAD = 127  # the exit code of a program that lacks a shared library
 _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib")
 
@@ -63,14 +64,18 @@ def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], fo
 
 
 def _kept(flags: Sequence[str]) -> list[str]:
-    """The user's flags but for those that would optimise the host's side, or link the runtime into the program."""
+    """The user's flags but for those that would optimise the host's side, or link the runtime into the program.
+
+    What is for the host's compiler alone stays: kesco's own ``-O0`` comes behind it.
+    """
     kept: list[str] = []
-    skip = False
+    last = ""
     for flag in flags:
-        if skip or flag.startswith(("-O", "--optimize", "-cudart", "--cudart")):
-            skip = not skip and flag in ("-O", "--optimize", "-cudart", "--cudart")
-            continue
-        kept.append(flag)
+        if last.startswith(("-X", "--compiler-options")) or (
+            last not in _LEFT_OUT and not flag.startswith(("-O", "--optimize", "-cudart", "--cudart"))
+        ):
+            kept.append(flag)
+        last = "" if last in _LEFT_OUT else flag
     return kept
 
 

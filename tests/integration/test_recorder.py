@@ -371,6 +371,11 @@ def test_the_default_stream_of_each_thread(runtime: Runtime, tmp_path: Path) -> 
     assert "'set' on the default stream of its thread writes 'p'" in said
 
 
+def test_flags_that_would_spoil_the_record_are_left_out() -> None:
+    flags = "-O2 -O 3 -DN=1 -Xcompiler -O3 -cudart static --cudart=none --optimize 2 -g -Xcompiler -Wall,-O1 -lfoo"
+    assert recorder._kept(flags.split()) == "-DN=1 -Xcompiler -O3 -g -Xcompiler -Wall,-O1 -lfoo".split()
+
+
 # ---- on a GPU --------------------------------------------------------------------------------------------------------
 
 
