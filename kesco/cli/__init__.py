@@ -26,6 +26,7 @@ from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
 
 _STRATEGIES = ("kesco", "serial")
+_FORMS = ("streams", "graph", "auto")
 _STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
 
 
@@ -54,6 +55,13 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Who goes to which stream.",
         ),
+        click.option(
+            "--emit",
+            type=click.Choice(_FORMS),
+            default="streams",
+            show_default=True,
+            help="Streams, graphs where work runs again and again, or whichever is faster as it runs.",
+        ),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
         click.option(
             "--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."
@@ -75,6 +83,7 @@ def _options(values: dict[str, Any]) -> Options:
         cuda_path=values["cuda_path"],
         arch=values["arch"],
         force=values["force"],
+        emit=values["emit"],
     )
 
 

@@ -30,6 +30,7 @@ from kesco.emit.places import (
     taken_out,
 )
 from kesco.emit.prologue import STAND_IN, prologue
+from kesco.emit.replays import wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
 
@@ -40,15 +41,17 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     if not chosen:
         return program.text
     edits: list[Edit] = []
-    events = stretches = 0
+    events = stretches = replays = 0
     name = free_name(program)
     for rewrite in chosen:
-        writer = _Writer(program, rewrite, events, name, stretches)
+        writer = _Writer(program, rewrite, events, name, stretches, replays)
         edits += writer.edits()
         events += writer.events
         stretches += len(writer.stretches)
+        replays += len(rewrite.plan.replays)
     streams = max(r.schedule.streams for r in chosen)
-    text = prologue(streams, events, any(r.region.guards for r in chosen), stretches, macros(program))
+    guards = any(r.region.guards for r in chosen)
+    text = prologue(streams, events, guards, stretches, replays, macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
@@ -59,7 +62,8 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
 
 
 _OUR_NAMES = re.compile(
-    rb"\b(?:Kesco(?:Event|Streams|Stretch)|kesco_(?:streams|streams_if_distinct|stretch|context))\b"
+    rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay)|kesco_(?:streams|streams_if_distinct|stretch|context)"
+    rb"|kesco_replay\w*)\b"
 )
 
 
@@ -96,7 +100,13 @@ class _Writer:
     """Collects the edits of one function."""
 
     def __init__(
-        self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str, first_stretch: int = 0
+        self,
+        program: ir.Program,
+        rewrite: Rewrite,
+        first_event: int,
+        name: str,
+        first_stretch: int = 0,
+        first_replay: int = 0,
     ) -> None:
         self.program, self.rewrite, self.name = program, rewrite, name
         self.region, self.plan = rewrite.region, rewrite.plan
@@ -119,6 +129,8 @@ class _Writer:
         self.events = len(self.event_of)
         self.stretches: dict[int, int] = {}  # operation, or -1 for the entry → number in the file
         self.first_stretch = first_stretch
+        self.replays = tuple(enumerate(self.plan.replays, first_replay))
+        self.heads: dict[int, list[str]] = {}  # replay → lines before it
         self.before: dict[int, list[str]] = {}  # operation → lines
         self.after: dict[int, list[str]] = {}
         self.at_end: list[str] = []
@@ -151,7 +163,7 @@ class _Writer:
         result.append(fetch(self.program, self.rewrite, self.name, self._needed(), self.stretches.get(-1)))
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
-        return result
+        return wrapped(self.program, result, self.replays, self.name, self.heads)
 
     # ---- text ---------------------------------------------------------------------------------------------------
 
@@ -257,7 +269,8 @@ class _Writer:
             )
             fetched = fetch_place(self.program, self.rewrite, self._needed())
             fresh = not unseen or starts.get(site.operation) == first == fetched  # they have only just been fetched
-            lines = self.before.setdefault(site.operation, [])
+            within = next((n for n, replay in self.replays if number in replay.sites), None)
+            lines = self.before.setdefault(site.operation, []) if within is None else self.heads.setdefault(within, [])
             lines += [x for x in line[fresh:] if x not in lines]
 
     def _joins(self) -> None:
