@@ -125,14 +125,16 @@ def _joined(
     from kesco.capture.regions import inside, is_alone
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
-    from kesco.scheduling.strategies import STRATEGIES, default_streams
+    from kesco.scheduling.chains import chains
+    from kesco.scheduling.strategies import MOST_STREAMS, STRATEGIES, default_streams
     from kesco.synchronize import synchronize
 
     stream_of, order, streams = schedule.as_dict(), list(schedule.order), schedule.streams
     plans, placed = [found], []
     for one in replays:
         dfg = dataflow.build(inside(region, one))
-        inner = STRATEGIES[options.strategy](dfg, options.streams or default_streams(dfg))
+        inner = None if options.streams or options.strategy != "kesco" else chains(dfg, MOST_STREAMS)
+        inner = inner or STRATEGIES[options.strategy](dfg, options.streams or default_streams(dfg))
         plans.append(synchronize(dfg, inner))
         head = one.sites[0]
         placed.append(replace(one, stream=stream_of.pop(head), alone=is_alone(region, one)))

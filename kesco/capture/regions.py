@@ -49,7 +49,11 @@ def inside(region: Region, replay: Replay) -> Region:
         kept = {s for s in after if s in members and (replay.rolled or s > number)}
         successors[number] = tuple(sorted(kept | ({end} if kept != set(after) or not after else set())))
     successors[0] = tuple(sorted(entered or {min(members)}))
-    return replace(region, successors=tuple(successors), open=False)
+    idle = (
+        s if s.number in members or s.number in (0, end) else replace(s, role=Role.HOST, accesses=(), looks=False)
+        for s in region.sites
+    )
+    return replace(region, sites=tuple(idle), successors=tuple(successors), open=False)
 
 
 def is_alone(region: Region, replay: Replay) -> bool:
