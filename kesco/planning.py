@@ -81,17 +81,23 @@ def _scheduled(program: Program, region: Region, dfg: Dfg, options: Options) -> 
         parts = _with_replays(program, region, options)
         if parts is not None:
             schedule, found = parts
-            return schedule, replace(found, fences=fences(region), stretches=_stretches(region, schedule, options))
+            begins, pauses = _trials(region, schedule, found, options)
+            if begins or options.emit == "graph":
+                return schedule, replace(found, fences=fences(region), stretches=begins, pauses=pauses)
     schedule = STRATEGIES[options.strategy](dfg, options.streams or default_streams(dfg))
-    begins = stretches(region, schedule)
+    begins = () if options.emit == "graph" else stretches(region, schedule)
     return schedule, replace(synchronize(dfg, schedule), fences=fences(region), stretches=begins)
 
 
-def _stretches(region: Region, schedule: Schedule, options: Options) -> tuple[int, ...]:
-    """With graphs only, nothing is tried; otherwise the same as with streams."""
-    from kesco.synchronize.stretches import stretches
+def _trials(
+    region: Region, schedule: Schedule, found: SyncPlan, options: Options
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where the program tries which way is faster: nowhere, with graphs only."""
+    from kesco.synchronize.stretches import replayed
 
-    return () if options.emit == "graph" else stretches(region, schedule)
+    if options.emit == "graph":
+        return (), ()
+    return replayed(region, schedule, frozenset(n for r in found.replays for n in r.sites))
 
 
 def _with_replays(program: Program, region: Region, options: Options) -> tuple[Schedule, SyncPlan] | None:

@@ -7,7 +7,7 @@ do nothing that anybody could see, since a replay leaves it out.
 1. Take the longest runs of statements of one block of which each only gives the device work (`values.py` says which
 do). 2. A run must be executed again: in a loop, or in a function that may be called again. A loop of unknown trips
 counts as a whole only inside another loop; otherwise its body is what runs again. 3. All sites in a run must be
-movable kernels, copies and memsets; there must be two of them, for the launch of a graph costs more than one launch.
+movable kernels, copies and memsets, and two of them no memsets, for the launch of a graph costs more than one launch.
 4. What a run declares must not be used behind it, since its statements get braces of their own.
 
 It refuses runs that do not stand on lines of their own, and those in which work stays on the default stream.
@@ -91,7 +91,8 @@ class _Finder:
         if extent is None or not sites:
             return
         rolled = any(isinstance(n, ir.Loop) and not self._counted(n) for one in run for n in ir.walk(one))
-        if sum(self.region.sites[n].role is Role.MOVABLE for n in sites) > 1 or rolled:
+        work = sum(s.role is Role.MOVABLE and s.kind is not SiteKind.MEMSET for s in map(self.region.sites.__getitem__, sites))
+        if work > (0 if rolled else 1):
             yield Replay(*extent, sites, tuple(reader.values), rolled)
 
     def _works(self, statement: ir.Stmt) -> bool:

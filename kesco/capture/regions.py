@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kesco.ir.access import Access, AccessMode, Buffer
-from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.flow import Region, Role, SiteKind, is_sure_barrier, may_be_nothing
 from kesco.ir.replay import Replay
 
 
@@ -57,7 +57,10 @@ def inside(region: Region, replay: Replay) -> Region:
 
 
 def is_alone(region: Region, replay: Replay) -> bool:
-    """Whether the host has waited for the device whenever a replay begins, and does so before anything else begins."""
+    """Whether all that runs before a replay and behind it is kept apart from it, whatever streams it uses.
+
+    The host waits for the device there, or the default stream has work, which waits for all streams and they for it.
+    """
     before: list[list[int]] = [[] for _ in region.sites]
     for number, after in enumerate(region.successors):
         for successor in after:
@@ -72,9 +75,11 @@ def _meets_waits(region: Region, replay: Replay, near: Sequence[Sequence[int]]) 
     while work:
         number = work.pop()
         site = region.sites[number]
-        if site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC:
+        if site.role in (Role.LEGACY, Role.DEVICE_SYNC) and is_sure_barrier(site):
             continue
-        if site.role is not Role.HOST or number in members:
+        if site.role is Role.ENTRY and region.function == "main":
+            continue
+        if not (site.role is Role.HOST or may_be_nothing(site)) or number in members:
             return False
         fresh = set(near[number]) - seen
         seen |= fresh

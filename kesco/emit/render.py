@@ -63,7 +63,7 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
 
 _OUR_NAMES = re.compile(
     rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay)|kesco_(?:streams|streams_if_distinct|stretch|context)"
-    rb"|kesco_replay\w*)\b"
+    rb"|kesco_(?:replay\w*|graph_of))\b"
 )
 
 
@@ -300,24 +300,35 @@ class _Writer:
         fetched = fetch_place(self.program, self.rewrite, self._needed())
         for number in self.plan.stretches:
             operation = self.region.sites[number].operation if number else -1
-            if number:
-                one = self.program.operations[operation]
-                place = one.statement
-                if place is None or place.start < fetched or one.within or one.stuck or operation in self.stretches:
-                    continue
-                text = self.program.text
-                rest = text[place.end : line_end(text, place.end)]
-                if text[place.start : place.start + 6] == b"return" or rest.rstrip().endswith(b"\\"):
-                    continue
+            if number and not self._may_begin(operation, fetched):
+                continue
             self.stretches[operation] = self.first_stretch + len(self.stretches)
         if len(self.stretches) == 1 and -1 in self.stretches:
             self.stretches.clear()
+        for number in self.plan.pauses if self.stretches else ():
+            operation = self.region.sites[number].operation
+            if self._may_begin(operation, fetched):
+                line = f"{self.name} = kesco_stretch({self.name}, -1);  // kesco: what follows need not be timed"
+                self.after.setdefault(operation, []).append(line)
         for operation, begins in self.stretches.items():
             if operation >= 0:
                 line = (
-                    f"{self.name} = kesco_stretch({self.name}, {begins});  // kesco: on one stream while that is faster"
+                    f"{self.name} = kesco_stretch({self.name}, {begins});  // kesco: {self._way()} while that is faster"
                 )
                 self.after.setdefault(operation, []).append(line)
+
+    def _way(self) -> str:
+        return "on one stream, or as a graph," if self.plan.replays else "on one stream"
+
+    def _may_begin(self, operation: int, fetched: int) -> bool:
+        """Whether a line that begins a stretch can be put behind an operation."""
+        one = self.program.operations[operation]
+        place = one.statement
+        if place is None or place.start < fetched or one.within or one.stuck or operation in self.stretches:
+            return False
+        text = self.program.text
+        rest = text[place.end : line_end(text, place.end)]
+        return text[place.start : place.start + 6] != b"return" and not rest.rstrip().endswith(b"\\")
 
     def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
         why = why_joined(site)

@@ -22,8 +22,8 @@ class Replay:
     """The bytes ``[start, end)`` of the text, whole lines, and the sites in them.
 
     `values` are the expressions whose values decide what the statements do, as they are to be written before them.
-    `rolled` tells that a loop of unknown trips is in them. The graph is launched on `stream`. `alone` tells that the host
-    waits for the device before and behind it.
+    `rolled` tells that a loop of unknown trips is in them. The graph is launched on `stream`. `alone` tells that
+    nothing can run beside it, whatever streams it uses.
     """
 
     start: int

@@ -41,7 +41,8 @@ class SyncPlan:
     `fences` are the movable sites before which the default stream must be made a barrier once, because unseen code may
     have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending;
     `needless` are the sites where the host waits and need not: nothing looks at the device before its next wait.
-    `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster. `replays` are the
+    `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster; `pauses` those
+    where it is enough to stop the clock. `replays` are the
     runs of statements that become graphs, in the order of the text. The other fields are ordered by target.
     """
 
@@ -53,3 +54,4 @@ class SyncPlan:
     stretches: tuple[int, ...] = ()
     needless: tuple[int, ...] = ()
     replays: tuple[Replay, ...] = ()
+    pauses: tuple[int, ...] = ()
