@@ -15,7 +15,7 @@ It refuses runs that do not stand on lines of their own, and those in which work
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kesco.capture.values import NotCaptured, Reader
@@ -69,7 +69,7 @@ class _Finder:
         """Whether the analysis knows the trips of a loop."""
         return any(i.loop == loop.number for s in self.region.sites for i in s.iterations)
 
-    def _replay(self, run: list[ir.Stmt], behind: tuple[ir.Stmt, ...] | list[ir.Stmt]) -> Iterator[Replay]:
+    def _replay(self, run: list[ir.Stmt], behind: Sequence[ir.Stmt]) -> Iterator[Replay]:
         """The replay that a run makes, if it makes one; what is not work at its ends stays outside."""
         while run and not self._works(run[0]):
             run = run[1:]
@@ -93,7 +93,21 @@ class _Finder:
         rolled = any(isinstance(n, ir.Loop) and not self._counted(n) for one in run for n in ir.walk(one))
         work = sum(s.role is Role.MOVABLE and s.kind is not SiteKind.MEMSET for s in map(self.region.sites.__getitem__, sites))
         if work > (0 if rolled else 1):
-            yield Replay(*extent, sites, tuple(reader.values), rolled)
+            again = rolled and not self._waits(behind)
+            yield Replay(*extent, sites, tuple(reader.values), rolled, again=again)
+
+    def _waits(self, behind: Sequence[ir.Stmt]) -> bool:
+        """Whether the host waits for the device in the first of these statements that does anything there."""
+        syncs = {s.operation for s in self.region.sites if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC}
+        others = {s.operation for s in self.region.sites if s.operation >= 0} - syncs
+        for one in behind:
+            found = {n.operation for n in ir.walk(one) if isinstance(n, (ir.Call, ir.Launch))}
+            simple = not any(isinstance(n, (ir.Loop, ir.Leave, ir.Switch)) for n in ir.walk(one))
+            if not simple or not found.isdisjoint(others):
+                return False
+            if not found.isdisjoint(syncs):
+                return isinstance(one, (ir.Evaluate, ir.Block))
+        return False
 
     def _works(self, statement: ir.Stmt) -> bool:
         return any(isinstance(n, (ir.Launch, ir.Call)) and n.operation in self.movable for n in ir.walk(statement))

@@ -65,6 +65,8 @@ def is_alone(region: Region, replay: Replay) -> bool:
     for number, after in enumerate(region.successors):
         for successor in after:
             before[successor].append(number)
+    if replay.again or (not replay.rolled and _begins_again(region, replay)):
+        return False
     return _meets_waits(region, replay, before) and _meets_waits(region, replay, region.successors)
 
 

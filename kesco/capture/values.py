@@ -154,7 +154,9 @@ class Reader:
             return follow and shape.element is not None and self._is_data(shape.element, reference=False)
         if shape.shape is ir.Shape.RECORD:
             record = self.program.records.get(shape.record)
-            return record is not None and record.plain and not record.destructor and not shape.container
+            known = record is not None and record.standard and _CUDA_VALUE_TYPE.fullmatch(record.name) is not None
+            plain = record is not None and record.plain and not record.destructor and not record.standard
+            return (known or plain) and not shape.container
         return shape.shape in _PLAIN
 
     def _written(self, expression: ir.Expr) -> str:

@@ -30,7 +30,7 @@ from kesco.emit.places import (
     taken_out,
 )
 from kesco.emit.prologue import STAND_IN, prologue
-from kesco.emit.replays import wrapped
+from kesco.emit.replays import condition, wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
 
@@ -69,11 +69,12 @@ _OUR_NAMES = re.compile(
 
 def check(program: ir.Program, rewrite: Rewrite) -> str:
     """Why the function cannot be edited as planned, or an empty text."""
+    writer = _Writer(program, rewrite, 0, free_name(program))
     try:
-        edits = _Writer(program, rewrite, 0, free_name(program)).edits()
+        writer.edits()
     except CannotInsert as reason:
         return str(reason)
-    macro = changed((STAND_IN.format(streams=1, events=1), *(edit.text for edit in edits)), macros(program))
+    macro = changed((STAND_IN.format(streams=1, events=1), *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
     taken = _OUR_NAMES.search(program.text)
@@ -131,6 +132,7 @@ class _Writer:
         self.first_stretch = first_stretch
         self.replays = tuple(enumerate(self.plan.replays, first_replay))
         self.heads: dict[int, list[str]] = {}  # replay → lines before it
+        self.inserted: list[str] = []  # all new text, without the user's own
         self.before: dict[int, list[str]] = {}  # operation → lines
         self.after: dict[int, list[str]] = {}
         self.at_end: list[str] = []
@@ -163,7 +165,10 @@ class _Writer:
         result.append(fetch(self.program, self.rewrite, self.name, self._needed(), self.stretches.get(-1)))
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
-        return wrapped(self.program, result, self.replays, self.name, self.heads)
+        for number, replay in self.replays:
+            self.heads.setdefault(number, []).extend(condition(self.program.text, replay, number, self.name))
+        self.inserted = [e.text for e in result] + [line for lines in self.heads.values() for line in lines]
+        return wrapped(self.program, result, self.replays, self.heads)
 
     # ---- text ---------------------------------------------------------------------------------------------------
 

@@ -24,10 +24,9 @@ def wrapped(
     program: ir.Program,
     edits: Sequence[Edit],
     replays: Sequence[tuple[int, Replay]],
-    name: str,
-    headers: Mapping[int, Sequence[str]],
+    heads: Mapping[int, Sequence[str]],
 ) -> list[Edit]:
-    """The edits with those in replays made into loops; `headers` are lines before each, by the number of the replay."""
+    """The edits with those in replays made into loops; `heads` are the lines before their statements, by number."""
     source = program.text
     left = list(edits)
     for number, one in replays:
@@ -39,7 +38,7 @@ def wrapped(
             raise CannotInsert(f"line {line}: something else is inserted around what would become a graph")
         shifted = [Edit(e.start - one.start, e.end - one.start, e.text, e.rank) for e in inner]
         text = apply(source[one.start : end], shifted).decode("utf-8", "surrogateescape")
-        left.append(_loop(source, one, end, text, [*headers.get(number, ()), *_condition(source, one, number, name)]))
+        left.append(_loop(source, one, end, text, heads[number]))
     return left
 
 
@@ -50,7 +49,7 @@ def _loop(source: bytes, replay: Replay, end: int, text: str, head: Sequence[str
     return Edit(replay.start, end, f"{first}{body}{newline}{indent}}}")
 
 
-def _condition(source: bytes, replay: Replay, number: int, name: str) -> list[str]:
+def condition(source: bytes, replay: Replay, number: int, name: str) -> list[str]:
     """The head of the loop, on as many lines as it needs."""
     call = f"while ({ALONE if replay.alone else AMONG_OTHERS}("
     room = _WIDTH - len(line_indent(source, replay.start)) - len(call)

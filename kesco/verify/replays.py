@@ -243,10 +243,10 @@ class _Body:
         """Whether an expression is a constructor that only copies fields."""
         if not isinstance(expression, ir.Call) or not expression.constructs or expression.receiver is not None:
             return False
+        if expression.standard and _VECTOR.fullmatch(expression.name.rpartition("::")[2]):
+            return True
         record = self.program.records.get(expression.type.record) if expression.type is not None else None
-        if expression.implicit and len(expression.arguments) == 1:
-            return record is not None and record.plain
-        return expression.standard and _VECTOR.fullmatch(expression.name.rpartition("::")[2]) is not None
+        return expression.implicit and len(expression.arguments) == 1 and record is not None and record.plain
 
 
 def _key(expression: ir.Expr) -> Key | None:
@@ -258,7 +258,9 @@ def _key(expression: ir.Expr) -> Key | None:
         fixed = not expression.variable.type.volatile and expression.variable.scope is not ir.Scope.SYMBOL
         return (expression.variable.key,) if fixed else None
     if isinstance(expression, ir.Select) and re.fullmatch(r"\w+", expression.member) and not expression.type.volatile:
-        base = ("this",) if expression.base is None or _is_this(expression.base) else _key(expression.base)
+        if expression.base is None or _is_this(expression.base):
+            return "this", expression.member
+        base = _key(expression.base)
         return (*base, expression.arrow, expression.member) if base is not None else None
     return None
 
