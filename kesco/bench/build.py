@@ -58,7 +58,10 @@ def build(
     jobs: int = 2,
     programs: Iterable[str] = PROGRAMS,
 ) -> Build:
-    """Make these programs of all workloads; raises `ToolchainError` without nvcc, `InputError` (K522) where one does not compile."""
+    """Make these programs of all workloads.
+
+    Raises `ToolchainError` without nvcc, `InputError` (K522) where one does not compile.
+    """
     if toolchain.nvcc is None:
         raise ToolchainError(Diagnostic("K503", Severity.ERROR, "no nvcc found", help="see 'kesco doctor'"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,8 @@ do nothing that anybody could see, since a replay leaves it out.
 
 1. Take the longest runs of statements of one block of which each only gives the device work (`values.py` says which
 do). 2. A run must be executed again: in a loop, or in a function that may be called again. A loop of unknown trips
-counts as a whole only inside another loop; otherwise its body is what runs again. 3. All sites in a run must be
+counts as a whole only inside another loop; otherwise its body is what runs again. The body of a loop that the analysis
+unrolled is none: its trips differ in their streams. 3. All sites in a run must be
 movable kernels, copies and memsets, and two of them no memsets, for the launch of a graph costs more than one launch.
 4. What a run declares must not be used behind it, since its statements get braces of their own.
 
@@ -42,8 +43,10 @@ class _Finder:
     def block(self, statement: ir.Stmt, *, again: bool, looped: bool) -> Iterator[Replay]:
         """The replays in a statement; `again`: it may be executed more than once; `looped`: in a loop around it."""
         if not isinstance(statement, ir.Block):
+            loop = isinstance(statement, ir.Loop)
+            if isinstance(statement, ir.Loop) and self._counted(statement):
+                return  # each trip has streams of its own
             for inner in _bodies(statement):
-                loop = isinstance(statement, ir.Loop)
                 yield from self.block(inner, again=again or loop, looped=looped or loop)
             return
         run: list[ir.Stmt] = []
@@ -91,7 +94,9 @@ class _Finder:
         if extent is None or not sites:
             return
         rolled = any(isinstance(n, ir.Loop) and not self._counted(n) for one in run for n in ir.walk(one))
-        work = sum(s.role is Role.MOVABLE and s.kind is not SiteKind.MEMSET for s in map(self.region.sites.__getitem__, sites))
+        work = sum(
+            s.role is Role.MOVABLE and s.kind is not SiteKind.MEMSET for s in map(self.region.sites.__getitem__, sites)
+        )
         if work > (0 if rolled else 1):
             again = rolled and not self._waits(behind)
             yield Replay(*extent, sites, tuple(reader.values), rolled, again=again)
@@ -134,7 +139,11 @@ class _Finder:
         if text[line:start].strip() or (rest and not rest.startswith(b"//")) or rest.endswith(b"\\"):
             return None
         end = stop - 1 if text[stop - 1 : stop] == b"\r" else stop
-        if start >= end or b'R"' in text[start:end] or any(x.lstrip()[:1] == b"#" for x in text[start:end].split(b"\n")):
+        if (
+            start >= end
+            or b'R"' in text[start:end]
+            or any(x.lstrip()[:1] == b"#" for x in text[start:end].split(b"\n"))
+        ):
             return None  # a raw string would be indented, and a directive may belong to what stands around it
         return start, end
 

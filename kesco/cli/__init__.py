@@ -153,7 +153,8 @@ def _summary(result: Any, target: Path | None) -> str:
         waits = _count(len(one.plan.waits), "wait")
         gone = len({one.region.sites[n].operation for n in one.plan.needless})
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
-        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}, proven"
+        graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
+        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}{graphs}, proven"
         parts.append(f"'{one.region.function}': {text}")
     return f"{where}: " + "; ".join(parts)
 

@@ -40,9 +40,7 @@ def prologue(
     return _written(streams, events, guards, stretches, replays, away) if away else plain
 
 
-def _written(
-    streams: int, events: int, guards: bool, stretches: int, replays: int, macros: Collection[str]
-) -> str:
+def _written(streams: int, events: int, guards: bool, stretches: int, replays: int, macros: Collection[str]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -64,7 +62,10 @@ def is_genuine(text: bytes) -> bool:
     normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
     start, end = normal.find(MARK), normal.find(END)
     if start < 0:
-        return re.search(r"\bkesco_(?:streams|streams_if_distinct|stretch|context|replay\w*|graph_of)\s*\(", normal) is None
+        return (
+            re.search(r"\bkesco_(?:streams|streams_if_distinct|stretch|context|replay\w*|graph_of)\s*\(", normal)
+            is None
+        )
     if end < start or normal.count(MARK) != 1:
         return False
     written = normal[start : normal.find("\n", end) + 1]

@@ -30,7 +30,7 @@ from kesco.emit.places import (
     taken_out,
 )
 from kesco.emit.prologue import STAND_IN, prologue
-from kesco.emit.replays import condition, wrapped
+from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
 
@@ -166,7 +166,7 @@ class _Writer:
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
         for number, replay in self.replays:
-            self.heads.setdefault(number, []).extend(condition(self.program.text, replay, number, self.name))
+            self.heads.setdefault(number, []).extend(loop_head(self.program.text, replay, number, self.name))
         self.inserted = [e.text for e in result] + [line for lines in self.heads.values() for line in lines]
         return wrapped(self.program, result, self.replays, self.heads)
 

@@ -49,7 +49,7 @@ def _loop(source: bytes, replay: Replay, end: int, text: str, head: Sequence[str
     return Edit(replay.start, end, f"{first}{body}{newline}{indent}}}")
 
 
-def condition(source: bytes, replay: Replay, number: int, name: str) -> list[str]:
+def loop_head(source: bytes, replay: Replay, number: int, name: str) -> list[str]:
     """The head of the loop, on as many lines as it needs."""
     call = f"while ({ALONE if replay.alone else AMONG_OTHERS}("
     room = _WIDTH - len(line_indent(source, replay.start)) - len(call)

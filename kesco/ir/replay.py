@@ -23,8 +23,8 @@ class Replay:
 
     `values` are the expressions whose values decide what the statements do, as they are to be written before them.
     `rolled` tells that a loop of unknown trips is in them. The graph is launched on `stream`. `alone` tells that
-    nothing can run beside it, whatever streams it uses. `again` tells of one with such a loop that it may directly follow
-    itself.
+    nothing can run beside it, whatever streams it uses. `again` tells of one with such a loop that it may
+    directly follow itself.
     """
 
     start: int

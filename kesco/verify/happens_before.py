@@ -65,7 +65,7 @@ class HappensBefore:
                 events[site.event.key] = None
         self._streams = {key: n for n, key in enumerate(streams, start=2)}
         self._blocking = [n for n, blocking in enumerate(streams.values(), start=2) if blocking]
-        self._observers = 2 + 3 * len(streams)
+        self._observers = 2 + 4 * len(streams)
         self._events = {key: n for n, key in enumerate(events)}
         self._predecessors: list[list[int]] = [[] for _ in region.sites]
         for number, successors in enumerate(region.successors):
@@ -206,12 +206,12 @@ class HappensBefore:
         As it stands, the work would go on from what its streams know; among other work they wait for the graph's
         stream first, so that they know as much as the graph does.
         """
-        front = self._front(state, site.stream)
-        count = len(self._streams)
+        known, front, count = state.known, self._front(state, site.stream), len(self._streams)
         for number in self._streams.values():
-            state.known[number + 2 * count] = state.known[number]
-            state.known[number] = front if _waits_for_all(site) else state.known[number] & front
-            state.known[number + count] &= state.known[number]
+            queued, before = number + count, number + 2 * count
+            known[before], known[before + count] = known[number], known[queued]
+            known[number] = front if _waits_for_all(site) else known[number] & front
+            known[queued] &= known[number]
         state.covered.clear()
 
     def _replay(self, state: State, site: Site) -> None:
@@ -219,18 +219,19 @@ class HappensBefore:
 
         As it stands, the work ends with its stream waiting for the others, but not where nothing else runs.
         """
-        count = len(self._streams)
+        known, count = state.known, len(self._streams)
         inside = 0
         for number in self._streams.values():
-            inside |= state.known[number + count]
+            inside |= known[number + count]
         for key, number in self._streams.items():
+            queued, before = number + count, number + 2 * count
             if site.stream is None or not site.stream.certain or key != site.stream.key:
-                state.known[number] &= state.known[number + 2 * count]
+                known[number], known[queued] = known[before], known[before + count]
             elif _waits_for_all(site):
-                state.known[number] |= inside
-                state.known[number + count] |= inside
-            state.known[number + count] &= state.known[number]
-            state.known[number + 2 * count] = 0
+                known[number] |= inside
+                known[queued] |= inside
+            known[queued] &= known[number]
+            known[before] = known[before + count] = 0
         state.covered.clear()
 
     def _enter(self, state: State, site: Site) -> None:
@@ -343,7 +344,7 @@ class HappensBefore:
         if stream.certain:
             return state.known[self._streams[stream.key] + len(self._streams)]
         queued = self._front(state, stream)
-        for known in state.known[2 + len(self._streams) :]:
+        for known in state.known[2 + len(self._streams) : 2 + 2 * len(self._streams)]:
             queued &= known
         return queued
 

@@ -1,7 +1,7 @@
 """What is known at one place of a program about the order of its work, and how two such states are compared.
 
-In: states. Out: what remains where paths meet, and which of two states knows more. Apart from the ordering rules because
-it is about sets only: every bit of every mask is treated by itself.
+In: states. Out: what remains where paths meet, and which of two states knows more. Apart from the ordering rules
+because it is about sets only: every bit of every mask is treated by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ class State:
 
     `pending`: executed and not known to be complete; `hidden`: of these, what the serial program's host had
     awaited. `known` holds a mask for each of the legacy stream, the next work on it, the streams, what the streams
-    have queued, and what each knew where the capture began that is open; `covered` one for each event (absent: nothing).
+    have queued, and what each knew, and had queued, where the capture that is open began; `covered` one for each
+    event (absent: nothing).
     """
 
     pending: int

@@ -41,6 +41,8 @@ def replay_problems(program: ir.Program, regions: Sequence[Region], room: int) -
         for loop in _loops(function.body):
             call = loop.condition
             assert isinstance(call, ir.Call)
+            if loop.before or loop.step is not None:
+                continue
             calls.remove(call)
             checked += 1
             number = call.arguments[1] if len(call.arguments) > 2 else None
@@ -59,9 +61,9 @@ def replay_problems(program: ir.Program, regions: Sequence[Region], room: int) -
 
 def _loops(body: ir.Stmt) -> Iterator[ir.Loop]:
     for node in ir.walk(body):
-        if isinstance(node, ir.Loop) and isinstance(node.condition, ir.Call) and node.condition.name in REPLAYS:
-            if not node.before and node.step is None and not node.tested_after:
-                yield node
+        condition = node.condition if isinstance(node, ir.Loop) and not node.tested_after else None
+        if isinstance(node, ir.Loop) and isinstance(condition, ir.Call) and condition.name in REPLAYS:
+            yield node
 
 
 # ---- the device's side ----------------------------------------------------------------------------------------------
@@ -120,10 +122,16 @@ class _Body:
 
     def problems(self, loop: ir.Loop) -> list[Problem]:
         """All that speaks against leaving the statements out."""
-        self.found += [(self.call.span, "what is compared is not a value") for a in self.call.arguments[3:] if not _key(a)]
+        self.found += [
+            (self.call.span, "what is compared is not a value") for a in self.call.arguments[3:] if not _key(a)
+        ]
         own = [n.variable for n in ir.walk(loop.body) if isinstance(n, ir.Declare)]
         for variable in own:
-            if variable.scope is not ir.Scope.LOCAL or variable.type.shape is ir.Shape.REFERENCE or variable.type.volatile:
+            if (
+                variable.scope is not ir.Scope.LOCAL
+                or variable.type.shape is ir.Shape.REFERENCE
+                or variable.type.volatile
+            ):
                 self._say(variable.span, f"the variable '{variable.name}' is not only this replay's")
         self.own = {v.key for v in own}
         self.results = {
@@ -194,7 +202,9 @@ class _Body:
                 self._say(expression.span, f"what '{expression.kernel.name}' is, or is given, is not known")
             for one in expression.configuration[3:]:
                 self._handle(one, expression.span)
-        elif isinstance(expression, ir.Call) and expression.operation in self.operations and expression.receiver is None:
+        elif (
+            isinstance(expression, ir.Call) and expression.operation in self.operations and expression.receiver is None
+        ):
             for one in expression.arguments:
                 self._handle(one, expression.span)
         elif isinstance(expression, ir.Assign):
@@ -210,10 +220,10 @@ class _Body:
         while isinstance(expression, ir.Cast):
             expression = expression.operand
         if isinstance(expression, ir.Subscript) and isinstance(expression.base, ir.Select):
-            member = expression.base
-            if isinstance(member.base, ir.Name) and isinstance(streams, ir.Name):
-                if member.base.variable.key == streams.variable.key and member.member in ("stream", "done"):
-                    expression = expression.index
+            of = expression.base.base
+            mine = isinstance(of, ir.Name) and isinstance(streams, ir.Name) and of.variable.key == streams.variable.key
+            if mine and expression.base.member in ("stream", "done"):
+                expression = expression.index
         self._value(expression, span)
 
     def _value(self, expression: ir.Expr, span: Span) -> None:

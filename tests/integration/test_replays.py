@@ -115,7 +115,11 @@ def test_each_record_and_wait_is_needed(made: tuple[Path, str], proof) -> None: 
         ("      add<<<1, block", "      if (n > 3) break;\n      add<<<1, block", "control may leave a replay"),
         ("      add<<<1, block", "      cudaDeviceSynchronize();\n      add<<<1, block", "cannot be captured"),
         ("      add<<<1, block", "      static int k = 0;\n      add<<<1, block", "not only this replay's"),
-        ("      add<<<1, block", "      int& k = counter;\n      k = 7;\n      add<<<1, block", "not only this replay's"),
+        (
+            "      add<<<1, block",
+            "      int& k = counter;\n      k = 7;\n      add<<<1, block",
+            "not only this replay's",
+        ),
         ("kesco_replay(kesco, 0,", "kesco_replay(kesco, 1,", "no number of its own"),
         ("kesco_replay(kesco, 0,", "kesco_replay(kesco, argc,", "no number of its own"),
         ("while (kesco_replay(", "if (kesco_replay(", "not the condition of a loop"),
@@ -188,7 +192,7 @@ TWO = "k<<<1, 1>>>(x, {0});\n    k<<<1, 1>>>(y, {0});"
         (in_loop(TWO.format("std::rand()")), 0),
         (in_loop("k<<<1, 1>>>(x);\n    k<<<1, 1>>>(y);"), 0),  # an argument that is not written
         (in_loop("k<<<1, 1>>>(x, 1);\n    v[0]++;\n    k<<<1, 1>>>(y, 2);"), 0),
-        (in_loop("k<<<1, 1>>>(x, 1);\n    std::puts(\"\");\n    k<<<1, 1>>>(y, 2);"), 0),
+        (in_loop('k<<<1, 1>>>(x, 1);\n    std::puts("");\n    k<<<1, 1>>>(y, 2);'), 0),
         (in_loop("const int m = argc / 2;\n    k<<<1, 1>>>(x, m);\n    k<<<1, 1>>>(y, m);"), 1),
         (in_loop("k<<<1, 1>>>(x, 1);\n    int m = 2;\n    k<<<1, 1>>>(y, m);\n    v[0] = m;"), 0),
         (in_loop("k<<<1, 1>>>(x, 1); k<<<1, 1>>>(y, 2);"), 1),
