@@ -30,6 +30,7 @@ from kesco.ir.flow import Handle, Region, Role, Site
 from kesco.ir.replay import AMONG_OTHERS
 from kesco.verify.knowledge import Facts, State, meet, weaker
 from kesco.verify.match import is_work, plain_label
+from kesco.verify.paths import blocks, recorded_inside
 
 LEGACY, NEXT_LEGACY_WORK = 0, 1
 _MOST_COMBINATIONS = 64  # per block, before `run_alone` gives up
@@ -71,7 +72,8 @@ class HappensBefore:
         for number, successors in enumerate(region.successors):
             for successor in successors:
                 self._predecessors[successor].append(number)
-        self._blocks = _blocks(region)
+        self._blocks = blocks(region)
+        self._recorded = recorded_inside(region, self._events)
         self._live = self._live_events()
         self._work = 0  # executed so far in the current block; sites occur once in a block
         self._unseen = sum(1 << s.number for s in region.sites if s.role is Role.ENTRY or s.foreign)
@@ -158,9 +160,13 @@ class HappensBefore:
     def _live_events(self) -> dict[int, int]:
         """For each block the mask of events that may be awaited behind it before they are recorded again."""
         uses, sets = {}, {}
+        every = (1 << 2 * len(self._events)) - 1  # those that a capture puts aside come behind the others
         for head, numbers in self._blocks.items():
             used = recorded = 0
             for site in (self.region.sites[n] for n in numbers):
+                if site.role in (Role.CAPTURE, Role.REPLAY):
+                    used |= every & ~recorded
+                    recorded |= every
                 if site.event is not None and site.event.certain:
                     bit = 1 << self._events[site.event.key]
                     if site.role is Role.RECORD:
@@ -204,7 +210,7 @@ class HappensBefore:
         """A graph begins when its stream comes to it: what other streams and earlier records know is of no use in it.
 
         As it stands, the work would go on from what its streams know; among other work they wait for the graph's
-        stream first, so that they know as much as the graph does.
+        stream first, so that they know as much as the graph does. What the events cover is put aside.
         """
         known, front, count = state.known, self._front(state, site.stream), len(self._streams)
         for number in self._streams.values():
@@ -212,12 +218,15 @@ class HappensBefore:
             known[before], known[before + count] = known[number], known[queued]
             known[number] = front if _waits_for_all(site) else known[number] & front
             known[queued] &= known[number]
-        state.covered.clear()
+        kept = {event: self._covered(state, event) for event in self._events.values()}
+        state.covered = {event + len(self._events): mask for event, mask in kept.items() if mask}
+        self._stamps |= dict.fromkeys(state.covered, self._work)
 
     def _replay(self, state: State, site: Site) -> None:
         """Behind a graph, its stream knows all that is in it, and other streams what they knew before.
 
-        As it stands, the work ends with its stream waiting for the others, but not where nothing else runs.
+        As it stands, the work ends with its stream waiting for the others, but not where nothing else runs, and events
+        were recorded that a graph does not touch.
         """
         known, count = state.known, len(self._streams)
         inside = 0
@@ -232,7 +241,12 @@ class HappensBefore:
                 known[queued] |= inside
             known[queued] &= known[number]
             known[before] = known[before + count] = 0
-        state.covered.clear()
+        again, covered = self._recorded[site.operation], dict[int, int]()
+        for event in self._events.values():
+            mask = self._covered(state, event + len(self._events))
+            covered[event] = mask & self._covered(state, event) if again >> event & 1 else mask
+        state.covered = {event: mask for event, mask in covered.items() if mask}
+        self._stamps |= dict.fromkeys(state.covered, self._work)
 
     def _enter(self, state: State, site: Site) -> None:
         """What ran before the function is joined to the legacy stream, thus to blocking streams, but no further.
@@ -368,21 +382,3 @@ class HappensBefore:
 def _waits_for_all(site: Site) -> bool:
     """Whether a graph's stream waits for the others, and they for it, where the work runs as it stands."""
     return plain_label(site) == AMONG_OTHERS
-
-
-def _blocks(region: Region) -> dict[int, tuple[int, ...]]:
-    """Maximal runs of sites without a branch or a meeting of paths, by their first site."""
-    predecessors = [0] * len(region.sites)
-    for successors in region.successors:
-        for successor in successors:
-            predecessors[successor] += 1
-    heads = {0}
-    for successors in region.successors:
-        heads.update(s for s in successors if len(successors) > 1 or predecessors[s] > 1)
-    result = {}
-    for head in heads:
-        run = [head]
-        while len(region.successors[run[-1]]) == 1 and region.successors[run[-1]][0] not in heads:
-            run.append(region.successors[run[-1]][0])
-        result[head] = tuple(run)
-    return result
