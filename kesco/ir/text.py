@@ -180,6 +180,8 @@ def _plan(plan: SyncPlan) -> Iterator[str]:
     yield f"plan, events {_numbers(plan.events)}, fences {_numbers(plan.fences)}, stretches {_numbers(plan.stretches)}"
     if plan.needless:
         yield f"  needless waits of the host: {_numbers(plan.needless)}"
+    if plan.pauses:
+        yield f"  the clock stops at {_numbers(plan.pauses)}"
     for replay in plan.replays:
         how = "alone, " if replay.alone else ""
         values = ", ".join(replay.values) or "none"

@@ -246,6 +246,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, int,
   return cudaSuccess;
 }
 cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new Stream{}; return cudaSuccess; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { *s = new Stream{}; return result("create"); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new Event{}; return cudaSuccess; }
@@ -332,22 +333,74 @@ int main(int, char** arguments) {
 """
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Path:
+TRIED = """\
+// Prints for each repetition the way it ran: on several streams (S), on one (1), or as a graph (G, g if not launched).
+int main(int, char** arguments) {
+  const int took[] = {std::atoi(arguments[1]), std::atoi(arguments[2]), std::atoi(arguments[3])};
+  const int grown = std::atoi(arguments[4]);
+  KescoStreams* kesco = &kesco_streams();
+  for (int i = 0; i < 44; ++i) {
+    kesco = kesco_stretch(kesco, 0);
+    const int before = replayed;
+    while (kesco_replay_alone(kesco, 0, kesco->stream[0], took)) launch(kesco->stream[0]);
+    Clock::ticks += i > 35 ? grown : took[kesco->way];
+    kesco = kesco_stretch(kesco, -1);
+    Clock::ticks += 5000;  // what need not be timed
+    std::printf("%c", kesco->way == 2 && replayed == before ? 'g' : "S1G"[kesco->way]);
+  }
+  std::printf(" %d\\n", done);
+}
+"""
+
+
+def built(folder: Path, stretches: int, driver: str) -> Path:
     """The prologue on a runtime that only counts."""
-    folder = tmp_path_factory.mktemp("replays")
-    text = prologue(3, 2, False, 0, 1).replace("std::chrono::steady_clock", "Clock")
+    text = prologue(3, 2, False, stretches, 1).replace("std::chrono::steady_clock", "Clock")
     runtime = RUNTIME.replace("KESCO_STREAMS_OF", ALL_STREAMS).replace(
         "*s = new Stream{};", "*s = new Stream{}; note(*s);"
     )
     runtime = runtime.replace("struct Event", "void note(Stream*);\nstruct Event", 1)
-    (folder / "replays.cpp").write_text(runtime + "void note(Stream* one) { every.push_back(one); }\n" + text + DRIVER)
+    (folder / "replays.cpp").write_text(runtime + "void note(Stream* one) { every.push_back(one); }\n" + text + driver)
     subprocess.run(
         ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread", "replays.cpp", "-o", "replays"],
         cwd=folder,
         check=True,
     )
     return folder / "replays"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("replays"), 0, DRIVER)
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("tried"), 1, TRIED)
+
+
+FIRST = "SSgGG1G"  # the graph is not there yet, captured, and launched for the first time; then all count
+
+
+@pytest.mark.parametrize(
+    ("took", "environment", "wanted"),
+    [
+        ((20, 15, 10, 10), {}, FIRST + "S1G" * 8 + "G" * 13),  # nine times each way, and graphs are the fastest
+        ((20, 10, 15, 10), {}, FIRST + "S1G" * 8 + "1" * 13),
+        ((10, 12, 14, 10), {}, FIRST + "S1G" * 8 + "S" * 13),
+        ((1000, 990, 985, 985), {}, FIRST + "S1G" * 8 + "1" * 13),  # graphs gain less than a fiftieth
+        ((20, 40, 10, 10), {}, FIRST + "S1G" + "SG" * 7 + "G" * 20),  # one stream is hopeless
+        ((10, 11, 40, 10), {}, FIRST + "S1G" + "S1" * 7 + "S" * 20),  # graphs are hopeless
+        ((5000, 1, 1, 1), {}, "S" * 44),  # more than two milliseconds: never tried
+        ((20, 15, 10, 900), {}, FIRST + "S1G" * 8 + "G" * 8 + "SSGGG"),  # the work has grown: tried again
+        ((20, 15, 10, 10), {"KESCO_STREAMS": "3"}, "S" * 44),
+    ],
+)
+def test_the_fastest_of_three_ways_stays(
+    tried: Path, took: tuple[int, ...], environment: dict[str, str], wanted: str
+) -> None:
+    found = subprocess.run([tried, *map(str, took)], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == [wanted, "44"]
 
 
 @pytest.mark.parametrize(
