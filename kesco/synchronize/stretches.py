@@ -6,8 +6,9 @@ several streams than on one, and whether that is so depends on sizes that no com
 
 1. A stretch ends where the host waits for the whole device, and the next begins there. 2. In ``main`` only those count
 that are executed again, with work in between; other functions may be called again, so that their entry begins one, too.
-3. A function that calls unseen code has none: it fetches its streams anew behind that code. 4. Where work may also be
-replayed as graphs, only stretches with such work are tried, and what is between them takes the same way.
+3. Behind unseen code a function fetches its streams anew, several of them: all work is joined there, so that no wait
+relies on an event that was left out before, and the next stretch chooses again. 4. Where work may also be replayed as
+graphs, only stretches with such work are tried, and what is between them takes the same way.
 """
 
 from __future__ import annotations
@@ -21,11 +22,8 @@ from kesco.ir.schedule import Schedule
 
 
 def replayed(region: Region, schedule: Schedule, inside: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sites behind which a stretch begins in which `inside` may run, and those where only another one ends.
-
-    Other than with streams alone, unseen code behind the loop is no obstacle.
-    """
-    found = stretches(region, schedule) or (_in_loops(region, schedule) if region.function == "main" else ())
+    """The sites behind which a stretch begins in which `inside` may run, and those where only another one ends."""
+    found = stretches(region, schedule)
     begins = tuple(b for b in found if not _until_waits(region, b).isdisjoint(inside))
     return (begins, tuple(b for b in found if b and b not in begins)) if begins else ((), ())
 
@@ -46,26 +44,12 @@ def _until_waits(region: Region, start: int) -> set[int]:
 
 def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
     """The sites behind which a stretch begins, 0 for the entry, ascending."""
-    if schedule.streams < 2 or any(site.foreign for site in region.sites):
+    if schedule.streams < 2:
         return ()
-    if region.function == "main":
-        return _in_loops(region, schedule)
-    barriers = _barriers(region)
-    return (0, *barriers) if barriers else ()
-
-
-def _barriers(region: Region) -> list[int]:
-    return [s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC]
-
-
-def _in_loops(region: Region, schedule: Schedule) -> tuple[int, ...]:
-    """Barriers that are executed again, with work in between and no unseen code."""
     work = {site for site, _ in schedule.stream_of}
-    foreign = {site.number for site in region.sites if site.foreign}
+    barriers = [s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC]
+    if region.function != "main":
+        return (0, *barriers) if barriers else ()
     graph = nx.DiGraph((site, after) for site, successors in enumerate(region.successors) for after in successors)
-    loops = [
-        loop
-        for loop in nx.strongly_connected_components(graph)
-        if not work.isdisjoint(loop) and foreign.isdisjoint(loop)
-    ]
-    return tuple(b for b in _barriers(region) if any(b in loop for loop in loops))
+    loops = [loop for loop in nx.strongly_connected_components(graph) if not work.isdisjoint(loop)]
+    return tuple(b for b in barriers if any(b in loop for loop in loops))

@@ -107,7 +107,7 @@ int main(int, char** arguments) {
   for (int i = 0; i < 40; ++i) {
     kesco = kesco_stretch(kesco, 0);
     const bool single = kesco->stream[0] == kesco->stream[1];
-    std::printf(single ? "1" : "S");
+    std::printf(!single ? "S" : kesco->stream[0] == nullptr ? "1" : "?");  // the one is the default stream
     cudaEventRecord(kesco->done[0], kesco->stream[0]);
     cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
     Clock::ticks += i == 24 ? 900 : i >= 30 ? grown : single ? one : many;  // once the machine was busy

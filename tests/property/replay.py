@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 _TYPES = {"int", "float", "void", "const", "static", "KescoStreams", "char", "auto"}
 _NAMES = {f"cudaMemcpy{kind}" for kind in ("DeviceToDevice", "HostToDevice", "DeviceToHost", "Default")}
 _WAITS = ("cudaMemcpyDeviceToHost", "cudaMemcpyDefault")  # of plain copies the host waits for these
+_SIZED = ("cudaMemcpy", "cudaMemset", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # bytes, third argument
 LEGACY, FOREIGN = "legacy", "foreign"
 _COPIES = {  # which arguments are the source, the kind and, if it is there, the stream
     "cudaMemcpy": (1, 3, 4),
@@ -727,7 +728,7 @@ class Run:
         mine = [f"stream {n}" for n in range(64)]
         if self.replaying is None:
             self.replays += 1
-            graph = not device.generous and hash((self.argc, place, self.replays)) % 3 > 0
+            graph = not (device.generous or streams.collapsed) and hash((self.argc, place, self.replays)) % 3 > 0
             front = device.queued.get(stream, 0) | device.queued.get(LEGACY, 0) | device.host
             self.replaying = graph, len(device.operations), dict(device.queued), dict(device.events)
             for one in mine if graph or not alone else ():  # otherwise they go on from what they know
@@ -774,6 +775,8 @@ class Run:
         elif name == "cudaFree":
             device.synchronize()
             device.on_host(f"free {values[0].buffer}", (values[0].buffer, "w"))
+        elif name in _SIZED and values[2] == 0:
+            pass  # nothing is moved, ordered or waited for
         elif name in ("cudaMemset", "cudaMemset2D"):
             fixed = 3 if name == "cudaMemset" else 5
             stream = values[fixed] if len(values) > fixed else LEGACY
