@@ -305,7 +305,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
 }
 void launch(cudaStream_t s) {
   if (fails == "launch") { result("launch"); return; }
-  ++(s->capture != nullptr ? s->capture->nodes : done);
+  ++(s != nullptr && s->capture != nullptr ? s->capture->nodes : done);
 }
 """
 ALL_STREAMS = """\
