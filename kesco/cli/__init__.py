@@ -26,6 +26,7 @@ from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
 
 _STRATEGIES = ("kesco", "serial")
+_FORMS = ("streams", "graph", "auto")
 _STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
 
 
@@ -54,6 +55,13 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Who goes to which stream.",
         ),
+        click.option(
+            "--emit",
+            type=click.Choice(_FORMS),
+            default="streams",
+            show_default=True,
+            help="Streams, graphs where work runs again and again, or whichever is faster as it runs.",
+        ),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
         click.option(
             "--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."
@@ -75,6 +83,7 @@ def _options(values: dict[str, Any]) -> Options:
         cuda_path=values["cuda_path"],
         arch=values["arch"],
         force=values["force"],
+        emit=values["emit"],
     )
 
 
@@ -144,7 +153,8 @@ def _summary(result: Any, target: Path | None) -> str:
         waits = _count(len(one.plan.waits), "wait")
         gone = len({one.region.sites[n].operation for n in one.plan.needless})
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
-        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}, proven"
+        graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
+        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}{graphs}, proven"
         parts.append(f"'{one.region.function}': {text}")
     return f"{where}: " + "; ".join(parts)
 

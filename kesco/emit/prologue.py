@@ -20,6 +20,8 @@ STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
     "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
+    "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
+    "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
 )
 
@@ -29,27 +31,30 @@ def _template() -> str:
     return files("kesco.emit").joinpath("templates/prologue.cu.j2").read_text("utf-8")
 
 
-def prologue(streams: int, events: int, guards: bool, stretches: int = 0, macros: Collection[str] = ()) -> str:
+def prologue(
+    streams: int, events: int, guards: bool, stretches: int = 0, replays: int = 0, macros: Collection[str] = ()
+) -> str:
     """The text that defines ``KescoStreams`` and ``kesco_streams()`` where these `macros` are defined."""
-    plain = _written(streams, events, guards, stretches, ())
+    plain = _written(streams, events, guards, stretches, replays, ())
     away = in_the_way(plain, macros)
-    return _written(streams, events, guards, stretches, away) if away else plain
+    return _written(streams, events, guards, stretches, replays, away) if away else plain
 
 
-def _written(streams: int, events: int, guards: bool, stretches: int, macros: Collection[str]) -> str:
+def _written(streams: int, events: int, guards: bool, stretches: int, replays: int, macros: Collection[str]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     return environment.from_string(_template()).render(
-        streams=streams, events=events, guards=guards, stretches=stretches, macros=macros
+        streams=streams, events=events, guards=guards, stretches=stretches, replays=replays, macros=macros
     )
 
 
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _SIZES = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};\n  KescoEvent done\[(\d+)\] = \{\};")
 _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
+_REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
 
 
 def is_genuine(text: bytes) -> bool:
@@ -57,7 +62,10 @@ def is_genuine(text: bytes) -> bool:
     normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
     start, end = normal.find(MARK), normal.find(END)
     if start < 0:
-        return re.search(r"\bkesco_(?:streams|streams_if_distinct|stretch|context)\s*\(", normal) is None
+        return (
+            re.search(r"\bkesco_(?:streams|streams_if_distinct|stretch|context|replay\w*|graph_of)\s*\(", normal)
+            is None
+        )
     if end < start or normal.count(MARK) != 1:
         return False
     written = normal[start : normal.find("\n", end) + 1]
@@ -67,8 +75,14 @@ def is_genuine(text: bytes) -> bool:
     guards, away = "kesco_streams_if_distinct" in written, _PUT_AWAY.findall(written)
     if set(in_the_way(written, defined_in(normal))) - {*away}:
         return False
-    stretches = _STRETCHES.search(written)
-    return written == _written(int(sizes[1]), int(sizes[2]), guards, int(stretches[1]) if stretches else 0, away)
+    stretches, replays = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS))
+    return written == _written(int(sizes[1]), int(sizes[2]), guards, stretches, replays, away)
+
+
+def replays_in(text: bytes) -> int:
+    """For how many replays a file's genuine prologue has room."""
+    found = _REPLAYS.search(text.decode("utf-8", "surrogateescape"))
+    return int(found[1]) if found else 0
 
 
 def to_parse(text: bytes) -> bytes:
