@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,14 +21,13 @@ from kesco.errors import InputError, UsageError, VerificationError
 from kesco.ir.compilation import Compilation as Compilation
 from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.options import Options
+from kesco.planning import plan, rewrite
 from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
-    from kesco.emit.places import Rewrite
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
     from kesco.ir.program import Program
-    from kesco.ir.transfers import Prefetch
     from kesco.toolchain.model import Toolchain
 
 _STAGES = (
@@ -79,6 +78,7 @@ class Session:
             found[one.name] = found[one.name] | one if one.name in found else one
         self.effects: Mapping[str, KernelEffects] = found
         observe("effects", self.effects)
+        self.again = self.program  # what `regions_of` read last
 
     def regions(self) -> tuple[Region, ...]:
         """The regions of the serial program."""
@@ -93,7 +93,8 @@ class Session:
         from kesco.frontend.parse import parse
 
         self.file.reparse(stand_in(text))
-        return resolve(parse(self.file, self.arguments, self.program), self.effects, streams=True, looks=self.looks)
+        self.again = parse(self.file, self.arguments, self.program)
+        return resolve(self.again, self.effects, streams=True, looks=self.looks)
 
 
 def _deep(path: str, work: Callable[[], _Result]) -> _Result:
@@ -146,7 +147,7 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     session = Session(path, options, observe)
     regions = session.regions()
     observe("regions", regions)
-    functions = tuple(_plan(session, region) for region in regions)
+    functions = tuple(plan(session.program, region, options) for region in regions)
     observe("functions", functions)
     text = _emit(session.program, functions)
     observe("text", text)
@@ -156,70 +157,10 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     return Compilation(path, source, text, functions, diagnose(session.program, functions))
 
 
-def _plan(session: Session, region: Region) -> FunctionResult:
-    """What is made of one function; prefetches are put in where the function can be rewritten with them."""
-    from kesco.transfers import insert
-
-    if session.options.prefetch:
-        more, prefetches = insert(session.program, region)
-        result = _planned(session, more, prefetches) if prefetches else None
-        if result is not None and result.rewritten:
-            return replace(result, before=region)
-    return _planned(session, region, ())
-
-
-def _planned(session: Session, region: Region, prefetches: tuple[Prefetch, ...]) -> FunctionResult:
-    """Graph, schedule and plan of one function, and whether it is worth rewriting."""
-    from kesco import dataflow
-    from kesco.emit.places import removable
-    from kesco.ir.flow import Role
-    from kesco.remarks.barriers import why_one_stream
-    from kesco.scheduling import levels
-    from kesco.scheduling.strategies import STRATEGIES, default_streams
-    from kesco.synchronize import synchronize
-    from kesco.synchronize.fences import fences
-    from kesco.synchronize.needless import needless, without
-    from kesco.synchronize.stretches import stretches
-
-    options = session.options
-    gone = needless(region, removable(session.program, region))
-    within = without(region, gone)
-    dfg = dataflow.build(within)
-    count = options.streams or default_streams(dfg)
-    schedule = STRATEGIES[options.strategy](dfg, count)
-    begins = stretches(within, schedule)
-    plan = replace(synchronize(dfg, schedule), fences=fences(within), stretches=begins, needless=gone)
-    width = levels.width(dfg)
-    result = FunctionResult(region, dfg, schedule, plan, width, prefetches=prefetches)
-    why = region.serial_because
-    if not why and not any(s.role is Role.MOVABLE for s in region.sites):
-        why = "it launches nothing that could be moved"
-    if not why and schedule.streams < 2 and not options.force:
-        why = why_one_stream(within, width)
-    if not why and not options.force and not levels.overlaps(dfg, schedule):
-        why = "only memsets could overlap with anything, which does not pay for the streams"
-    if not why:
-        why = _cannot_emit(session.program, result)
-    return replace(result, left_because=why)
-
-
-def _cannot_emit(program: Program, result: FunctionResult) -> str:
-    from kesco.emit.render import check
-
-    return check(program, _rewrite(program, result))
-
-
-def _rewrite(program: Program, result: FunctionResult) -> Rewrite:
-    from kesco.emit.places import Rewrite
-
-    function = next(f for f in program.functions if f.here and f.span == result.region.span)
-    return Rewrite(function, result.region, result.schedule, result.plan, result.prefetches)
-
-
 def _emit(program: Program, functions: tuple[FunctionResult, ...]) -> bytes:
     from kesco.emit.render import emit
 
-    return emit(program, [_rewrite(program, f) for f in functions if f.rewritten])
+    return emit(program, [rewrite(program, f) for f in functions if f.rewritten])
 
 
 def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes) -> None:
@@ -237,6 +178,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
             Diagnostic("K402", Severity.ERROR, "the output does not compile", Span(session.path, 0, 1, 1, 1),
                        tuple(Note(d.message, d.span) for d in error.diagnostics))
         ) from None  # fmt: skip
+    problems += _replayed(session.again, regions, text)
     read_again = {(r.function, n): r for n, r in _numbered(regions)}
     for number, result in _numbered_results(functions):
         if not result.rewritten:
@@ -253,6 +195,15 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
             problems.append(_unproven(result.region, "the run-time check of its pointers is missing"))
     if problems:
         raise VerificationError(*problems)
+
+
+def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> list[Diagnostic]:
+    """What speaks against the graphs of a text."""
+    from kesco.emit.prologue import replays_in
+    from kesco.verify.replays import replay_problems
+
+    found = replay_problems(program, regions, replays_in(text))
+    return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
 
 
 def _unproven(region: Region, what: str) -> Diagnostic:
@@ -301,7 +252,8 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     _check_prologue(concurrent, after.text)
     again = resolve(after.program, after.effects, streams=True, looks=before.looks)
     theirs = {(r.function, n): r for n, r in _numbered(again)}
-    verdicts = []
+    wrong = tuple(_replayed(after.program, again, after.text))
+    verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []
     for number, region in _numbered(before.regions()):
         if not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
             continue

@@ -17,9 +17,10 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("ir", "options"),
     (
-        *("toolchain", "frontend", "analysis", "dataflow", "scheduling", "transfers", "synchronize"),
+        *("toolchain", "frontend", "analysis", "capture", "dataflow", "scheduling", "transfers", "synchronize"),
         *("emit", "verify", "report", "remarks", "fikit", "runtime"),
     ),
+    ("planning",),
     ("pipeline",),
     ("bench", "check"),
     ("cli", "wrapper"),

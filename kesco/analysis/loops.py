@@ -16,7 +16,8 @@ from kesco.analysis.calls import Calls
 from kesco.analysis.memory import Place, Value
 from kesco.analysis.state import Activation, State, converted
 from kesco.ir import program as ir
-from kesco.ir.flow import Iteration
+from kesco.ir.flow import Iteration, Role, SiteKind
+from kesco.ir.replay import REPLAYS
 from kesco.ir.types import SIZE
 from kesco.source import Span
 
@@ -43,6 +44,9 @@ class Loops(Calls):
 
     def walk_loop(self, loop: ir.Loop, state: State) -> State | None:
         """The state behind a loop; None when control cannot come out of it."""
+        condition = loop.condition
+        if self.streams and isinstance(condition, ir.Call) and condition.name in REPLAYS:
+            return self._replayed(loop, condition, state)
         self._no_destructors(loop.before, loop.span)
         for one in loop.before:
             after = self.execute(one, state)
@@ -53,6 +57,18 @@ class Loops(Calls):
         if trips is not None:
             return self._unrolled(loop, state, trips)
         return self._rolled(loop, state)
+
+    def _replayed(self, loop: ir.Loop, call: ir.Call, state: State) -> State | None:
+        """Statements that kesco makes a graph of: their work is given to a stream once each time control comes here."""
+        values = [self.evaluate(state, argument) for argument in call.arguments[2:]]
+        for role in (Role.CAPTURE, Role.REPLAY):
+            site = self.site(state, call.name, SiteKind.SYNC, role, call.operation, call.span)
+            site.stream = self.handle_of(values[0]) if values else None
+            after = self.execute(loop.body, state) if role is Role.CAPTURE else state
+            if after is None:
+                return None
+            state = after
+        return state
 
     def _no_destructors(self, head: tuple[ir.Stmt, ...], span: Span) -> None:
         """An object in a statement's head is destroyed behind it, where that is not followed."""

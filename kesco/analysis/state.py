@@ -13,6 +13,7 @@ from kesco.analysis.region import Frontier, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
 from kesco.ir.flow import Handle, Iteration
+from kesco.ir.replay import REPLAYS
 from kesco.source import Span
 
 
@@ -70,6 +71,7 @@ def is_kesco(name: str) -> bool:
         "kesco_stretch",
         "kesco_context",
         "kesco_prefetch",
+        *REPLAYS,
     )
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kesco.bench.suite import PROGRAMS, STYLES, Style, Workload
+from kesco.bench.suite import FORMS, PROGRAMS, STYLES, Style, Workload
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError, UsageError
 from kesco.options import Options
@@ -56,8 +56,12 @@ def build(
     toolchain: Toolchain,
     progress: Callable[[str], None] = lambda name: None,
     jobs: int = 2,
+    programs: Iterable[str] = PROGRAMS,
 ) -> Build:
-    """Make every program; raises `ToolchainError` without nvcc, `InputError` (K522) where one does not compile."""
+    """Make these programs of all workloads.
+
+    Raises `ToolchainError` without nvcc, `InputError` (K522) where one does not compile.
+    """
     if toolchain.nvcc is None:
         raise ToolchainError(Diagnostic("K503", Severity.ERROR, "no nvcc found", help="see 'kesco doctor'"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,8 +74,9 @@ def build(
         source, macros = workload.source(style, program)
         name = f"{workload.name}-{style.name}-{program}"
         streams = waits = 0
-        if program == "kesco":
-            source, streams, waits = _rewrite(source, macros, style.insert, folder / f"{name}.cu")
+        if program in FORMS:
+            options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program])
+            source, streams, waits = _rewrite(source, options, folder / f"{name}.cu")
         made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
         if made.returncode != 0:
             said = made.stderr.strip().splitlines() or ["nothing said"]
@@ -79,18 +84,19 @@ def build(
         progress(name)
         return Program(workload.name, style.name, program, name, max(streams, 1), waits)
 
+    wanted = tuple(dict.fromkeys(programs))
     jobs_ = [
         (workload, STYLES[style], program)
         for workload in workloads
         for style in styles
-        for program in PROGRAMS
+        for program in wanted
         if workload.source(STYLES[style], program)[0].exists()
     ]
     with ThreadPoolExecutor(jobs) as pool:
-        programs = tuple(pool.map(make, jobs_))
+        ready = tuple(pool.map(make, jobs_))
     made = {"cuda": toolchain.cuda_version or "", "flags": " ".join(flags), "commit": _commit(workloads)}
-    result = Build(folder, programs, made)
-    text = json.dumps({"made": made, "programs": [asdict(p) for p in programs]}, indent=1)
+    result = Build(folder, ready, made)
+    text = json.dumps({"made": made, "programs": [asdict(p) for p in ready]}, indent=1)
     (folder / "build.json").write_text(text + "\n", "utf-8")
     return result
 
@@ -111,11 +117,11 @@ def read(folder: Path) -> Build:
         ) from None
 
 
-def _rewrite(source: Path, macros: tuple[str, ...], prefetch: bool, target: Path) -> tuple[Path, int, int]:
+def _rewrite(source: Path, options: Options, target: Path) -> tuple[Path, int, int]:
     """What kesco makes of a file, how many streams it uses, and how many waits it needs."""
     from kesco.pipeline import compile_file
 
-    done = compile_file(str(source), Options(flags=macros, prefetch=prefetch))
+    done = compile_file(str(source), options)
     target.write_bytes(done.text)
     rewritten = [f for f in done.functions if f.rewritten]
     streams = max((f.schedule.streams for f in rewritten), default=1)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kesco.bench.build import Build
-from kesco.bench.suite import VARIANTS, Variant, Workload
+from kesco.bench.suite import FORMS, USUAL, VARIANTS, Variant, Workload
 from kesco.errors import ToolchainError
 from kesco.toolchain.process import run
 
@@ -57,7 +57,7 @@ class Plan:
     warmup: int = 2
     short_repeat: int = 200
     """Repetitions of one process that count, after a tenth as many more, where one takes less than a millisecond."""
-    variants: tuple[str, ...] = tuple(VARIANTS)
+    variants: tuple[str, ...] = USUAL
     streams: tuple[int, ...] = ()
     timeout: float = 120.0
     """Seconds for one process."""
@@ -140,7 +140,7 @@ def _setting(build: Build, setting: Setting, plan: Plan) -> list[Row]:
         numbers = {"--n": setting.n, "--block": setting.block, "--grid": setting.grid}
         arguments = [str(part) for pair in numbers.items() for part in pair]
         command = [str(build.folder / program.path), *arguments]
-        used = streams or (program.streams if variant.name == "kesco" else 0)
+        used = streams or (program.streams if variant.name in FORMS else 0)
         runners.append(
             _Runner(command, _environment(variant, streams), Row(setting, _name(variant, streams), used, ()))
         )

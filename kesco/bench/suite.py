@@ -60,9 +60,15 @@ VARIANTS = {
         Variant("kesco-1", "kesco", (("KESCO_STREAMS", "1"),), "the same on one stream"),
         Variant("async", "async", (), "streams and events by hand"),
         Variant("graph", "graph", (), "CUDA graph by hand"),
+        Variant("kesco-graph", "kesco-graph", (), "what kesco makes of it with --emit graph"),
+        Variant("kesco-auto", "kesco-auto", (), "what kesco makes of it with --emit auto"),
     )
 }
 PROGRAMS = ("serial", "kesco", "async", "graph")
+FORMS = {"kesco": "streams", "kesco-graph": "graph", "kesco-auto": "auto"}
+"""The programs that kesco writes, and their ``--emit``."""
+USUAL = tuple(name for name, variant in VARIANTS.items() if variant.program in PROGRAMS)
+"""The variants that are measured unless others are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ class Workload:
 
     def source(self, style: Style, program: str) -> tuple[Path, tuple[str, ...]]:
         """The file of a program, and the flags that choose the memory style; kesco starts from the serial one."""
-        if program in ("serial", "kesco"):
+        if program == "serial" or program in FORMS:
             return self.folder / style.serial, style.serial_flags
         return self.folder / f"{program}.cu", style.expert_flags
 

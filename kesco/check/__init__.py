@@ -1,12 +1,13 @@
-"""Run a program without a GPU and look for races: `kesco check`.
+"""Run a program, without a GPU or on one, and look for races: `kesco check`.
 
 In: a source file, arguments for the program, options. Out: a `Report`: diagnostics, and what was seen.
 
-1. `toolchain.dryrun` builds the program against a CUDA runtime that records every call instead of needing a device,
-   while the effects of its kernels are read from its device code;
+1. `toolchain.dryrun` builds the program against a CUDA runtime that records every call instead of needing a device, or
+   `toolchain.recorder` builds it for a GPU, to be run with a recorder in front of the real runtime; meanwhile the
+   effects of its kernels are read from its device code;
 2. `kernel_table` tells the recorder which bytes of a launch are arguments;
 3. the program runs; `verify.races` reads the record;
-4. `places` turns addresses of calls into lines, `messages` turns findings into diagnostics.
+4. `places` turns addresses of calls into lines, `messages` and `endings` turn findings into diagnostics.
 
 Nothing here knows how kesco chooses streams, and it serves any CUDA program.
 """
@@ -19,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kesco.check import messages
+from kesco.check import endings, messages
 from kesco.check.places import Places
 from kesco.diagnostics import Diagnostic
-from kesco.errors import InputError
+from kesco.errors import InputError, ToolchainError
 from kesco.ir.effects import KernelEffects
 from kesco.options import Options
 from kesco.pipeline import read as source_text
-from kesco.toolchain import dryrun
+from kesco.toolchain import dryrun, recorder
 from kesco.toolchain.compile import architectures
 from kesco.toolchain.discover import discover
 from kesco.toolchain.model import Toolchain
@@ -40,7 +41,8 @@ _DEVICE_CODE = (".cu", ".cuh", ".cup")
 class Run:
     """How the program is run: its arguments, the limit in seconds, how many devices it sees, other source files.
 
-    `watch` is whether the host's own accesses to pinned and managed memory are looked for.
+    `watch` is whether the host's own accesses to pinned and managed memory are looked for. On a GPU neither that nor
+    the number of devices is asked: the devices are those that there are.
     """
 
     arguments: tuple[str, ...] = ()
@@ -72,51 +74,61 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A program that was built for dry runs, with the effects of its kernels; it lies in `folder` with its table."""
+    """A program that was built to be run, on a GPU if `gpu`, and its kernels' effects; it lies in `folder`."""
 
     source: str
     folder: Path
     effects: Mapping[str, KernelEffects]
     toolchain: Toolchain
     arch: str
+    gpu: bool = False
 
 
-def check(path: str, run: Run, options: Options) -> Report:
+def check(path: str, run: Run, options: Options, gpu: bool = False) -> Report:
     """Build and run a program, and report the races of that run; raises `KescoError` where it cannot be run."""
     with TemporaryDirectory(prefix="kesco-check-") as name:
-        return observe(prepare(path, run.others, options, Path(name)), run)
+        return observe(prepare(path, run.others, options, Path(name), gpu), run)
 
 
-def prepare(path: str, others: Sequence[str], options: Options, folder: Path) -> Prepared:
-    """Build a program in a folder; raises `KescoError` where that does not work."""
+def prepare(path: str, others: Sequence[str], options: Options, folder: Path, gpu: bool = False) -> Prepared:
+    """Build a program in a folder, for dry runs or for a GPU; raises `KescoError` where that does not work."""
     sources = (path, *others)
     for source in sources:
         source_text(source)
     toolchain = discover(clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang)
     with ThreadPoolExecutor(1) as pool:
-        building = pool.submit(dryrun.build, toolchain, sources, options.flags, folder)
+        building = pool.submit((recorder if gpu else dryrun).build, toolchain, sources, options.flags, folder)
         effects, sizes = _kernels(toolchain, sources, options.flags)
         building.result()
     (folder / "kernels").write_text(kernel_table(effects, sizes))
-    return Prepared(path, folder, effects, toolchain, architectures(toolchain, options.flags)[0])
+    return Prepared(path, folder, effects, toolchain, architectures(toolchain, options.flags)[0], gpu)
 
 
 def observe(prepared: Prepared, run: Run) -> Report:
     """Run a program once and report what was seen; `InputError` where the run ended too early to say anything."""
     program, record = prepared.folder / "program", prepared.folder / "record"
-    ran = dryrun.run_program(
-        program, run.arguments, record, prepared.folder / "kernels", run.limit, run.devices, run.watch, prepared.arch
-    )
-    text = record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if record.exists() else ""
-    trace = read(text)
+    record.unlink(missing_ok=True)
+    ran = _ran(prepared, run, program, record)
+    there = record.exists()
+    trace = read(record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if there else "")
     findings: Findings = find_races(trace, prepared.effects)
     places = Places.of(program, prepared.toolchain)
     places.load(trace)
-    ended = messages.how_it_ended(prepared.source, ran, findings, places, run.limit)
+    found = trace if there else None
+    ended = endings.how_it_ended(prepared.source, ran, findings, places, run.limit, found, prepared.gpu)
+    if any(one.code == endings.NO_GPU for one in ended):
+        raise ToolchainError(*ended)
     diagnostics = (*messages.races(findings, places), *messages.stale(findings, places), *ended)
-    if any(one.code in messages.FATAL for one in ended) and not any(d.code in messages.CERTAIN for d in diagnostics):
+    if any(one.code in endings.FATAL for one in ended) and not any(d.code in messages.CERTAIN for d in diagnostics):
         raise InputError(*diagnostics)
     return Report(diagnostics, findings.operations, findings.kernels, len(findings.streams))
+
+
+def _ran(prepared: Prepared, run: Run, program: Path, record: Path) -> dryrun.Ran:
+    kernels = prepared.folder / "kernels"
+    if prepared.gpu:
+        return recorder.run_program(prepared.toolchain, program, run.arguments, record, kernels, run.limit)
+    return dryrun.run_program(program, run.arguments, record, kernels, run.limit, run.devices, run.watch, prepared.arch)
 
 
 def _kernels(
@@ -142,9 +154,9 @@ def kernel_table(effects: Mapping[str, KernelEffects], sizes: Mapping[str, tuple
     """What the recorder must know of each kernel, a line each.
 
     First the name, then the size of each parameter; ``*parameter:offset`` for each pointer behind which it follows
-    other pointers, and ``@symbol`` for device symbols of that kind.
+    other pointers, and ``@symbol`` for device symbols of that kind. The first line has ``@`` and all symbols.
     """
-    lines = []
+    lines = [" ".join(["@", *sorted({name for one in effects.values() for name, _ in one.symbols})])]
     for name, known in sorted(sizes.items()):
         effect = effects.get(name)
         words = [name, *map(str, known)]

@@ -1,24 +1,19 @@
 """What a run showed, in words: findings → diagnostics.
 
 In: findings and places. Out: diagnostics, worst first, each pair of lines once. Codes: K601 a race, K602 a possible
-one, K603 memory used after it was freed; K610 to K619 for runs that say less than they should.
+one, K603 memory used after it was freed. How the run itself ended is said by `endings`.
 """
 
 from __future__ import annotations
 
-import signal
-
 from kesco.check.places import Places
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.source import Span
-from kesco.toolchain.dryrun import NO_SPACE, UNSUPPORTED, Ran
 from kesco.verify.clocks import HOST
 from kesco.verify.races import Findings, Operation, Race
 
 CERTAIN = frozenset({"K601", "K603"})
 POSSIBLE = "K602"
-FATAL = frozenset({"K610", "K613", "K614", "K616"})
-"""The run ended where it should not have: without a race found until then, there is no result."""
 _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
 _SHOWN = 5  # other pairs that are listed with a possible race
 
@@ -151,45 +146,6 @@ def stale(findings: Findings, places: Places) -> list[Diagnostic]:
     return result
 
 
-def how_it_ended(path: str, ran: Ran, findings: Findings, places: Places, limit: float) -> list[Diagnostic]:
-    """What is wrong with the run itself, if anything."""
-    last = tuple(Note(f"it said: {line}") for line in ran.said.strip().splitlines()[-3:])
-    seen = f"{count(findings.operations, 'operation')} recorded until then"
-    if ran.stopped:
-        what = f"{path} did not end within {limit:g} seconds"
-        help_ = "kernels do nothing in a dry run: a loop that waits for a result of the device never ends; --time-limit"
-        return [Diagnostic("K613", Severity.ERROR, what, None, (Note(seen),), help_)]
-    if ran.returncode == UNSUPPORTED and findings.unsupported is not None:
-        what = f"{findings.unsupported.function} is not supported in a dry run"
-        where = places.of_stack(findings.unsupported.stack)
-        help_ = "leave it out of this run; docs/check.md lists what is supported"
-        return [Diagnostic("K610", Severity.ERROR, what, where, (Note(seen),), help_)]
-    if ran.returncode == NO_SPACE:
-        what = f"the record of {path} could not be written"
-        help_ = "free space, name another folder with TMPDIR, or run the program with smaller sizes"
-        return [Diagnostic("K616", Severity.ERROR, what, None, (Note(seen),), help_)]
-    if ran.returncode < 0:
-        what = f"{path} was ended by {_signal(-ran.returncode)}"
-        help_ = "kernels do nothing in a dry run: the host read zeros where it expected results"
-        return [Diagnostic("K614", Severity.ERROR, what, None, (*last, Note(seen)), help_)]
-    found = []
-    if ran.returncode:
-        what = f"{path} ended with exit code {ran.returncode}"
-        help_ = "kernels do nothing in a dry run: let the program skip the check of its results"
-        found.append(Diagnostic("K615", Severity.WARNING, what, None, (*last, Note(seen)), help_))
-    if not findings.operations:
-        what = f"{path} did nothing on the device, so there is nothing to check"
-        found.append(Diagnostic("K617", Severity.WARNING, what, help="give its arguments after '--'"))
-    return found
-
-
 def count(number: int, what: str) -> str:
     """A number of things in words."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -26,6 +26,7 @@ from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
 
 _STRATEGIES = ("kesco", "serial")
+_FORMS = ("streams", "graph", "auto")
 _STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
 
 
@@ -56,9 +57,16 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--prefetch/--no-prefetch",
-            default=True,
+            default=False,
             show_default=True,
-            help="Prefetch managed memory that kernels read and the host touched.",
+            help="Prefetch managed memory that kernels read and the host touched; with streams only.",
+        ),
+        click.option(
+            "--emit",
+            type=click.Choice(_FORMS),
+            default="streams",
+            show_default=True,
+            help="Streams, graphs where work runs again and again, or whichever is faster as it runs.",
         ),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
         click.option(
@@ -82,6 +90,7 @@ def _options(values: dict[str, Any]) -> Options:
         arch=values["arch"],
         force=values["force"],
         prefetch=values["prefetch"],
+        emit=values["emit"],
     )
 
 
@@ -151,7 +160,8 @@ def _summary(result: Any, target: Path | None) -> str:
         waits = _count(len(one.plan.waits), "wait")
         gone = len({one.region.sites[n].operation for n in one.plan.needless})
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
-        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}, proven"
+        graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
+        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}{graphs}, proven"
         parts.append(f"'{one.region.function}': {text}")
     return f"{where}: " + "; ".join(parts)
 

@@ -35,7 +35,9 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--sizes", callback=_names, default="small,1gb", show_default=True, help="Names of sizes, or numbers.")
 @click.option("--blocks", callback=_names, default="32,256", show_default=True, help="Threads per block.")
 @click.option("--streams", callback=_names, help="Run kesco's program with these numbers of streams too.")
-@click.option("--variants", callback=_names, help="Only these: serial,sync,kesco,kesco-1,async,graph.")
+@click.option(
+    "--variants", callback=_names, help="Only these: serial,sync,kesco,kesco-1,async,graph; or kesco-graph,kesco-auto."
+)
 @click.option("--repeat", type=click.IntRange(1), default=12, show_default=True, help="Repetitions that count.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Processes they are spread over.")
 @click.option("--time-limit", type=click.FloatRange(1), metavar="SECONDS", help="Begin nothing new after this long.")
@@ -99,7 +101,9 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
 
     workloads = suite.load(v["workloads"], names)
     styles = suite.choose("memory style", v["styles"], suite.STYLES)
-    asked = ("serial", *v["variants"]) if v["variants"] else tuple(suite.VARIANTS)  # what all others are compared with
+    asked = (
+        ("serial", *v["variants"]) if v["variants"] else suite.USUAL
+    )  # the first is what all others are compared with
     variants = suite.choose("variant", asked, suite.VARIANTS)
     sizes = _sizes(v["sizes"], workloads)
     blocks, streams = _numbers("--blocks", v["blocks"], 1024), _numbers("--streams", v["streams"], 64)
@@ -110,7 +114,10 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
     with _folder(v["build_only"]) as folder:
         from kesco.toolchain.discover import discover
 
-        build = making.build(workloads, styles, folder, discover(), lambda name: click.echo(name, err=True))
+        programs = suite.PROGRAMS + tuple(suite.VARIANTS[name].program for name in variants)
+        build = making.build(
+            workloads, styles, folder, discover(), lambda name: click.echo(name, err=True), programs=programs
+        )
         if v["build_only"] is not None:
             return None
         return _run(build, wanted, plan, v["time_limit"], output)

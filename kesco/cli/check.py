@@ -1,4 +1,4 @@
-"""``kesco check``: run a program without a GPU, and report what nothing orders."""
+"""``kesco check``: run a program, without a GPU or on one, and report what nothing orders."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from kesco.options import Options
 @click.command("check")
 @click.argument("source", metavar="FILE.cu")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]")
+@click.option("--gpu", is_flag=True, help="Run it on the GPU of this machine: kernels run, results are real.")
 @click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags, as one argument.")
 @click.option("--with", "others", multiple=True, metavar="FILE", help="Another source file of the program.")
 @click.option("--time-limit", "limit", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="SECONDS")
-@click.option("--devices", type=click.IntRange(1, 64), default=1, show_default=True, help="GPUs the program sees.")
+@click.option("--devices", type=click.IntRange(1, 64), default=1, show_default=True, help="GPUs a dry run shows.")
 @click.option("--no-host", is_flag=True, help="Do not look for the host's own accesses to pinned and managed memory.")
 @click.option("--strict", is_flag=True, help="A possible race counts like a race.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -29,7 +30,7 @@ from kesco.options import Options
 @click.option("--cuda-path", help="The CUDA toolkit to use.", metavar="PATH")
 @click.option("--arch", help="The GPU architecture, such as sm_90.", metavar="SM")
 def check_command(source: str, arguments: tuple[str, ...], as_json: bool, quiet: bool, strict: bool, **v: Any) -> None:
-    """Run FILE.cu without a GPU and report races between streams, and with the host. Its arguments go after '--'."""
+    """Run FILE.cu and report races between streams, and with the host. No GPU is needed. Arguments go after '--'."""
     printer = Printer("json" if as_json else "text", quiet)
     with ends_well(printer):
         from kesco.check import Run, check
@@ -38,7 +39,8 @@ def check_command(source: str, arguments: tuple[str, ...], as_json: bool, quiet:
             flags=tuple(shlex.split(v["flags"])), clang=v["clang"], libclang=v["libclang"], cuda_path=v["cuda_path"],
             arch=v["arch"],
         )  # fmt: skip
-        report = check(source, Run(arguments, v["limit"], v["devices"], v["others"], not v["no_host"]), options)
+        run = Run(arguments, v["limit"], v["devices"], v["others"], not v["no_host"])
+        report = check(source, run, options, v["gpu"])
         bad = report.races + (report.possible if strict else 0)
         if as_json:
             counts = {"operations": report.operations, "kernels": report.kernels, "streams": report.streams}
@@ -48,15 +50,18 @@ def check_command(source: str, arguments: tuple[str, ...], as_json: bool, quiet:
         else:
             printer(*report.diagnostics)
             if not quiet:
-                click.echo(_summary(source, report), err=True)
+                click.echo(_summary(source, report, v["gpu"]), err=True)
         if bad:
             sys.exit(1)
 
 
-def _summary(source: str, report: Any) -> str:
+def _summary(source: str, report: Any, gpu: bool) -> str:
     from kesco.check.messages import count
 
     operations, streams = count(report.operations, "operation"), count(report.streams, "stream")
+    where = " of a GPU" if gpu else ""
     found = count(report.races, "race") if report.races else "no race"
     possible = f", {report.possible} possible" if report.possible else ""
-    return f"{source}: {operations} on {streams}, {count(report.kernels, 'kernel')} among them: {found}{possible}"
+    return (
+        f"{source}: {operations} on {streams}{where}, {count(report.kernels, 'kernel')} among them: {found}{possible}"
+    )

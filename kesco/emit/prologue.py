@@ -22,17 +22,20 @@ STAND_IN = (
     "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "void kesco_prefetch(const volatile void*, cudaStream_t); "
+    "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
+    "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a prologue has beside streams and events; `stretches` is how many there are."""
+    """What a prologue has beside streams and events; `stretches` and `replays` are how many there are."""
 
     guards: bool = False
     prefetches: bool = False
     stretches: int = 0
+    replays: int = 0
 
 
 @cache
@@ -59,6 +62,7 @@ def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _SIZES = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};\n  KescoEvent done\[(\d+)\] = \{\};")
 _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
+_REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
 
 
 def is_genuine(text: bytes) -> bool:
@@ -66,7 +70,8 @@ def is_genuine(text: bytes) -> bool:
     normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
     start, end = normal.find(MARK), normal.find(END)
     if start < 0:
-        return re.search(r"\bkesco_(?:streams|streams_if_distinct|stretch|context|prefetch)\s*\(", normal) is None
+        names = r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of)"
+        return re.search(rf"\b{names}\s*\(", normal) is None
     if end < start or normal.count(MARK) != 1:
         return False
     written = normal[start : normal.find("\n", end) + 1]
@@ -76,11 +81,15 @@ def is_genuine(text: bytes) -> bool:
     away = _PUT_AWAY.findall(written)
     if set(in_the_way(written, defined_in(normal))) - {*away}:
         return False
-    stretches = _STRETCHES.search(written)
-    parts = Parts(
-        "kesco_streams_if_distinct" in written, "kesco_prefetch" in written, int(stretches[1]) if stretches else 0
-    )
+    stretches, replays = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS))
+    parts = Parts("kesco_streams_if_distinct" in written, "kesco_prefetch" in written, stretches, replays)
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
+
+
+def replays_in(text: bytes) -> int:
+    """For how many replays a file's genuine prologue has room."""
+    found = _REPLAYS.search(text.decode("utf-8", "surrogateescape"))
+    return int(found[1]) if found else 0
 
 
 def to_parse(text: bytes) -> bytes:

@@ -31,6 +31,7 @@ from kesco.emit.places import (
     taken_out,
 )
 from kesco.emit.prologue import STAND_IN, Parts, prologue
+from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
 from kesco.ir.transfers import Prefetch
@@ -42,16 +43,17 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     if not chosen:
         return program.text
     edits: list[Edit] = []
-    events = stretches = 0
+    events = stretches = replays = 0
     name = free_name(program)
     for rewrite in chosen:
-        writer = _Writer(program, rewrite, events, name, stretches)
+        writer = _Writer(program, rewrite, events, name, stretches, replays)
         edits += writer.edits()
         events += writer.events
         stretches += len(writer.stretches)
+        replays += len(rewrite.plan.replays)
     streams = max(r.schedule.streams for r in chosen)
-    parts = Parts(any(r.region.guards for r in chosen), any(r.prefetches for r in chosen), stretches)
-    text = prologue(streams, events, parts, macros(program))
+    guards, prefetches = any(r.region.guards for r in chosen), any(r.prefetches for r in chosen)
+    text = prologue(streams, events, Parts(guards, prefetches, stretches, replays), macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
@@ -62,17 +64,19 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
 
 
 _OUR_NAMES = re.compile(
-    rb"\b(?:Kesco(?:Event|Streams|Stretch)|kesco_(?:streams|streams_if_distinct|stretch|context|prefetch))\b"
+    rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay)|kesco_(?:streams|streams_if_distinct|stretch|context|prefetch)"
+    rb"|kesco_(?:replay\w*|graph_of))\b"
 )
 
 
 def check(program: ir.Program, rewrite: Rewrite) -> str:
     """Why the function cannot be edited as planned, or an empty text."""
+    writer = _Writer(program, rewrite, 0, free_name(program))
     try:
-        edits = _Writer(program, rewrite, 0, free_name(program)).edits()
+        writer.edits()
     except CannotInsert as reason:
         return str(reason)
-    macro = changed((STAND_IN.format(streams=1, events=1), *(edit.text for edit in edits)), macros(program))
+    macro = changed((STAND_IN.format(streams=1, events=1), *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
     taken = _OUR_NAMES.search(program.text)
@@ -104,7 +108,13 @@ class _Writer:
     """Collects the edits of one function."""
 
     def __init__(
-        self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str, first_stretch: int = 0
+        self,
+        program: ir.Program,
+        rewrite: Rewrite,
+        first_event: int,
+        name: str,
+        first_stretch: int = 0,
+        first_replay: int = 0,
     ) -> None:
         self.rewrite, self.name = rewrite, name
         self.program = replace(program, operations=(*program.operations, *map(_as_operation, rewrite.prefetches)))
@@ -128,6 +138,9 @@ class _Writer:
         self.events = len(self.event_of)
         self.stretches: dict[int, int] = {}  # operation, or -1 for the entry → number in the file
         self.first_stretch = first_stretch
+        self.replays = tuple(enumerate(self.plan.replays, first_replay))
+        self.heads: dict[int, list[str]] = {}  # replay → lines before it
+        self.inserted: list[str] = []  # all new text, without the user's own
         self.before: dict[int, list[str]] = {}  # operation → lines
         self.after: dict[int, list[str]] = {}
         self.at_end: list[str] = []
@@ -161,7 +174,10 @@ class _Writer:
         result.append(fetch(self.program, self.rewrite, self.name, self._needed(), self.stretches.get(-1)))
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
-        return result
+        for number, replay in self.replays:
+            self.heads.setdefault(number, []).extend(loop_head(self.program.text, replay, number, self.name))
+        self.inserted = [e.text for e in result] + [line for lines in self.heads.values() for line in lines]
+        return wrapped(self.program, result, self.replays, self.heads)
 
     # ---- text ---------------------------------------------------------------------------------------------------
 
@@ -265,7 +281,8 @@ class _Writer:
             )
             fetched = fetch_place(self.program, self.rewrite, self._needed())
             fresh = not unseen or starts.get(site.operation) == first == fetched  # they have only just been fetched
-            lines = self.before.setdefault(site.operation, [])
+            within = next((n for n, replay in self.replays if number in replay.sites), None)
+            lines = self.before.setdefault(site.operation, []) if within is None else self.heads.setdefault(within, [])
             lines += [x for x in line[fresh:] if x not in lines]
 
     def _joins(self) -> None:
@@ -295,24 +312,35 @@ class _Writer:
         fetched = fetch_place(self.program, self.rewrite, self._needed())
         for number in self.plan.stretches:
             operation = self.region.sites[number].operation if number else -1
-            if number:
-                one = self.program.operations[operation]
-                place = one.statement
-                if place is None or place.start < fetched or one.within or one.stuck or operation in self.stretches:
-                    continue
-                text = self.program.text
-                rest = text[place.end : line_end(text, place.end)]
-                if text[place.start : place.start + 6] == b"return" or rest.rstrip().endswith(b"\\"):
-                    continue
+            if number and not self._may_begin(operation, fetched):
+                continue
             self.stretches[operation] = self.first_stretch + len(self.stretches)
         if len(self.stretches) == 1 and -1 in self.stretches:
             self.stretches.clear()
+        for number in self.plan.pauses if self.stretches else ():
+            operation = self.region.sites[number].operation
+            if self._may_begin(operation, fetched):
+                line = f"{self.name} = kesco_stretch({self.name}, -1);  // kesco: what follows need not be timed"
+                self.after.setdefault(operation, []).append(line)
         for operation, begins in self.stretches.items():
             if operation >= 0:
                 line = (
-                    f"{self.name} = kesco_stretch({self.name}, {begins});  // kesco: on one stream while that is faster"
+                    f"{self.name} = kesco_stretch({self.name}, {begins});  // kesco: {self._way()} while that is faster"
                 )
                 self.after.setdefault(operation, []).append(line)
+
+    def _way(self) -> str:
+        return "on one stream, or as a graph," if self.plan.replays else "on one stream"
+
+    def _may_begin(self, operation: int, fetched: int) -> bool:
+        """Whether a line that begins a stretch can be put behind an operation."""
+        one = self.program.operations[operation]
+        place = one.statement
+        if place is None or place.start < fetched or one.within or one.stuck or operation in self.stretches:
+            return False
+        text = self.program.text
+        rest = text[place.end : line_end(text, place.end)]
+        return text[place.start : place.start + 6] != b"return" and not rest.rstrip().endswith(b"\\")
 
     def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
         why = why_joined(site)

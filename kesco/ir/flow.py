@@ -31,6 +31,8 @@ class Role(enum.Enum):
     WAIT = "wait"  # a stream waits for an event
     STREAM_SYNC = "stream-sync"  # the host waits for a stream
     EVENT_SYNC = "event-sync"  # the host waits for an event
+    CAPTURE = "capture"  # what stands from here to the next replay is given to a stream as a whole, maybe as a graph
+    REPLAY = "replay"  # where that ends
 
 
 class SiteKind(enum.Enum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kesco.ir.dfg import Dependence
+from kesco.ir.replay import Replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,9 @@ class SyncPlan:
     `fences` are the movable sites before which the default stream must be made a barrier once, because unseen code may
     have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending;
     `needless` are the sites where the host waits and need not: nothing looks at the device before its next wait.
-    `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster. The other fields
-    are ordered by target.
+    `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster; `pauses` those
+    where it is enough to stop the clock. `replays` are the
+    runs of statements that become graphs, in the order of the text. The other fields are ordered by target.
     """
 
     events: tuple[int, ...]
@@ -51,3 +53,5 @@ class SyncPlan:
     fences: tuple[int, ...] = ()
     stretches: tuple[int, ...] = ()
     needless: tuple[int, ...] = ()
+    replays: tuple[Replay, ...] = ()
+    pauses: tuple[int, ...] = ()

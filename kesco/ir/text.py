@@ -180,6 +180,12 @@ def _plan(plan: SyncPlan) -> Iterator[str]:
     yield f"plan, events {_numbers(plan.events)}, fences {_numbers(plan.fences)}, stretches {_numbers(plan.stretches)}"
     if plan.needless:
         yield f"  needless waits of the host: {_numbers(plan.needless)}"
+    if plan.pauses:
+        yield f"  the clock stops at {_numbers(plan.pauses)}"
+    for replay in plan.replays:
+        how = "alone, " if replay.alone else ""
+        values = ", ".join(replay.values) or "none"
+        yield f"  graph of {_numbers(replay.sites)} on stream {replay.stream}: {how}values {values}"
     for wait in plan.waits:
         why = ", ".join(f"{d.kind.value} on {d.buffer.name}" + " carried" * d.carried for d in wait.dependences)
         yield f"  wait {wait.source} → {wait.target}" + (f": {why}" if why else "")

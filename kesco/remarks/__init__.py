@@ -26,7 +26,7 @@ _UNKNOWN_HELP = (
 _WORK = (Role.MOVABLE, Role.LEGACY)
 _MOST_BARRIERS = 3
 _MOST_NOTES = 3
-_PREFETCH_HELP = "'--no-prefetch' leaves the pages to move on demand"
+_PREFETCH_HELP = "without '--prefetch' the pages move on demand"
 
 
 class Result(Protocol):

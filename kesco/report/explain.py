@@ -38,6 +38,8 @@ _ROLES = {
     Role.HOST: "the host itself",
     Role.RECORD: "records an event",
     Role.WAIT: "makes a stream wait for an event",
+    Role.CAPTURE: "begins what may become a graph",
+    Role.REPLAY: "ends it",
     Role.STREAM_SYNC: "the host waits for a stream",
     Role.EVENT_SYNC: "the host waits for an event",
 }

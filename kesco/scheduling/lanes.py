@@ -7,12 +7,11 @@ each direction, which works in the order of issue, so that a stream of their own
 1. A copy to the device goes on the stream of the first operation that needs it, if nothing runs there before that
    operation: it delays nothing, and needs no event. 2. A copy to the host goes behind the last operation that it
 waits for, if nothing runs there after it. 3. All others go on a *lane*, one stream for each direction: there they delay
-no kernel, and whoever needs one waits for that one alone. 4. Prefetches that the program issues itself go on the lane
-as soon as a phase has two: a prefetch that finds its stream idle keeps the host busy until the pages are on their way,
-and the launches behind it have to wait; on a busy stream the driver works it off in the background. 5. Where no stream
-is left for a lane they go to the operation that needs them all the same.
+no kernel, and whoever needs one waits for that one alone. 4. Where no stream is left for a lane they go to the
+operation that needs them all the same.
 
-What it refuses to do: reorder the text. What the program copies last arrives last.
+What it refuses to do: reorder the text (what the program copies last arrives last), or place prefetches that the
+program issues itself: those are operations like kernels, until it is measured what else would be better.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ def transfers(dfg: Dfg, light: Iterable[int]) -> dict[int, Way]:
 
 
 def _way(dfg: Dfg, site: Site) -> Way | None:
-    if site.kind is SiteKind.PREFETCH:  # where to is not said: to those that use it next
-        return Way.IN if any(n != site.number for n in dfg.graph.successors(site.number)) else Way.OUT
+    if site.kind is SiteKind.PREFETCH and site.added:
+        return Way.IN
     if site.kind is not SiteKind.COPY:
         return None
     read = {a.buffer.kind for a in site.accesses if AccessMode.READ in a.mode}
@@ -67,14 +66,12 @@ def place(
         ends = {stream_of[site]: site for site in works}  # stream → its last operation in this phase
         begins = {stream_of[site]: site for site in reversed(works)}
         moving = [site for site in phase if site in ways]
-        asked = sum(_is_asked(dfg, site) and ways[site] is Way.IN for site in moving)
         for site in moving:
             way = ways[site]
             partner = _partner(dfg, site, way, works)
             edge = begins if way is Way.IN else ends
             beside = partner >= 0 and edge[stream_of[partner]] == partner
-            in_bulk = asked > 1 and _is_asked(dfg, site) and way is Way.IN
-            if not beside or in_bulk:
+            if not beside:
                 if way not in lanes:
                     lanes[way] = next(free, None)
                 lane = lanes[way]
@@ -83,11 +80,6 @@ def place(
                     continue
             found[site] = stream_of.get(partner, 0)
     return found
-
-
-def _is_asked(dfg: Dfg, site: int) -> bool:
-    """Whether it is a prefetch of the program's own."""
-    return dfg.region.sites[site].kind is SiteKind.PREFETCH and not dfg.region.sites[site].added
 
 
 def _partner(dfg: Dfg, site: int, way: Way, works: list[int]) -> int:

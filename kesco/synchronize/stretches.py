@@ -6,10 +6,14 @@ several streams than on one, and whether that is so depends on sizes that no com
 
 1. A stretch ends where the host waits for the whole device, and the next begins there. 2. In ``main`` only those count
 that are executed again, with work in between; other functions may be called again, so that their entry begins one, too.
-3. A function that calls unseen code has none: it fetches its streams anew behind that code.
+3. Behind unseen code a function fetches its streams anew, several of them: all work is joined there, so that no wait
+relies on an event that was left out before, and the next stretch chooses again. 4. Where work may also be replayed as
+graphs, only stretches with such work are tried, and what is between them takes the same way.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import networkx as nx
 
@@ -17,9 +21,30 @@ from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule
 
 
+def replayed(region: Region, schedule: Schedule, inside: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The sites behind which a stretch begins in which `inside` may run, and those where only another one ends."""
+    found = stretches(region, schedule)
+    begins = tuple(b for b in found if not _until_waits(region, b).isdisjoint(inside))
+    return (begins, tuple(b for b in found if b and b not in begins)) if begins else ((), ())
+
+
+def _until_waits(region: Region, start: int) -> set[int]:
+    """What may run behind a site before the host waits for the device."""
+    found: set[int] = set()
+    work = list(region.successors[start])
+    while work:
+        number = work.pop()
+        if number not in found:
+            found.add(number)
+            site = region.sites[number]
+            if site.role is not Role.DEVICE_SYNC or site.kind is not SiteKind.SYNC:
+                work += region.successors[number]
+    return found
+
+
 def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
     """The sites behind which a stretch begins, 0 for the entry, ascending."""
-    if schedule.streams < 2 or any(site.foreign for site in region.sites):
+    if schedule.streams < 2:
         return ()
     work = {site for site, _ in schedule.stream_of}
     barriers = [s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC]

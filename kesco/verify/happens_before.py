@@ -11,8 +11,10 @@ bit masks over site numbers, and every rule treats the bits separately:
 2. A record gives the event what its stream knows; a wait gives the stream what the event knows.
 3. Work on the legacy stream comes after all work on blocking streams, and before all that follows on them.
 4. What the host has waited for is complete: nobody needs to be told.
-5. Where paths meet, only what is known on both remains. `run` repeats this to the fixpoint.
-6. Meeting loses which facts belong together, so `run_alone` follows one site with all combinations of facts.
+5. What stands between a capture and its replay may run as it stands or as a graph (`_capture`, `_replay`): only what
+   is so either way is known.
+6. Where paths meet, only what is known on both remains. `run` repeats this to the fixpoint.
+7. Meeting loses which facts belong together, so `run_alone` follows one site with all combinations of facts.
 
 What it refuses to believe: anything of streams and events that may be one of several; that an event recorded,
 or waited for, on the legacy stream waits for other streams; that a blocking stream without work of its own
@@ -23,41 +25,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from kesco.ir.flow import Handle, Region, Role, Site
-from kesco.verify.match import is_work
+from kesco.ir.replay import AMONG_OTHERS
+from kesco.verify.knowledge import Facts, State, meet, weaker
+from kesco.verify.match import is_work, plain_label
+from kesco.verify.paths import blocks, recorded_inside
 
 LEGACY, NEXT_LEGACY_WORK = 0, 1
 _MOST_COMBINATIONS = 64  # per block, before `run_alone` gives up
-
-
-@dataclass(slots=True)
-class State:
-    """What is known at one place.
-
-    `pending`: executed and not known to be complete; `hidden`: of these, what the serial program's host had
-    awaited. `known` holds a mask for each of the legacy stream, the next work on it, the streams, and what the
-    streams have queued; `covered` one for each event (absent: nothing).
-    """
-
-    pending: int
-    hidden: int
-    known: list[int]
-    covered: dict[int, int]
-
-    def copy(self) -> State:
-        """An independent copy."""
-        return State(self.pending, self.hidden, self.known.copy(), self.covered.copy())
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Before a site: what its own action is not ordered after, and `pending`, `hidden` as in `State`."""
-
-    unordered: int
-    pending: int
-    hidden: int
 
 
 class HappensBefore:
@@ -90,13 +66,14 @@ class HappensBefore:
                 events[site.event.key] = None
         self._streams = {key: n for n, key in enumerate(streams, start=2)}
         self._blocking = [n for n, blocking in enumerate(streams.values(), start=2) if blocking]
-        self._observers = 2 + 2 * len(streams)
+        self._observers = 2 + 4 * len(streams)
         self._events = {key: n for n, key in enumerate(events)}
         self._predecessors: list[list[int]] = [[] for _ in region.sites]
         for number, successors in enumerate(region.successors):
             for successor in successors:
                 self._predecessors[successor].append(number)
-        self._blocks = _blocks(region)
+        self._blocks = blocks(region)
+        self._recorded = recorded_inside(region, self._events)
         self._live = self._live_events()
         self._work = 0  # executed so far in the current block; sites occur once in a block
         self._unseen = sum(1 << s.number for s in region.sites if s.role is Role.ENTRY or s.foreign)
@@ -118,7 +95,7 @@ class HappensBefore:
             for successor in self._leave(head):
                 if successor not in entry:
                     entry[successor] = out.copy()
-                elif not _meet(entry[successor], out):
+                elif not meet(entry[successor], out):
                     continue
                 if successor not in queued:
                     queued.add(successor)
@@ -142,9 +119,9 @@ class HappensBefore:
             out.covered = {e: k for e, k in out.covered.items() if k & out.pending}
             for successor in self._leave(head):
                 there = entry.setdefault(successor, [])
-                if any(_weaker(other, out) for other in there):
+                if any(weaker(other, out) for other in there):
                     continue
-                there[:] = [other for other in there if not _weaker(out, other)] + [out]
+                there[:] = [other for other in there if not weaker(out, other)] + [out]
                 queue.append((successor, out))
                 if len(there) > _MOST_COMBINATIONS or budget <= 0:
                     return None
@@ -183,9 +160,13 @@ class HappensBefore:
     def _live_events(self) -> dict[int, int]:
         """For each block the mask of events that may be awaited behind it before they are recorded again."""
         uses, sets = {}, {}
+        every = (1 << 2 * len(self._events)) - 1  # those that a capture puts aside come behind the others
         for head, numbers in self._blocks.items():
             used = recorded = 0
             for site in (self.region.sites[n] for n in numbers):
+                if site.role in (Role.CAPTURE, Role.REPLAY):
+                    used |= every & ~recorded
+                    recorded |= every
                 if site.event is not None and site.event.certain:
                     bit = 1 << self._events[site.event.key]
                     if site.role is Role.RECORD:
@@ -220,6 +201,52 @@ class HappensBefore:
             self._wait(state, site)
         elif site.role in (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC):
             self._host_waits(state, site)
+        elif site.role is Role.CAPTURE:
+            self._capture(state, site)
+        elif site.role is Role.REPLAY:
+            self._replay(state, site)
+
+    def _capture(self, state: State, site: Site) -> None:
+        """A graph begins when its stream comes to it: what other streams and earlier records know is of no use in it.
+
+        As it stands, the work would go on from what its streams know; among other work they wait for the graph's
+        stream first, so that they know as much as the graph does. What the events cover is put aside.
+        """
+        known, front, count = state.known, self._front(state, site.stream), len(self._streams)
+        for number in self._streams.values():
+            queued, before = number + count, number + 2 * count
+            known[before], known[before + count] = known[number], known[queued]
+            known[number] = front if _waits_for_all(site) else known[number] & front
+            known[queued] &= known[number]
+        kept = {event: self._covered(state, event) for event in self._events.values()}
+        state.covered = {event + len(self._events): mask for event, mask in kept.items() if mask}
+        self._stamps |= dict.fromkeys(state.covered, self._work)
+
+    def _replay(self, state: State, site: Site) -> None:
+        """Behind a graph, its stream knows all that is in it, and other streams what they knew before.
+
+        As it stands, the work ends with its stream waiting for the others, but not where nothing else runs, and events
+        were recorded that a graph does not touch.
+        """
+        known, count = state.known, len(self._streams)
+        inside = 0
+        for number in self._streams.values():
+            inside |= known[number + count]
+        for key, number in self._streams.items():
+            queued, before = number + count, number + 2 * count
+            if site.stream is None or not site.stream.certain or key != site.stream.key:
+                known[number], known[queued] = known[before], known[before + count]
+            elif _waits_for_all(site):
+                known[number] |= inside
+                known[queued] |= inside
+            known[queued] &= known[number]
+            known[before] = known[before + count] = 0
+        again, covered = self._recorded[site.operation], dict[int, int]()
+        for event in self._events.values():
+            mask = self._covered(state, event + len(self._events))
+            covered[event] = mask & self._covered(state, event) if again >> event & 1 else mask
+        state.covered = {event: mask for event, mask in covered.items() if mask}
+        self._stamps |= dict.fromkeys(state.covered, self._work)
 
     def _enter(self, state: State, site: Site) -> None:
         """What ran before the function is joined to the legacy stream, thus to blocking streams, but no further.
@@ -331,7 +358,7 @@ class HappensBefore:
         if stream.certain:
             return state.known[self._streams[stream.key] + len(self._streams)]
         queued = self._front(state, stream)
-        for known in state.known[2 + len(self._streams) :]:
+        for known in state.known[2 + len(self._streams) : 2 + 2 * len(self._streams)]:
             queued &= known
         return queued
 
@@ -352,46 +379,6 @@ class HappensBefore:
         return state.covered.get(event, 0) & ~(self._work & ~self._stamps.get(event, 0))
 
 
-def _meet(into: State, other: State) -> bool:
-    """Keep in `into` only what both know; whether that changed it."""
-    pending = into.pending | other.pending
-    hidden = into.hidden | other.hidden
-    changed = pending != into.pending or hidden != into.hidden
-
-    def meet(a: int, b: int) -> int:
-        """What both know, where what never ran on a path is not in doubt on it."""
-        return a if a == b else pending & ~((into.pending & ~a) | (other.pending & ~b))
-
-    known = [meet(a, b) for a, b in zip(into.known, other.known, strict=True)]
-    events = into.covered.keys() | other.covered.keys()
-    covered = {e: meet(into.covered.get(e, 0), other.covered.get(e, 0)) for e in events}
-    changed = changed or known != into.known or covered != into.covered
-    into.pending, into.hidden, into.known, into.covered = pending, hidden, known, covered
-    return changed
-
-
-def _weaker(a: State, b: State) -> bool:
-    """Whether all that may go wrong from `b` may also go wrong from `a`, which knows no more."""
-    if b.pending & ~a.pending or b.hidden & ~a.hidden:
-        return False
-    events = a.covered.keys() | b.covered.keys()
-    pairs = [*zip(a.known, b.known, strict=True), *((a.covered.get(e, 0), b.covered.get(e, 0)) for e in events)]
-    return all(not (b.pending & ~theirs) & ~(a.pending & ~mine) for mine, theirs in pairs)
-
-
-def _blocks(region: Region) -> dict[int, tuple[int, ...]]:
-    """Maximal runs of sites without a branch or a meeting of paths, by their first site."""
-    predecessors = [0] * len(region.sites)
-    for successors in region.successors:
-        for successor in successors:
-            predecessors[successor] += 1
-    heads = {0}
-    for successors in region.successors:
-        heads.update(s for s in successors if len(successors) > 1 or predecessors[s] > 1)
-    result = {}
-    for head in heads:
-        run = [head]
-        while len(region.successors[run[-1]]) == 1 and region.successors[run[-1]][0] not in heads:
-            run.append(region.successors[run[-1]][0])
-        result[head] = tuple(run)
-    return result
+def _waits_for_all(site: Site) -> bool:
+    """Whether a graph's stream waits for the others, and they for it, where the work runs as it stands."""
+    return plain_label(site) == AMONG_OTHERS

@@ -22,7 +22,7 @@ from kesco.ir.flow import Region, Role, Site, SiteKind
 Graph = dict[int, frozenset[int]]
 
 _SYNCS = (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC)
-_ORDERING = (Role.RECORD, Role.WAIT)
+_ORDERING = (Role.RECORD, Role.WAIT, Role.CAPTURE, Role.REPLAY)
 
 
 @dataclass(frozen=True, slots=True)

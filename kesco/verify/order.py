@@ -29,7 +29,8 @@ from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.access import Buffer
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.verify.conflicts import bits, conflicts, hazards, union
-from kesco.verify.happens_before import Facts, HappensBefore
+from kesco.verify.happens_before import HappensBefore
+from kesco.verify.knowledge import Facts
 from kesco.verify.match import Graph, Matching, is_work, match, plain_label, through
 
 _MAY_WAIT = (SiteKind.COPY, SiteKind.ALLOC, SiteKind.FREE)

@@ -25,6 +25,7 @@ from kesco.verify.footprint import Access, Footprints, Use, uses
 from kesco.verify.trace import (
     Allocated,
     Copied,
+    Failed,
     Freed,
     Handle,
     HostFunction,
@@ -85,7 +86,8 @@ class Findings:
     streams: Mapping[int, StreamMade] = field(default_factory=dict)
     operations: int = 0
     kernels: int = 0
-    unsupported: Unsupported | None = None
+    unsupported: tuple[Unsupported, ...] = ()
+    failed: tuple[Failed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class _Detector:
         self.races: dict[tuple[int, int, str, int, bool], Race] = {}
         self.stale: dict[tuple[int, int], Stale] = {}
         self.streams: dict[int, StreamMade] = {}
-        self.unsupported: Unsupported | None = None
+        self.unsupported: dict[Unsupported, None] = {}
+        self.failed: dict[Failed, None] = {}
         self.operations = self.kernels = 0
 
     def run(self) -> Findings:
@@ -120,7 +123,7 @@ class _Detector:
         memory = self.footprints.memory
         return Findings(
             tuple(self.races.values()), tuple(self.stale.values()), self.footprints.unknown, memory.all, self.streams,
-            self.operations, self.kernels, self.unsupported,
+            self.operations, self.kernels, tuple(self.unsupported), tuple(self.failed),
         )  # fmt: skip
 
     def _event(self, event: object) -> None:
@@ -158,7 +161,9 @@ class _Detector:
                 for address in filter(None, addresses):
                     self._given(Operation(function, stack, HOST), address)
             case Unsupported():
-                self.unsupported = event
+                self.unsupported[event] = None
+            case Failed():
+                self.failed[event] = None
 
     def _launched(self, event: Launched) -> None:
         effect = self.footprints.effects.get(event.name)

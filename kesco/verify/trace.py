@@ -1,11 +1,11 @@
-"""The record of a run, as the dry-run runtime writes it → values.
+"""The record of a run, as the dry-run runtime or the recorder in front of the real one writes it → values.
 
 In: the text of a record. Out: a `Trace`: events in the order in which the host caused them, and the stacks of return
 addresses that they name. One event is one line; addresses are hexadecimal, all other numbers decimal.
 
 | line | meaning |
 |---|---|
-| ``V version base`` | the first line; where the program was loaded |
+| ``V version base`` | the first line; where the program was loaded (``X`` for ``V``: the record ran out of room) |
 | ``P stack address…`` | a stack of return addresses, innermost first |
 | ``S stream device kind stack`` | a stream: legacy, per-thread, blocking, non-blocking, or inside a graph |
 | ``A id kind base size stack stream [name]`` | an allocation; stream -1 where it was not made on one |
@@ -18,7 +18,8 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | ``T r/w address stack`` | the host touches memory that the device may touch too |
 | ``O handle address mode`` | a texture or surface object and its memory |
 | ``Z stack function to from`` | a copy or memset with an address that is in no allocation; it was refused |
-| ``U stack function`` | the program ended at a function that is not supported |
+| ``U stack function`` | a function that cannot be followed: a dry run ended there, with a GPU it is not in the record |
+| ``E stack function number name`` | the real runtime returned this error |
 | ``Q`` | the program ended by itself |
 
 It refuses nothing: a record may end anywhere, because programs do; a last line that is cut off is dropped.
@@ -156,10 +157,19 @@ class Refused(NamedTuple):
 
 
 class Unsupported(NamedTuple):
-    """The program ended at this function."""
+    """A function that cannot be followed: the program ended there, or what it did is not in the record."""
 
     stack: int
     function: str
+
+
+class Failed(NamedTuple):
+    """A function of the real runtime returned an error."""
+
+    stack: int
+    function: str
+    error: int
+    name: str
 
 
 Event = (
@@ -176,35 +186,40 @@ Event = (
     | Handle
     | Refused
     | Unsupported
+    | Failed
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A whole record: where the program was loaded, its stacks by number, its events, and whether it ran to its end."""
+    """A whole record: where the program was loaded, its stacks by number, its events, and whether it ran to its end.
+
+    `full` is whether there was no room for all of it.
+    """
 
     base: int
     stacks: dict[int, tuple[int, ...]]
     events: tuple[Event, ...]
     ended: bool
+    full: bool = False
 
 
 def read(text: str) -> Trace:
     """A record's text as values."""
-    base, ended = 0, False
+    base, ended, full = 0, False, False
     stacks: dict[int, tuple[int, ...]] = {}
     events: list[Event] = []
     for line in text[: text.rfind("\n") + 1].splitlines():
         letter, *words = line.split(" ")
         if letter == "P":
             stacks[int(words[0])] = tuple(int(one, 16) for one in words[1:])
-        elif letter == "V":
-            base = int(words[1], 16)
+        elif letter in ("V", "X"):
+            base, full = int(words[1], 16), letter == "X"
         elif letter == "Q":
             ended = True
         elif letter in _READERS:
             events.append(_READERS[letter](words))
-    return Trace(base, stacks, tuple(events), ended)
+    return Trace(base, stacks, tuple(events), ended, full)
 
 
 def _launched(words: list[str]) -> Launched:
@@ -245,5 +260,6 @@ _READERS: dict[str, Callable[[list[str]], Event]] = {
     "T": lambda w: Touched(w[0] == "w", int(w[1], 16), int(w[2])),
     "O": lambda w: Handle(int(w[0]), int(w[1], 16), w[2] == "rw"),
     "Z": lambda w: Refused(int(w[0]), w[1], (int(w[2], 16), int(w[3], 16))),
-    "U": lambda w: Unsupported(int(w[0]), w[1]),
+    "U": lambda w: Unsupported(int(w[0]), " ".join(w[1:])),
+    "E": lambda w: Failed(int(w[0]), w[1], int(w[2]), " ".join(w[3:])),
 }

@@ -23,7 +23,8 @@ from kesco.toolchain.model import Toolchain
 HERE = Path(__file__).parent
 CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
-WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between")
+WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
+             "graph_between_waits", "graph_in_a_function", "graph_tried")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -34,8 +35,8 @@ def compiled(case: str) -> Compilation:
     found = re.match(r"// golden: (.*)\n", source.read_text("utf-8", "surrogateescape"))
     words = found[1].split() if found else []
     given = dict(zip(words[::2], words[1::2], strict=True))
-    options = Options(streams=int(given.get("--streams", 0)), strategy=given.get("--strategy", "kesco"))
-    return compile_file(str(source), options)
+    strategy, emit = given.get("--strategy", "kesco"), given.get("--emit", "streams")
+    return compile_file(str(source), Options(streams=int(given.get("--streams", 0)), strategy=strategy, emit=emit))
 
 
 def elided(result: Compilation) -> bytes:
@@ -52,6 +53,8 @@ def elided(result: Compilation) -> bytes:
     check = ", run-time check" if "kesco_streams_if_distinct" in written else ""
     stretches = re.search(r"KescoStretch stretches\[(\d+)\]", written)
     timed = f", {stretches[1]} stretches" if stretches is not None else ""
+    replays = re.search(r"KescoReplay places\[(\d+)\]", written)
+    timed += f", {replays[1]} graphs" if replays is not None else ""
     line = f"// <prologue: {streams[1]} streams, {events} events{check}{timed}>"
     return text[:start] + line.encode() + text[text.index(b"\n", end) :]
 
@@ -81,6 +84,9 @@ def described(function: FunctionResult) -> Iterator[str]:
     yield f"  {len(plan.removed)} needed no wait"
     for join in plan.joins:
         yield f"  join of {', '.join(map(str, join.streams))} before {label(sites[join.target])}"
+    for one in plan.replays:
+        inside = ", ".join(label(sites[site]) for site in one.sites)
+        yield f"  graph{' alone' if one.alone else ''} on stream {one.stream}: {inside}; of {', '.join(one.values)}"
     yield from (f"  fence before {label(sites[number])}" for number in plan.fences)
     legacy = [label(site) for site in sites if site.role.value == "legacy"]
     yield from (f"  on the default stream: {', '.join(legacy)}" for _ in legacy[:1])

@@ -295,12 +295,12 @@ def test_recursion_anywhere_ends_in_one_message(tmp_path: Path, monkeypatch: pyt
     def endless(*arguments: object) -> None:
         endless(*arguments)
 
-    monkeypatch.setattr(pipeline, "_plan", endless)
+    monkeypatch.setattr(pipeline, "plan", endless)
     with pytest.raises(InputError, match="nested too deeply"):
         compiled(tmp_path, PLAIN)
 
 
 def test_the_prologue_holds_no_other_capital_names() -> None:
     """The front-end notes macros with small letters only: what else the prologue names has to be checked by hand."""
-    found = set(re.findall(r"\b[A-Z_0-9]+\b", re.sub(r'//.*|"[^"]*"', "", prologue(2, 1, Parts(True, True, 1)))))
+    found = set(re.findall(r"\b[A-Z_0-9]+\b", re.sub(r'//.*|"[^"]*"', "", prologue(2, 1, Parts(True, True, 1, 1)))))
     assert {w for w in found if not w.isdigit()} == {"CUDART_VERSION"}

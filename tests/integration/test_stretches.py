@@ -107,7 +107,7 @@ int main(int, char** arguments) {
   for (int i = 0; i < 40; ++i) {
     kesco = kesco_stretch(kesco, 0);
     const bool single = kesco->stream[0] == kesco->stream[1];
-    std::printf(single ? "1" : "S");
+    std::printf(!single ? "S" : kesco->stream[0] == nullptr ? "1" : "?");  // the one is the default stream
     cudaEventRecord(kesco->done[0], kesco->stream[0]);
     cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
     Clock::ticks += i == 24 ? 900 : i >= 30 ? grown : single ? one : many;  // once the machine was busy
@@ -131,12 +131,12 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("times", "environment", "wanted"),
     [
-        ((15, 5, 5), {}, "SS" + "1S" * 8 + "1" * 22),  # nine times each way, and one stream is faster
-        ((5, 6, 5), {}, "SS" + "1S" * 8 + "1" + "S" * 21),  # slower by a fifth
-        ((500, 510, 500), {}, "SS" + "1S" * 8 + "1" * 22),  # a little slower, but not by a twentieth
-        ((5, 15, 5), {}, "SS1S1" + "S" * 35),  # hopeless
+        ((15, 5, 5), {}, ("SSSSS" + "11111") * 3 + "1" * 10),  # fifteen times each way, and one stream is faster
+        ((5, 6, 5), {}, ("SSSSS" + "11111") * 3 + "S" * 10),  # slower by a fifth
+        ((500, 510, 500), {}, ("SSSSS" + "11111") * 3 + "1" * 10),  # a little slower, but not by a twentieth
+        ((5, 15, 5), {}, "SSSSS1111" + "S" * 31),  # hopeless
         ((5000, 5, 5000), {}, "S" * 40),  # more than two milliseconds: never tried
-        ((15, 5, 9000), {}, "SS" + "1S" * 8 + "1" * 15 + "S" * 7),  # the work has grown: several streams again
+        ((15, 5, 9000), {}, ("SSSSS" + "11111") * 3 + "111" + "S" * 7),  # the work has grown: several streams again
         ((15, 5, 5), {"KESCO_STREAMS": "2"}, "S" * 40),  # said from outside: nothing is tried
         ((15, 5, 5), {"KESCO_STREAMS": "1"}, "1" * 40),
     ],

@@ -18,7 +18,6 @@ from integration.compiled import Compiled, compile_and_keep, waits_and_records, 
 
 from kesco.ir.dfg import Dependence
 from kesco.ir.flow import Role, SiteKind
-from kesco.options import Options
 from kesco.toolchain.compile import check_compiles
 from kesco.toolchain.model import Toolchain
 
@@ -27,7 +26,6 @@ MANIFEST = tomllib.loads((ROOT / "manifest.toml").read_text("utf-8"))
 
 # What kesco makes of each: streams, events, waits, dependences without a wait. Fewer waits are better, but any change
 # comes from the distributor or the removal and should be meant. HITS resets its scalars by cudaMemset in one style.
-# Prefetches are left out: they have tests of their own.
 COUNTS = {
     ("vec", "serial"): (2, 1, 1, 1),
     ("vec", "managed"): (2, 1, 1, 1),
@@ -85,7 +83,7 @@ class Workload:
 @pytest.fixture(scope="module", params=COUNTS, ids="/".join)
 def workload(request: pytest.FixtureRequest, toolchain: Toolchain) -> Iterator[Workload]:
     name, style = request.param
-    yield Workload(name, style, MANIFEST[name], compile_and_keep(ROOT / name / f"{style}.cu", Options(prefetch=False)))
+    yield Workload(name, style, MANIFEST[name], compile_and_keep(ROOT / name / f"{style}.cu"))
 
 
 def stated(entries: list[dict]) -> dict[tuple[str, str, str], set[str]]:

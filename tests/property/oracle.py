@@ -27,9 +27,13 @@ def programs_of(file: int) -> list[Program]:
 
 
 def options_of(file: int) -> Options:
-    """Every strategy and number of streams gets its turn."""
+    """Every strategy, number of streams and form of the output gets its turn."""
     return Options(
-        streams=(0, 2, 3, 8, 1, 16)[file % 6], strategy="serial" if file % 7 == 6 else "kesco", force=file % 2 == 0
+        streams=(0, 2, 3, 8, 1, 16)[file % 6],
+        strategy="serial" if file % 7 == 6 else "kesco",
+        force=file % 2 == 0,
+        prefetch=file % 3 < 2,
+        emit=("streams", "graph", "streams", "auto", "graph")[file % 5],
     )
 
 

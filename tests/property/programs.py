@@ -178,9 +178,10 @@ class Writer(Rarities):
         if drawn < 0.86:
             return f"{self.rare_copy(scope)};"
         if drawn < 0.94:
-            text = f"cudaMemset({self.pointer(scope)}, 0, 2048)"
+            text = f"cudaMemset({self.pointer(scope)}, 0, {self.size(scope)})"
         else:
-            text = f"cudaMemcpy({self.pointer(scope)}, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToDevice)"
+            between = f"{self.pointer(scope)}, {self.pointer(scope)}, {self.size(scope)}"
+            text = f"cudaMemcpy({between}, cudaMemcpyDeviceToDevice)"
         return f"CHECK({text});" if self.chance(0.3) else f"{text};"
 
     def structure(self, scope: Scope, depth: int, left: int) -> tuple[Node, int]:
@@ -278,8 +279,12 @@ class Writer(Rarities):
         if scope.managed or (scope.pinned and self.chance(0.5)):
             return self.host_access(scope)
         if drawn < 0.85:
-            return Node(f"cudaMemcpy({self.pointer(scope)}, h, 1024, cudaMemcpyHostToDevice);")
-        return Node(f"cudaMemcpy(h, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToHost);")
+            return Node(f"cudaMemcpy({self.pointer(scope)}, h, {self.size(scope)}, cudaMemcpyHostToDevice);")
+        return Node(f"cudaMemcpy(h, {self.pointer(scope)}, {self.size(scope)}, cudaMemcpyDeviceToHost);")
+
+    def size(self, scope: Scope) -> str:
+        """How many bytes a copy or memset moves; with some inputs none."""
+        return "512 * (argc % 3)" if scope.has_argv and self.chance(0.25) else "1024"
 
     # ---- expressions ----
 

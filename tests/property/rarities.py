@@ -159,8 +159,8 @@ class Rarities:
             f"cudaMemcpyFromSymbol({one}, sym, 1024, 0, cudaMemcpyDeviceToDevice)",
         ]
         if scope.has_argv:
-            flat.append("cudaMemcpyToSymbol(sym, h, 1024, 0, cudaMemcpyHostToDevice)")
-            flat.append("cudaMemcpyFromSymbol(h, sym, 1024, 0, cudaMemcpyDeviceToHost)")
+            flat.append(f"cudaMemcpyToSymbol(sym, h, {self.size(scope)}, 0, cudaMemcpyHostToDevice)")
+            flat.append(f"cudaMemcpyFromSymbol(h, sym, {self.size(scope)}, 0, cudaMemcpyDeviceToHost)")
         if scope.pinned and self.chance(0.5):
             flat = [
                 f"cudaMemcpyAsync(pinned, {one}, 1024, cudaMemcpyDeviceToHost)",
@@ -202,7 +202,7 @@ class Rarities:
         place = "pinned" if scope.pinned and (not scope.managed or self.chance(0.3)) else self.variable(scope)
         wait = "cudaDeviceSynchronize();"
         if self.chance(0.3):
-            wait = f"cudaMemcpy(h, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToHost);"
+            wait = f"cudaMemcpy(h, {self.pointer(scope)}, 1024, cudaMemcpyDeviceToHost);"  # which does wait
         drawn = self.random.random()
         if drawn < 0.5:
             host = Node(f"{place}[0] {self.random.choice(('=', '+='))} 1.0f;")

@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 _TYPES = {"int", "float", "void", "const", "static", "KescoStreams", "char", "auto"}
 _NAMES = {f"cudaMemcpy{kind}" for kind in ("DeviceToDevice", "HostToDevice", "DeviceToHost", "Default")}
 _WAITS = ("cudaMemcpyDeviceToHost", "cudaMemcpyDefault")  # of plain copies the host waits for these
+_SIZED = ("cudaMemcpy", "cudaMemset", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # bytes, third argument
 LEGACY, FOREIGN = "legacy", "foreign"
 _COPIES = {  # which arguments are the source, the kind and, if it is there, the stream
     "cudaMemcpy": (1, 3, 4),
@@ -447,7 +448,9 @@ class Run:
         self.statics: dict[int, dict[str, Cell]] = {}
         self.allocated = 0
         self.escaped: dict[str, None] = {}
-        self.steps = self.stretches = 0
+        self.steps = self.stretches = self.replays = 0
+        self.replaying: tuple[bool, int, dict[str, int], dict[str, int]] | None = None
+        self.graphs: dict[tuple, list] = {}  # place and values → what was captured
         self.tables: dict[str, list[Any]] = {}  # allocation → the pointers that were copied into it
         self.frame: dict[str, Cell] = {name: Cell(Pointer(name)) for name in program.symbols}
         for one in program.globals:
@@ -704,6 +707,8 @@ class Run:
             return self._stretch(*values)
         if name == "kesco_prefetch":
             return None  # it orders nothing and changes nothing
+        if name in ("kesco_replay", "kesco_replay_alone"):
+            return self._replay(name, *values)
         return self._api(name.replace("Async", ""), values, "Async" in name)
 
     def _stretch(self, streams: Streams, begins: int, ends: bool = True) -> Streams:
@@ -715,6 +720,37 @@ class Run:
         if ends and collapsed != streams.collapsed:
             self.machine.synchronize()
         return Streams(collapsed=collapsed)
+
+    def _replay(self, name: str, streams: Streams, place: int, stream: str, *values: Any) -> bool:
+        """Whether the statements run now: as they stand, or as a graph; both must be right, so it is drawn which.
+
+        A graph that has been captured with the same values must do what the statements do now.
+        """
+        device, alone = self.machine, name == "kesco_replay_alone"
+        mine = [f"stream {n}" for n in range(64)]
+        if self.replaying is None:
+            self.replays += 1
+            graph = not (device.generous or streams.collapsed) and hash((self.argc, place, self.replays)) % 3 > 0
+            front = device.queued.get(stream, 0) | device.queued.get(LEGACY, 0) | device.host
+            self.replaying = graph, len(device.operations), dict(device.queued), dict(device.events)
+            for one in mine if graph or not alone else ():  # otherwise they go on from what they know
+                device.queued[one] = front if graph else device.queued.get(one, 0) | front
+            if graph:
+                device.events = dict.fromkeys((f"done {n}" for n in range(999)), front)
+            return True
+        graph, first, queued, events = self.replaying
+        self.replaying = None
+        together = 0
+        for one in mine:
+            together |= device.queued.get(one, 0)
+        if graph:
+            device.queued, device.events = queued, events
+            key = place, streams.collapsed, repr(values)
+            if self.graphs.setdefault(key, device.operations[first:]) != device.operations[first:]:
+                device.issue(stream, "something else than what was captured")
+        if graph or not alone:
+            device.queued[stream] = device.queued.get(stream, 0) | together
+        return False
 
     def _copy(self, asynchronous: bool, target: Any, source: Any, kind: str, rest: list[Any]) -> None:
         device = self.machine
@@ -741,6 +777,8 @@ class Run:
         elif name == "cudaFree":
             device.synchronize()
             device.on_host(f"free {values[0].buffer}", (values[0].buffer, "w"))
+        elif name in _SIZED and values[2] == 0:
+            pass  # nothing is moved, ordered or waited for
         elif name in ("cudaMemset", "cudaMemset2D"):
             fixed = 3 if name == "cudaMemset" else 5
             stream = values[fixed] if len(values) > fixed else LEGACY

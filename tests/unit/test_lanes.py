@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from property.regions import program
 
 from kesco.dataflow import build
+from kesco.ir.flow import SiteKind
 from kesco.scheduling.strategies import STRATEGIES, default_streams
 from kesco.synchronize import synchronize
 
 
-def placed(text: str, count: int = 0) -> tuple[list[str], int]:
-    """What stands on each stream, in the order of the text, and how many waits that needs."""
-    dfg = build(program(text))
+def placed(text: str, count: int = 0, added: bool = False) -> tuple[list[str], int]:
+    """What stands on each stream, in the order of the text, and how many waits that needs.
+
+    `added`: its prefetches were put in.
+    """
+    region = program(text)
+    sites = tuple(replace(s, added=added and s.kind is SiteKind.PREFETCH) for s in region.sites)
+    dfg = build(replace(region, sites=sites))
     schedule = STRATEGIES["kesco"](dfg, count or default_streams(dfg))
     found = [""] * schedule.streams
     for number, stream in schedule.stream_of:
@@ -58,12 +66,21 @@ def test_kernels_come_first_where_streams_are_few(count: int, streams: int) -> N
     assert len({n for n, one in enumerate(found) for label in one.split() if label in ("K1", "K2")}) == min(count, 2)
 
 
-def test_several_prefetches_go_on_a_lane_and_a_single_one_beside_its_user() -> None:
-    assert placed("prefetchA(rw A) prefetchB(rw B) K1(r A; w X) K2(r B; w Y)") == (
-        ["K1", "K2", "prefetchA prefetchB"],
-        2,
-    )
-    assert placed("prefetchA(rw A) K1(r A; w X) K2(rw B)") == (["prefetchA K1", "K2"], 0)
+PREFETCHES = "prefetchA(rw A) prefetchB(rw B) prefetchC(rw C) K1(r A,B; w X) K2(r C; w Y)"
+
+
+def test_prefetches_of_the_program_are_operations_like_kernels() -> None:
+    found, waits = placed(PREFETCHES)
+    assert (found, waits) == (["prefetchA", "prefetchB K1", "prefetchC K2"], 1)
+    as_kernels, _ = placed(PREFETCHES.replace("prefetch", "kernel"))
+    assert [one.replace("kernel", "prefetch") for one in as_kernels] == found
+
+
+def test_prefetches_that_were_put_in_go_beside_their_users_or_on_a_lane() -> None:
+    assert placed(PREFETCHES, added=True) == (["prefetchA prefetchB K1", "prefetchC K2"], 0)
+    text = "prefetchA(rw A) prefetchB(rw B) prefetchC(rw C) K1(rw A) K2(rw A; r B) K3(rw A; r C)"
+    assert placed(text, added=True) == (["prefetchA K1 K2 K3", "prefetchB prefetchC"], 2)
+    assert placed(text)[0] != placed(text, added=True)[0]
 
 
 def test_a_copy_that_overwrites_what_a_kernel_reads_waits_for_it() -> None:

@@ -33,10 +33,13 @@ int main(int argc, char**) {
 TWO = "up<<<1, 32>>>(a); up<<<1, 32>>>(b);"
 
 
-def compiled(tmp_path: Path, body: str, size: str = "argc * 4096", options: Options | None = None) -> Compilation:
+ASKED_FOR = Options(prefetch=True)
+
+
+def compiled(tmp_path: Path, body: str, size: str = "argc * 4096", options: Options = ASKED_FOR) -> Compilation:
     path = tmp_path / "app.cu"
     path.write_text(KERNELS.replace("SIZE", size) + f"  {body}\n  return cudaDeviceSynchronize();\n}}\n")
-    return compile_file(str(path), options or Options())
+    return compile_file(str(path), options)
 
 
 def lines(done: Compilation) -> list[str]:
@@ -79,13 +82,14 @@ class TestPlaces:
     ) -> None:
         assert put_in(compiled(tmp_path, body)) == pointers
 
-    def test_what_is_small_or_not_wanted_moves_on_demand(self, tmp_path: Path) -> None:
+    def test_what_is_small_or_not_asked_for_moves_on_demand(self, tmp_path: Path) -> None:
         body = "fill(a, n); fill(b, n); " + TWO
         assert put_in(compiled(tmp_path, body, "65536")) == []
         assert put_in(compiled(tmp_path, body, "65537")) == ["a", "b"]
-        done = compiled(tmp_path, body, options=Options(prefetch=False))
-        assert put_in(done) == []
-        assert b"kesco_prefetch" not in done.text
+        for options in (Options(), *(Options(prefetch=True, emit=emit) for emit in ("graph", "auto"))):
+            done = compiled(tmp_path, body, options=options)
+            assert put_in(done) == []
+            assert b"kesco_prefetch" not in done.text
 
     def test_the_author_is_told(self, tmp_path: Path) -> None:
         (told,) = [d for d in compiled(tmp_path, "fill(a, n); " + TWO).diagnostics if d.code == "K209"]
@@ -152,7 +156,7 @@ class TestPlaces:
         main = compiled(tmp_path, body).functions[-1]
         assert (main.schedule.streams, len(main.plan.waits)) == (2, 1)
         assert not [s for s in main.serial.sites if s.kind is SiteKind.PREFETCH]
-        assert compiled(tmp_path, body, options=Options(prefetch=False)).functions[-1].left_because
+        assert compiled(tmp_path, body, options=Options()).functions[-1].left_because
 
 
 RUNTIME = """\

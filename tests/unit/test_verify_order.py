@@ -37,6 +37,7 @@ class Step:
     w: str = ""
     foreign: bool = False
     index: int | None = None
+    bytes: int | None = 4
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class Lower:
             turns = () if step.index is None else (Iteration(0, "i", step.index, 9, step.index, 0, 1),)
             self.sites.append(
                 Site(number, number, step.name, step.kind, step.role, span, turns, accesses,
-                     stream=handle(step.stream), event=handle(step.event), foreign=step.foreign)
+                     stream=handle(step.stream), event=handle(step.event), foreign=step.foreign,
+                     bytes=step.bytes)
             )  # fmt: skip
             self.edges.append(set())
         for before in frontier:
@@ -363,6 +365,26 @@ def test_a_plain_copy_holds_the_host_for_blocking_streams_only():
     assert verify(A1, *program, join_to_legacy("1"), serial=serial).ok
     away = (k("A", "n", w="x"), *program, join_to_legacy("n"))
     assert ("A", "host", Rule.HOST) in findings(verify(*away, serial=serial, function="main"))
+
+
+@pytest.mark.parametrize("kind", [SiteKind.COPY, SiteKind.MEMSET])
+def test_a_transfer_that_may_be_of_no_bytes_is_no_barrier(kind):
+    sure = Step("transfer", Role.LEGACY, kind, r="z")
+    vague = replace(sure, bytes=None)
+    after, wait_for_a = k("B", "2", r="x"), (record("e", "1"), wait("2", "e"))
+    assert verify(A1, sure, after, join_to_legacy("1", "2")).ok
+    assert findings(verify(A1, vague, after, join_to_legacy("1", "2"))) == {("A", "B", Rule.CONFLICT)}
+    assert verify(A1, vague, *wait_for_a, after, join_to_legacy("1", "2")).ok
+    assert findings(verify(A1, vague)) >= {("A", "exit", Rule.JOIN)}
+    assert verify(A1, sure).ok
+
+
+def test_what_the_host_sees_behind_a_copy_that_may_be_of_no_bytes_is_as_in_the_serial_program():
+    vague = replace(copy("cudaMemcpy", r="z", w="h"), bytes=None)
+    assert verify(A1, vague, host(r="x"), join_to_legacy("1"), serial=(k("A", w="x"), vague, host(r="x"))).ok
+    waited = (k("A", w="x"), vague, Step("cudaDeviceSynchronize", Role.DEVICE_SYNC, SiteKind.SYNC), host(r="x"))
+    lost = verify(A1, vague, host(r="x"), join_to_legacy("1"), serial=waited)
+    assert ("A", "host", Rule.HOST) in findings(lost)
 
 
 def test_a_copy_that_waits_by_itself_waits_for_blocking_streams():

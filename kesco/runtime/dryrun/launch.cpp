@@ -1,5 +1,5 @@
 // Kernels: what the compiler's start-up code registers, launches as operations, and questions about functions.
-#include "streams.h"
+#include "backend.h"
 
 #include <unwind.h>
 
@@ -30,6 +30,7 @@ std::vector<Configuration> &configurations() {
     return own;
 }
 
+constexpr const char *kUnseen = "unseen_kernel"; // one that was registered nowhere
 constexpr std::size_t kShared = 48 * 1024, kMostShared = 227 * 1024;
 
 bool launchable(const void *function, dim3 grid, dim3 block, std::size_t shared) {
@@ -57,6 +58,8 @@ std::string bytes(const std::string &data) {
 // Everything watched that the kernel may reach is closed to the host again, which is then seen to come back.
 void arm_what_is_reached(const Kernel *kernel, const std::vector<std::string> &arguments,
                          const std::set<std::uint64_t> &reached) {
+    if (!any_guarded())
+        return;
     std::set<std::uint64_t> given = reached;
     for (const std::string &argument : arguments)
         for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= argument.size(); at += sizeof(std::uintptr_t)) {
@@ -70,19 +73,22 @@ void arm_what_is_reached(const Kernel *kernel, const std::vector<std::string> &a
             arm(one, nullptr);
 }
 
-void follow(const Kernel &kernel, const std::vector<std::string> &arguments, std::set<std::uint64_t> &reached) {
+// False if it cannot be known what the kernel reaches.
+bool follow(const Kernel &kernel, const std::vector<std::string> &arguments, std::set<std::uint64_t> &reached) {
+    bool known = true;
     for (const auto &[parameter, offset] : kernel.through) {
         std::uintptr_t value = 0;
         if (parameter < arguments.size() && offset + sizeof value <= arguments[parameter].size())
             std::memcpy(&value, arguments[parameter].data() + offset, sizeof value);
         if (value != 0)
-            reach(allocation_at(value), reached);
+            known = reach(allocation_at(value), reached) && known;
     }
     for (const std::string &symbol : kernel.symbols) {
         const auto found = registered().symbols.find(symbol);
         if (found != registered().symbols.end())
-            reach(allocation_at(found->second), reached);
+            known = reach(allocation_at(found->second), reached) && known;
     }
+    return known;
 }
 
 // Where the function begins that an address is in.
@@ -101,7 +107,7 @@ std::uint32_t launch_stack(const void *function) {
     std::vector<std::uintptr_t> frames = walk_stack();
     for (auto one = frames.begin(); one != frames.end(); ++one)
         if (function_around(*one) == reinterpret_cast<std::uintptr_t>(function)) {
-            frames.erase(one);
+            frames.erase(frames.begin(), one + 1);
             break;
         }
     return stack_number(frames);
@@ -110,27 +116,25 @@ std::uint32_t launch_stack(const void *function) {
 Operation kernel_launch(const void *function, dim3 grid, dim3 block, void **arguments, std::size_t shared,
                         std::uint32_t stack, cudaError_t &refused) {
     const auto found = registered().kernels.find(function);
-    if (found == registered().kernels.end()) {
-        refused = cudaErrorInvalidDeviceFunction;
+    const bool registers = found != registered().kernels.end();
+    if (backend::judges && (!registers || !launchable(function, grid, block, shared))) {
+        refused = registers ? cudaErrorInvalidConfiguration : cudaErrorInvalidDeviceFunction;
         return {};
     }
-    if (!launchable(function, grid, block, shared)) {
-        refused = cudaErrorInvalidConfiguration;
-        return {};
-    }
-    const Kernel *kernel = kernel_named(found->second);
+    const std::string name = registers ? found->second : kUnseen;
+    const Kernel *kernel = kernel_named(name);
     std::vector<std::string> values;
-    if (kernel != nullptr)
+    if (kernel != nullptr && arguments != nullptr)
         for (std::size_t i = 0; i < kernel->sizes.size(); ++i)
-            values.emplace_back(static_cast<const char *>(arguments[i]), kernel->sizes[i]);
-    std::string head = found->second + " " + dimensions(grid) + " " + dimensions(block) + " " + std::to_string(shared);
+            backend::as_recorded(values.emplace_back(static_cast<const char *>(arguments[i]), kernel->sizes[i]));
+    std::string head = name + " " + dimensions(grid) + " " + dimensions(block) + " " + std::to_string(shared);
     auto effect = [=](std::string &line) {
         std::set<std::uint64_t> reached;
-        line += kernel == nullptr ? " ?" : " =";
+        const bool known =
+            kernel != nullptr && values.size() == kernel->sizes.size() && follow(*kernel, values, reached);
+        line += known ? " =" : " ?";
         for (const std::string &value : values)
             line += " " + bytes(value);
-        if (kernel != nullptr)
-            follow(*kernel, values, reached);
         for (const std::uint64_t id : reached)
             line += " *" + std::to_string(id);
         arm_what_is_reached(kernel, values, reached);
@@ -152,13 +156,32 @@ void __cudaRegisterFatBinaryEnd(void **) {}
 void __cudaUnregisterFatBinary(void **) {}
 void __cudaRegisterFunction(void **, const char *stub, char *, const char *name, int, void *, void *, dim3 *, dim3 *,
                             int *) {
-    registered().kernels[stub] = name;
+    const Call call;
+    registered().kernels[stub] = name_on_device(name);
 }
 void __cudaRegisterVar(void **, char *shadow, char *, const char *name, int, std::size_t size, int, int) {
     const Call call;
-    adopt(Kind::symbol, shadow, size, stack_number({}), name);
-    registered().symbols[name] = shadow;
+    const std::string known = name_on_device(name);
+    adopt(Kind::symbol, shadow, size, stack_number({}), known);
+    registered().symbols[known] = shadow;
 }
+char __cudaInitModule(void **) {
+    return 1;
+}
+// nvcc's stubs ask for their kernel once, and launch it by what they are given.
+#if CUDART_VERSION >= 12010
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
+    const Call call;
+    if (registered().kernels.count(function) == 0)
+        return call(cudaErrorInvalidDeviceFunction);
+    *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void *>(function));
+    return cudaSuccess;
+}
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *function) {
+    const Call call;
+    return __cudaGetKernel(kernel, function);
+}
+#endif
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream) {
     configurations().push_back({grid, block, shared, stream});
     return 0;

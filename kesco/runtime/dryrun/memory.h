@@ -9,6 +9,8 @@ namespace dryrun {
 
 enum class Kind : char { device = 'd', managed = 'm', pinned = 'p', registered = 'r', symbol = 's', array = 'y' };
 
+constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
 struct Allocation {
     std::uint64_t id;
     Kind kind;
@@ -20,6 +22,10 @@ struct Allocation {
     bool armed = false;                  // parts of it are protected now
     bool pooled = false;                 // from cudaMallocAsync
     std::set<std::uintptr_t> edges = {}; // where accesses of the device began and ended
+    struct {
+        std::uint32_t stack = kNobody;
+        long stream = -1;
+    } freeing = {}; // who is freeing it at this moment, in front of the real runtime
 
     std::uintptr_t end() const { return base + size; }
     bool on_host() const { return kind == Kind::pinned || kind == Kind::registered; }
@@ -38,22 +44,23 @@ struct Range {
 
 Allocation *allocate(Kind kind, std::size_t size, const Call &call, long stream = -1, bool watched = true);
 // Makes memory that is there already known: a symbol, or what cudaHostRegister was given.
-Allocation *adopt(Kind kind, const void *base, std::size_t size, std::uint32_t stack, const std::string &name = "");
+Allocation *adopt(Kind kind, const void *base, std::size_t size, std::uint32_t stack, const std::string &name = "",
+                  long stream = -1);
 void release(Allocation *allocation, std::uint32_t stack, long stream);
 Allocation *allocation_at(std::uintptr_t address); // null if the address is in none
 inline Allocation *allocation_at(const void *pointer) {
     return allocation_at(reinterpret_cast<std::uintptr_t>(pointer));
 }
 std::vector<Allocation *> allocations();
-std::size_t allocated(); // bytes of device memory
+bool any_guarded();
+std::uintptr_t lowest_address(); // of all allocations; 0 if there are none
+std::size_t allocated();         // bytes of device memory
 
-// Lets the recorder itself, or the program, touch a range of watched memory; after it the device may touch it.
-void open_range(std::uintptr_t low, std::size_t size);
-void arm(Allocation *allocation, const Range *range);
 // The host is about to touch a range, through a call of the operating system that would fail on protected memory.
 void host_touches(const void *low, std::size_t size, bool writes);
 
-// Ids of all allocations that are reached through pointers stored in this one, any number of levels down.
-void reach(Allocation *from, std::set<std::uint64_t> &found);
+// Ids of all allocations that are reached through pointers stored in this one, any number of levels down; false if
+// what is stored there cannot be known.
+bool reach(Allocation *from, std::set<std::uint64_t> &found);
 
 } // namespace dryrun

@@ -1,5 +1,5 @@
 // Writing the record: a file that is mapped into memory, so that nothing is lost however the program ends.
-#include "recorder.h"
+#include "backend.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -39,19 +39,54 @@ struct State {
     char *chunk = nullptr;
     std::size_t used = kChunk; // of the chunk
     std::size_t chunks = 0;
-    bool silent = false; // in a child process, or without a file
+    std::atomic<bool> silent = false; // in a child process, or without a file
+    bool deep = false;                // a kernel follows pointers in memory
     std::unordered_map<std::vector<std::uintptr_t>, std::uint32_t, Hash> stacks;
     std::map<std::string, Kernel> kernels;
+    std::map<std::string, std::string> names; // plain → as in the device code
 };
 
+const char *variable(const char *which) {
+    return std::getenv((std::string(backend::name) + which).c_str());
+}
+
+// A mangled name without what differs between compilers: `12_GLOBAL__N_1` for any anonymous namespace, and no `L`
+// before a length, which clang writes for static functions.
+std::string plain(const std::string &name) {
+    std::string result;
+    for (std::size_t at = 0; at < name.size();) {
+        std::size_t digits = at;
+        while (digits < name.size() && std::isdigit(static_cast<unsigned char>(name[digits])) != 0)
+            ++digits;
+        if (digits > at && name.compare(digits, 11, "_GLOBAL__N_") == 0) {
+            result += "12_GLOBAL__N_1";
+            at = digits + std::stoul(name.substr(at, digits - at));
+        } else if (digits > at) {
+            result += name.substr(at, digits - at);
+            at = digits;
+        } else {
+            if (name[at] != 'L' || at + 1 == name.size() || std::isdigit(static_cast<unsigned char>(name[at + 1])) == 0)
+                result += name[at];
+            ++at;
+        }
+    }
+    return result;
+}
+
 void read_kernels(State &state) {
-    const char *name = std::getenv("CUDA_DRY_RUN_KERNELS");
+    const char *name = variable("_KERNELS");
     std::ifstream file(name == nullptr ? "/dev/null" : name);
     std::string line;
     while (std::getline(file, line)) {
         std::istringstream words(line);
         std::string word;
         words >> word;
+        if (word == "@") {
+            while (words >> word)
+                state.names[plain(word)] = word;
+            continue;
+        }
+        state.names[plain(word)] = word;
         Kernel &kernel = state.kernels[word];
         while (words >> word) {
             if (word[0] == '*') {
@@ -63,6 +98,7 @@ void read_kernels(State &state) {
                 kernel.sizes.push_back(std::stoul(word));
             }
         }
+        state.deep = state.deep || !kernel.through.empty() || !kernel.symbols.empty();
     }
 }
 
@@ -74,13 +110,13 @@ int load_base(dl_phdr_info *info, std::size_t, void *base) { // the first one is
 State &state() {
     static State &one = []() -> State & {
         auto &made = *new State;
-        const char *name = std::getenv("CUDA_DRY_RUN_RECORD");
+        const char *name = variable("_RECORD");
         made.file = name == nullptr ? -1 : open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         if (name != nullptr && made.file < 0)
-            _exit(kNoSpace);
+            backend::no_space(-1);
         made.silent = made.file < 0;
         read_kernels(made);
-        unsetenv("CUDA_DRY_RUN_RECORD"); // programs that this one starts must not write over it
+        unsetenv((std::string(backend::name) + "_RECORD").c_str()); // what this program starts must not write over it
         return made;
     }();
     return one;
@@ -93,8 +129,12 @@ void next_chunk(State &own) {
     void *place = MAP_FAILED;
     if (posix_fallocate(own.file, offset, kChunk) == 0)
         place = mmap(nullptr, kChunk, PROT_READ | PROT_WRITE, MAP_SHARED, own.file, offset);
-    if (place == MAP_FAILED)
-        _exit(kNoSpace);
+    if (place == MAP_FAILED) {
+        own.chunk = nullptr;
+        own.silent = true;
+        backend::no_space(own.file);
+        return;
+    }
     own.chunk = static_cast<char *>(place);
     own.used = 0;
 }
@@ -104,6 +144,8 @@ void append(const char *data, std::size_t size) {
     while (!own.silent && size > 0) {
         if (own.used == kChunk)
             next_chunk(own);
+        if (own.silent)
+            return;
         const std::size_t part = size < kChunk - own.used ? size : kChunk - own.used;
         std::memcpy(own.chunk + own.used, data, part);
         own.used += part;
@@ -131,6 +173,7 @@ Bounds stack_bounds() {
 
 struct Nesting {
     int depth = 0;
+    std::uint32_t stack = 0; // of the outermost call, which is the program's own
     std::vector<std::function<void()>> later;
 };
 Nesting &nesting() {
@@ -153,8 +196,10 @@ __attribute__((destructor)) void end() {
 
 Call::Call() : stack_(0) {
     state().lock.lock();
-    nesting().depth++;
-    stack_ = stack_number(walk_stack());
+    Nesting &own = nesting();
+    if (own.depth++ == 0)
+        own.stack = stack_number(walk_stack());
+    stack_ = own.stack;
 }
 
 Call::~Call() {
@@ -211,7 +256,7 @@ void record(const std::string &text) {
 
 void refuse(const char *function) {
     record(std::string("U ") + std::to_string(stack_number(walk_stack())) + " " + function);
-    _exit(kUnsupported);
+    backend::give_up();
 }
 
 std::uint32_t stack_number(const std::vector<std::uintptr_t> &addresses) {
@@ -249,6 +294,19 @@ std::string hexadecimal(std::uintptr_t value) {
     char text[20];
     std::snprintf(text, sizeof text, "%zx", static_cast<std::size_t>(value));
     return text;
+}
+
+std::string name_on_device(const std::string &registered) {
+    const auto found = state().names.find(plain(registered));
+    return found == state().names.end() ? registered : found->second;
+}
+
+bool follows_pointers() {
+    return state().deep;
+}
+
+bool silent() {
+    return state().silent;
 }
 
 const Kernel *kernel_named(const std::string &name) {

@@ -56,12 +56,17 @@ std::uint32_t stack_number(const std::vector<std::uintptr_t> &addresses);
 std::vector<std::uintptr_t> walk_stack();
 std::string hexadecimal(std::uintptr_t value);
 
-// What `kesco check` knows of a kernel from its device code; the file's form is written in kesco/check/record.py.
+// What `kesco check` knows of a kernel from its device code; the file's form is written in kesco/check/__init__.py.
 struct Kernel {
     std::vector<std::size_t> sizes;                           // of its parameters
     std::vector<std::pair<std::size_t, std::size_t>> through; // parameter and offset of pointers to pointers
     std::vector<std::string> symbols;                         // device symbols that hold pointers it follows
 };
 const Kernel *kernel_named(const std::string &name); // null if nothing is known of it
+bool follows_pointers();                             // whether there is a kernel that follows pointers in memory
+// The name that the device code of `kesco check` has for a kernel or symbol that a program registers. Clang and nvcc
+// mangle names alike but for static functions and anonymous namespaces.
+std::string name_on_device(const std::string &registered);
+bool silent(); // nothing is recorded: in a child process, or without a file
 
 } // namespace dryrun

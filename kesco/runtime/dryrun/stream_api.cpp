@@ -2,7 +2,7 @@
 //
 // This file is compiled twice: as it is, and with CUDA_API_PER_THREAD_DEFAULT_STREAM, where the header gives each of
 // these functions the name of its per-thread variant and the default stream is the calling thread's own.
-#include "streams.h"
+#include "backend.h"
 
 using namespace dryrun;
 
@@ -10,7 +10,9 @@ namespace {
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 constexpr bool kPerThread = true;
+#define NVCC_LAUNCH __cudaLaunchKernel_ptsz
 #else
+#define NVCC_LAUNCH __cudaLaunchKernel
 constexpr bool kPerThread = false;
 #endif
 
@@ -183,6 +185,12 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
                              cudaStream_t stream) {
     return launches(function, grid, block, arguments, shared, stream);
 }
+#if CUDART_VERSION >= 12010
+cudaError_t NVCC_LAUNCH(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                        cudaStream_t stream) {
+    return launches(reinterpret_cast<const void *>(kernel), grid, block, arguments, shared, stream);
+}
+#endif
 cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
                                         cudaStream_t stream) {
     return launches(function, grid, block, arguments, shared, stream);
@@ -210,7 +218,8 @@ cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t func
     if (stream->capture != nullptr)
         return call(cudaErrorStreamCaptureUnsupported);
     submit(stream,
-           {"L", "", [=](std::string &) { Call::later([=] { function(handle, cudaSuccess, data); }); }, call.stack()},
+           {"L", "", [=](std::string &) { backend::host_runs([=] { function(handle, cudaSuccess, data); }); },
+            call.stack()},
            cudaGraphNodeTypeHost);
     return cudaSuccess;
 }

@@ -1,8 +1,7 @@
 // Streams, events, capture, and copies as operations; the functions that no per-thread variant exists of.
-#include "streams.h"
+#include "backend.h"
 
 #include <chrono>
-#include <cstring>
 #include <map>
 
 namespace dryrun {
@@ -32,13 +31,21 @@ double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+bool writes_device(cudaMemcpyKind kind) {
+    return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+}
+bool reads_device(cudaMemcpyKind kind) {
+    return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+}
 bool inside_device(const Allocation *allocation) {
     return allocation != nullptr && !allocation->on_host();
 }
 
-// The rules of "API synchronization behavior" in the runtime's manual.
-Sync copy_sync(const Allocation *to, const Allocation *from, bool async) {
-    const bool to_device = inside_device(to), from_device = inside_device(from);
+// The rules of "API synchronization behavior" in the runtime's manual. Memory that is in no allocation is pageable, or
+// the real device's own, which then only the kind of the copy tells.
+Sync copy_sync(const Allocation *to, const Allocation *from, cudaMemcpyKind kind, bool async) {
+    const bool to_device = to == nullptr ? writes_device(kind) : inside_device(to);
+    const bool from_device = from == nullptr ? reads_device(kind) : inside_device(from);
     if (!to_device && !from_device)
         return Sync::both;
     if (async || (to_device && from_device))
@@ -187,28 +194,25 @@ cudaError_t launch_graph(const Graph &graph, Stream *stream, std::uint32_t stack
     return cudaSuccess;
 }
 
+void refused(const char *name, std::uintptr_t to, std::uintptr_t from, const Call &call) {
+    record("Z " + std::to_string(call.stack()) + " " + name + " " + hexadecimal(to) + " " + hexadecimal(from));
+}
+
 bool copy(const char *name, Copy what, cudaMemcpyKind kind, bool async, const Call &call, Operation &made) {
     Allocation *to = allocation_at(what.to.low), *from = allocation_at(what.from.low);
-    const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-    const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-    if ((wants_to && to == nullptr) || (wants_from && from == nullptr) ||
-        !fits(to, what.to, what.slices, what.to_slice) || !fits(from, what.from, what.slices, what.from_slice)) {
-        record("Z " + std::to_string(call.stack()) + " " + name + " " + hexadecimal(what.to.low) + " " +
-               hexadecimal(what.from.low));
+    if (backend::judges &&
+        ((writes_device(kind) && to == nullptr) || (reads_device(kind) && from == nullptr) ||
+         !fits(to, what.to, what.slices, what.to_slice) || !fits(from, what.from, what.slices, what.from_slice))) {
+        refused(name, what.to.low, what.from.low, call);
         return false;
     }
+    what.kind = kind;
     const Range write = hull(what.to, what.slices, what.to_slice), read = hull(what.from, what.slices, what.from_slice);
     made.letter = "M";
-    made.head = std::string(name) + " " + std::to_string(static_cast<int>(copy_sync(to, from, async)));
+    made.head = std::string(name) + " " + std::to_string(static_cast<int>(copy_sync(to, from, kind, async)));
     made.stack = call.stack();
     made.effect = [=](std::string &line) {
-        open_range(write.low, write.extent());
-        open_range(read.low, read.extent());
-        for (std::size_t slice = 0; slice < what.slices; ++slice)
-            for (std::size_t row = 0; row < what.to.rows; ++row)
-                std::memmove(reinterpret_cast<void *>(what.to.low + slice * what.to_slice + row * what.to.pitch),
-                             reinterpret_cast<void *>(what.from.low + slice * what.from_slice + row * what.from.pitch),
-                             what.to.width);
+        backend::move(what);
         line += " " + read.text('r') + " " + write.text('w');
         arm(allocation_at(write.low), &write);
         arm(allocation_at(read.low), &read);
@@ -219,25 +223,17 @@ bool copy(const char *name, Copy what, cudaMemcpyKind kind, bool async, const Ca
 bool fill(const char *name, Range what, std::size_t slices, std::size_t slice, unsigned value, unsigned element,
           bool async, const Call &call, Operation &made) {
     Allocation *allocation = allocation_at(what.low);
-    if (allocation == nullptr || !fits(allocation, what, slices, slice)) {
-        record("Z " + std::to_string(call.stack()) + " " + name + " " + hexadecimal(what.low) + " 0");
+    if (backend::judges && (allocation == nullptr || !fits(allocation, what, slices, slice))) {
+        refused(name, what.low, 0, call);
         return false;
     }
     const Range write = hull(what, slices, slice);
-    const bool waits = !async && (allocation->on_host() || allocation->kind == Kind::managed);
+    const bool waits = !async && allocation != nullptr && (allocation->on_host() || allocation->kind == Kind::managed);
     made.letter = "M";
     made.head = std::string(name) + " " + std::to_string(static_cast<int>(waits ? Sync::after : Sync::none));
     made.stack = call.stack();
     made.effect = [=](std::string &line) {
-        open_range(write.low, write.extent());
-        for (std::size_t i = 0; i < slices; ++i)
-            for (std::size_t row = 0; row < what.rows; ++row) {
-                auto *begin = reinterpret_cast<unsigned char *>(what.low + i * slice + row * what.pitch);
-                if (element == 1)
-                    std::memset(begin, static_cast<int>(value), what.width);
-                for (std::size_t at = 0; element > 1 && at + element <= what.width; at += element)
-                    std::memcpy(begin + at, &value, element);
-            }
+        backend::set(what, slices, slice, value, element);
         line += " " + write.text('w');
         arm(allocation_at(write.low), &write);
     };
@@ -265,7 +261,7 @@ Copy rows_of(const cudaMemcpy3DParms &p) {
 }
 
 Operation host_function(cudaHostFn_t function, void *data, std::uint32_t stack) {
-    return {"L", "", [=](std::string &) { Call::later([=] { function(data); }); }, stack};
+    return {"L", "", [=](std::string &) { backend::host_runs([=] { function(data); }); }, stack};
 }
 
 } // namespace dryrun

@@ -65,7 +65,7 @@ cudaError_t launch_graph(const Graph &graph, Stream *stream, std::uint32_t stack
 // A kernel's launch as an operation; the arguments are copied now. `refused` is set if a launch would fail.
 Operation kernel_launch(const void *function, dim3 grid, dim3 block, void **arguments, std::size_t shared,
                         std::uint32_t stack, cudaError_t &refused);
-// The stack that led to a launch, without the stub that the compiler makes of a kernel.
+// The stack that led to a launch, without what the compiler makes of a kernel: its stub, and what that calls.
 std::uint32_t launch_stack(const void *function);
 Operation host_function(cudaHostFn_t function, void *data, std::uint32_t stack);
 
@@ -75,7 +75,10 @@ struct Copy {
     Range to, from;
     std::size_t slices = 1; // of a 3D copy: each `to_slice` and `from_slice` bytes behind the one before
     std::size_t to_slice = 0, from_slice = 0;
+    cudaMemcpyKind kind = cudaMemcpyDefault;
 };
+// The line of a copy or memset that an address was wrong for.
+void refused(const char *name, std::uintptr_t to, std::uintptr_t from, const Call &call);
 // A copy as an operation; false if an address is in no allocation where it must be.
 bool copy(const char *name, Copy what, cudaMemcpyKind kind, bool async, const Call &call, Operation &made);
 bool fill(const char *name, Range what, std::size_t slices, std::size_t slice, unsigned value, unsigned element,

@@ -1,0 +1,57 @@
+// The back end of a dry run, for operations: copies and memsets happen at once in memory of the host, kernels do
+// nothing.
+#include "backend.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+namespace dryrun::backend {
+
+const bool judges = true;
+const char *const name = "CUDA_DRY_RUN";
+
+void move(const Copy &what) {
+    open_range(what.to.low, (what.slices - 1) * what.to_slice + what.to.extent());
+    open_range(what.from.low, (what.slices - 1) * what.from_slice + what.from.extent());
+    for (std::size_t slice = 0; slice < what.slices; ++slice)
+        for (std::size_t row = 0; row < what.to.rows; ++row)
+            std::memmove(reinterpret_cast<void *>(what.to.low + slice * what.to_slice + row * what.to.pitch),
+                         reinterpret_cast<void *>(what.from.low + slice * what.from_slice + row * what.from.pitch),
+                         what.to.width);
+}
+
+void set(const Range &what, std::size_t slices, std::size_t slice, unsigned value, unsigned element) {
+    open_range(what.low, (slices - 1) * slice + what.extent());
+    for (std::size_t i = 0; i < slices; ++i)
+        for (std::size_t row = 0; row < what.rows; ++row) {
+            auto *begin = reinterpret_cast<unsigned char *>(what.low + i * slice + row * what.pitch);
+            if (element == 1)
+                std::memset(begin, static_cast<int>(value), what.width);
+            for (std::size_t at = 0; element > 1 && at + element <= what.width; at += element)
+                std::memcpy(begin + at, &value, element);
+        }
+}
+
+bool words_in(const Allocation &allocation, std::vector<std::uintptr_t> &words) {
+    open_range(allocation.base, allocation.size);
+    const auto *first = reinterpret_cast<const std::uintptr_t *>(allocation.base);
+    words.assign(first, first + allocation.size / sizeof *first);
+    return true;
+}
+
+void as_recorded(std::string &) {}
+
+void host_runs(const std::function<void()> &function) {
+    Call::later(function); // it may take locks of its own
+}
+
+void no_space(int) {
+    _exit(kNoSpace);
+}
+
+void give_up() {
+    _exit(kUnsupported);
+}
+
+} // namespace dryrun::backend

@@ -1,0 +1,466 @@
+"""Graphs in the output: the proof refuses what a replay must not leave out, and the run time never loses work."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kesco.check import Run, observe, prepare
+from kesco.emit.prologue import Parts, prologue
+from kesco.errors import VerificationError
+from kesco.options import Options
+from kesco.pipeline import Session, compile_file, verify, verify_files
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
+SOURCE = """\
+#include <cstdio>
+struct Settings { int blocks; float scale; };
+__global__ void fill(float* x, float value, long n) { if (threadIdx.x < n) x[threadIdx.x] = value; }
+__global__ void add(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]; }
+int main(int argc, char** argv) {
+  const Settings settings = {argc, 2.5f};
+  const dim3 block(64);
+  const long n = 10 * argc;
+  float *part[2], *x, *y;
+  int counter = 0;
+  for (int i = 0; i < 2; ++i) cudaMalloc(&part[i], 4096);
+  cudaMalloc(&x, 4096);
+  cudaMalloc(&y, 4096);
+  for (int step = 0; step < argc; ++step) {
+    for (int i = 0; i < 2; ++i) fill<<<settings.blocks, block>>>(part[i], settings.scale, n);
+    cudaMemset(y, 0, 4096);
+    add<<<1, block>>>(x, part[0]);
+    add<<<1, block>>>(y, part[1]);
+    add<<<1, block>>>(x, y);
+  }
+  cudaDeviceSynchronize();
+  std::printf("%d\\n", counter);
+  return 0;
+}
+"""
+HEAD = re.compile(r"while \(kesco_replay\(kesco, 0, kesco->stream\[0\], (.*)\)\) \{")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The serial program and what becomes of it."""
+    path = tmp_path_factory.mktemp("replays") / "program.cu"
+    path.write_text(SOURCE)
+    return path, compile_file(str(path), Options(emit="graph")).text.decode()
+
+
+@pytest.fixture(scope="module")
+def proof(made: tuple[Path, str]):  # type: ignore[no-untyped-def]
+    """What the proof says of a text: nothing, or its messages."""
+    path, _ = made
+    results = {}
+
+    def observe(name: str, value: object) -> None:
+        results[name] = value
+
+    compile_file(str(path), Options(emit="graph"), observe)
+    session = Session(str(path), Options(emit="graph"))
+
+    def check(text: str) -> list[str]:
+        try:
+            verify(session, results["functions"], text.encode())  # type: ignore[arg-type]
+        except VerificationError as error:
+            return [d.message for d in error.diagnostics]
+        return []
+
+    return check
+
+
+def values(text: str) -> list[str]:
+    found = HEAD.search(text)
+    assert found is not None, text
+    return found[1].split(", ")
+
+
+def test_the_output_is_proven(made: tuple[Path, str], proof) -> None:  # type: ignore[no-untyped-def]
+    _, text = made
+    assert values(text) == ["settings.blocks", "block", "part", "settings.scale", "n", "y", "x"]
+    assert proof(text) == []
+
+
+@pytest.mark.parametrize("dropped", range(7))
+def test_each_value_is_needed(made: tuple[Path, str], proof, dropped: int) -> None:  # type: ignore[no-untyped-def]
+    _, text = made
+    known = values(text)
+    left = ", ".join(known[:dropped] + known[dropped + 1 :])
+    found = proof(HEAD.sub(f"while (kesco_replay(kesco, 0, kesco->stream[0], {left})) {{", text))
+    assert any(f"'{known[dropped].partition('.')[0]}' is not among the values" in message for message in found)
+
+
+def test_each_record_and_wait_is_needed(made: tuple[Path, str], proof) -> None:  # type: ignore[no-untyped-def]
+    _, text = made
+    lines = text.splitlines(keepends=True)
+    start = next(n for n, line in enumerate(lines) if HEAD.search(line))
+    found = [n for n in range(start, len(lines)) if re.search(r"cudaEventRecord|cudaStreamWaitEvent", lines[n])]
+    assert len(found) >= 2
+    for one in found:
+        assert proof("".join(lines[:one] + lines[one + 1 :])), lines[one]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("block, 0, kesco->stream[0]>>>(x, part[0])", "block>>>(x, part[0])", "on a stream that is not captured"),
+        ("cudaMemsetAsync(y, 0, 4096, ", "cudaMemset(y, 0, 4096); //", "on a stream that is not captured"),
+        ("      add<<<1, block", "      ++counter;\n      add<<<1, block", "lives on behind a replay"),
+        ("      add<<<1, block", '      std::printf("again");\n      add<<<1, block', "would be left out"),
+        ("      add<<<1, block", "      if (n > 3) break;\n      add<<<1, block", "control may leave a replay"),
+        ("      add<<<1, block", "      cudaDeviceSynchronize();\n      add<<<1, block", "cannot be captured"),
+        (
+            "      add<<<1, block",
+            "      cudaMemPrefetchAsync(x, 4096, cudaMemLocation{}, 0, kesco->stream[0]);\n      add<<<1, block",
+            "cannot be captured",
+        ),
+        (
+            "      add<<<1, block",
+            "      kesco_prefetch(x, kesco->stream[0]);\n      add<<<1, block",
+            "would be left out",
+        ),
+        ("      add<<<1, block", "      static int k = 0;\n      add<<<1, block", "not only this replay's"),
+        (
+            "      add<<<1, block",
+            "      int& k = counter;\n      k = 7;\n      add<<<1, block",
+            "not only this replay's",
+        ),
+        ("kesco_replay(kesco, 0,", "kesco_replay(kesco, 1,", "no number of its own"),
+        ("kesco_replay(kesco, 0,", "kesco_replay(kesco, argc,", "no number of its own"),
+        ("while (kesco_replay(", "if (kesco_replay(", "not the condition of a loop"),
+        ("while (kesco_replay(", "while (kesco_replay_alone(", "may run before"),
+        ("kesco_replay(kesco, 0, kesco->stream[0]", "kesco_replay(kesco, 0, cudaStreamLegacy", "not captured"),
+        ("      add<<<1, block", "      if (*argv[0] > 3)\n      add<<<1, block", "not among those"),
+    ],
+)
+def test_what_a_replay_must_not_do(made: tuple[Path, str], proof, old: str, new: str, said: str) -> None:  # type: ignore[no-untyped-def]
+    _, text = made
+    prologue_, mark, program = text.partition("// ---- kesco: end")
+    assert old in program
+    found = proof(prologue_ + mark + program.replace(old, new, 1))
+    assert any(said in message for message in found), found
+
+
+def test_two_replays_of_one_number(made: tuple[Path, str], proof) -> None:  # type: ignore[no-untyped-def]
+    _, text = made
+    loop = text[text.index("    while (kesco_replay(") : text.index("  cudaDeviceSynchronize();\n  std::printf")]
+    inside = loop[: loop.rindex("  }\n")]
+    assert any("no number of its own" in m for m in proof(text.replace(inside, inside + inside)))
+
+
+def test_the_command_proves_the_same(made: tuple[Path, str], tmp_path: Path) -> None:
+    path, text = made
+    (tmp_path / "good.cu").write_text(text)
+    (tmp_path / "bad.cu").write_text(text.replace("settings.scale, n, y, x))", "settings.scale, n, y))"))
+    good = verify_files(str(path), str(tmp_path / "good.cu"), Options())
+    assert not any(one.problems for one in good)
+    bad = verify_files(str(path), str(tmp_path / "bad.cu"), Options())
+    assert any("'x' is not among" in d.message for one in bad for d in one.problems)
+
+
+@pytest.mark.parametrize("emit", ["graph", "auto"])
+@pytest.mark.parametrize("name", ["vec", "hits"])
+def test_a_run_has_no_races(tmp_path: Path, name: str, emit: str) -> None:
+    source = WORKLOADS / name / "serial.cu"
+    text = compile_file(str(source), Options(emit=emit)).text
+    assert b"kesco_replay" in text
+    (tmp_path / "program.cu").write_bytes(text)
+    dry = prepare(str(tmp_path / "program.cu"), (), Options(flags=(f"-I{source.parent}",)), tmp_path)
+    report = observe(dry, Run(("--iters", "40", "--n", "64", "--no-check"), limit=60))
+    assert [d.message for d in report.diagnostics] == []
+
+
+# ---- which statements ------------------------------------------------------------------------------------------------
+
+
+def replayed(tmp_path: Path, body: str, head: str = "") -> int:
+    path = tmp_path / "one.cu"
+    path.write_text(
+        "#include <cstdio>\n#include <cstdlib>\n#include <vector>\n"
+        "__global__ void k(float* x, int n = 1) { x[threadIdx.x] *= n; }\n"
+        f"struct Pair {{ int a; int b : 3; volatile int v; int* p; }};\n{head}\n"
+        "int main(int argc, char** argv) {\n  float *x, *y;\n  cudaMalloc(&x, 64);\n  cudaMalloc(&y, 64);\n"
+        f"  Pair pair = {{argc, 1, 2, nullptr}};\n  std::vector<int> v(argc);\n{body}\n"
+        "  cudaDeviceSynchronize();\n  return 0;\n}\n"
+    )
+    result = compile_file(str(path), Options(emit="graph"))
+    assert any(one.rewritten for one in result.functions), [d.message for d in result.diagnostics]
+    return sum(len(one.plan.replays) for one in result.functions)
+
+
+def in_loop(statements: str) -> str:
+    return f"  for (int s = 0; s < argc; ++s) {{\n    {statements}\n  }}"
+
+
+TWO = "k<<<1, 1>>>(x, {0});\n    k<<<1, 1>>>(y, {0});"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (in_loop(TWO.format("argc")), 1),
+        (in_loop(TWO.format("argc") + " cudaMemPrefetchAsync(x, 64, cudaMemLocation{}, 0, 0);"), 0),
+        (in_loop(TWO.format("pair.a")), 1),
+        (in_loop(TWO.format("pair.b")), 1),
+        (in_loop(TWO.format("3 * argc + 1")), 1),
+        (in_loop(TWO.format("s")), 1),  # another value each time: it is compared, and runs as it stands
+        (in_loop(TWO.format("pair.v")), 0),  # volatile
+        (in_loop(TWO.format("*pair.p")), 0),
+        (in_loop(TWO.format("v[s]")), 0),
+        (in_loop(TWO.format("std::rand()")), 0),
+        (in_loop("k<<<1, 1>>>(x);\n    k<<<1, 1>>>(y);"), 0),  # an argument that is not written
+        (in_loop("k<<<1, 1>>>(x, 1);\n    v[0]++;\n    k<<<1, 1>>>(y, 2);"), 0),
+        (in_loop('k<<<1, 1>>>(x, 1);\n    std::puts("");\n    k<<<1, 1>>>(y, 2);'), 0),
+        (in_loop("const int m = argc / 2;\n    k<<<1, 1>>>(x, m);\n    k<<<1, 1>>>(y, m);"), 1),
+        (in_loop("k<<<1, 1>>>(x, 1);\n    int m = 2;\n    k<<<1, 1>>>(y, m);\n    v[0] = m;"), 0),
+        (in_loop("k<<<1, 1>>>(x, 1); k<<<1, 1>>>(y, 2);"), 1),
+        (in_loop("cudaMemset(x, 0, 64);\n    k<<<1, 1>>>(y, 2);\n    v[0]++;\n    k<<<1, 1>>>(x, 2);"), 0),  # too few
+        (TWO.format("argc"), 0),  # only once
+        ("  for (int s = 0; s < argc; ++s) { k<<<1, 1>>>(x, 1); k<<<1, 1>>>(y, 1); }", 0),  # not on lines of their own
+        (in_loop("for (int j = 0; j < argc; ++j) {\n    k<<<1, 1>>>(x, j);\n    k<<<1, 1>>>(y, 1);\n    }"), 1),
+    ],
+)
+def test_which_statements_become_a_graph(tmp_path: Path, body: str, count: int) -> None:
+    assert replayed(tmp_path, body) == count
+
+
+# ---- as it runs ------------------------------------------------------------------------------------------------------
+
+RUNTIME = """\
+#include <chrono>
+#include <cstdio>
+#include <string>
+struct Clock {  // advanced by hand
+  using duration = std::chrono::microseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<Clock>;
+  static constexpr bool is_steady = true;
+  static long ticks;
+  static time_point now() { return time_point(duration(ticks)); }
+};
+long Clock::ticks = 0;
+struct Graph { int nodes; };
+struct Stream { Graph* capture; };
+struct Event { Graph* capture; };
+using cudaStream_t = Stream*;
+using cudaEvent_t = Event*;
+using cudaGraph_t = Graph*;
+using cudaGraphExec_t = Graph*;
+enum cudaError_t { cudaSuccess, cudaErrorUnknown };
+enum { cudaEnableDefault, cudaEventDisableTiming, cudaStreamNonBlocking, cudaStreamCaptureModeRelaxed };
+enum cudaDriverEntryPointQueryResult { None };
+struct cudaGraphExecUpdateResultInfo { int result; };
+#define CUDART_VERSION 12050
+std::string fails;
+cudaError_t last = cudaSuccess;
+int done, captures, instantiated, updated, replayed;
+cudaError_t result(const char* name, bool bad = false) {
+  return bad || fails == name ? last = cudaErrorUnknown : cudaSuccess;
+}
+cudaError_t cudaGetLastError() { const cudaError_t was = last; last = cudaSuccess; return was; }
+cudaError_t cudaPeekAtLastError() { return last; }
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, int, cudaDriverEntryPointQueryResult*) {
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new Stream{}; return cudaSuccess; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { *s = new Stream{}; return result("create"); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new Event{}; return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) { e->capture = s->capture; return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  if (e->capture != nullptr && s->capture != nullptr && e->capture != s->capture) return result("", true);
+  if (e->capture == nullptr && s->capture != nullptr) return result("", true);  // recorded outside
+  if (e->capture != nullptr) s->capture = e->capture;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, int) {
+  ++captures;
+  if (fails == "begin") return result("begin");
+  s->capture = new Graph{};
+  return cudaSuccess;
+}
+KESCO_STREAMS_OF
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
+  *graph = s->capture;
+  forget(s->capture);
+  return result("end");
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, int) {
+  ++instantiated;
+  *made = new Graph(*graph);
+  return result("instantiate");
+}
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo*) {
+  ++updated;
+  if (fails == "update") return result("update");
+  *exec = *graph;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { delete exec; return cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { delete graph; return cudaSuccess; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
+  if (fails == "replay") return result("replay");
+  done += exec->nodes;
+  ++replayed;
+  return cudaSuccess;
+}
+void launch(cudaStream_t s) {
+  if (fails == "launch") { result("launch"); return; }
+  ++(s != nullptr && s->capture != nullptr ? s->capture->nodes : done);
+}
+"""
+ALL_STREAMS = """\
+#include <vector>
+std::vector<Stream*> every;
+void forget(Graph* graph) {
+  for (Stream* one : every) if (one->capture == graph) one->capture = nullptr;
+}
+"""
+DRIVER = """\
+// Prints for each repetition whether a graph was launched (G) or not (-), then the calls that were made.
+int main(int, char** arguments) {
+  const std::string values = arguments[1];
+  fails = arguments[2];
+  const int slow = std::atoi(arguments[3]);
+  KescoStreams* kesco = &kesco_streams();
+  int expected = 0;
+  for (char value : values) {
+    const int before = replayed;
+    const KescoStreams* outside = kesco;
+    if (fails == "pending") last = cudaErrorUnknown;
+    while (kesco_replay(kesco, 0, kesco->stream[0], value)) {
+      launch(kesco->stream[0]);
+      cudaEventRecord(kesco->done[0], kesco->stream[0]);
+      cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
+      launch(kesco->stream[1]);
+      cudaStreamWaitEvent(kesco->stream[0], kesco->done[1], 0);  // of an earlier time
+      launch(kesco->stream[0]);
+      cudaEventRecord(kesco->done[1], kesco->stream[0]);
+      Clock::ticks += slow;
+    }
+    expected += fails == "launch" ? 0 : 3;
+    if (kesco != outside || done != expected) std::printf("!");
+    if (fails == "launch" && cudaGetLastError() == cudaSuccess && replayed == before) std::printf("?");
+    std::printf(replayed > before ? "G" : "-");
+    last = cudaSuccess;
+  }
+  std::printf(" %d %d %d\\n", captures, instantiated, updated);
+}
+"""
+
+
+TRIED = """\
+// Prints for each repetition the way it ran: on several streams (S), on one (1), or as a graph (G, g if not launched).
+int main(int, char** arguments) {
+  const int took[] = {std::atoi(arguments[1]), std::atoi(arguments[2]), std::atoi(arguments[3])};
+  const int grown = std::atoi(arguments[4]);
+  KescoStreams* kesco = &kesco_streams();
+  for (int i = 0; i < 44; ++i) {
+    kesco = kesco_stretch(kesco, 0);
+    const int before = replayed;
+    while (kesco_replay_alone(kesco, 0, kesco->stream[0], took)) launch(kesco->stream[0]);
+    Clock::ticks += i > 35 ? grown : took[kesco->way];
+    kesco = kesco_stretch(kesco, -1);
+    Clock::ticks += 5000;  // what need not be timed
+    std::printf("%c", kesco->way == 2 && replayed == before ? 'g' : "S1G"[kesco->way]);
+  }
+  std::printf(" %d\\n", done);
+}
+"""
+
+
+def built(folder: Path, stretches: int, driver: str) -> Path:
+    """The prologue on a runtime that only counts."""
+    text = prologue(3, 2, Parts(stretches=stretches, replays=1)).replace("std::chrono::steady_clock", "Clock")
+    runtime = RUNTIME.replace("KESCO_STREAMS_OF", ALL_STREAMS).replace(
+        "*s = new Stream{};", "*s = new Stream{}; note(*s);"
+    )
+    runtime = runtime.replace("struct Event", "void note(Stream*);\nstruct Event", 1)
+    (folder / "replays.cpp").write_text(runtime + "void note(Stream* one) { every.push_back(one); }\n" + text + driver)
+    subprocess.run(
+        ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread", "replays.cpp", "-o", "replays"],
+        cwd=folder,
+        check=True,
+    )
+    return folder / "replays"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("replays"), 0, DRIVER)
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("tried"), 1, TRIED)
+
+
+FIRST = "SSgGG1G"  # the graph is not there yet, captured, and launched for the first time; then all count
+
+
+@pytest.mark.parametrize(
+    ("took", "environment", "wanted"),
+    [
+        ((20, 15, 10, 10), {}, FIRST + "S1G" * 8 + "G" * 13),  # nine times each way, and graphs are the fastest
+        ((20, 10, 15, 10), {}, FIRST + "S1G" * 8 + "1" * 13),
+        ((10, 12, 14, 10), {}, FIRST + "S1G" * 8 + "S" * 13),
+        ((1000, 990, 985, 985), {}, FIRST + "S1G" * 8 + "1" * 13),  # graphs gain less than a fiftieth
+        ((20, 40, 10, 10), {}, FIRST + "S1G" + "SG" * 7 + "G" * 20),  # one stream is hopeless
+        ((10, 11, 40, 10), {}, FIRST + "S1G" + "S1" * 7 + "S" * 20),  # graphs are hopeless
+        ((5000, 1, 1, 1), {}, "S" * 44),  # more than two milliseconds: never tried
+        ((20, 15, 10, 900), {}, FIRST + "S1G" * 8 + "G" * 8 + "SSGGG"),  # the work has grown: tried again
+        ((20, 15, 10, 10), {"KESCO_STREAMS": "3"}, "S" * 44),
+    ],
+)
+def test_the_fastest_of_three_ways_stays(
+    tried: Path, took: tuple[int, ...], environment: dict[str, str], wanted: str
+) -> None:
+    found = subprocess.run([tried, *map(str, took)], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == [wanted, "44"]
+
+
+@pytest.mark.parametrize(
+    ("values", "fails", "slow", "environment", "wanted"),
+    [
+        ("aaaaaa", "", 10, {}, "-GGGGG 1 1 0"),  # once as it stands, then captured, then launched
+        ("abababab", "", 10, {}, "--GGGGGG 2 2 0"),  # buffers that take turns
+        ("aaaabbbbcccc", "", 10, {}, "-GGG-GGG-GGG 3 3 0"),
+        ("aabbccddeeff", "", 10, {}, "-G-G-G-G-G-G 6 4 2"),  # four graphs; then those unused for longest are updated
+        ("aabbccddee", "update", 10, {}, "-G-G-G-G-G 5 5 1"),  # an update that is refused
+        ("abcdefgh", "", 10, {}, "-------- 0 0 0"),  # never the same: nothing is captured
+        ("aaaa", "begin", 10, {}, "---- 1 0 0"),
+        ("aaaa", "create", 10, {}, "---- 0 0 0"),
+        ("aaaa", "end", 10, {}, "---- 1 0 0"),
+        ("aaaa", "instantiate", 10, {}, "---- 1 1 0"),
+        ("aaaa", "replay", 10, {}, "---- 1 1 0"),
+        ("aaaa", "launch", 10, {}, "---- 1 0 0"),  # the program sees the error each time
+        ("aaaa", "pending", 10, {}, "---- 0 0 0"),  # an error of earlier work is left for the program
+        ("aaaaaa", "", 6000, {}, "------ 0 0 0"),  # takes long to issue
+        ("aaaa", "", 10, {"KESCO_STREAMS": "1"}, "---- 0 0 0"),
+        ("aaaa", "", 10, {"KESCO_STREAMS": "2"}, "---- 0 0 0"),
+    ],
+)
+def test_no_work_is_lost_or_done_twice(
+    running: Path, values: str, fails: str, slow: int, environment: dict[str, str], wanted: str
+) -> None:
+    arguments = [values, fails or "-", str(slow)]
+    done = subprocess.run([running, *arguments], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == wanted
+
+
+def test_streams_have_no_graphs(tmp_path: Path) -> None:
+    path = tmp_path / "one.cu"
+    path.write_text(SOURCE)
+    text = compile_file(str(path), Options()).text
+    assert b"kesco_replay" not in text
+    assert b"Graph" not in text
