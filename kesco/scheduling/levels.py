@@ -28,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 import networkx as nx
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import SiteKind, is_barrier
+from kesco.ir.flow import SiteKind, is_barrier, may_be_nothing
 from kesco.ir.schedule import Schedule
 
 EXACT_WIDTH = 300
@@ -67,7 +67,7 @@ def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
 
 
 def predecessors(dfg: Dfg, without: Collection[int] = ()) -> dict[int, tuple[int, ...]]:
-    """The sites of its phase that each site depends on within one round of every loop, ascending.
+    """The sites that each site depends on within one round of every loop and one phase, ascending.
 
     Those of `without` are left out; what they depend on takes their place.
     """
@@ -84,21 +84,24 @@ def predecessors(dfg: Dfg, without: Collection[int] = ()) -> dict[int, tuple[int
 
 
 def _predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
-    phase_of = {site: number for number, phase in enumerate(phases(dfg)) for site in phase}
     found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
     reached: dict[int, set[int]] = {}
+    across = any(map(may_be_nothing, dfg.region.sites))  # whether dependences may go through a barrier
+
+    def reaches(site: int, other: int) -> bool:
+        if site not in reached:
+            reached[site] = _reached(dfg, dfg.region.successors, site)
+        return other in reached[site]
+
     for dependence in dfg.dependences:
-        sources = found[dependence.target]
+        source, target = dependence.source, dependence.target
+        sources = found[target]
         # dependences come ordered by source, so that a second one of the same edge follows the first
-        known = dependence.source == dependence.target or dependence.source in sources[-1:]
-        if known or phase_of[dependence.source] != phase_of[dependence.target]:
+        if source == target or source in sources[-1:]:
             continue
-        if dependence.carried:
-            if dependence.target not in reached:
-                reached[dependence.target] = _reached(dfg, dfg.region.successors, dependence.target)
-            if dependence.source in reached[dependence.target]:
-                continue
-        sources.append(dependence.source)
+        if reaches(target, source) if dependence.carried else across and not reaches(source, target):
+            continue
+        sources.append(source)
     return {site: tuple(sources) for site, sources in found.items()}
 
 

@@ -64,9 +64,12 @@ def match(serial: Region, concurrent: Region) -> Matching:
     problems = _left_over(serial, {s for s, _ in pairs}, "is missing from the concurrent program")
     problems += _left_over(concurrent, {c for _, c in pairs}, "is not in the serial program")
     # Of waits with no work between them any may be the one that is left: the last one, where that fits as well.
-    found = (
-        _agreeing(serial, concurrent, pairs, dict(_pair(serial, concurrent, is_sync, last))) for last in (True, False)
+    syncs = (
+        _in_groups(serial, concurrent, pairs),
+        _pair(serial, concurrent, is_sync, last=True),
+        _pair(serial, concurrent, is_sync),
     )
+    found = (_agreeing(serial, concurrent, pairs, dict(one)) for one in syncs)
     to_concurrent, ours, theirs = max(found, key=lambda one: len(one[0]))
     to_serial = {c: s for s, c in to_concurrent.items()}
     return Matching(
@@ -77,6 +80,41 @@ def match(serial: Region, concurrent: Region) -> Matching:
         ours,
         theirs,
     )
+
+
+def _between(region: Region, names: dict[int, int]) -> dict[int, Hashable]:
+    """For each host synchronisation the named sites that come right before and right behind it on some path."""
+    before: defaultdict[int, set[int]] = defaultdict(set)
+    for number, name in names.items():
+        seen = set()
+        stack = list(region.successors[number])
+        while stack:
+            site = stack.pop()
+            if site not in seen and site not in names:
+                seen.add(site)
+                before[site].add(name)
+                stack += region.successors[site]
+    return {
+        s.number: (
+            frozenset(before[s.number]),
+            frozenset(names[n] for n in through(region, s.number, names.__contains__)),
+        )
+        for s in region.sites
+        if is_sync(s)
+    }
+
+
+def _in_groups(serial: Region, concurrent: Region, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Host synchronisations of one name that stand between the same sites, paired from the last of them on."""
+    ours, theirs = _between(serial, dict(pairs)), _between(concurrent, {c: c for _, c in pairs})
+    waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for number, place in theirs.items():
+        waiting[plain_label(concurrent.sites[number]), place].append(number)
+    found = []
+    for number, place in reversed(ours.items()):
+        if candidates := waiting[plain_label(serial.sites[number]), place]:
+            found.append((number, candidates.pop()))
+    return found
 
 
 def _agreeing(
