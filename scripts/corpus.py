@@ -17,8 +17,8 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
