@@ -18,6 +18,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -137,7 +138,7 @@ class Bench:
             row["output compiles"] = self.compiles(target, flags)
             row |= self.verified(source, target, flags)
         if self.can_check and row["outcome"] in ("changed", "unchanged"):
-            row["check"] = self.checked(source, flags)
+            row["check"] = self.checked(target if row["outcome"] == "changed" else source, flags)
         return row
 
     def compiles(self, source: Path, flags: Sequence[str]) -> str:
@@ -159,8 +160,8 @@ class Bench:
         return {"verify": "failed" if bad else "ok", **({"verify said": text[-2000:]} if bad else {})}
 
     def checked(self, source: Path, flags: Sequence[str]) -> str:
-        """What `kesco check` finds when the program runs as it is, where that command exists."""
-        status, text = bounded([sys.executable, "-m", "kesco", "check", str(source), "--", *flags])
+        """What `kesco check` finds when the program, or what was made of it, runs without arguments."""
+        status, text = bounded([sys.executable, "-m", "kesco", "check", str(source), "--flags", shlex.join(flags)])
         return "ok" if status == 0 else f"exit {status}: {text.strip()[-200:]}"
 
 
