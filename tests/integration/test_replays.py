@@ -206,7 +206,6 @@ TWO = "k<<<1, 1>>>(x, {0});\n    k<<<1, 1>>>(y, {0});"
     ("body", "count"),
     [
         (in_loop(TWO.format("argc")), 1),
-        (in_loop(TWO.format("argc") + " cudaMemPrefetchAsync(x, 64, cudaMemLocation{}, 0, 0);"), 0),
         (in_loop(TWO.format("pair.a")), 1),
         (in_loop(TWO.format("pair.b")), 1),
         (in_loop(TWO.format("3 * argc + 1")), 1),
