@@ -10,9 +10,10 @@ class Options:
     """Settings of one compilation.
 
     `streams` is the largest number of streams, 0 for as many as the graph is wide (at most 16). `flags` are the user's
-    own compiler flags. `clang`, `libclang`, `cuda_path` and `arch` override what would be found. `force` rewrites also
-    where no gain is expected. `emit` is ``streams``, ``graph`` for work that is replayed as a CUDA graph where it runs
-    again and again, or ``auto`` for both, of which the program keeps the faster one.
+    own compiler flags. `prefetch` puts prefetches of managed memory in, where streams are emitted. `clang`, `libclang`,
+    `cuda_path` and `arch` override what would be found. `force` rewrites also where no gain is expected. `emit` is
+    ``streams``, ``graph`` for work that is replayed as a CUDA graph where it runs again and again, or ``auto`` for
+    both, of which the program keeps the faster one.
     """
 
     streams: int = 0
@@ -23,4 +24,5 @@ class Options:
     cuda_path: str | None = None
     arch: str | None = None
     force: bool = False
+    prefetch: bool = False
     emit: str = "streams"

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, UsageError, VerificationError
+from kesco.ir.compilation import Compilation as Compilation
+from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.options import Options
-from kesco.planning import FunctionResult as FunctionResult
 from kesco.planning import plan, rewrite
 from kesco.source import Span
 
@@ -29,26 +30,13 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.program import Program
     from kesco.toolchain.model import Toolchain
 
-_STAGES = ("frontend.parse", "analysis.resolve", "dataflow", "synchronize", "emit.render", "verify.order", "remarks")
+_STAGES = (
+    *("frontend.parse", "analysis.resolve", "transfers", "dataflow", "synchronize", "emit.render", "verify.order"),
+    "remarks",
+)
 Observer = Callable[[str, object], None]
 _Result = TypeVar("_Result")
 _STACK, _FRAMES = 1 << 29, 120_000  # what the deepest program that the front-end takes needs, and some more
-
-
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """The outcome for one file: `text` is the input's bytes where nothing was changed."""
-
-    path: str
-    source: bytes
-    text: bytes
-    functions: tuple[FunctionResult, ...]
-    diagnostics: tuple[Diagnostic, ...]
-
-    @property
-    def changed(self) -> bool:
-        """Whether the output differs from the input."""
-        return self.text != self.source
 
 
 def _silent(name: str, value: object) -> None:
@@ -200,7 +188,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
             why = concurrent.serial_because if concurrent else "it is not there"
             problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
             continue
-        verdict = verify_region(result.region, concurrent)
+        verdict = verify_region(result.serial, concurrent)
         problems += [explain(u, concurrent) for u in verdict.unordered]
         problems += [_unproven(result.region, one) for one in verdict.unmatched]
         if not set(result.region.guards) <= set(concurrent.guards) | _guarded(text, concurrent):

@@ -3,16 +3,19 @@
 In: a program, a region of it, and options. Out: a `FunctionResult`. The stages do the work; here is only the order in
 which they are asked.
 
-1. Take out waits of the host that nothing needs. 2. With graphs, find the replays; plan what is outside them with each
-as one operation, and each by itself; a replay that would have to be awaited by event, or to wait, is none. 3. Decide
-whether the function is rewritten at all.
+1. Put prefetches in where they are asked for, but none with graphs: a prefetch cannot be captured. 2. Take out waits of
+the host that nothing needs. 3. With graphs, find the replays; plan what is outside them with each as one operation, and
+each by itself; a replay that would have to be awaited by event, or to wait, is none. 4. Decide whether the function is
+rewritten at all; one that is not has no prefetches either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from kesco.ir.compilation import FunctionResult
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.emit.places import Rewrite
@@ -22,27 +25,25 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.replay import Replay
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
+    from kesco.ir.transfers import Prefetch
     from kesco.options import Options
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionResult:
-    """One function: what was found, and what was done; `left_because` is empty for a rewritten one."""
-
-    region: Region
-    dfg: Dfg
-    schedule: Schedule
-    plan: SyncPlan
-    width: int
-    left_because: str = ""
-
-    @property
-    def rewritten(self) -> bool:
-        """Whether the function's text was changed."""
-        return not self.left_because
-
-
 def plan(program: Program, region: Region, options: Options) -> FunctionResult:
+    """What is made of one function; prefetches are put in where the function can be rewritten with them."""
+    from kesco.transfers import insert
+
+    if options.prefetch and options.emit == "streams":
+        more, prefetches = insert(program, region)
+        result = _planned(program, more, options, prefetches) if prefetches else None
+        if result is not None and result.rewritten:
+            return replace(result, before=region)
+    return _planned(program, region, options)
+
+
+def _planned(
+    program: Program, region: Region, options: Options, prefetches: tuple[Prefetch, ...] = ()
+) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting."""
     from kesco import dataflow
     from kesco.emit.places import removable
@@ -57,7 +58,7 @@ def plan(program: Program, region: Region, options: Options) -> FunctionResult:
     schedule, found = _scheduled(program, within, dfg, options)
     found = replace(found, needless=gone)
     width = levels.width(dfg)
-    result = FunctionResult(region, dfg, schedule, found, width)
+    result = FunctionResult(region, dfg, schedule, found, width, prefetches=prefetches)
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = "it launches nothing that could be moved"
@@ -169,4 +170,4 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
     from kesco.emit.places import Rewrite
 
     function = next(f for f in program.functions if f.here and f.span == result.region.span)
-    return Rewrite(function, result.region, result.schedule, result.plan)
+    return Rewrite(function, result.region, result.schedule, result.plan, result.prefetches)

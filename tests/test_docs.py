@@ -200,7 +200,8 @@ def undocumented_options(group: click.Group, page: str) -> list[str]:
             continue
         text = sections[name] + "".join(common[title] for title in common if title in sections[name])
         rows = {o for row in re.findall(r"^\| (`-[^|]*)\|", text, re.MULTILINE) for o in re.findall(r"`(-[\w-]+)", row)}
-        real = {"-h", "--help"} | {o for p in command.params if isinstance(p, click.Option) for o in p.opts}
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        real = {"-h", "--help"} | {o for p in options for o in (*p.opts, *p.secondary_opts)}
         found += [f"kesco {name}: {o} is not documented" for o in sorted(real - rows)]
         found += [f"kesco {name}: there is no {o}" for o in sorted(rows - real)]
     return found

@@ -183,7 +183,8 @@ class CudaApi(Evaluator):
         name = "/".join(sorted(p.name for p in target.places)) or entry.name
         base = self.fresh(f"alloc:{call.operation}", name)
         kind = _MEMORY.get(entry.memory or "device", BufferKind.UNKNOWN)
-        buffer = Buffer(base.key, name, kind, call.span)
+        size = values[entry.size].number if entry.size is not None and entry.size < len(values) else None
+        buffer = Buffer(base.key, name, kind, call.span, size)
         made = Object(base.key, name, ObjectKind.BUFFER, buffer, many=base.many)
         self.assign(state, target.places, target.unknown, pointer(Place(made)))
         return NOTHING

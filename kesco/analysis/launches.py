@@ -19,7 +19,7 @@ from kesco.analysis.api import CudaApi
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Value, may_equal
 from kesco.analysis.state import State
 from kesco.ir import program as ir
-from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buffer, BufferKind
+from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buffer, BufferKind, through_parameter
 from kesco.ir.effects import KernelEffects, RootEffect
 from kesco.ir.flow import SiteKind
 from kesco.source import Span
@@ -167,7 +167,7 @@ class Launches(CudaApi):
             value = arguments[parameter.index] if parameter.index < len(arguments) else TOP
             declared = kernel.parameters[parameter.index] if parameter.index < len(kernel.parameters) else None
             for offset, effect in parameter.fields:
-                self._root(self._part(value, declared, offset), effect, f"parameter {parameter.index + 1}", touched)
+                self._root(self._part(value, declared, offset), effect, through_parameter(parameter.index), touched)
         for symbol, effect in effects.symbols:
             touched[self.symbol_buffer(symbol), "device symbol"] = effect.direct
             if effect.deep:

@@ -70,6 +70,7 @@ def is_kesco(name: str) -> bool:
         "kesco_streams_if_distinct",
         "kesco_stretch",
         "kesco_context",
+        "kesco_prefetch",
         *REPLAYS,
     )
 

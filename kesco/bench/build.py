@@ -75,7 +75,8 @@ def build(
         name = f"{workload.name}-{style.name}-{program}"
         streams = waits = 0
         if program in FORMS:
-            source, streams, waits = _rewrite(source, macros, folder / f"{name}.cu", FORMS[program])
+            options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program])
+            source, streams, waits = _rewrite(source, options, folder / f"{name}.cu")
         made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
         if made.returncode != 0:
             said = made.stderr.strip().splitlines() or ["nothing said"]
@@ -116,11 +117,11 @@ def read(folder: Path) -> Build:
         ) from None
 
 
-def _rewrite(source: Path, macros: tuple[str, ...], target: Path, emit: str) -> tuple[Path, int, int]:
+def _rewrite(source: Path, options: Options, target: Path) -> tuple[Path, int, int]:
     """What kesco makes of a file, how many streams it uses, and how many waits it needs."""
     from kesco.pipeline import compile_file
 
-    done = compile_file(str(source), Options(flags=macros, emit=emit))
+    done = compile_file(str(source), options)
     target.write_bytes(done.text)
     rewritten = [f for f in done.functions if f.rewritten]
     streams = max((f.schedule.streams for f in rewritten), default=1)

@@ -16,13 +16,17 @@ NO_WORKLOADS = "K521"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How the data is held: which serial program, which macro for the hand-written ones, and what is timed."""
+    """How the data is held: which serial program, which macro for the hand-written ones, and what is timed.
+
+    `insert` tells that kesco puts prefetches in, which the serial program then has none of.
+    """
 
     name: str
     serial: str
     serial_flags: tuple[str, ...]
     expert_flags: tuple[str, ...]
     title: str
+    insert: bool = False
 
 
 STYLES = {
@@ -31,6 +35,7 @@ STYLES = {
         Style("device", "serial.cu", (), (), "explicit device memory, kernels only"),
         Style("pinned", "pinned.cu", (), ("-DPINNED",), "explicit copies from and to pinned memory, copies included"),
         Style("managed", "managed.cu", (), ("-DMANAGED",), "managed memory without prefetch"),
+        Style("inserted", "managed.cu", (), ("-DPREFETCH",), "managed memory, prefetched by kesco and by hand", True),
         Style("prefetch", "managed.cu", ("-DPREFETCH",), ("-DPREFETCH",), "managed memory, prefetched by hand"),
     )
 }

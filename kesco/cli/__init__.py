@@ -56,6 +56,12 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Who goes to which stream.",
         ),
         click.option(
+            "--prefetch/--no-prefetch",
+            default=False,
+            show_default=True,
+            help="Prefetch managed memory that kernels read and the host touched; with streams only.",
+        ),
+        click.option(
             "--emit",
             type=click.Choice(_FORMS),
             default="streams",
@@ -83,6 +89,7 @@ def _options(values: dict[str, Any]) -> Options:
         cuda_path=values["cuda_path"],
         arch=values["arch"],
         force=values["force"],
+        prefetch=values["prefetch"],
         emit=values["emit"],
     )
 

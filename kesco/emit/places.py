@@ -16,6 +16,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
+from kesco.ir.transfers import Prefetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Rewrite:
     region: Region
     schedule: Schedule
     plan: SyncPlan
+    prefetches: tuple[Prefetch, ...] = ()
 
 
 class CannotInsert(Exception):

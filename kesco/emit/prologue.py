@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -20,10 +21,21 @@ STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
     "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
+    "void kesco_prefetch(const volatile void*, cudaStream_t); "
     "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a prologue has beside streams and events; `stretches` and `replays` are how many there are."""
+
+    guards: bool = False
+    prefetches: bool = False
+    stretches: int = 0
+    replays: int = 0
 
 
 @cache
@@ -31,24 +43,20 @@ def _template() -> str:
     return files("kesco.emit").joinpath("templates/prologue.cu.j2").read_text("utf-8")
 
 
-def prologue(
-    streams: int, events: int, guards: bool, stretches: int = 0, replays: int = 0, macros: Collection[str] = ()
-) -> str:
+def prologue(streams: int, events: int, parts: Parts, macros: Collection[str] = ()) -> str:
     """The text that defines ``KescoStreams`` and ``kesco_streams()`` where these `macros` are defined."""
-    plain = _written(streams, events, guards, stretches, replays, ())
+    plain = _written(streams, events, parts, ())
     away = in_the_way(plain, macros)
-    return _written(streams, events, guards, stretches, replays, away) if away else plain
+    return _written(streams, events, parts, away) if away else plain
 
 
-def _written(streams: int, events: int, guards: bool, stretches: int, replays: int, macros: Collection[str]) -> str:
+def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    return environment.from_string(_template()).render(
-        streams=streams, events=events, guards=guards, stretches=stretches, replays=replays, macros=macros
-    )
+    return environment.from_string(_template()).render(streams=streams, events=events, macros=macros, **asdict(parts))
 
 
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
@@ -62,21 +70,20 @@ def is_genuine(text: bytes) -> bool:
     normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
     start, end = normal.find(MARK), normal.find(END)
     if start < 0:
-        return (
-            re.search(r"\bkesco_(?:streams|streams_if_distinct|stretch|context|replay\w*|graph_of)\s*\(", normal)
-            is None
-        )
+        names = r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of)"
+        return re.search(rf"\b{names}\s*\(", normal) is None
     if end < start or normal.count(MARK) != 1:
         return False
     written = normal[start : normal.find("\n", end) + 1]
     sizes = _SIZES.search(written)
     if sizes is None:
         return False
-    guards, away = "kesco_streams_if_distinct" in written, _PUT_AWAY.findall(written)
+    away = _PUT_AWAY.findall(written)
     if set(in_the_way(written, defined_in(normal))) - {*away}:
         return False
     stretches, replays = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS))
-    return written == _written(int(sizes[1]), int(sizes[2]), guards, stretches, replays, away)
+    parts = Parts("kesco_streams_if_distinct" in written, "kesco_prefetch" in written, stretches, replays)
+    return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 
 def replays_in(text: bytes) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
@@ -29,10 +30,11 @@ from kesco.emit.places import (
     streams_call,
     taken_out,
 )
-from kesco.emit.prologue import STAND_IN, prologue
+from kesco.emit.prologue import STAND_IN, Parts, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Site, SiteKind
+from kesco.ir.transfers import Prefetch
 
 
 def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
@@ -50,8 +52,8 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
     streams = max(r.schedule.streams for r in chosen)
-    guards = any(r.region.guards for r in chosen)
-    text = prologue(streams, events, guards, stretches, replays, macros(program))
+    guards, prefetches = any(r.region.guards for r in chosen), any(r.prefetches for r in chosen)
+    text = prologue(streams, events, Parts(guards, prefetches, stretches, replays), macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
@@ -62,7 +64,7 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
 
 
 _OUR_NAMES = re.compile(
-    rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay)|kesco_(?:streams|streams_if_distinct|stretch|context)"
+    rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay)|kesco_(?:streams|streams_if_distinct|stretch|context|prefetch)"
     rb"|kesco_(?:replay\w*|graph_of))\b"
 )
 
@@ -97,6 +99,11 @@ def _prologue_place(text: bytes, top: int) -> int:
     return start
 
 
+def _as_operation(prefetch: Prefetch) -> ir.Operation:
+    """What stands for a prefetch among the operations of the text."""
+    return ir.Operation(prefetch.operation, prefetch.statement, prefetch.statement, False, False, None)
+
+
 class _Writer:
     """Collects the edits of one function."""
 
@@ -109,7 +116,8 @@ class _Writer:
         first_stretch: int = 0,
         first_replay: int = 0,
     ) -> None:
-        self.program, self.rewrite, self.name = program, rewrite, name
+        self.rewrite, self.name = rewrite, name
+        self.program = replace(program, operations=(*program.operations, *map(_as_operation, rewrite.prefetches)))
         self.region, self.plan = rewrite.region, rewrite.plan
         self.streams = rewrite.schedule.as_dict()
         self.newline = newline_of(program.text)
@@ -144,9 +152,10 @@ class _Writer:
         self._records()
         self._joins()
         self._stretches()
-        result: list[Edit] = []
+        result = self._prefetches()
         for operation, sites in self.by_operation.items():
-            result += self._stream_edits(self.program.operations[operation], sites)
+            if not sites[0].added:
+                result += self._stream_edits(self.program.operations[operation], sites)
         by_statement: dict[tuple[int, int], list[int]] = {}
         for operation in sorted(self.before.keys() | self.after.keys()):
             one = self.program.operations[operation]
@@ -189,50 +198,34 @@ class _Writer:
         return edits
 
     def _waits(self) -> None:
-        by_target: dict[int, dict[Trip, list[tuple[int, str]]]] = {}
+        """One line for all waits of an operation for another, where one condition and one number fit them."""
+        groups: dict[tuple[int, int, int], dict[Trip, tuple[int, str]]] = {}
         for wait in self.plan.waits:
-            site = self.region.sites[wait.target]
+            source, target = self.region.sites[wait.source], self.region.sites[wait.target]
             entry = (self.event_of[wait.source], wait_reason(self.region, wait.dependences))
-            by_target.setdefault(site.operation, {}).setdefault(site.iterations, []).append(entry)
-        for operation, trips in by_target.items():
+            rank = 0  # of several executions of one operation that this one waits for
+            while target.iterations in groups.get((target.operation, source.operation, rank), ()):
+                rank += 1
+            groups.setdefault((target.operation, source.operation, rank), {})[target.iterations] = entry
+        for (operation, _, _), trips in groups.items():
             stream = self._stream_text(self.by_operation[operation])
-            everywhere = len(trips) == len(self.by_operation[operation])
-            shapes = {len(v) for v in trips.values()}
             lines = self.before.setdefault(operation, [])
-            if everywhere and len(shapes) == 1:
-                for position in range(shapes.pop()):
-                    numbers = {trip: entries[position][0] for trip, entries in trips.items()}
-                    text = number_text(numbers)
-                    if "?" not in text:
-                        reason = next(iter(trips.values()))[position][1]
-                        more = " and so on" if len(set(numbers.values())) > 1 else ""
-                        lines.append(self._wait_line(stream, text, reason + more))
-                        continue
-                    for trip, entries in trips.items():
-                        lines.append(
-                            f"if ({condition_text(trip)}) "
-                            + self._wait_line(stream, str(entries[position][0]), entries[position][1])
-                        )
-                continue
-            some = self._for_some(operation, {trip: entries[0][0] for trip, entries in trips.items()}, shapes)
-            if some is not None:
-                condition, text = some
-                reason = next(iter(trips.values()))[0][1]
-                more = " and so on" if len(trips) > 1 else ""
-                lines.append(f"if ({condition}) " + self._wait_line(stream, text, reason + more))
-                continue
-            for trip, entries in trips.items():
-                for event, reason in entries:
-                    lines.append(
-                        f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason)
-                        if trip
-                        else self._wait_line(stream, str(event), reason)
-                    )
+            numbers = {trip: event for trip, (event, _) in trips.items()}
+            text, condition = number_text(numbers), ""
+            if len(trips) < len(self.by_operation[operation]) or "?" in text:
+                some = self._for_some(operation, numbers)
+                if some is None:
+                    for trip, (event, reason) in trips.items():
+                        lines.append(f"if ({condition_text(trip)}) " + self._wait_line(stream, str(event), reason))
+                    continue
+                condition, text = f"if ({some[0]}) ", some[1]
+            more = " and so on" if len({reason for _, reason in trips.values()}) > 1 else ""
+            lines.append(condition + self._wait_line(stream, text, next(iter(trips.values()))[1] + more))
 
-    def _for_some(self, operation: int, events: dict[Trip, int], shapes: set[int]) -> tuple[str, str] | None:
+    def _for_some(self, operation: int, events: dict[Trip, int]) -> tuple[str, str] | None:
         """One condition and one expression for the events of some iterations, if both are short."""
         among = [s.iterations for s in self.by_operation[operation]]
-        if shapes != {1} or not all(among):
+        if not all(among):
             return None
         condition, text = only_in(events, among), number_text(events)
         return (condition, text) if condition and "?" not in text else None
@@ -253,11 +246,25 @@ class _Writer:
             if len(events) == len(sites) and "?" not in text:
                 lines.append(f"cudaEventRecord({self.name}->done[{text}], {stream});  // kesco: {who}")
                 continue
-            some = self._for_some(operation, events, {1})
+            some = self._for_some(operation, events)
             each = [(condition_text(t), str(e), who_waits(waiting[t])) for t, e in events.items()]
             for condition, event, who_here in [(*some, who)] if some is not None else each:
                 guard = f"if ({condition}) " if condition else ""
                 lines.append(f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who_here}")
+
+    def _prefetches(self) -> list[Edit]:
+        """Each with its wait and its record, before the lines of the launch that it stands before, or as edits."""
+        at_launches: dict[int, list[str]] = {}
+        at_loops: dict[int, list[str]] = {}
+        for one in self.rewrite.prefetches:
+            stream = self._stream_text(self.by_operation[one.operation])
+            call = f"kesco_prefetch({one.pointer}, {stream});  // kesco: ahead of {one.reader}"
+            lines = [*self.before.pop(one.operation, []), call, *self.after.pop(one.operation, [])]
+            target, key = (at_launches, one.before) if one.before >= 0 else (at_loops, one.statement.start)
+            target.setdefault(key, []).extend(lines)
+        for operation, lines in at_launches.items():
+            self.before[operation] = [*lines, *self.before.get(operation, [])]
+        return [lines_before(self.program.text, start, lines) for start, lines in at_loops.items()]
 
     def _fences(self) -> None:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}

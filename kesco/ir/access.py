@@ -44,13 +44,15 @@ class BufferKind(enum.Enum):
 class Buffer:
     """One unit of aliasing.
 
-    `key` is unique in a program and stable between runs; `name` is what a person reads, such as ``x[3]``.
+    `key` is unique in a program and stable between runs; `name` is what a person reads, such as ``x[3]``. `bytes` is
+    how much an allocation holds, where that is a constant.
     """
 
     key: str
     name: str
     kind: BufferKind
     span: Span | None = None
+    bytes: int | None = None
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Buffer) and self.key == other.key)
@@ -74,6 +76,11 @@ class Access:
     buffer: Buffer
     mode: AccessMode
     why: str = ""
+
+
+def through_parameter(index: int) -> str:
+    """The `why` of what a kernel touches through its parameter of that index, from 0."""
+    return f"parameter {index + 1}"
 
 
 def may_alias(a: Buffer, b: Buffer) -> bool:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from kesco.ir.access import Access
 from kesco.source import Span
 
+SMALL = 65536
+"""Bytes up to which a transfer is small: some microseconds, as much as the call that issues it."""
+
 
 class Role(enum.Enum):
     """How a site takes part in the order of the device's work."""
@@ -86,7 +89,8 @@ class Site:
     record, wait or event-sync names. In a serial program all streams are None and there are no record and wait sites.
     `foreign` marks a join whose callee may use streams that are not seen here: what follows must wait for those too.
     `bytes` is how much a copy or memset moves at most, where that is a constant. `looks` marks a host site that may
-    show how far the device is without touching its memory: a clock, output, a query for errors.
+    show how far the device is without touching its memory: a clock, output, a query for errors. `added` marks a
+    prefetch that is not in the user's text; its `operation` is a number behind those of the text.
     """
 
     number: int
@@ -104,6 +108,7 @@ class Site:
     foreign: bool = False
     bytes: int | None = None
     looks: bool = False
+    added: bool = False
 
 
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})

@@ -138,7 +138,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     for word, handle in (("stream", site.stream), ("event", site.event)):
         text += f"; {word} {_handle(handle)}" if handle else ""
     text += f"; priority {site.priority}" if site.priority != 1 else ""
-    text += "; foreign" * site.foreign
+    text += "; foreign" * site.foreign + "; put in" * site.added
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     text += "; may show how far the device is" if site.looks else ""

@@ -15,6 +15,7 @@ from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
+from kesco.ir.transfers import Prefetch
 from kesco.remarks.barriers import Apart, kept_apart
 from kesco.source import Span
 
@@ -24,6 +25,8 @@ _UNKNOWN_HELP = (
 )
 _WORK = (Role.MOVABLE, Role.LEGACY)
 _MOST_BARRIERS = 3
+_MOST_NOTES = 3
+_PREFETCH_HELP = "without '--prefetch' the pages move on demand"
 
 
 class Result(Protocol):
@@ -40,6 +43,10 @@ class Result(Protocol):
     @property
     def left_because(self) -> str:
         """Why it was left serial, or an empty text."""
+
+    @property
+    def prefetches(self) -> tuple[Prefetch, ...]:
+        """What was put into it."""
 
     @property
     def rewritten(self) -> bool:
@@ -94,6 +101,7 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
     if result.left_because and (moved > 1 or apart):
         message = f"'{region.function}' stays serial: {result.left_because}"
         found.append(Diagnostic("K204", Severity.REMARK, message, region.span))
+    found += _prefetched(result)
     told: set[int] = set()
     for site in region.sites:
         if site.operation in told:
@@ -109,6 +117,17 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
             notes = tuple(Note(a.why) for a in unknown[:2])
             found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _UNKNOWN_HELP))
     return found + apart
+
+
+def _prefetched(result: Result) -> list[Diagnostic]:
+    """What was put in for managed memory."""
+    added = result.prefetches if result.rewritten else ()
+    if not added:
+        return []
+    many = f"{len(added)} prefetches" if len(added) > 1 else "one prefetch"
+    message = f"'{result.region.function}': {many} of managed memory put in"
+    notes = [Note(f"'{one.pointer}', which {one.reader} reads", one.statement) for one in added[:_MOST_NOTES]]
+    return [Diagnostic("K209", Severity.REMARK, message, result.region.span, tuple(notes), _PREFETCH_HELP)]
 
 
 def _barriers(region: Region) -> list[Diagnostic]:

@@ -17,7 +17,8 @@ Method, phase by phase (a phase is what lies between two full barriers):
    the fewest at all, then the one of its latest predecessor, then the first.
 5. A copy or memset of a few kilobytes takes no time worth a stream: it is left out at first, and then joins the stream
    on which it needs the fewest events. (The published algorithm knows kernels only.)
-6. Streams that stayed empty are closed up, so that those in use count from 0.
+6. Larger transfers between host and device are left out, too, and placed behind the others (`lanes`).
+7. Streams that stayed empty are closed up, so that those in use count from 0.
 
 What it refuses to do: reorder the text (a stream runs its operations in the order in which the program issues
 them), use more streams than asked for, or look at priorities.
@@ -26,35 +27,40 @@ them), use more streams than asked for, or look at priorities.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 
 from kesco.ir.dfg import Dfg
+from kesco.ir.flow import SMALL
 from kesco.ir.schedule import Schedule
+from kesco.scheduling import lanes
 from kesco.scheduling.levels import levelize, phases, predecessors
-
-SMALL = 65536
-"""Bytes up to which a copy or memset is small: some microseconds, as much as the call that issues it."""
 
 
 def distribute(dfg: Dfg, streams: int) -> Schedule:
     """The schedule of `dfg` over at most `streams` streams."""
     if streams < 1:
         raise ValueError(f"at least one stream is needed, not {streams}")
-    light = {site for site in dfg.graph.nodes if _is_light(dfg, site)}
-    before = _through(predecessors(dfg), light)
-    level_of = {site: level for level, sites in enumerate(levelize(dfg)) for site in sites}
+    light = small(dfg)
+    ways = lanes.transfers(dfg, light)
+    before = predecessors(dfg, {*light, *ways})
+    level_of = {site: level for level, sites in enumerate(levelize(dfg, ways)) for site in sites}
+    groups = phases(dfg)
+    at_once = Counter((phase[0], level_of[site]) for phase in groups for site in phase if site in before)
+    working = _for_work(streams, len({*ways.values()}), max(at_once.values(), default=1))
     stream_of: dict[int, int] = {}
-    for phase in phases(dfg):
+    for phase in groups:
         levels: dict[int, list[int]] = {}
-        for site in (s for s in phase if s not in light):
+        for site in (s for s in phase if s in before):
             levels.setdefault(level_of[site], []).append(site)
-        placed = _Phase(before, streams)
+        placed = _Phase(before, working)
         for level in sorted(levels):
             if level == 0:
                 for turn, site in enumerate(levels[level]):
-                    placed.put(site, turn % streams)
+                    placed.put(site, turn % working)
             else:
                 placed.level(levels[level])
         stream_of.update(placed.stream_of)
+    stream_of.update(lanes.place(dfg, ways, groups, stream_of, range(working, streams)))
     for site in sorted(light):
         stream_of[site] = _fewest_events(dfg, site, stream_of)
     number = {stream: index for index, stream in enumerate(sorted(set(stream_of.values())))}
@@ -62,20 +68,15 @@ def distribute(dfg: Dfg, streams: int) -> Schedule:
     return Schedule("kesco", len(number), pairs, tuple(stream_of))
 
 
-def _is_light(dfg: Dfg, site: int) -> bool:
-    size = dfg.region.sites[site].bytes
-    return size is not None and size <= SMALL
+def small(dfg: Dfg) -> set[int]:
+    """The sites of small copies and memsets."""
+    sites = dfg.region.sites
+    return {n for n in dfg.graph.nodes if (size := sites[n].bytes) is not None and size <= SMALL}
 
 
-def _through(before: dict[int, tuple[int, ...]], light: set[int]) -> dict[int, tuple[int, ...]]:
-    """The predecessors that are not light, also those behind light ones."""
-    found: dict[int, tuple[int, ...]] = {}
-    for site in sorted(before):  # predecessors come first in the text
-        sources: set[int] = set()
-        for source in before[site]:
-            sources.update(found.get(source, ()) if source in light else (source,))
-        found[site] = tuple(sorted(sources))
-    return found
+def _for_work(streams: int, ways: int, at_once: int) -> int:
+    """How many of the streams kernels get: all but the lanes, unless that is less than there are on a level."""
+    return max(1, streams - ways, min(streams, at_once)) if ways else streams
 
 
 def _fewest_events(dfg: Dfg, site: int, stream_of: dict[int, int]) -> int:

@@ -23,7 +23,7 @@ What it refuses to do: choose a stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import networkx as nx
 
@@ -66,8 +66,24 @@ def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
     return len({*heavy.values()}) > 1 and _meet(dfg, predecessors(dfg), level_of, heavy)
 
 
-def predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
-    """The sites that each site depends on within one round of every loop and one phase, ascending."""
+def predecessors(dfg: Dfg, without: Collection[int] = ()) -> dict[int, tuple[int, ...]]:
+    """The sites that each site depends on within one round of every loop and one phase, ascending.
+
+    Those of `without` are left out; what they depend on takes their place.
+    """
+    direct = _predecessors(dfg)
+    if not without:
+        return direct
+    found: dict[int, tuple[int, ...]] = {}
+    for site in sorted(direct):  # predecessors come first in the text
+        sources: set[int] = set()
+        for source in direct[site]:
+            sources.update(found.get(source, ()) if source in without else (source,))
+        found[site] = tuple(sorted(sources))
+    return {site: sources for site, sources in found.items() if site not in without}
+
+
+def _predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
     reached: dict[int, set[int]] = {}
     across = any(map(may_be_nothing, dfg.region.sites))  # whether dependences may go through a barrier
@@ -102,9 +118,9 @@ def _reached(dfg: Dfg, successors: Sequence[Sequence[int]], start: int) -> set[i
     return found
 
 
-def levelize(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
-    """The sites of each level, ascending; the first level depends on nothing."""
-    before = predecessors(dfg)
+def levelize(dfg: Dfg, without: Collection[int] = ()) -> tuple[tuple[int, ...], ...]:
+    """The sites of each level, ascending, but for those of `without`; the first level depends on nothing."""
+    before = predecessors(dfg, without)
     after: dict[int, list[int]] = {site: [] for site in before}
     missing = {site: len(sources) for site, sources in before.items()}
     for site, sources in before.items():
@@ -129,13 +145,13 @@ def critical_path_length(dfg: Dfg) -> int:
     return len(levelize(dfg))
 
 
-def width(dfg: Dfg) -> int:
+def width(dfg: Dfg, without: Collection[int] = ()) -> int:
     """How many operations can run at once: the largest antichain of any phase (large ones: a lower bound)."""
-    levels = levelize(dfg)
-    before = predecessors(dfg)
+    levels = levelize(dfg, without)
+    before = predecessors(dfg, without)
     level_of = {site: level for level, sites in enumerate(levels) for site in sites}
     best = 0
-    for phase in phases(dfg):
+    for phase in (tuple(s for s in sites if s in before) for sites in phases(dfg)):
         if len(phase) <= best:
             continue
         if len(phase) <= EXACT_WIDTH:
@@ -168,7 +184,7 @@ def _meet(
         return apart and not ancestors[a] >> b & 1 and not ancestors[b] >> a & 1
 
     for phase in phases(dfg):
-        inside = {*phase} if among is None else {*phase} & among.keys()
+        inside = {*phase} & (before if among is None else among).keys()
         for a in sorted(inside):
             if any(independent(a, b) for b in _reached(dfg, forward, a) & inside):
                 return True

@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 from kesco.ir.dfg import Dfg
 from kesco.ir.schedule import Schedule
-from kesco.scheduling.distributor import distribute
+from kesco.scheduling import lanes
+from kesco.scheduling.distributor import distribute, small
 from kesco.scheduling.levels import levelize, phases, width
 from kesco.scheduling.serial import serial
 
@@ -23,13 +24,14 @@ MOST_STREAMS = 16
 
 
 def default_streams(dfg: Dfg) -> int:
-    """As many streams as operations can run at once, at least 1 and at most 16."""
+    """As many streams as operations can run at once, and one for each direction of transfers; at most 16."""
+    ways = lanes.transfers(dfg, small(dfg))
     phase_of = {site: number for number, phase in enumerate(phases(dfg)) for site in phase}
     together: dict[tuple[int, int], int] = {}
-    for level, sites in enumerate(levelize(dfg)):
+    for level, sites in enumerate(levelize(dfg, ways)):
         for site in sites:
             slot = (phase_of[site], level)
             together[slot] = together.get(slot, 0) + 1
     if max(together.values(), default=0) >= MOST_STREAMS:
         return MOST_STREAMS  # the exact width would not change the answer
-    return max(1, min(MOST_STREAMS, width(dfg)))
+    return max(1, min(MOST_STREAMS, width(dfg, ways) + len({*ways.values()})))

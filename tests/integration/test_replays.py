@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kesco.check import Run, observe, prepare
-from kesco.emit.prologue import prologue
+from kesco.emit.prologue import Parts, prologue
 from kesco.errors import VerificationError
 from kesco.options import Options
 from kesco.pipeline import Session, compile_file, verify, verify_files
@@ -116,6 +116,16 @@ def test_each_record_and_wait_is_needed(made: tuple[Path, str], proof) -> None: 
         ("      add<<<1, block", '      std::printf("again");\n      add<<<1, block', "would be left out"),
         ("      add<<<1, block", "      if (n > 3) break;\n      add<<<1, block", "control may leave a replay"),
         ("      add<<<1, block", "      cudaDeviceSynchronize();\n      add<<<1, block", "cannot be captured"),
+        (
+            "      add<<<1, block",
+            "      cudaMemPrefetchAsync(x, 4096, cudaMemLocation{}, 0, kesco->stream[0]);\n      add<<<1, block",
+            "cannot be captured",
+        ),
+        (
+            "      add<<<1, block",
+            "      kesco_prefetch(x, kesco->stream[0]);\n      add<<<1, block",
+            "would be left out",
+        ),
         ("      add<<<1, block", "      static int k = 0;\n      add<<<1, block", "not only this replay's"),
         (
             "      add<<<1, block",
@@ -370,7 +380,7 @@ int main(int, char** arguments) {
 
 def built(folder: Path, stretches: int, driver: str) -> Path:
     """The prologue on a runtime that only counts."""
-    text = prologue(3, 2, False, stretches, 1).replace("std::chrono::steady_clock", "Clock")
+    text = prologue(3, 2, Parts(stretches=stretches, replays=1)).replace("std::chrono::steady_clock", "Clock")
     runtime = RUNTIME.replace("KESCO_STREAMS_OF", ALL_STREAMS).replace(
         "*s = new Stream{};", "*s = new Stream{}; note(*s);"
     )

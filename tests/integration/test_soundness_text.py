@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kesco import pipeline
-from kesco.emit.prologue import is_genuine, prologue
+from kesco.emit.prologue import Parts, is_genuine, prologue
 from kesco.errors import InputError
 from kesco.options import Options
 from kesco.pipeline import Compilation, FunctionResult, compile_file
@@ -151,10 +151,10 @@ def test_macros_with_names_of_inserted_lines(tmp_path: Path, toolchain: Toolchai
 
 
 def test_a_macro_that_changes_the_prologue_is_not_genuine() -> None:
-    text = prologue(2, 1, False)
+    text = prologue(2, 1, Parts())
     assert is_genuine(text.encode())
     assert not is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{text}".encode())
-    mended = prologue(2, 1, False, macros=("cudaStreamCreate",))
+    mended = prologue(2, 1, Parts(), macros=("cudaStreamCreate",))
     assert is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{mended}".encode())
     assert not is_genuine(mended.replace("#undef cudaStreamCreate", "#define cudaStreamCreate(s) evil(s)").encode())
 
@@ -302,5 +302,5 @@ def test_recursion_anywhere_ends_in_one_message(tmp_path: Path, monkeypatch: pyt
 
 def test_the_prologue_holds_no_other_capital_names() -> None:
     """The front-end notes macros with small letters only: what else the prologue names has to be checked by hand."""
-    found = set(re.findall(r"\b[A-Z_0-9]+\b", re.sub(r'//.*|"[^"]*"', "", prologue(2, 1, True))))
+    found = set(re.findall(r"\b[A-Z_0-9]+\b", re.sub(r'//.*|"[^"]*"', "", prologue(2, 1, Parts(True, True, 1, 1)))))
     assert {w for w in found if not w.isdigit()} == {"CUDART_VERSION"}

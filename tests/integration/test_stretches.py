@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kesco.emit.prologue import prologue
+from kesco.emit.prologue import Parts, prologue
 from kesco.options import Options
 from kesco.pipeline import compile_file
 
@@ -120,7 +120,7 @@ int main(int, char** arguments) {
 @pytest.fixture(scope="module")
 def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stretches")
-    text = prologue(2, 1, False, 1).replace("std::chrono::steady_clock", "Clock")
+    text = prologue(2, 1, Parts(stretches=1)).replace("std::chrono::steady_clock", "Clock")
     (folder / "timed.cpp").write_text(RUNTIME + text + DRIVER)
     subprocess.run(
         ["g++", "-std=c++17", "-Wall", "-Werror", "-pthread", "timed.cpp", "-o", "timed"], cwd=folder, check=True

@@ -32,6 +32,7 @@ def options_of(file: int) -> Options:
         streams=(0, 2, 3, 8, 1, 16)[file % 6],
         strategy="serial" if file % 7 == 6 else "kesco",
         force=file % 2 == 0,
+        prefetch=file % 3 < 2,
         emit=("streams", "graph", "streams", "auto", "graph")[file % 5],
     )
 

@@ -66,6 +66,9 @@ def _smaller_body(node: Node) -> Iterator[Node]:
             yield replace(node, body=(*before, less, *after))
 
 
+_LARGE = "1048576"  # worth a prefetch
+
+
 class Writer(Rarities):
     """Draws one program."""
 
@@ -88,11 +91,12 @@ class Writer(Rarities):
         managed, unseen = self.chance(0.3), self.chance(0.15)
         buffers = [f"b{n}" for n in range(self.random.randint(2, 6))]
         call = "cudaMallocManaged" if managed else "cudaMalloc"
+        size = _LARGE if managed else "4096"
         top = [Node(f"float {', '.join('*' + b for b in buffers)};", kept=True)]
-        top += [Node(f"{call}(&{b}, 4096);", kept=True) for b in buffers]
+        top += [Node(f"{call}(&{b}, {size});", kept=True) for b in buffers]
         once = self.chance(0.5)  # the second time the function is entered it works on the same memory
         for one in self.globals:
-            top.append(Node(f"{f'if ({one} == nullptr) ' if once else ''}{call}(&{one}, 4096);", kept=True))
+            top.append(Node(f"{f'if ({one} == nullptr) ' if once else ''}{call}(&{one}, {size});", kept=True))
         scope = Scope([*buffers, *self.globals], managed=managed, unseen=unseen)
         top.append(Node("float h[1024];", kept=True))
         for n in range(self.random.choice((0, 0, 1, 2))):
@@ -102,7 +106,7 @@ class Writer(Rarities):
             scope.arrays.append("x")
             top.append(Node(f"float* x[{COUNT}];", kept=True))
             if self.chance(0.7):
-                top.append(Node(f"for (int i = 0; i < {COUNT}; ++i) {call}(&x[i], 4096);", kept=True))
+                top.append(Node(f"for (int i = 0; i < {COUNT}; ++i) {call}(&x[i], {size});", kept=True))
             else:
                 top += [Node(f"x[{n}] = {self.random.choice(buffers)};", kept=True) for n in range(COUNT)]
         if self.chance(0.2):
@@ -271,7 +275,7 @@ class Writer(Rarities):
             return Node("cudaGetLastError();")
         if drawn < 0.7:
             call = "cudaMallocManaged" if scope.managed else "cudaMalloc"
-            return Node(f"{call}(&{self.variable(scope)}, 4096);")
+            return Node(f"{call}(&{self.variable(scope)}, {_LARGE if scope.managed else 4096});")
         if scope.managed or (scope.pinned and self.chance(0.5)):
             return self.host_access(scope)
         if drawn < 0.85:

@@ -17,13 +17,18 @@ BARRIERS = (Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)
 
 
 def buffer(name: str) -> Buffer:
-    """The buffer of that name; ``?`` is unknown memory and ``!printf`` the order of device printf."""
+    """The buffer of that name; ``?`` is unknown memory, ``!printf`` the order of device printf, ``host…`` pinned."""
     special = {"?": UNKNOWN, "!printf": DEVICE_PRINTF}
-    return special.get(name) or Buffer(f"buffer {name}", name, BufferKind.DEVICE)
+    kind = BufferKind.PINNED if name.startswith("host") else BufferKind.DEVICE
+    return special.get(name) or Buffer(f"buffer {name}", name, kind)
 
 
 def site(number: int, label: str, role: Role, accesses: tuple[Access, ...] = ()) -> Site:
     kind = SiteKind.KERNEL if role is Role.MOVABLE else SiteKind.BOUNDARY
+    if any(access.buffer.kind is BufferKind.PINNED for access in accesses):
+        kind = SiteKind.COPY
+    elif any(access.why == "prefetch" for access in accesses) or label.startswith("prefetch"):
+        kind = SiteKind.PREFETCH
     return Site(number, number, label, kind, role, SPAN, accesses=accesses)
 
 
@@ -70,6 +75,12 @@ def _accesses(draw: st.DrawFn) -> tuple[Access, ...]:
     odd = draw(st.integers(0, 29))
     if odd == 29:
         return (Access(UNKNOWN, draw(_MODE)),)
+    if odd in (23, 24, 25):
+        device, host = buffer(draw(st.sampled_from(NAMES))), buffer(draw(st.sampled_from(("host", "host2"))))
+        if odd == 23:
+            return (Access(device, AccessMode.READ_WRITE, "prefetch"),)
+        read, write = (host, device) if odd == 24 else (device, host)
+        return (Access(read, AccessMode.READ), Access(write, AccessMode.WRITE))
     names = draw(st.lists(st.sampled_from(NAMES), min_size=odd != 28, max_size=3, unique=True))
     touched = [Access(buffer(name), draw(_MODE)) for name in names]
     if odd == 27:

@@ -705,6 +705,8 @@ class Run:
             return Streams(collapsed=not distinct, fixed=not distinct)
         if name == "kesco_stretch":
             return self._stretch(*values)
+        if name == "kesco_prefetch":
+            return None  # it orders nothing and changes nothing
         if name in ("kesco_replay", "kesco_replay_alone"):
             return self._replay(name, *values)
         return self._api(name.replace("Async", ""), values, "Async" in name)

@@ -1,0 +1,58 @@
+"""What comes of one file, and of each of its functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kesco.diagnostics import Diagnostic
+
+if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the rest while they do
+    from kesco.ir.dfg import Dfg
+    from kesco.ir.flow import Region
+    from kesco.ir.schedule import Schedule
+    from kesco.ir.syncplan import SyncPlan
+    from kesco.ir.transfers import Prefetch
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionResult:
+    """One function: what was found, and what was done; `left_because` is empty for a rewritten one.
+
+    `region` has a site for each prefetch of `prefetches`, too; `serial` is the function as its author wrote it.
+    """
+
+    region: Region
+    dfg: Dfg
+    schedule: Schedule
+    plan: SyncPlan
+    width: int
+    left_because: str = ""
+    prefetches: tuple[Prefetch, ...] = ()
+    before: Region | None = None
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the function's text was changed."""
+        return not self.left_because
+
+    @property
+    def serial(self) -> Region:
+        """The region of the user's own text."""
+        return self.before or self.region
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """The outcome for one file: `text` is the input's bytes where nothing was changed."""
+
+    path: str
+    source: bytes
+    text: bytes
+    functions: tuple[FunctionResult, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output differs from the input."""
+        return self.text != self.source

@@ -1,0 +1,52 @@
+"""New sites in a region: ``Weaver`` puts each before others and numbers all anew.
+
+In: a region, and sites with those that they stand before. Out: a region whose sites are numbered in the order of the
+text again, which the stages behind rely on.
+
+1. Every way of control into the given sites goes through the new one: for a loop, those from outside of it; for a
+single operation all, also that from itself. 2. A new site stands in the order before the first of those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kesco.ir.flow import Region, Site
+
+
+class Weaver:
+    """A region that sites are added to."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.sites = list(region.sites)  # by a number that stays until the end
+        self.order = list(range(len(region.sites)))
+        self.after = [set(successors) for successors in region.successors]
+
+    def add(self, site: Site, before: frozenset[int], *, loop: bool) -> None:
+        """Put a site in front of those with these numbers of the old region, which are all of a loop or one."""
+        number = len(self.sites)
+        self.sites.append(site)
+        entered: set[int] = set()
+        for source, targets in enumerate(self.after):
+            if loop and source in before:
+                continue
+            into = targets & before
+            if into:
+                targets -= into
+                targets.add(number)
+                entered |= into
+        self.after.append(entered)
+        self.order.insert(min(self.order.index(target) for target in before), number)
+
+    def finish(self) -> Region:
+        """The region with all sites; the added ones get ``#k`` where there are several."""
+        place = {number: position for position, number in enumerate(self.order)}
+        added = [number for number in self.order if number >= len(self.region.sites)]
+        sites = []
+        for position, number in enumerate(self.order):
+            one = self.sites[number]
+            label = f"{one.label}#{added.index(number) + 1}" if number in added and len(added) > 1 else one.label
+            sites.append(replace(one, number=position, label=label))
+        after = tuple(tuple(sorted(place[n] for n in self.after[number])) for number in self.order)
+        return replace(self.region, sites=tuple(sites), successors=after)

@@ -1,0 +1,81 @@
+"""What becomes of the copies and prefetches of the eight workloads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kesco.options import Options
+from kesco.pipeline import compile_file
+from kesco.toolchain.compile import check_compiles
+from kesco.toolchain.model import Toolchain
+
+WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
+
+# Streams, events, waits. Inputs are copied, or prefetched by hand (with -DPREFETCH), within the function.
+COUNTS = {
+    ("vec", "pinned"): (2, 1, 1),
+    ("vec", "managed"): (2, 1, 1),
+    ("bs", "pinned"): (10, 0, 0),
+    ("bs", "managed"): (10, 0, 0),
+    ("img", "pinned"): (4, 5, 6),
+    ("img", "managed"): (4, 5, 6),
+    ("ml", "pinned"): (3, 3, 3),
+    ("ml", "managed"): (3, 3, 3),
+    ("hits", "pinned"): (2, 6, 6),
+    ("hits", "managed"): (8, 8, 8),
+    ("dl", "pinned"): (3, 2, 2),
+    ("dl", "managed"): (3, 2, 2),
+    ("m1", "pinned"): (7, 12, 16),
+    ("m1", "managed"): (12, 10, 10),
+    ("m2", "pinned"): (13, 20, 38),
+    ("m2", "managed"): (16, 29, 29),
+}
+
+# The same with prefetches put in, and how many.
+INSERTED = {
+    "vec": (2, 1, 1, 2),
+    "bs": (10, 0, 0, 10),
+    "img": (4, 5, 6, 4),
+    "ml": (3, 3, 3, 3),
+    "hits": (2, 2, 2, 8),
+    "dl": (3, 2, 2, 3),
+    "m1": (7, 10, 10, 12),
+    "m2": (13, 17, 17, 18),
+}
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+@pytest.mark.parametrize(("name", "style"), COUNTS)
+def test_transfers_of_the_workloads(name: str, style: str) -> None:
+    flags = ("-DPREFETCH",) if style == "managed" else ()
+    done = compile_file(str(WORKLOADS / name / f"{style}.cu"), Options(flags=flags))
+    (main,) = (one for one in done.functions if one.rewritten)
+    assert (main.schedule.streams, len(main.plan.events), len(main.plan.waits)) == COUNTS[name, style]
+    indices = re.findall(r"kesco->\w+\[([^]]*)\]", done.text.decode())
+    assert indices
+    if style == "pinned":  # streams of prefetches by hand are those of operations like kernels
+        assert [index for index in indices if "?" in index] == []
+
+
+@pytest.mark.parametrize("name", INSERTED)
+def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_path: Path) -> None:
+    done = compile_file(str(WORKLOADS / name / "managed.cu"), Options(prefetch=True))
+    (main,) = (one for one in done.functions if one.rewritten)
+    added = sum(site.added for site in main.region.sites)
+    assert (main.schedule.streams, len(main.plan.events), len(main.plan.waits), added) == INSERTED[name]
+    (tmp_path / "output.cu").write_bytes(done.text)
+    finished = check_compiles(toolchain, tmp_path / "output.cu", (f"-I{WORKLOADS / name}",))
+    assert finished.returncode == 0, finished.stderr
+    assert "warning" not in finished.stderr, finished.stderr
+
+
+def test_waits_of_unrolled_copies_are_written_in_step_with_the_counter() -> None:
+    done = compile_file(str(WORKLOADS / "m2/pinned.cu"), Options())
+    waits = re.findall(r"^ *(.*)cudaStreamWaitEvent\((.*), kesco->done\[(.*)\], 0\);", done.text.decode(), re.MULTILINE)
+    assert ("", "kesco->stream[2 * k + 1]", "k") in waits
+    assert ("if (k >= 1) ", "kesco->stream[2 * k + 1]", "7") in waits
+    assert len(waits) == 10

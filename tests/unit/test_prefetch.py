@@ -1,0 +1,255 @@
+"""Prefetches of managed memory: where they are put in, where not, and what the inserted function does as it runs.
+
+The second part compiles the prologue for the host alone, with a runtime that writes down calls instead of making them.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kesco.emit.prologue import Parts, prologue
+from kesco.ir.flow import Role, SiteKind
+from kesco.options import Options
+from kesco.pipeline import Compilation, compile_file
+
+KERNELS = """\
+#include <utility>
+struct Pair { float* a; float* b; };
+float* other(float*);
+__global__ void up(float* x) { x[threadIdx.x] += 1; }
+__global__ void set(float* x) { x[threadIdx.x] = 1; }
+__global__ void add(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]; }
+__global__ void both(const float* x, const float* y, float* z) { z[threadIdx.x] = x[threadIdx.x] + y[threadIdx.x]; }
+static void fill(float* p, int n) { for (int i = 0; i < n; ++i) p[i] = i; }
+int main(int argc, char**) {
+  const int n = 1 << 20;
+  float *a, *b, *c, *d;
+  cudaMallocManaged(&a, SIZE); cudaMallocManaged(&b, SIZE); cudaMallocManaged(&c, SIZE); cudaMallocManaged(&d, SIZE);
+"""
+TWO = "up<<<1, 32>>>(a); up<<<1, 32>>>(b);"
+
+
+ASKED_FOR = Options(prefetch=True)
+
+
+def compiled(tmp_path: Path, body: str, size: str = "argc * 4096", options: Options = ASKED_FOR) -> Compilation:
+    path = tmp_path / "app.cu"
+    path.write_text(KERNELS.replace("SIZE", size) + f"  {body}\n  return cudaDeviceSynchronize();\n}}\n")
+    return compile_file(str(path), options)
+
+
+def lines(done: Compilation) -> list[str]:
+    """The lines of the output behind the prologue."""
+    text = done.text.decode()
+    assert "// ---- kesco: end" in text, "nothing was rewritten"
+    return [line.strip() for line in text[text.index("// ---- kesco: end") :].splitlines()]
+
+
+def put_in(done: Compilation) -> list[str]:
+    """The pointers that are prefetched, in the order of the text."""
+    return re.findall(r"kesco_prefetch\((.*), kesco->", "\n".join(lines(done)))
+
+
+@pytest.mark.usefixtures("toolchain")
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("body", "pointers"),
+        [
+            ("fill(a, n); fill(b, n); " + TWO, ["a", "b"]),
+            ("a[0] = 1; " + TWO, ["a"]),
+            (f"fill(a, n); fill(b, n); {TWO} {TWO}", ["a", "b"]),
+            (f"{TWO} cudaDeviceSynchronize(); a[0] = b[0]; {TWO}", ["a", "b"]),
+            ("fill(a, n); set<<<1, 32>>>(a); set<<<1, 32>>>(b);", []),
+            ("fill(c, n); fill(d, n); add<<<1, 32>>>(a, c); add<<<1, 32>>>(b, d);", ["c", "d"]),
+            (f"if (argc > 2) fill(a, n); {TWO}", ["a"]),
+            (f"fill(a, n); cudaMemPrefetchAsync(a, 4096, cudaMemLocation{{}}, 0, 0); {TWO}", []),
+            (f"cudaMemAdvise(a, 4096, cudaMemAdviseSetReadMostly, cudaMemLocation{{}}); fill(a, n); {TWO}", []),
+            ("fill(a, n); float* p = a; up<<<1, 32>>>(p); up<<<1, 32>>>(b);", ["p"]),
+            ("Pair s{a, b}; fill(a, n); up<<<1, 32>>>(s.a); up<<<1, 32>>>(s.b);", ["s.a"]),
+            ("Pair s{a, b}; Pair* p = &s; fill(a, n); up<<<1, 32>>>(p->a); up<<<1, 32>>>(p->b);", ["p->a"]),
+            ("fill(a, n); up<<<1, 32>>>(a + 8); up<<<1, 32>>>(b);", []),
+            ("float* v[2] = {a, b}; fill(a, n); int i = 0; up<<<1, 32>>>(v[i++]); up<<<1, 32>>>(v[1]);", []),
+            ("float* p = c; fill(a, n); fill(b, n); add<<<1, 32>>>(a, p = b); up<<<1, 32>>>(d);", []),
+            ("fill(a, n); up<<<1, 32>>>(b); add<<<1, 32>>>(c, a); a[0] = 1;", []),
+        ],
+    )
+    def test_before_the_first_kernel_that_reads_what_the_host_touched(
+        self, tmp_path: Path, body: str, pointers: list[str]
+    ) -> None:
+        assert put_in(compiled(tmp_path, body)) == pointers
+
+    def test_what_is_small_or_not_asked_for_moves_on_demand(self, tmp_path: Path) -> None:
+        body = "fill(a, n); fill(b, n); " + TWO
+        assert put_in(compiled(tmp_path, body, "65536")) == []
+        assert put_in(compiled(tmp_path, body, "65537")) == ["a", "b"]
+        for options in (Options(), *(Options(prefetch=True, emit=emit) for emit in ("graph", "auto"))):
+            done = compiled(tmp_path, body, options=options)
+            assert put_in(done) == []
+            assert b"kesco_prefetch" not in done.text
+
+    def test_the_author_is_told(self, tmp_path: Path) -> None:
+        (told,) = [d for d in compiled(tmp_path, "fill(a, n); " + TWO).diagnostics if d.code == "K209"]
+        assert (told.message, len(told.notes)) == ("'main': one prefetch of managed memory put in", 1)
+
+    def test_it_delays_nothing_and_others_wait_for_it_alone(self, tmp_path: Path) -> None:
+        body = "fill(a, n); fill(b, n); up<<<1, 32>>>(a); add<<<1, 32>>>(a, b); add<<<1, 32>>>(c, b);"
+        done = compiled(tmp_path, body)
+        main = done.functions[-1]
+        stream = {main.region.sites[n].label: s for n, s in main.schedule.stream_of}
+        assert stream["prefetch#1"] == stream["up"]
+        assert stream["prefetch#2"] not in (stream["up"], stream["add#2"])
+        assert {main.region.sites[w.target].label for w in main.plan.waits} == {"add#1", "add#2"}
+        found = lines(done)
+        place = next(n for n, line in enumerate(found) if line.startswith("kesco_prefetch(b"))
+        assert found[place + 1].startswith("cudaEventRecord(")
+
+    def test_before_a_loop_in_which_nothing_changes(self, tmp_path: Path) -> None:
+        done = compiled(tmp_path, f"fill(a, n);\n  for (int i = 0; i < argc; ++i) {{ {TWO} }}")
+        found = lines(done)
+        assert put_in(done) == ["a"]
+        place = next(n for n, line in enumerate(found) if line.startswith("kesco_prefetch"))
+        assert found[place + 1].startswith("for (")
+
+    def test_before_outer_loops_and_inside_unrolled_ones(self, tmp_path: Path) -> None:
+        body = """float* v[3];
+  for (int i = 0; i < 3; ++i) cudaMallocManaged(&v[i], argc * 4096);
+  for (int it = 0; it < argc; ++it) {
+    for (int i = 0; i < 3; ++i) fill(v[i], n);
+    fill(c, n);
+    for (int i = 0; i < 3; ++i) add<<<1, 32>>>(v[i], c);
+    cudaDeviceSynchronize();
+  }"""
+        done = compiled(tmp_path, body)
+        assert put_in(done) == ["c", "v[i]"]
+        sites = done.functions[-1].region.sites
+        after = done.functions[-1].region.successors
+        added = [s.number for s in sites if s.added]
+        assert [sites[n].iterations == () for n in added] == [True, False, False, False]
+        chain = range(added[0], next(s.number for s in sites if s.role is Role.DEVICE_SYNC))
+        assert [after[n] for n in chain] == [(n + 1,) for n in chain]
+        assert [s.number for s in sites] == list(range(len(sites)))
+
+    @pytest.mark.parametrize(
+        "loop",
+        [
+            "{ add<<<1, 32>>>(a, b); up<<<1, 32>>>(c); std::swap(a, b); }",
+            "{ Pair* p = q; up<<<1, 32>>>(p->a); up<<<1, 32>>>(c); }",
+            "{ up<<<1, 32>>>(q->a); up<<<1, 32>>>(c); }",
+            "{ up<<<1, 32>>>(v[argc - 1]); up<<<1, 32>>>(c); }",
+            "{ up<<<1, 32>>>(w[1]); up<<<1, 32>>>(c); }",
+        ],
+    )
+    def test_not_again_and_again_in_a_loop(self, tmp_path: Path, loop: str) -> None:
+        body = (
+            "float* v[2] = {a, b}; Pair s{a, b}; Pair* q = argc > 1 ? &s : nullptr; float** w = argc > 2 ? v : nullptr;"
+        )
+        body += " fill(a, n); fill(b, n);"
+        done = compiled(tmp_path, f"{body}\n  for (int i = 1; i < argc; ++i) {loop}")
+        assert put_in(done) == []
+
+    def test_a_chain_with_inputs_of_its_own_is_worth_two_streams(self, tmp_path: Path) -> None:
+        body = "fill(a, n); fill(b, n); up<<<1, 32>>>(a); add<<<1, 32>>>(a, b);"
+        main = compiled(tmp_path, body).functions[-1]
+        assert (main.schedule.streams, len(main.plan.waits)) == (2, 1)
+        assert not [s for s in main.serial.sites if s.kind is SiteKind.PREFETCH]
+        assert compiled(tmp_path, body, options=Options()).functions[-1].left_because
+
+
+RUNTIME = """\
+#include <cstdio>
+#include <cstddef>
+#include <cstring>
+#define CUDART_VERSION VERSION
+using cudaStream_t = int*;
+using cudaEvent_t = int*;
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorOfTheProgram };
+enum cudaDeviceAttr { cudaDevAttrConcurrentManagedAccess = 89 };
+enum { cudaEnableDefault, cudaEventDisableTiming, cudaMemLocationTypeDevice };
+enum cudaDriverEntryPointQueryResult { None };
+struct cudaMemLocation { int type, id; };
+char pages[1 << 20];
+cudaError_t last, fails;
+int able, calls;
+int range(unsigned long long* base, std::size_t* size, unsigned long long at) {
+  const auto begin = reinterpret_cast<unsigned long long>(pages);
+  if (at < begin || at >= begin + sizeof pages) return 1;
+  *base = begin, *size = at == begin + 1 ? 65536 : sizeof pages;
+  if (at == begin + 1) ++*base;
+  return 0;
+}
+cudaError_t entry_of(const char* name, void** entry) {
+  *entry = std::strcmp(name, "cuMemGetAddressRange") ? nullptr : reinterpret_cast<void*>(&range);
+  return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* n, void** e, unsigned, int, cudaDriverEntryPointQueryResult*) {
+  return entry_of(n, e);
+}
+cudaError_t cudaGetDriverEntryPoint(const char* n, void** e, int) { return entry_of(n, e); }
+cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new int; return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new int; return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaPeekAtLastError() { return last; }
+cudaError_t cudaGetLastError() { const cudaError_t was = last; last = cudaSuccess; return was; }
+cudaError_t cudaGetDevice(int* device) { *device = 3; return cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { *value = able; return last; }
+cudaError_t moved(const void* at, std::size_t size, int device, cudaStream_t stream) {
+  calls += at == pages && size == sizeof pages && device == 3 && stream != nullptr ? 1 : 100;
+  if (fails != cudaSuccess) last = fails;
+  return fails;
+}
+#if VERSION >= 13000
+cudaError_t cudaMemPrefetchAsync(const void* at, std::size_t size, cudaMemLocation to, unsigned, cudaStream_t stream) {
+  return moved(at, size, to.type == cudaMemLocationTypeDevice ? to.id : -1, stream);
+}
+#else
+cudaError_t cudaMemPrefetchAsync(const void* at, std::size_t size, int device, cudaStream_t stream) {
+  return moved(at, size, device, stream);
+}
+#endif
+"""
+DRIVER = """\
+int main() {
+  int local = 0;
+  struct { const char* what; const void* at; cudaError_t before, fails; int able; } const cases[] = {
+    {"moves", pages, cudaSuccess, cudaSuccess, 1},
+    {"fails", pages, cudaSuccess, cudaErrorInvalidValue, 1},
+    {"pending", pages, cudaErrorOfTheProgram, cudaSuccess, 1},
+    {"unable", pages, cudaSuccess, cudaSuccess, 0},
+    {"inside", pages + 2, cudaSuccess, cudaSuccess, 1},
+    {"small", pages + 1, cudaSuccess, cudaSuccess, 1},
+    {"unknown", &local, cudaSuccess, cudaSuccess, 1},
+    {"null", nullptr, cudaSuccess, cudaSuccess, 1},
+  };
+  for (const auto& one : cases) {
+    calls = 0, last = one.before, fails = one.fails, able = one.able;
+    kesco_prefetch(one.at, kesco_streams().stream[0]);
+    std::printf("%s %d %d\\n", one.what, calls, static_cast<int>(last));
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("version", [12000, 12050, 13000])
+def test_what_the_inserted_function_does(tmp_path: Path, version: int) -> None:
+    text = RUNTIME.replace("VERSION VERSION", f"VERSION {version}").replace("#if VERSION", f"#if {version}")
+    (tmp_path / "app.cpp").write_text(text + prologue(2, 1, Parts(prefetches=True)) + DRIVER)
+    subprocess.run(
+        ["g++", "-std=c++17", "-Wall", "-Werror", "-pthread", "app.cpp", "-o", "app"], cwd=tmp_path, check=True
+    )
+    said = subprocess.run([tmp_path / "app"], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert said[:-1] == [
+        "moves 1 0",
+        "fails 1 0",  # and the program does not learn of it
+        "pending 0 2",
+        "unable 0 0",
+        "inside 0 0",
+        "small 0 0",
+        "unknown 0 0",
+        "null 0 0",
+    ]
