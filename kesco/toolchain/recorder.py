@@ -47,7 +47,7 @@ def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], fo
     (folder / Kind.RECORDER.value).symlink_to(runtime_library(toolchain, spare, Kind.RECORDER))
     arch = () if translate(flags).architectures else (f"-arch={architectures(toolchain, flags)[0]}",)
     folders = tuple(part for one in toolchain.cuda_include for part in ("-isystem", str(one)))
-    found = tuple(part for one in _libraries(toolchain) for part in ("-L", one))
+    found = tuple(part for one in (*_libraries(toolchain), _named(toolchain, spare)) for part in ("-L", one))
     program = folder / "program"
     fixed = ("-cudart", "shared", "-Xcompiler", _HOST)
     command = (str(toolchain.nvcc), *_kept(flags), *arch, *fixed, *folders, *found, *sources, "-o", str(program))
@@ -81,6 +81,14 @@ def _kept(flags: Sequence[str]) -> list[str]:
 
 def _libraries(toolchain: Toolchain) -> list[str]:
     return [str(toolchain.cuda_path / one) for one in _LIBRARIES if (toolchain.cuda_path / one).is_dir()]
+
+
+def _named(toolchain: Toolchain, folder: Path) -> str:
+    """A folder where the toolkit's shared runtime has the name that linkers look for: wheels leave that name out."""
+    versions = [file for one in _libraries(toolchain) for file in sorted(Path(one).glob("libcudart.so.*"))]
+    if versions:
+        (folder / "libcudart.so").symlink_to(versions[0])
+    return str(folder)
 
 
 def _no_runtime(what: str) -> Diagnostic:
