@@ -38,16 +38,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from integration.compiled import Compiled, compile_and_keep  # noqa: E402
-from property.judged import Judge, Judged  # noqa: E402
-from property.mutations import SELECTOR, batches, mutants, mutated, selectable  # noqa: E402
-from property.oracle import TOGETHER, differences, executions, options_of, programs_of  # noqa: E402
-from property.programs import Program, smaller, text_of  # noqa: E402
-from property.replay import Parser  # noqa: E402
-from property.runnable import built, dry, observed  # noqa: E402
+from integration.compiled import Compiled, compile_and_keep
+from property.judged import Judge, Judged
+from property.mutations import SELECTOR, batches, mutants, mutated, selectable
+from property.oracle import TOGETHER, differences, executions, options_of, programs_of
+from property.programs import Program, smaller, text_of
+from property.replay import Parser
+from property.runnable import built, dry, observed
 
-from kesco.errors import InputError, VerificationError  # noqa: E402
-from kesco.options import Options  # noqa: E402
+from kesco.errors import InputError, VerificationError
+from kesco.options import Options
 
 WORKLOADS = ROOT / "workloads"
 Failure = tuple[str, str, str]  # program or nothing, kind, words

@@ -12,9 +12,9 @@ that chose the streams, so that their mistakes are not repeated here.
 5. What the serial program's host had waited for must be complete wherever the host, a callee or the caller
    may look.
 6. Where operations were moved in the text, conflicting ones must still be issued in the serial order.
-7. All of it is proven twice where a copy's or memset's size is not a constant: it may be of 0 bytes, and then it
-   neither orders nor waits for anything. Where some are and some are not: those that move something do the same in
-   both programs, and without them the second proof holds.
+7. All of it is proven twice where the size of a copy or memset on the default stream is not a constant: it may be of
+   0 bytes, and then it neither orders nor waits for anything. One that moves something comes behind and before all
+   other work by itself, whatever the others do.
 
 It refuses to guess: what cannot be paired or proven is reported, never passed over.
 """
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kesco.diagnostics import Diagnostic, Note, Severity
@@ -82,10 +83,13 @@ class Verdict:
 
 def verify_region(serial: Region, concurrent: Region) -> Verdict:
     """Prove one function, or say what stands against it."""
-    verdict = _Proof(serial, concurrent).verdict()
-    if not any(_may_be_nothing(site) for site in concurrent.sites):
+    proof = _Proof(serial, concurrent)
+    verdict = proof.verdict()
+    vague = frozenset(s.number for s in concurrent.sites if _may_be_nothing(s))
+    if not vague:
         return verdict
-    again = _Proof(_without_transfers(serial), _without_transfers(concurrent)).verdict()
+    theirs = frozenset(s for s, c in enumerate(proof.matching.to_concurrent) if c in vague)
+    again = _Proof(_left_out(serial, theirs), _left_out(concurrent, vague)).verdict()
     known = {(u.first.number, u.second.number, u.rule) for u in verdict.unordered}
     more = [u for u in again.unordered if (u.first.number, u.second.number, u.rule) not in known]
     return replace(
@@ -96,16 +100,19 @@ def verify_region(serial: Region, concurrent: Region) -> Verdict:
 
 
 def _may_be_nothing(site: Site) -> bool:
-    return is_work(site) and site.kind in (SiteKind.COPY, SiteKind.MEMSET) and site.bytes is None
+    """Whether a transfer on the default stream may turn out to be of 0 bytes."""
+    return (
+        is_work(site) and site.stream is None and site.kind in (SiteKind.COPY, SiteKind.MEMSET) and site.bytes is None
+    )
 
 
-def _without_transfers(region: Region) -> Region:
-    """The region with every transfer of unknown size moving 0 bytes: it does nothing and orders nothing."""
-    sites = (
-        replace(s, role=Role.HOST, kind=SiteKind.HOST_USE, accesses=()) if _may_be_nothing(s) else s
+def _left_out(region: Region, sites: Collection[int]) -> Region:
+    """The region in which these sites do nothing and order nothing."""
+    idle = (
+        replace(s, role=Role.HOST, kind=SiteKind.HOST_USE, accesses=()) if s.number in sites else s
         for s in region.sites
     )
-    return replace(region, sites=tuple(sites))
+    return replace(region, sites=tuple(idle))
 
 
 def explain(unordered: Unordered, region: Region) -> Diagnostic:

@@ -376,6 +376,11 @@ def test_a_transfer_that_may_be_of_no_bytes_is_no_barrier(kind):
     assert findings(verify(A1, vague, after, join_to_legacy("1", "2"))) == {("A", "B", Rule.CONFLICT)}
     assert verify(A1, vague, *wait_for_a, after, join_to_legacy("1", "2")).ok
     assert findings(verify(A1, vague)) >= {("A", "exit", Rule.JOIN)}
+    moved = replace(copy("cudaMemcpyAsync", "2", r="x", w="y"), bytes=None)  # which may well move something
+    alike = (k("A", w="x"), vague, replace(moved, stream=None, role=Role.LEGACY))
+    assert ("A", "cudaMemcpyAsync", Rule.CONFLICT) in findings(
+        verify(A1, vague, moved, join_to_legacy("1", "2"), serial=alike)
+    )
     assert verify(A1, sure).ok
 
 
