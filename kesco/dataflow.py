@@ -14,6 +14,7 @@ Method:
    replaced.
 3. Where paths meet the sets are united; repeat until nothing changes. An ENTRY, EXIT, JOIN, LEGACY or
    DEVICE_SYNC site orders all that is before it against all that is behind it, so it empties the state.
+   Where sites touch parts of a buffer that cannot meet, each part is a buffer of its own here (`parts`).
 4. Unknown memory overlaps with all memory. Reading it is reading every buffer; writing it is writing every
    buffer, so one entry then stands for all of them until a buffer is touched by its own name.
 5. Once more without the edges that lead back in a depth-first walk: what only the full graph shows is
@@ -34,9 +35,10 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.access import UNKNOWN, AccessMode, Buffer, BufferKind
 from kesco.ir.dfg import Dependence, DependenceKind, Dfg
-from kesco.ir.flow import Region, Role, Site, is_sure_barrier
+from kesco.ir.flow import Held, Region, Role, Site, is_sure_barrier
+from kesco.parts import Parts
 
 _Fact = tuple[int, int, DependenceKind, str]  # source, target, kind, buffer key
 _Entry = tuple[int, int]  # last writers, readers since: bit i is site i
@@ -45,16 +47,24 @@ _NOBODY: _Entry = (0, 0)
 
 def build(region: Region) -> Dfg:
     """All dependences between the movable sites of `region`."""
-    touches = [_touch(site) for site in region.sites]
+    parts = Parts(region)
+    touches = [_touch(site, parts) for site in region.sites]
     known = {buffer.key: buffer for touch in touches if touch for buffer in (*touch.reads, *touch.writes)}
     order, retreating = _walk(region.successors)
-    facts = _facts(region, touches, order, frozenset())
-    forward = _facts(region, touches, order, retreating) if retreating else facts
+    known |= parts.whole
+    facts = _of_buffers(_facts(region, touches, order, frozenset()), known)
+    forward = _of_buffers(_facts(region, touches, order, retreating), known) if retreating else facts
+    known = {buffer.key: buffer for buffer in known.values()}
     dependences = tuple(
         Dependence(source, target, kind, known[key], (source, target, kind, key) not in forward)
         for source, target, kind, key in sorted(facts, key=lambda fact: (*fact[:2], fact[2].value, fact[3]))
     )
     return Dfg(region, _graph(region, dependences), dependences)
+
+
+def _of_buffers(facts: set[_Fact], known: dict[str, Buffer]) -> set[_Fact]:
+    """The facts about parts as facts about the buffers that people know."""
+    return {(source, target, kind, known[key].key) for source, target, kind, key in facts}
 
 
 def _graph(region: Region, dependences: tuple[Dependence, ...]) -> nx.DiGraph[int]:
@@ -79,12 +89,17 @@ class _Touch:
     writes_unknown: bool
 
 
-def _touch(site: Site) -> _Touch | None:
+def _touch(site: Site, parts: Parts) -> _Touch | None:
     """What `site` touches, or None where that is of no concern to the device's order."""
     if site.role is not Role.MOVABLE:
         return None
-    reads = {a.buffer.key: a.buffer for a in site.accesses if AccessMode.READ in a.mode}
-    writes = {a.buffer.key: a.buffer for a in site.accesses if AccessMode.WRITE in a.mode}
+    buffers = [
+        (buffer, access.mode)
+        for access in site.accesses
+        for buffer in ((UNKNOWN,) if access.buffer.kind is BufferKind.UNSEEN_HOST else parts.touched(access))
+    ]
+    reads = {buffer.key: buffer for buffer, mode in buffers if AccessMode.READ in mode}
+    writes = {buffer.key: buffer for buffer, mode in buffers if AccessMode.WRITE in mode}
     return _Touch(
         tuple(reads[key] for key in sorted(reads)),
         tuple(writes[key] for key in sorted(writes)),
@@ -213,7 +228,8 @@ def _run(
         elif touch is not None:
             if facts is not None:
                 facts.update(_depends(number, touch, state, through_unknown))
-            state.execute(1 << number, touch)
+            if region.sites[number].held is not Held.ALL:  # nobody waits for what the host has waited for
+                state.execute(1 << number, touch)
     return state
 
 

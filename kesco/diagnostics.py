@@ -1,14 +1,15 @@
 """Diagnostics as values; `render` gives them clang's look, `to_json` a machine's.
 
 A diagnostic has a permanent code (documented in docs/diagnostics.md), a severity, a place where there is one, a
-message in plain words, notes that point at other places, and a help line that says what the user can do.
+message in plain words, notes that point at other places, and a help line that says what the user can do. Numbers that
+the message rounds may be in its data, which only the JSON form shows.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from kesco.source import Span
 
@@ -39,6 +40,7 @@ class Diagnostic:
     span: Span | None = None
     notes: tuple[Note, ...] = ()
     help: str = ""
+    data: Mapping[str, object] | None = field(default=None, hash=False)
 
     def to_json(self) -> dict[str, object]:
         """The diagnostic as plain data for ``--diagnostics json``."""
@@ -49,6 +51,7 @@ class Diagnostic:
             **_place(self.span),
             "notes": [{"message": n.message, **_place(n.span)} for n in self.notes],
             "help": self.help,
+            **({} if self.data is None else {"data": dict(self.data)}),
         }
 
 

@@ -13,7 +13,9 @@ class Options:
     own compiler flags. `prefetch` puts prefetches of managed memory in, where streams are emitted. `clang`, `libclang`,
     `cuda_path` and `arch` override what would be found. `force` rewrites also where no gain is expected. `emit` is
     ``streams``, ``graph`` for work that is replayed as a CUDA graph where it runs again and again, or ``auto`` for
-    both, of which the program keeps the faster one.
+    both, of which the program keeps the faster one. `copies` is ``keep``, or ``move`` for ``cudaMemcpy`` on streams.
+    `profile` is a file with the measured costs of the operations.
+    `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
     """
 
     streams: int = 0
@@ -26,3 +28,6 @@ class Options:
     force: bool = False
     prefetch: bool = False
     emit: str = "streams"
+    copies: str = "keep"
+    profile: str | None = None
+    memory: str = "keep"

@@ -5,13 +5,15 @@ which they are asked.
 
 1. Put prefetches in where they are asked for, but none with graphs: a prefetch cannot be captured. 2. Take out waits of
 the host that nothing needs. 3. With graphs, find the replays; plan what is outside them with each as one operation, and
-each by itself; a replay that would have to be awaited by event, or to wait, is none. 4. Decide whether the function is
-rewritten at all; one that is not has no prefetches either.
+each by itself; a replay that would have to be awaited by event, or to wait, is none. 4. With a profile, choose the
+number of streams by it (`choosing`). 5. Decide whether the function is rewritten at all; one that is not has no
+prefetches either. Where every operation was measured and the model expects nothing of streams, it is not; graphs,
+prefetches and moved copies are not in the model, so that what has them is not refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,23 +28,90 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Prefetch
+    from kesco.model.forecast import Prices
     from kesco.options import Options
 
 
-def plan(program: Program, region: Region, options: Options) -> FunctionResult:
-    """What is made of one function; prefetches are put in where the function can be rewritten with them."""
-    from kesco.transfers import insert
+def plan_all(
+    program: Program, regions: Sequence[Region], options: Options, prices: Prices | None = None
+) -> tuple[FunctionResult, ...]:
+    """What is made of each function; some become one with those they call, where that saves joins or overlaps more."""
+    found = {(region.function, region.span): plan(program, region, options, prices) for region in regions}
+    for region in regions:
+        if region.linked is None or options.prefetch or options.emit != "streams":
+            continue
+        here, inside = (region.function, region.span), region.linked.members
+        parts = [found[here], *(found[member] for member in inside)]
+        whole = plan(program, region.linked, options, prices)
+        if _pays(whole, parts):
+            joins = sum(len(part.plan.joins) for part in parts if part.rewritten)
+            found[here] = replace(whole, joins_saved=joins - len(whole.plan.joins))
+            for member in inside:
+                del found[member]
+    return tuple(found.values())
 
-    if options.prefetch and options.emit == "streams":
-        more, prefetches = insert(program, region)
-        result = _planned(program, more, options, prefetches) if prefetches else None
-        if result is not None and result.rewritten:
+
+def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
+    """Whether functions get better by being planned as one: nothing waits that did not, and something gains."""
+    if not whole.rewritten or any(part.plan.stretches for part in parts if part.rewritten):
+        return False
+    if any(_ordered_more(whole, part) for part in parts):
+        return False
+    joins = sum(len(part.plan.joins) for part in parts if part.rewritten)
+    return len(whole.plan.joins) < joins or not all(part.rewritten for part in parts if part.dfg.graph)
+
+
+def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
+    """Whether two operations of one call may overlap in the part by itself, and not in the whole.
+
+    One set of accesses stands for all calls of a function, so that the whole may see conflicts that no call has.
+    """
+    import networkx as nx
+
+    def name(result: FunctionResult, site: int) -> tuple[object, ...]:
+        return result.dfg.region.sites[site].operation, result.dfg.region.sites[site].iterations
+
+    there = {name(part, n) for n in part.dfg.graph}
+    closure = nx.transitive_closure(part.dfg.graph)
+    known = {(name(part, a), name(part, b)) for a, b in closure.edges}
+    ours = {(name(whole, d.source), name(whole, d.target)) for d in whole.dfg.dependences if not d.carried}
+    return any(a in there and b in there and (a, b) not in known for a, b in ours)
+
+
+def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
+    """What is made of one function; prefetches and moved copies are in it where it can be rewritten with them.
+
+    `prices` is None where nobody asked for what operations cost.
+    """
+    for more, prefetches in _variants(program, region, options):
+        result = _planned(program, more, options, prices, prefetches)
+        if result.rewritten:
             return replace(result, before=region)
-    return _planned(program, region, options)
+    return _planned(program, region, options, prices)
+
+
+def _variants(program: Program, region: Region, options: Options) -> Iterator[tuple[Region, tuple[Prefetch, ...]]]:
+    """What can be made of a function's transfers, the most first."""
+    from kesco.transfers import insert
+    from kesco.transfers.copies import moved
+
+    streams = options.emit == "streams"
+    more, prefetches = insert(program, region) if options.prefetch and streams else (region, ())
+    if options.copies == "move" and streams:
+        renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
+        with_copies = moved(more, renamed)
+        if with_copies is not more:
+            yield with_copies, prefetches
+    if prefetches:
+        yield more, prefetches
 
 
 def _planned(
-    program: Program, region: Region, options: Options, prefetches: tuple[Prefetch, ...] = ()
+    program: Program,
+    region: Region,
+    options: Options,
+    prices: Prices | None,
+    prefetches: tuple[Prefetch, ...] = (),
 ) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting."""
     from kesco import dataflow
@@ -51,17 +120,25 @@ def _planned(
     from kesco.remarks.barriers import why_one_stream
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
+    from kesco.transfers.copies import waits_of_copies
 
-    gone = needless(region, removable(program, region))
+    gone = needless(region, removable(program, region), waits_of_copies(region))
     within = without(region, gone)
     dfg = dataflow.build(within)
-    schedule, found = _scheduled(program, within, dfg, options)
+    schedule, found = _scheduled(program, within, dfg, options, prices)
     found = replace(found, needless=gone)
     width = levels.width(dfg)
     result = FunctionResult(region, dfg, schedule, found, width, prefetches=prefetches)
+    if prices is not None and options.profile and not (region.serial_because or prefetches or found.replays):
+        from kesco.choosing import expected, in_model
+
+        if dfg.graph and in_model(within):
+            result = replace(result, expected=expected(region, dfg, prices, schedule, found))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = "it launches nothing that could be moved"
+    if not why and not options.force and width > 1:
+        why = _cannot_pay(result)
     if not why and schedule.streams < 2 and not options.force:
         why = why_one_stream(within, width)
     if not why and not options.force and not levels.overlaps(dfg, schedule):
@@ -71,23 +148,40 @@ def _planned(
     return replace(result, left_because=why)
 
 
-def _scheduled(program: Program, region: Region, dfg: Dfg, options: Options) -> tuple[Schedule, SyncPlan]:
+def _cannot_pay(result: FunctionResult) -> str:
+    """Why the model refuses a rewrite, or an empty text: only where every operation was measured."""
+    from kesco.choosing import WORTH
+
+    expected = result.expected
+    if expected is None or not (expected.known and expected.exact) or expected.gain >= WORTH:
+        return ""
+    return f"expected gain {expected.gain * 100:.1f} %"
+
+
+def _scheduled(
+    program: Program, region: Region, dfg: Dfg, options: Options, prices: Prices | None
+) -> tuple[Schedule, SyncPlan]:
     """The schedule and the plan, with graphs where they are asked for."""
-    from kesco.scheduling.strategies import STRATEGIES, default_streams
+    from kesco.choosing import choose, may_refuse, strategy
+    from kesco.scheduling.strategies import default_streams
     from kesco.synchronize import synchronize
     from kesco.synchronize.fences import fences
     from kesco.synchronize.stretches import stretches
 
     if options.emit != "streams" and not region.serial_because:
-        parts = _with_replays(program, region, options)
+        parts = _with_replays(program, region, options, prices)
         if parts is not None:
             schedule, found = parts
             begins, pauses = _trials(region, schedule, found, options)
             if begins or options.emit == "graph":
                 return schedule, replace(found, fences=fences(region), stretches=begins, pauses=pauses)
-    schedule = STRATEGIES[options.strategy](dfg, options.streams or default_streams(dfg))
-    begins = () if options.emit == "graph" else stretches(region, schedule)
-    return schedule, replace(synchronize(dfg, schedule), fences=fences(region), stretches=begins)
+    if prices is not None and options.profile and options.strategy == "critical_path":
+        schedule, made = choose(dfg, prices, options.streams, 1 if may_refuse(dfg, prices) and not options.force else 2)
+    else:
+        schedule = strategy(options.strategy, prices)(dfg, options.streams or default_streams(dfg))
+        made = synchronize(dfg, schedule)
+    begins = () if options.emit == "graph" or region.members else stretches(region, schedule)
+    return schedule, replace(made, fences=fences(region), stretches=begins)
 
 
 def _trials(
@@ -101,47 +195,56 @@ def _trials(
     return replayed(region, schedule, frozenset(n for r in found.replays for n in r.sites))
 
 
-def _with_replays(program: Program, region: Region, options: Options) -> tuple[Schedule, SyncPlan] | None:
+def _with_replays(
+    program: Program, region: Region, options: Options, prices: Prices | None
+) -> tuple[Schedule, SyncPlan] | None:
     """The schedule and the plan of a function some of whose statements become graphs, if there are any."""
     from kesco import dataflow
     from kesco.capture import candidates
     from kesco.capture.regions import outside
-    from kesco.scheduling.strategies import STRATEGIES, default_streams
+    from kesco.choosing import strategy
+    from kesco.scheduling.strategies import default_streams
     from kesco.synchronize import synchronize
 
     function = next(f for f in program.functions if f.here and f.span == region.span)
     replays = candidates(program, function, region)
-    strategy = STRATEGIES[options.strategy]
+    place = strategy(options.strategy, prices)
     while replays:
         dfg = dataflow.build(outside(region, replays))
-        schedule = strategy(dfg, options.streams or default_streams(dfg))
+        schedule = place(dfg, options.streams or default_streams(dfg))
         found = synchronize(dfg, schedule)
         awaited = {n for wait in found.waits for n in (wait.source, wait.target)}
         kept = tuple(r for r in replays if r.sites[0] not in awaited)
         if kept == replays:
-            return _joined(region, replays, schedule, found, options)
+            return _joined(region, replays, schedule, found, options, prices)
         replays = kept
     return None
 
 
 def _joined(
-    region: Region, replays: Sequence[Replay], schedule: Schedule, found: SyncPlan, options: Options
+    region: Region,
+    replays: Sequence[Replay],
+    schedule: Schedule,
+    found: SyncPlan,
+    options: Options,
+    prices: Prices | None,
 ) -> tuple[Schedule, SyncPlan]:
     """What is outside the replays and what is in each of them, in one."""
     from kesco import dataflow
     from kesco.capture.regions import inside, is_alone
+    from kesco.choosing import strategy
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.scheduling.chains import chains
-    from kesco.scheduling.strategies import MOST_STREAMS, STRATEGIES, default_streams
+    from kesco.scheduling.strategies import MOST_STREAMS, default_streams
     from kesco.synchronize import synchronize
 
     stream_of, order, streams = schedule.as_dict(), list(schedule.order), schedule.streams
     plans, placed = [found], []
     for one in replays:
         dfg = dataflow.build(inside(region, one))
-        inner = None if options.streams or options.strategy != "kesco" else chains(dfg, MOST_STREAMS)
-        inner = inner or STRATEGIES[options.strategy](dfg, options.streams or default_streams(dfg))
+        inner = None if options.streams or options.strategy == "serial" else chains(dfg, MOST_STREAMS)
+        inner = inner or strategy(options.strategy, prices)(dfg, options.streams or default_streams(dfg))
         plans.append(synchronize(dfg, inner))
         head = one.sites[0]
         placed.append(replace(one, stream=stream_of.pop(head), alone=is_alone(region, one)))
@@ -170,4 +273,6 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
     from kesco.emit.places import Rewrite
 
     function = next(f for f in program.functions if f.here and f.span == result.region.span)
-    return Rewrite(function, result.region, result.schedule, result.plan, result.prefetches)
+    inside = {span for _, span in result.region.members}
+    members = tuple(f for f in program.functions if f.here and f.span in inside)
+    return Rewrite(function, result.region, result.schedule, result.plan, result.prefetches, members)

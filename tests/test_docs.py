@@ -5,6 +5,7 @@ Fenced blocks say by a second word after the language what is to be done with th
 - ``console test``: each line after ``$`` is run beside a copy of the examples, and what follows must be its output.
   A line ``…`` stands for any lines. ``--update-golden`` writes the real output into blocks without one.
 - ``sh test``: commands whose output is not shown. They must succeed; ``pip install`` before ``&&`` is skipped.
+- ``… needs=make,nvcc``: skipped, like what follows it in its page, where one of these programs is not installed.
 - ``cuda in=FILE``: each line must stand in FILE, which an earlier block of the page has made.
 """
 
@@ -52,7 +53,7 @@ def blocks(text: str) -> list[Block]:
     return [
         Block(m[1], m[2].strip(), tuple(m[3].splitlines()), m.start(3), m.end(3))
         for m in _FENCE.finditer(text)
-        if m[2].strip() == "test" or m[2].startswith("in=")
+        if m[2].split()[0] == "test" or m[2].startswith("in=")
     ]
 
 
@@ -87,6 +88,10 @@ class Place:
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kesco "$@"\n')
         program.chmod(0o755)
+        for name, function in (("kesco-nvcc", "nvcc"), ("kesco-clang++", "clang"), ("kesco-launch", "launch")):
+            other = program.with_name(name)
+            other.write_text(f"#!{sys.executable}\nfrom kesco.wrapper.front import {function}\n{function}()\n")
+            other.chmod(0o755)
         # The kesco under test, from the checkout or installed; other Python paths stay what they are.
         above = str(Path(kesco.__file__).resolve().parent.parent)
         self.environment = {
@@ -111,6 +116,9 @@ def work_through(text: str, place: Place) -> tuple[list[str], str]:
     pieces: list[str] = []
     position = 0
     for block in blocks(text):
+        needed = block.what.partition("needs=")[2].split(",")
+        if any(name and shutil.which(name, path=place.environment["PATH"]) is None for name in needed):
+            break
         new = "\n".join(block.lines) + "\n"
         if block.what.startswith("in="):
             there = {line.strip() for line in (place.folder / block.what[3:]).read_text().splitlines()}

@@ -12,19 +12,23 @@ the table says. 5. Anything else is opaque: pending work is joined before it, an
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from kesco.analysis.libraries import Libraries
-from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, State, is_kesco
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
+from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
+from kesco.ir.transfers import COPY
 from kesco.ir.types import SIZE
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
+_MEMORY = (ALLOCATE, FREE, FREED)
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
 
@@ -36,14 +40,16 @@ class Calls(Libraries):
 
     def call(self, state: State, call: ir.Call) -> Value:
         """Any call that is not written with ``<<<…>>>``."""
+        if self.streams and call.name.rpartition("::")[2] == COPY:
+            return self.kesco_copy(state, call)
+        if self.streams and call.name.rpartition("::")[2] in _MEMORY:
+            return self._memory(state, call, call.name.rpartition("::")[2])
         if self.streams and is_kesco(call.name):
             return pointer(Place(KESCO))
         if call.container:
             return self.container(state, call)
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
-            for argument in call.arguments:
-                self.evaluate(state, argument)
-            return NOTHING
+            return self._vector(call, [self.evaluate(state, argument) for argument in call.arguments])
         if call.standard and _CUDA_MAKER.fullmatch(call.name):
             made = [self.evaluate(state, argument) for argument in call.arguments]
             return Value(fields=((("ptr",), made[0]),)) if call.name == "make_cudaPitchedPtr" and made else NOTHING
@@ -73,6 +79,24 @@ class Calls(Libraries):
             if library and not call.destroys and not self._calls_back(call):
                 return self._standard(state, call)
         return self.opaque(state, call)
+
+    def _memory(self, state: State, call: ir.Call, name: str) -> Value:
+        """A call of the prologue's that takes memory from a pool, gives it back, or stands where that was done."""
+        if name == FREED:
+            self.argument_values(state, call)
+            self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
+            return NOTHING
+        entry = cuda_call("cudaMallocAsync" if name == ALLOCATE else "cudaFreeAsync", len(call.arguments))
+        return self.cuda(state, replace(call, name=name), entry) if entry is not None else self.opaque(state, call)
+
+    def _vector(self, call: ir.Call, given: list[Value]) -> Value:
+        """A ``dim3`` and the like: copied, or made of so many numbers. Those that are left out are 1 in a ``dim3``."""
+        if len(given) == 1 and given[0].fields:
+            return given[0]
+        if not call.name.endswith("dim3") or len(given) > 3 or any(one.fields or one.places for one in given):
+            return NOTHING
+        ones = [number(1) if a == ir.Literal("default") else v for a, v in zip(call.arguments, given, strict=True)]
+        return Value(fields=tuple(((axis,), one) for axis, one in zip("xyz", ones, strict=False)))
 
     def _is_simple(self, record: ir.Record) -> bool:
         """Whether constructing one runs no code but what its constructor shows: no bases' and no members' own."""
@@ -139,7 +163,7 @@ class Calls(Libraries):
         hidden = call.receiver is not None or host.kind == "swap" or (gives and host.allocates is None)
         reads_in = call.receiver is not None and host.writes_from is not None
         prints = host.kind in ("io", "clock", "exit") and not reads_in
-        if self.looks and host.kind in ("io", "clock", "exit", "thread"):
+        if self.looks and not self.now.failing and host.kind in ("io", "clock", "exit", "thread"):
             self.now.looked = True
         if hidden and not plain_swap and not prints:
             return self._standard(state, call)
@@ -214,7 +238,7 @@ class Calls(Libraries):
         site.foreign = foreign
         for one in state.store.reachable([p for v in values for p in v.every_place()]):
             if one.buffer is not None:
-                site.accesses[one.buffer, "reachable from its arguments"] = _BOTH
+                site.touch(one.buffer, "reachable from its arguments", _BOTH)
         self.forget(state)
         return TOP
 
@@ -222,7 +246,7 @@ class Calls(Libraries):
         """The join at which code that is not seen runs."""
         site = self.site(state, name, SiteKind.CALL, Role.JOIN, operation, span)
         site.foreign = True
-        site.accesses[UNKNOWN, "what it does is not visible"] = _BOTH
+        site.touch(UNKNOWN, "what it does is not visible", _BOTH)
         self.now.touches_device = self.now.foreign = True
         self.now.unseen_in = self.now.statement
         return site

@@ -21,8 +21,10 @@ from typing import Any
 
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
+from kesco.analysis.footprints import footprints
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
+from kesco.ir.effects import Footprint
 
 NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
 _NAMES = re.compile(NAME)
@@ -143,6 +145,10 @@ class DeviceModule:
                 return None
             sizes.append(param.byval or self._layout.get_abi_size(argument.type))
         return tuple(sizes)
+
+    def footprints(self, name: str) -> dict[int, Footprint]:
+        """The footprints of a kernel's pointer parameters, by index."""
+        return footprints(self._module.get_function(name), self._layout)
 
     # Reading one function
 

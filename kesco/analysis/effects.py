@@ -21,6 +21,8 @@ must treat those pointers as unknown once any kernel may have written that memor
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kesco.analysis.device_names import display_name
 from kesco.analysis.device_reader import DeviceModule
 from kesco.analysis.effects_solver import Solver
@@ -35,13 +37,15 @@ def kernel_effects(ir_text: str) -> tuple[KernelEffects, ...]:
 
 def _effects(module: DeviceModule, name: str) -> KernelEffects:
     found = Solver(module, name).solve()
+    touched = {} if found.opaque else module.footprints(name)
     fields: dict[int, list[tuple[int, RootEffect]]] = {}
     symbols: list[tuple[str, RootEffect]] = []
     for base, effect in found.roots.items():
         if isinstance(base, str):
             symbols.append((base, effect))
         else:
-            fields.setdefault(base[0], []).append((base[1], effect))
+            footprint = touched.get(base[0]) if base[1] == 0 and effect.direct else None
+            fields.setdefault(base[0], []).append((base[1], replace(effect, footprint=footprint)))
     return KernelEffects(
         name=name,
         display=display_name(name),

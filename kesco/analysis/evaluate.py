@@ -8,12 +8,17 @@ What it cannot follow becomes unknown, never nothing: an unknown value conflicts
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kesco.analysis.integers import ZERO, Symbols, combined, kind_of
+from kesco.analysis.integers import converted as converted_formula
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.places import Places
 from kesco.analysis.state import State, converted, fold, is_kesco
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode
 from kesco.ir.flow import Iteration
+from kesco.ir.poly import Poly
 from kesco.source import Span
 
 
@@ -23,12 +28,31 @@ class Evaluator(Places):
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
         self.looks = False  # whether places that may show how far the device is become sites
+        self.symbols = Symbols()
         self.layouts: dict[str, str] = {}  # host allocation → what it is used as
 
     # ---- rvalues ----------------------------------------------------------------------------------------------------
 
     def evaluate(self, state: State, expression: ir.Expr) -> Value:
-        """What the expression may evaluate to."""
+        """What the expression may evaluate to; an integer of which nothing is known gets a name."""
+        value = self._value(state, expression)
+        if value.number is not None or value.formula is not None or value.places or value.fields or self.rolled:
+            return value
+        formula = self.symbols.fresh(expression)
+        if formula is None:
+            return value
+        value = replace(value, formula=formula)
+        if isinstance(expression, ir.Name) and self._is_own(state, expression.variable):
+            state.store.write((Place(self.object_of(expression.variable)),), value)  # the next read sees the same
+        return value
+
+    def _is_own(self, state: State, variable: ir.Variable) -> bool:
+        """Whether a variable changes only where the function that is walked says so."""
+        one = self.object_of(variable)
+        local = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is ir.Shape.INTEGER
+        return local and not variable.type.volatile and one not in self.escaped and one not in state.store.clobbered
+
+    def _value(self, state: State, expression: ir.Expr) -> Value:
         if isinstance(expression, ir.Constant):
             return number(expression.value)
         if isinstance(expression, (ir.Literal, ir.FunctionName)):
@@ -132,25 +156,30 @@ class Evaluator(Places):
             result = fold(expression.operator, left.number, right.number)
             exact = None if result is None else converted(result, expression.type)
             return NOTHING if exact is None else number(exact)
+        formula = combined(expression.operator, left.integer, right.integer, expression.type)
         if expression.operator in ("==", "!=", "<", ">", "<=", ">=", "<=>"):
             return NOTHING
         if expression.operator in ("+", "-"):
             sign = 1 if expression.operator == "+" else -1
             if left.places and not right.places:
-                moved = self.offset(left, None if right.number is None else sign * right.number)
+                step = None if right.number is None else sign * right.number
+                moved = self.offset(left, step, self.distance(expression.left, right, sign))
                 return Value(moved.places, None, moved.unknown or right.unknown)
             if right.places and not left.places and sign == 1:
-                moved = self.offset(right, left.number)
+                moved = self.offset(right, left.number, self.distance(expression.right, left))
                 return Value(moved.places, None, moved.unknown or left.unknown)
         mixed = left.places | right.places
         if mixed:
             return Value(frozenset(Place(p.object, ()) for p in mixed), None, True)
-        return TOP if left.unknown or right.unknown else NOTHING
+        return replace(TOP if left.unknown or right.unknown else NOTHING, formula=formula)
 
     def _unary(self, state: State, expression: ir.Unary) -> Value:
         value = self.evaluate(state, expression.operand)
         if value.number is None:
-            return NOTHING if expression.operator == "!" else Value(value.places, None, value.unknown)
+            formula = None
+            if expression.operator in ("+", "-"):
+                formula = combined(expression.operator, ZERO, value.formula, expression.type)
+            return NOTHING if expression.operator == "!" else Value(value.places, None, value.unknown, (), formula)
         plain = {"-": -value.number, "+": value.number, "~": ~value.number}
         exact = converted(plain.get(expression.operator, int(not value.number)), expression.type)
         return NOTHING if exact is None else number(exact)
@@ -168,12 +197,23 @@ class Evaluator(Places):
             exact = None if folded is None else converted(folded, _declared(expression.target))
             new = NOTHING if exact is None else number(exact)
         elif expression.operator in ("+", "-") and old.places:
-            step = value.number if value.number is None or expression.operator == "+" else -value.number
-            new = self.offset(old, step)
+            sign = 1 if expression.operator == "+" else -1
+            step = None if value.number is None else sign * value.number
+            new = self.offset(old, step, self.distance(expression.target, value, sign))
         else:
             new = TOP if old.unknown or value.unknown or old.places or value.places else NOTHING
+            new = replace(new, formula=self._compound(expression, old, value))
         self.assign(state, places, unknown, new)
         return old if expression.post else new
+
+    def _compound(self, expression: ir.Assign, old: Value, value: Value) -> Poly | None:
+        """``target operator= value``, where the arithmetic is done in the target's own type, for all that is seen."""
+        declared, given = _declared(expression.target), kind_of(expression.value)
+        if isinstance(expression.value, ir.Constant) and expression.operator in ("+", "-", "*"):
+            return converted_formula(combined(expression.operator, old.integer, value.integer, declared), declared)
+        if given is None or _plain(given.spelling) != _plain(declared.spelling):
+            return None
+        return combined(expression.operator, old.integer, value.integer, declared)
 
     def _branch(self, state: State, expression: ir.Branch) -> Value:
         condition = self.evaluate(state, expression.condition)
@@ -188,8 +228,12 @@ class Evaluator(Places):
 
     def stored(self, declared: ir.Type, value: Value) -> Value:
         """A value as a variable of this type holds it: integers converted, and not followed through other types."""
-        if value.number is None or declared.shape in (ir.Shape.POINTER, ir.Shape.REFERENCE):
+        if declared.shape in (ir.Shape.POINTER, ir.Shape.REFERENCE):
             return value
+        if value.number is None:
+            return (
+                value if value.formula is None else replace(value, formula=converted_formula(value.formula, declared))
+            )
         return Value(value.places, converted(value.number, declared), value.unknown, value.fields)
 
     def _cast(self, state: State, expression: ir.Cast) -> Value:
@@ -200,6 +244,8 @@ class Evaluator(Places):
                 known = value.number in (0, 1, 2)  # 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread
                 return value if known or value.places else TOP
             return Value(value.places, converted(value.number, to), value.unknown, value.fields)
+        if value.formula is not None:
+            value = replace(value, formula=converted_formula(value.formula, to))
         shapes = (source.shape if source is not None else None, to.shape)
         if shapes == (ir.Shape.INTEGER, ir.Shape.POINTER):
             return value | TOP

@@ -11,12 +11,13 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 
 from __future__ import annotations
 
+from kesco.analysis.failures import where_it_failed
 from kesco.analysis.memory import NOTHING, TOP, Place, Value
 from kesco.analysis.objects import Objects
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode
+from kesco.ir.access import AccessMode, Buffer
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
@@ -89,7 +90,7 @@ class Interpreter(Objects):
             value = values[index] if index < len(values) else TOP
             place = Place(self.object_of(parameter))
             state.store.clobbered -= {place.object}
-            state.store.write((place,), self.shaped(parameter.type, self.stored(parameter.type, value)))
+            state.store.write((place,), self.settled(self.shaped(parameter.type, self.stored(parameter.type, value))))
         self.walked.add((self.stack[0].key, function.key, call.operation))
         frontier = state.frontier
         inner = State(state.store, frontier)
@@ -113,13 +114,14 @@ class Interpreter(Objects):
     def _after_call(self, state: State, call: ir.Call, function: ir.Function, callee: Activation) -> None:
         """In the caller, the callee is a join if it touches the device, and a host use if it touches shared memory."""
         drafts = callee.builder.drafts
-        shared = {b: m for d in drafts for (b, _), m in d.accesses.items()}
+        shared: dict[Buffer, AccessMode] = {}
+        for (buffer, _, _), mode in (one for draft in drafts for one in draft.accesses.items()):
+            shared[buffer] = shared.get(buffer, AccessMode.NONE) | mode
         if callee.touches_device:
             touched = self.now.touches_device
             site = self.site(state, function.name, SiteKind.CALL, Role.JOIN, call.operation, call.span)
             for buffer, mode in shared.items():
-                key = (buffer, "in the function called")
-                site.accesses[key] = site.accesses.get(key, AccessMode.NONE) | mode
+                site.touch(buffer, "in the function called", mode)
             site.foreign = site.foreign or callee.foreign or (callee.device_changed and touched)
             self.now.device_changed = self.now.device_changed or callee.device_changed
             self.now.foreign = self.now.foreign or callee.foreign
@@ -128,7 +130,8 @@ class Interpreter(Objects):
         else:
             for buffer, mode in shared.items():
                 self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
-            self.now.looked = self.now.looked or any(d.looks for d in drafts)
+            if not self.now.failing:
+                self.now.looked = self.now.looked or any(d.looks for d in drafts)
 
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Control leaves the function here (or the process, for ``exit``)."""
@@ -155,7 +158,9 @@ class Interpreter(Objects):
         try:
             result = self._execute(statement, state)
         finally:
-            if (self.now.host or self.now.looked) and isinstance(statement, (ir.Evaluate, ir.Declare)):
+            if (self.now.host or self.now.looked or self.now.asked) and isinstance(
+                statement, (ir.Evaluate, ir.Declare)
+            ):
                 self.flush_host(state)
             self.now.statement = outer
         return result
@@ -229,7 +234,7 @@ class Interpreter(Objects):
             self.take_in(state, built, place.object)
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
-        state.store.write((place,), self.shaped(variable.type, self.stored(variable.type, value)))
+        state.store.write((place,), self.settled(self.shaped(variable.type, self.stored(variable.type, value))))
 
     def _if(self, statement: ir.If, state: State) -> State | None:
         for one in statement.before:
@@ -248,9 +253,13 @@ class Interpreter(Objects):
                 return self.execute(statement.then, state)
             return self.execute(statement.other, state) if statement.other is not None else state
         other: State | None = state.fork()
+        failed = where_it_failed(statement.condition)
+        self.now.failing += failed is True
         then = self.execute(statement.then, state)
+        self.now.failing += (failed is False) - (failed is True)
         if statement.other is not None:
             other = self.execute(statement.other, other)
+        self.now.failing -= failed is False
         return other if then is None else then.merge(other)
 
     def _switch(self, statement: ir.Switch, state: State) -> State | None:

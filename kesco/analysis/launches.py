@@ -16,15 +16,19 @@ from functools import reduce
 from operator import or_
 
 from kesco.analysis.api import CudaApi
+from kesco.analysis.extents import LaunchValues, launch_values
+from kesco.analysis.extents import touched as extent
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Value, may_equal
 from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buffer, BufferKind, through_parameter
-from kesco.ir.effects import KernelEffects, RootEffect
+from kesco.ir.effects import Footprint, KernelEffects, RootEffect
 from kesco.ir.flow import SiteKind
+from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
+_Touched = dict[tuple[Buffer, str, ByteRange | None], AccessMode]
 
 
 class Launches(CudaApi):
@@ -33,10 +37,13 @@ class Launches(CudaApi):
     def __init__(self, program: ir.Program, effects: dict[str, KernelEffects], *, streams: bool) -> None:
         super().__init__(program, streams=streams)
         self.effects = effects
+        self.given = LaunchValues()  # of the launch that is walked
         self.by_name: dict[str, list[KernelEffects]] = {}
         for one in effects.values():
             self.by_name.setdefault(one.display.rpartition("::")[2].partition("<")[0], []).append(one)
         self.functions = {f.key: f for f in program.functions}
+        every = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Launch))
+        self._certain = {n.operation for n in every if all(map(_is_positive, n.configuration[:2]))}
         users = (r for r in program.records.values() if not r.standard)
         self.bases = frozenset(base for r in users for base in r.bases)
 
@@ -64,7 +71,10 @@ class Launches(CudaApi):
         values = self.in_any_order((*launch.configuration, *launch.arguments), values)
         arguments = values[len(configuration) :]
         stream = configuration[3] if len(configuration) > 3 else NOTHING
-        self.kernel_site(state, launch.kernel, arguments, launch.operation, launch.span, stream, len(configuration) > 3)
+        self.kernel_site(
+            state, launch.kernel, arguments, values[: len(configuration)], launch.operation, launch.span, stream,
+            len(configuration) > 3,
+        )  # fmt: skip
         return NOTHING
 
     def kernel_site(
@@ -72,13 +82,15 @@ class Launches(CudaApi):
         state: State,
         kernel: ir.Kernel,
         arguments: list[Value],
+        configuration: list[Value],
         operation: int,
         span: Span,
         stream: Value,
         has_stream: bool,
     ) -> None:
         """The site of a launch of `kernel` with these argument values."""
-        touched: dict[tuple[Buffer, str], AccessMode] = {}
+        touched: _Touched = {}
+        self.given = launch_values(kernel, arguments, configuration)
         note = ""
         candidates = self._candidates(kernel)
         if candidates is None and not self._stated(kernel):
@@ -91,12 +103,13 @@ class Launches(CudaApi):
             self._apply_stated(kernel, stated, arguments, touched)
         for value in arguments:  # what a kernel is given may be kept and changed by it
             self.escape_values(state, value)
-        written = {b for (b, _), m in touched.items() if m & AccessMode.WRITE}
+        written = {key[0] for key, m in touched.items() if m & AccessMode.WRITE}
         if written:
             self.device_wrote(state, arguments, written)
         site = self.device_site(state, kernel.name, SiteKind.KERNEL, operation, span, stream, has_stream, note)
-        for key, mode in touched.items():
-            site.accesses[key] = site.accesses.get(key, AccessMode.NONE) | mode
+        site.acts = operation in self._certain
+        for (buffer, why, part), mode in touched.items():
+            site.touch(buffer, why, mode, part)
         if kernel.priority is not None:
             site.priority = kernel.priority
 
@@ -124,10 +137,10 @@ class Launches(CudaApi):
                 return None
         return found or None
 
-    def _unseen(self, kernel: ir.Kernel, arguments: list[Value], touched: dict[tuple[Buffer, str], AccessMode]) -> str:
+    def _unseen(self, kernel: ir.Kernel, arguments: list[Value], touched: _Touched) -> str:
         """A kernel whose body is not visible: everything, unless its author stated the number of outputs."""
         if kernel.outputs is None:
-            touched[UNKNOWN, "its body is not visible"] = _BOTH
+            touched[UNKNOWN, "its body is not visible", None] = _BOTH
             return ""
         position = 0
         for value in arguments:
@@ -147,7 +160,7 @@ class Launches(CudaApi):
         kernel: ir.Kernel,
         stated: ir.Stated,
         arguments: list[Value],
-        touched: dict[tuple[Buffer, str], AccessMode],
+        touched: _Touched,
     ) -> None:
         known = dict(zip(kernel.names, arguments, strict=False))
         for names, mode in ((stated.reads, AccessMode.READ), (stated.writes, _BOTH)):
@@ -159,27 +172,27 @@ class Launches(CudaApi):
         kernel: ir.Kernel,
         effects: KernelEffects,
         arguments: list[Value],
-        touched: dict[tuple[Buffer, str], AccessMode],
+        touched: _Touched,
     ) -> str:
         if effects.opaque:
-            touched[UNKNOWN, effects.opaque] = _BOTH
+            touched[UNKNOWN, effects.opaque, None] = _BOTH
         for parameter in effects.params:
             value = arguments[parameter.index] if parameter.index < len(arguments) else TOP
             declared = kernel.parameters[parameter.index] if parameter.index < len(kernel.parameters) else None
             for offset, effect in parameter.fields:
                 self._root(self._part(value, declared, offset), effect, through_parameter(parameter.index), touched)
         for symbol, effect in effects.symbols:
-            touched[self.symbol_buffer(symbol), "device symbol"] = effect.direct
+            touched[self.symbol_buffer(symbol), "device symbol", None] = effect.direct
             if effect.deep:
-                touched[UNKNOWN, f"through pointers stored in {symbol}"] = effect.deep
+                touched[UNKNOWN, f"through pointers stored in {symbol}", None] = effect.deep
         if "printf" in effects.order:
-            touched[DEVICE_PRINTF, "prints"] = _BOTH
+            touched[DEVICE_PRINTF, "prints", None] = _BOTH
         if "heap" in effects.order:
-            touched[DEVICE_HEAP, "allocates on the device"] = _BOTH
+            touched[DEVICE_HEAP, "allocates on the device", None] = _BOTH
         if "texture" in effects.order:
-            touched[UNKNOWN, "reads a texture"] = AccessMode.READ
+            touched[UNKNOWN, "reads a texture", None] = AccessMode.READ
         if "launch" in effects.order:
-            touched[UNKNOWN, "launches kernels itself"] = _BOTH
+            touched[UNKNOWN, "launches kernels itself", None] = _BOTH
         return (
             "it reads a clock, so running beside others would change what it measures"
             if "clock" in effects.order
@@ -223,21 +236,33 @@ class Launches(CudaApi):
             return (best.name, (offset - best.offset) // 8) if simple else None
         return (best.name,) if best.offset == offset else None
 
-    def _root(self, value: Value, effect: RootEffect, why: str, touched: dict[tuple[Buffer, str], AccessMode]) -> None:
+    def _root(self, value: Value, effect: RootEffect, why: str, touched: _Touched) -> None:
         if effect.direct:
-            self._touch_value(value, effect.direct, why, touched)
+            self._touch_value(value, effect.direct, why, touched, effect.footprint)
         if effect.deep:
-            key = (UNKNOWN, f"through pointers loaded from {why}")
+            key = (UNKNOWN, f"through pointers loaded from {why}", None)
             touched[key] = touched.get(key, AccessMode.NONE) | effect.deep
 
     def _touch_value(
-        self, value: Value, mode: AccessMode, why: str, touched: dict[tuple[Buffer, str], AccessMode]
+        self, value: Value, mode: AccessMode, why: str, touched: _Touched, footprint: Footprint | None = None
     ) -> None:
         places = value.every_place()
         for place in places:
-            buffer = self.buffer_of(place)
-            touched[buffer, why] = touched.get((buffer, why), AccessMode.NONE) | mode
+            at = (self.buffer_of(place), why, extent(place, footprint, self.given))
+            touched[at] = touched.get(at, AccessMode.NONE) | mode
         null = value.number == 0 and not places
         if value.any_unknown() or (not places and not null):
-            key = (UNKNOWN, f"{why} may point anywhere")
+            key = (UNKNOWN, f"{why} may point anywhere", None)
             touched[key] = touched.get(key, AccessMode.NONE) | mode
+
+
+def _is_positive(expression: ir.Expr) -> bool:
+    """Whether a number of blocks or threads is a constant, and none of its dimensions 0."""
+    if isinstance(expression, ir.Cast):
+        return _is_positive(expression.operand)
+    if isinstance(expression, ir.Call) and expression.constructs and expression.name == "dim3::dim3":
+        return all(one == ir.Literal("default") or _is_positive(one) for one in expression.arguments)
+    number = expression.variable.constant if isinstance(expression, ir.Name) else None
+    if isinstance(expression, ir.Constant):
+        number = expression.value
+    return number is not None and number > 0

@@ -59,7 +59,7 @@ class Libraries(Containers):
         site = self.site(state, entry.name, SiteKind.LIBRARY, Role.JOIN, call.operation, call.span)
         for indexes, mode in ((entry.reads, AccessMode.READ), (entry.writes, AccessMode.WRITE)):
             for index in indexes:
-                self._access(state, site, values[index], mode)
+                self.access(state, site, values[index], mode)
         if entry.kind == "create":
             made = self.fresh(f"{_HANDLE}{call.operation}", entry.name)
             handle = Object(made.key, entry.name, ObjectKind.HANDLE, many=made.many)

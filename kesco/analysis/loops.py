@@ -131,7 +131,7 @@ class Loops(Calls):
     ) -> list[int] | None:
         probe = state.fork()
         place = Place(self.object_of(counter))
-        keep, self.now.host = (self.now.host, self.now.looked), {}
+        keep, self.now.host = (self.now.host, self.now.looked, self.now.asked), {}
         found: list[int] = []
         at = start
         try:
@@ -147,7 +147,7 @@ class Loops(Calls):
                 if converted(at, counter.type) != at:
                     return None
         finally:
-            self.now.host, self.now.looked = keep
+            self.now.host, self.now.looked, self.now.asked = keep
         return None
 
     def _unrolled(self, loop: ir.Loop, state: State, trips: list[Iteration]) -> State | None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from kesco.ir.access import Buffer
 from kesco.ir.flow import Handle
+from kesco.ir.poly import Poly, constant
 from kesco.ir.types import ELEMENTS
 
 Path = tuple[str | int | None, ...]
@@ -57,10 +58,11 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A location inside an object."""
+    """A location inside an object; `offset` is how many bytes it is behind a buffer's beginning, None if not known."""
 
     object: Object
     path: Path = ()
+    offset: Poly | None = None
 
     def within(self, step: str | int | None) -> Place:
         """The part that a step leads to."""
@@ -78,12 +80,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a place may hold. No places, no number and not unknown: nothing that could be followed."""
+    """What a place may hold. No places, no number and not unknown: nothing that could be followed.
+
+    `formula` is an integer that is not a known number, in terms of others. It says something beside the rest: an
+    integer may well be unknown, or a pointer in disguise, and have one.
+    """
 
     places: frozenset[Place] = frozenset()
     number: int | None = None
     unknown: bool = False
     fields: tuple[tuple[Path, Value], ...] = ()
+    formula: Poly | None = None
+
+    @property
+    def integer(self) -> Poly | None:
+        """The number or the formula, if it has one."""
+        return constant(self.number) if self.number is not None else self.formula
 
     def __or__(self, other: Value) -> Value:
         if self == other:
@@ -93,7 +105,8 @@ class Value:
         for path, value in other.fields:
             fields[path] = fields[path] | value if path in fields else value
         merged = tuple(sorted(fields.items(), key=lambda item: tuple(map(str, item[0]))))
-        return Value(self.places | other.places, number, self.unknown or other.unknown, merged)
+        formula = self.formula if self.formula == other.formula else None
+        return Value(self.places | other.places, number, self.unknown or other.unknown, merged, formula)
 
     def every_place(self) -> frozenset[Place]:
         """All places the value or any part of it may point to."""

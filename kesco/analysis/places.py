@@ -7,10 +7,15 @@ one through an unknown pointer makes everything that could be meant unknown.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kesco.analysis.extents import distance
+from kesco.analysis.integers import ZERO, pointee, size_of
 from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.poly import Poly
 from kesco.ir.types import ELEMENTS, SIZE
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
@@ -62,7 +67,7 @@ class Places:
             self.guarded.setdefault(name, set()).add(place)
         key = f"entry:{self.now.function.key}:{place.object.key}:{place.path}"
         buffer = Buffer(key, name, BufferKind.ENTRY)
-        return pointer(Place(Object(key, name, ObjectKind.BUFFER, buffer)))
+        return pointer(Place(Object(key, name, ObjectKind.BUFFER, buffer), (), ZERO))
 
     # ---- reading and writing ----------------------------------------------------------------------------------------
 
@@ -125,7 +130,7 @@ class Places:
         """Store a value; a store through an unknown pointer may change everything that has escaped."""
         for place in places:
             self.touch(place, AccessMode.WRITE)
-        state.store.write(places, value)
+        state.store.write(places, self.settled(value))
         self._overlapping(state, places)
         if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
             unknown = True  # what came in from outside may overlap on the host's side
@@ -133,6 +138,18 @@ class Places:
             self.escape_values(state, value)
             state.store.clobber(p.object for p in places)
             self.clobber_escaped(state)
+
+    def settled(self, value: Value) -> Value:
+        """A value as it is stored: in a loop whose trips are not told apart a pointer that moves has no known place.
+
+        Else a pointer that walks through a buffer would be somewhere new in each round of the analysis.
+        """
+        if not self.rolled or all(p.offset is None or not p.offset.terms for p in value.every_place()):
+            return value
+        places = frozenset(replace(p, offset=None) if p.offset is not None and p.offset.terms else p
+                           for p in value.places)  # fmt: skip
+        fields = tuple((path, self.settled(part)) for path, part in value.fields)
+        return replace(value, places=places, fields=fields)
 
     def _overlapping(self, state: State, places: frozenset[Place]) -> None:
         """``*this`` and what parameters refer to, as it was at entry, may be each other or global objects."""
@@ -266,17 +283,18 @@ class Places:
         if subscript.places or (subscript.unknown and not value.places):  # ``i[t]``
             self.escape_names(state, expression)
             return frozenset(), True
-        moved = self.offset(value, index)
+        moved = self.offset(value, index, self.distance(expression.base, subscript))
         return moved.places, moved.unknown or not moved.places
 
-    def offset(self, value: Value, by: int | None) -> Value:
-        """A pointer moved by a number of elements; device buffers are one unit, so they stay as they are."""
+    def offset(self, value: Value, by: int | None, bytes_: Poly | None = None) -> Value:
+        """A pointer moved by a number of elements, which are so many bytes, where that is known."""
         if by == 0 or not value.places:
             return value
         places, unknown = set(), value.unknown
         for place in value.places:
             if place.object.kind is ObjectKind.BUFFER or place.object.buffer is not None:
-                places.add(place)
+                known = place.offset is not None and bytes_ is not None and not place.path
+                places.add(replace(place, offset=place.offset + bytes_ if known else None))  # type: ignore[operator]
             elif sum(not isinstance(step, str) for step in place.path) > 1:  # it may run into the next row
                 places.add(Place(place.object, tuple(s if isinstance(s, str) else None for s in place.path)))
             elif place.path and not isinstance(place.path[-1], str):
@@ -286,6 +304,11 @@ class Places:
                 places.add(place)
                 unknown = True
         return Value(frozenset(places), None, unknown)
+
+    def distance(self, base: ir.Expr, index: Value, sign: int = 1) -> Poly | None:
+        """How many bytes a pointer, which is the value of `base`, moves by an index."""
+        moved = distance(size_of(pointee(base)), index.integer)
+        return None if moved is None else moved.times(sign)
 
     def evaluate(self, state: State, expression: ir.Expr) -> Value:
         """Left to the subclass."""

@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kesco.ir.access import Access, AccessMode, Buffer
-from kesco.ir.flow import Handle, Iteration, Region, Role, Site, SiteKind
+from kesco.ir.flow import Handle, Held, Iteration, Region, Role, Site, SiteKind
+from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
 Frontier = frozenset[int]
@@ -30,7 +31,7 @@ class Draft:
     role: Role
     span: Span
     iterations: tuple[Iteration, ...]
-    accesses: dict[tuple[Buffer, str], AccessMode] = field(default_factory=dict)
+    accesses: dict[tuple[Buffer, str, ByteRange | None], AccessMode] = field(default_factory=dict)
     note: str = ""
     priority: int = 1
     stream: Handle | None = None
@@ -38,6 +39,13 @@ class Draft:
     foreign: bool = False
     bytes: int = 0  # of a copy or memset; `ANY_SIZE` where it is not a constant
     looks: bool = False
+    acts: bool = True
+    held: Held | None = None
+
+    def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
+        """The site touches a buffer, or that part of it."""
+        key = (buffer, why, part)
+        self.accesses[key] = self.accesses.get(key, AccessMode.NONE) | mode
 
 
 class RegionBuilder:
@@ -65,6 +73,20 @@ class RegionBuilder:
             self._successors[source].add(draft.number)
         return draft, frozenset((draft.number,))
 
+    def follows_launches(self, frontier: Frontier) -> bool:
+        """Whether the last work before this point is a kernel, on every path that was walked so far."""
+        seen: set[int] = set()
+        open_ends = set(frontier)
+        while open_ends:
+            number = open_ends.pop()
+            if number in seen or self.drafts[number].kind is SiteKind.KERNEL:
+                continue
+            if self.drafts[number].role not in (Role.RECORD, Role.WAIT, Role.CAPTURE, Role.REPLAY):
+                return False
+            seen.add(number)
+            open_ends |= {n for n, after in enumerate(self._successors) if number in after}
+        return True
+
     def connect(self, source: int, target: int) -> None:
         """Control may go from one site to another."""
         self._successors[source].add(target)
@@ -83,8 +105,8 @@ class RegionBuilder:
             if counts[d.name] > 1 and d.kind is not SiteKind.BOUNDARY:
                 seen[d.name] += 1
                 label = f"{d.name}#{seen[d.name]}"
-            ordered = sorted(d.accesses.items(), key=lambda item: (item[0][0].key, item[0][1]))
-            accesses = tuple(Access(buffer, mode, why) for (buffer, why), mode in ordered)
+            ordered = sorted(d.accesses.items(), key=lambda item: (item[0][0].key, item[0][1], str(item[0][2])))
+            accesses = tuple(Access(buffer, mode, why, part) for (buffer, why, part), mode in ordered)
             sites.append(
                 Site(
                     d.number,
@@ -102,6 +124,8 @@ class RegionBuilder:
                     d.foreign,
                     d.bytes if 0 < d.bytes < ANY_SIZE else None,
                     d.looks,
+                    acts=d.acts,
+                    held=d.held,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

@@ -18,31 +18,39 @@ from dataclasses import replace
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.interpreter import Interpreter
+from kesco.analysis.linking import linked, members_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role
+from kesco.ir.flow import Held, Region, Role
 
 _FILE_WIDE = {
     "threads": "the file starts host threads",
     "openmp": "the file uses OpenMP",
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
+_HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE}
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
 
 
 def resolve(
-    program: ir.Program, effects: Mapping[str, KernelEffects], *, streams: bool = False, looks: bool = False
+    program: ir.Program,
+    effects: Mapping[str, KernelEffects],
+    *,
+    streams: bool = False,
+    looks: bool = False,
+    wraps: bool = False,
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
 
-    With `looks`, so does what may show how far the device is (see `Site.looks`).
+    With `looks`, so does what may show how far the device is (see `Site.looks`). `wraps` tells that signed integers
+    wrap around (``-fwrapv``): then those that are not known are not followed.
     """
     walker = Interpreter(program, dict(effects), streams=streams)
-    walker.looks = looks
+    walker.looks, walker.symbols.off = looks, wraps
     walker.written_outside = _written_by_others(program)
     walker.static_keys = _statics(program)
     regions: list[Region] = []
@@ -71,7 +79,17 @@ def resolve(
     if any(r.open or any(site.foreign for site in r.sites) for r in regions):
         # what unseen code left on streams of its own may also be running where a function of this file is called
         regions = [replace(r, open=r.function != "main") for r in regions]
-    return tuple(regions)
+    return tuple(_with_linked(program, walker, closed, r) if r.function == "main" else r for r in regions)
+
+
+def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], region: Region) -> Region:
+    """The region of ``main``, with the one in which the functions that only it calls are a part of it."""
+    root = next(f for f in program.functions if f.here and f.span == region.span)
+    members = {} if region.serial_because else members_of(program, root, closed, walker.activations)
+    if not members:
+        return region
+    parts = {key: _merge(f, list(walker.activations[key].values()), tagged=False) for key, f in members.items()}
+    return replace(region, linked=linked(program, root, members, {root.key: region, **parts}))
 
 
 def _calls(program: ir.Program) -> dict[str, set[int]]:
@@ -181,6 +199,8 @@ def _walk_generic(walker: Interpreter, function: ir.Function) -> None:
             continue
         for at, value in _entry_parts(walker, parameter.type, place, 3):
             state.store.write((at,), value)
+        if parameter.type.shape is ir.Shape.INTEGER:
+            walker.evaluate(state, ir.Name(parameter, parameter.span))  # gives it a name
     walker.stack.pop()
     walker.walk_function(function, state, function.key, True, this)
 
@@ -248,8 +268,8 @@ def _region(
     return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe, open=entered)
 
 
-def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
-    """One region for all contexts; a buffer of one context is never one of another, as each call ends with a join."""
+def _merge(function: ir.Function, contexts: list[Activation], tagged: bool = True) -> Region:
+    """One region for all contexts; where each call ends with a join, a buffer of one is never one of another."""
     if len(contexts) == 1:
         region = contexts[0].builder.finish()
         return replace(region, serial_because=region.serial_because or _undecided(contexts))
@@ -262,10 +282,10 @@ def _merge(function: ir.Function, contexts: list[Activation]) -> Region:
             new, _ = merged.add(key, draft.name, draft.kind, draft.role, draft.span, frozenset())
             numbers[draft.number] = new.number
             new.note, new.priority, new.bytes = draft.note, draft.priority, max(new.bytes, draft.bytes)
+            new.acts, new.held = new.acts and draft.acts, draft.held
             new.stream, new.event, new.foreign = draft.stream, draft.event, new.foreign or draft.foreign
-            for (buffer, reason), mode in draft.accesses.items():
-                tagged = _tagged(buffer, number)
-                new.accesses[tagged, reason] = new.accesses.get((tagged, reason), AccessMode.NONE) | mode
+            for (buffer, reason, part), mode in draft.accesses.items():
+                new.touch(_tagged(buffer, number) if tagged else buffer, reason, mode, part)
         for source, targets in enumerate(region.successors):
             for target in targets:
                 merged.connect(numbers[source], numbers[target])
@@ -294,15 +314,22 @@ def _undecided(contexts: list[Activation]) -> str:
 
 
 def _tagged(buffer: Buffer, context: int) -> Buffer:
-    if buffer.kind in (BufferKind.UNKNOWN, BufferKind.ORDER, BufferKind.SYMBOL):
+    if buffer.kind in (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST, BufferKind.ORDER, BufferKind.SYMBOL):
         return buffer
     return replace(buffer, key=f"{buffer.key}@{context}")
 
 
 def _entries(region: Region) -> set[Buffer]:
     """The allocations that stand for pointers as they were when a function was entered."""
-    accesses = (a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses)
-    return {a.buffer for a in accesses if a.buffer.kind is BufferKind.ENTRY}
+    return {a.buffer for a in _compared(region) if a.buffer.kind is BufferKind.ENTRY}
+
+
+def _compared(region: Region) -> list[Access]:
+    """What movable work touches; not the host's side of copies that keep the host, if only they touch such memory."""
+    every = [(s, a) for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
+    inner = [a for s, a in every if s.held is None or a.mode != _HOSTS_SIDE[s.held]]
+    outside = any(a.buffer.kind in (BufferKind.ENTRY, BufferKind.SYMBOL) for a in inner)
+    return [a for _, a in every] if outside else inner
 
 
 def _needs_names_of_callers(function: ir.Function, region: Region) -> bool:
@@ -313,7 +340,7 @@ def _needs_names_of_callers(function: ir.Function, region: Region) -> bool:
 
 def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
     """The entry values to compare at run time, and why that is impossible, if it is."""
-    accesses = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
+    accesses = _compared(region)
     entries = _entries(region)
     written = any(a.mode & AccessMode.WRITE for a in accesses)
     if not entries or not written:

@@ -13,6 +13,7 @@ from kesco.analysis.region import Frontier, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
 from kesco.ir.flow import Handle, Iteration
+from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
 from kesco.source import Span
 
@@ -58,6 +59,8 @@ class Activation:
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
     looked: bool = False
+    asked: bool = False  # for errors of the device
+    failing: int = 0  # how many branches around this place are taken only where a call of CUDA has failed
 
 
 KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns
@@ -71,6 +74,7 @@ def is_kesco(name: str) -> bool:
         "kesco_stretch",
         "kesco_context",
         "kesco_prefetch",
+        *(ALLOCATE, FREE, FREED),
         *REPLAYS,
     )
 

@@ -21,6 +21,7 @@ from kesco.toolchain.process import run
 
 NOT_BUILT = "K522"
 NO_BUILD = "K523"
+_COPIES = {False: "keep", True: "move"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,13 @@ def build(
 
     def make(job: tuple[Workload, Style, str]) -> Program:
         workload, style, program = job
-        source, macros = workload.source(style, program)
+        found = workload.source(style, program)
+        assert found is not None
+        source, macros = found
         name = f"{workload.name}-{style.name}-{program}"
         streams = waits = 0
         if program in FORMS:
-            options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program])
+            options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program], copies=_COPIES[style.move])
             source, streams, waits = _rewrite(source, options, folder / f"{name}.cu")
         made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
         if made.returncode != 0:
@@ -90,7 +93,7 @@ def build(
         for workload in workloads
         for style in styles
         for program in wanted
-        if workload.source(STYLES[style], program)[0].exists()
+        if (found := workload.source(STYLES[style], program)) is not None and found[0].exists()
     ]
     with ThreadPoolExecutor(jobs) as pool:
         ready = tuple(pool.map(make, jobs_))

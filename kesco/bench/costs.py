@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kesco.bench.gpu_model import KernelCost, Machine
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
+from kesco.model.gpu import KernelCost, Machine
 
 NO_COSTS = "K526"
 UNKNOWN = KernelCost(50.0, 64, 256, sm=0.1, memory=0.1)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kesco.bench.costs import MEMSET, Costs
-from kesco.bench.gpu_model import KernelCost, Kind, Step, graph_makespan, makespan
 from kesco.bench.measure import Row, Setting
 from kesco.bench.results import Results, median
 from kesco.bench.suite import STYLES, Workload
 from kesco.ir.flow import Site, SiteKind
+from kesco.model.gpu import KernelCost, Kind, Step, graph_makespan, makespan
 from kesco.options import Options
 from kesco.pipeline import FunctionResult, compile_file
 

@@ -18,7 +18,8 @@ NO_WORKLOADS = "K521"
 class Style:
     """How the data is held: which serial program, which macro for the hand-written ones, and what is timed.
 
-    `insert` tells that kesco puts prefetches in, which the serial program then has none of.
+    `insert` tells that kesco puts prefetches in, which the serial program then has none of; `move` that it puts copies
+    from and to pageable memory on streams. `experts` are the hand-written programs that there are.
     """
 
     name: str
@@ -27,6 +28,8 @@ class Style:
     expert_flags: tuple[str, ...]
     title: str
     insert: bool = False
+    move: bool = False
+    experts: tuple[str, ...] = ("async", "graph")
 
 
 STYLES = {
@@ -36,6 +39,9 @@ STYLES = {
         Style("pinned", "pinned.cu", (), ("-DPINNED",), "explicit copies from and to pinned memory, copies included"),
         Style("managed", "managed.cu", (), ("-DMANAGED",), "managed memory without prefetch"),
         Style("inserted", "managed.cu", (), ("-DPREFETCH",), "managed memory, prefetched by kesco and by hand", True),
+        Style(
+            "whole", "whole.cu", (), ("-DWHOLE",), "allocate, copy in, compute, copy out, free", False, True, ("async",)
+        ),
         Style("prefetch", "managed.cu", ("-DPREFETCH",), ("-DPREFETCH",), "managed memory, prefetched by hand"),
     )
 }
@@ -82,10 +88,12 @@ class Workload:
     grid: int
     tolerance: float
 
-    def source(self, style: Style, program: str) -> tuple[Path, tuple[str, ...]]:
+    def source(self, style: Style, program: str) -> tuple[Path, tuple[str, ...]] | None:
         """The file of a program, and the flags that choose the memory style; kesco starts from the serial one."""
         if program == "serial" or program in FORMS:
             return self.folder / style.serial, style.serial_flags
+        if program not in style.experts:
+            return None
         return self.folder / f"{program}.cu", style.expert_flags
 
 

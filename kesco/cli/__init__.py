@@ -20,12 +20,13 @@ from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole
+from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
 
-_STRATEGIES = ("kesco", "serial")
+_STRATEGIES = ("kesco", "critical_path", "serial")
 _FORMS = ("streams", "graph", "auto")
 _STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
 
@@ -51,10 +52,9 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--strategy",
             type=click.Choice(_STRATEGIES),
-            default="kesco",
-            show_default=True,
-            help="Who goes to which stream.",
+            help="Who goes to which stream (default: critical_path with a profile, else kesco).",
         ),
+        click.option("--profile", metavar="RUN.kprof", help="What the operations cost, from 'kesco profile'."),
         click.option(
             "--prefetch/--no-prefetch",
             default=False,
@@ -67,6 +67,20 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="streams",
             show_default=True,
             help="Streams, graphs where work runs again and again, or whichever is faster as it runs.",
+        ),
+        click.option(
+            "--copies",
+            type=click.Choice(("keep", "move")),
+            default="keep",
+            show_default=True,
+            help="Keep cudaMemcpy as it is, or put it on streams and copy with several threads; with streams only.",
+        ),
+        click.option(
+            "--memory",
+            type=click.Choice(("keep", "reuse")),
+            default="keep",
+            show_default=True,
+            help="Reuse: device memory is allocated before its first use and freed behind its last; with streams only.",
         ),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
         click.option(
@@ -82,7 +96,7 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options(values: dict[str, Any]) -> Options:
     return Options(
         streams=values["streams"] or 0,
-        strategy=values["strategy"],
+        strategy=values["strategy"] or ("critical_path" if values["profile"] is not None else "kesco"),
         flags=tuple(values["flags"]),
         clang=values["clang"],
         libclang=values["libclang"],
@@ -90,7 +104,10 @@ def _options(values: dict[str, Any]) -> Options:
         arch=values["arch"],
         force=values["force"],
         prefetch=values["prefetch"],
+        memory=values["memory"],
         emit=values["emit"],
+        copies=values["copies"],
+        profile=values["profile"],
     )
 
 
@@ -102,16 +119,33 @@ def main() -> None:
 
 
 @main.command("compile")
-@click.argument("source", metavar="FILE.cu")
+@click.argument("source", metavar="FILE.cu", required=False)
 @click.option("-o", "--output", metavar="OUT.cu", help="Where the result goes ('-' for standard output).")
+@click.option(
+    "-p", "--project", metavar="JSON", help="All CUDA sources of this compile_commands.json, or of its folder."
+)
+@click.option("-j", "--jobs", type=click.IntRange(1, 1024), help="With -p: so many at a time (default: all cores).")
 @click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
 @click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
 @_compile_options
-def compile_command(source: str, output: str | None, dump: tuple[str, ...], timed: bool, **values: Any) -> None:
-    """Rewrite FILE.cu to use streams. Compiler flags go after '--'."""
+def compile_command(
+    source: str | None, output: str | None, project: str | None, jobs: int | None, dump: tuple[str, ...], timed: bool,
+    **values: Any,
+) -> None:  # fmt: skip
+    """Rewrite FILE.cu, or with -p all sources of a project, to use streams. Compiler flags go after '--'."""
+    printer = Printer(values["diagnostics"], values["quiet"])
+    if project is not None:
+        from kesco.cli.project import compile_project
+
+        if source is not None:  # what stands first after the options may be a flag after '--'
+            values["flags"] = (source, *values["flags"])
+        with ends_well(printer):
+            _only_flags(values["flags"])
+            sys.exit(compile_project(project, output, jobs or 0, _options(values), printer))
+    if source is None:
+        raise click.UsageError("Missing argument 'FILE.cu'.")
     from kesco.pipeline import compile_file
 
-    printer = Printer(values["diagnostics"], values["quiet"])
     started = time.perf_counter()
     stages: list[tuple[str, float]] = []
 
@@ -141,6 +175,18 @@ def compile_command(source: str, output: str | None, dump: tuple[str, ...], time
                 click.echo(f"{at * 1000:8.0f} ms  {name}", err=True)
 
 
+def _only_flags(words: tuple[str, ...]) -> None:
+    if words and not words[0].startswith("-"):
+        raise UsageError(
+            Diagnostic(
+                "K104",
+                Severity.ERROR,
+                f"'{words[0]}' stands beside -p",
+                help="give a file, or with -p a compilation database; flags for all files go after '--'",
+            )
+        )
+
+
 def _write(target: Path | None, text: bytes) -> None:
     if target is None:
         sys.stdout.buffer.write(text)
@@ -149,6 +195,8 @@ def _write(target: Path | None, text: bytes) -> None:
 
 
 def _summary(result: Any, target: Path | None) -> str:
+    from kesco.ir.flow import Role
+
     done = [f for f in result.functions if f.rewritten]
     where = str(target) if target is not None else "standard output"
     if not done:
@@ -158,12 +206,21 @@ def _summary(result: Any, target: Path | None) -> str:
         removed = len(one.plan.removed)
         operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(one.schedule.streams, "stream")
         waits = _count(len(one.plan.waits), "wait")
-        gone = len({one.region.sites[n].operation for n in one.plan.needless})
+        moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
+        gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
+        copies = f", {len(moved)} of them cudaMemcpy" if moved else ""
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
         graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
-        text = f"{operations} on {streams}, {waits} ({removed} not needed){host}{graphs}, proven"
-        parts.append(f"'{one.region.function}': {text}")
+        saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
+        text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
+        names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))
+        parts.append(f"{names}: {text}")
     return f"{where}: " + "; ".join(parts)
+
+
+def _listed(members: Any) -> str:
+    """The functions whose calls are a part of another one."""
+    return ", ".join(f"'{name}'" for name, _ in members)
 
 
 def _count(number: int, what: str) -> str:
@@ -283,6 +340,15 @@ def doctor_command(**values: Any) -> None:
     sys.exit(0 if report.ready else 5)
 
 
+@main.command("cmake")
+def cmake_command() -> None:
+    """Print the folder of find_package(kesco), for cmake -Dkesco_DIR."""
+    import kesco
+
+    click.echo(Path(kesco.__file__).resolve().parent / "cmake")
+
+
 main.add_command(bench_command)
 main.add_command(regress_command)
 main.add_command(check_command)
+main.add_command(profile_command)

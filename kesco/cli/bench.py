@@ -30,7 +30,11 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
 @click.command("bench")
 @click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
 @click.option(
-    "--styles", callback=_names, default="device", show_default=True, help="device,pinned,managed,inserted,prefetch"
+    "--styles",
+    callback=_names,
+    default="device",
+    show_default=True,
+    help="device,pinned,managed,inserted,prefetch,whole",
 )
 @click.option("--sizes", callback=_names, default="small,1gb", show_default=True, help="Names of sizes, or numbers.")
 @click.option("--blocks", callback=_names, default="32,256", show_default=True, help="Threads per block.")

@@ -37,6 +37,20 @@ def apply(source: bytes, edits: Iterable[Edit]) -> bytes:
     return b"".join(pieces)
 
 
+def kept(source: bytes, edits: Iterable[Edit]) -> tuple[tuple[int, int, int], ...]:
+    """What `apply` keeps: where each stretch begins and ends in the source, and begins in the text."""
+    stretches: list[tuple[int, int, int]] = []
+    position = place = 0
+    for edit in sorted(set(edits), key=lambda e: (e.start, e.end, e.rank, e.text)):
+        if position < edit.start:
+            stretches.append((position, edit.start, place))
+        place += edit.start - position + len(edit.text.encode())
+        position = edit.end
+    if position < len(source):
+        stretches.append((position, len(source), place))
+    return tuple(stretches)
+
+
 def line_indent(source: bytes, offset: int) -> str:
     """The white space at the beginning of the line that holds `offset`."""
     start = source.rfind(b"\n", 0, offset) + 1

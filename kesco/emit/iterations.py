@@ -4,8 +4,9 @@ In: for each iteration of one operation a number (a stream, an event). Out: the 
 values. Kept apart because it is arithmetic and nothing else.
 
 1. All equal: the number. 2. In step with the counter: ``j + 3``, ``2 * j + 1``, ``j / 2``. 3. Repeating: ``j % n``.
-4. Anything else: a chain of ``?:`` over the counters. Where only some iterations are meant, the condition for them is
-the shortest of ``j < 5``, ``j >= 2``, ``j % 2 == 1`` and ``j == 3``, if one of these holds for them alone.
+4. Anything else: a chain of ``?:`` over the counters. Loops that make no difference are left out first. Where only some
+iterations are meant, the condition for them is the shortest of ``j < 5``, ``j >= 2``, ``j % 2 == 1`` and ``j == 3``, if
+one of these holds for them alone.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def number_text(values: Mapping[Trip, int]) -> str:
     distinct = sorted(set(values.values()))
     if len(distinct) == 1:
         return str(distinct[0])
+    values = _without_idle_loops(values)
     some = next(iter(values))
     by_index = {index_of(trip): number for trip, number in values.items()}
     index = index_text(some)
@@ -67,6 +69,27 @@ def number_text(values: Mapping[Trip, int]) -> str:
         )
         text = f"{test} ? {number} : {text}"
     return text
+
+
+def truth_text(values: Mapping[Trip, bool]) -> str:
+    """A condition over the counters with these values; all iterations belong to one operation."""
+    if len(set(values.values())) == 1:
+        return "true" if next(iter(values.values())) else "false"
+    numbers = _without_idle_loops({trip: int(one) for trip, one in values.items()})
+    short = only_in([trip for trip, one in numbers.items() if one], numbers)
+    return short or f"({number_text(numbers)}) == 1"
+
+
+def _without_idle_loops(values: Mapping[Trip, int]) -> Mapping[Trip, int]:
+    """The values by the iterations of those loops only that make a difference."""
+    for level in range(len(next(iter(values)))):
+        fewer: dict[tuple[int, ...], tuple[Trip, int]] = {}
+        for trip, one in values.items():
+            rest = trip[:level] + trip[level + 1 :]
+            fewer.setdefault(tuple(i.value for i in rest), (rest, one))
+        if all(fewer[tuple(i.value for i in t[:level] + t[level + 1 :])][1] == one for t, one in values.items()):
+            return _without_idle_loops(dict(fewer.values()))
+    return values
 
 
 def _in_step(by_index: Mapping[int, int], index: str, plain: bool) -> str:

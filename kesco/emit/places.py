@@ -7,11 +7,12 @@ is about places in the text only.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.names import macros
+from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule
@@ -21,13 +22,14 @@ from kesco.ir.transfers import Prefetch
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One function to be rewritten."""
+    """One function to be rewritten, with those whose calls are a part of it."""
 
     function: ir.Function
     region: Region
     schedule: Schedule
     plan: SyncPlan
     prefetches: tuple[Prefetch, ...] = ()
+    members: tuple[ir.Function, ...] = ()
 
 
 class CannotInsert(Exception):
@@ -101,6 +103,22 @@ def streams_call(region: Region, name: str) -> str:
     return "&kesco_streams()"
 
 
+def prologue_place(text: bytes, top: int) -> int:
+    """Where the prologue goes: before the first rewritten declaration, its attributes and its comment."""
+    start = text.rfind(b"\n", 0, top) + 1
+    if text[start:top].strip():
+        return top
+    while start > 0:
+        previous = text.rfind(b"\n", 0, start - 1) + 1
+        line = text[previous:start].strip()
+        attribute = line.startswith(b"[[") and line.endswith(b"]]")
+        comment = line.startswith(b"//") and b"*/" not in line and not line.endswith(b"\\")
+        if not (attribute or comment):
+            break
+        start = previous
+    return start
+
+
 def body_of(program: ir.Program, rewrite: Rewrite) -> ir.Block:
     """The block with the function's own braces; a constructor's initialisers stand before it."""
     body = rewrite.function.body
@@ -111,7 +129,7 @@ def body_of(program: ir.Program, rewrite: Rewrite) -> ir.Block:
             break
         body = inner[-1]
     if not isinstance(body, ir.Block) or text[body.span.start : body.span.start + 1] != b"{":
-        raise CannotInsert(f"line {rewrite.region.span.line}: its braces come from a macro")
+        raise CannotInsert(f"line {rewrite.function.span.line}: its braces come from a macro")
     return body
 
 
@@ -129,7 +147,10 @@ def at_entry(program: ir.Program, rewrite: Rewrite, name: str) -> Edit:
 def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[int]) -> int:
     """The start of the body's own statement that holds the first of the operations, which need the streams."""
     places = [program.operations[o].statement for o in operations]
-    first = min(p.start for p in places if p is not None)
+    starts = [p.start for p in places if p is not None]
+    if not starts:
+        raise CannotInsert(f"line {rewrite.function.span.line}: no statement stands before the first operation")
+    first = min(starts)
     body = body_of(program, rewrite)
     flat: list[ir.Stmt] = []
     for one in body.body:
@@ -139,7 +160,7 @@ def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[in
         if one.span.start <= first:
             holder = one
     if holder is None:
-        raise CannotInsert(f"line {rewrite.region.span.line}: no statement stands before the first operation")
+        raise CannotInsert(f"line {rewrite.function.span.line}: no statement stands before the first operation")
     return min(holder.span.start, first) if holder.span.end >= first else first
 
 
@@ -154,3 +175,22 @@ def fetch(program: ir.Program, rewrite: Rewrite, name: str, operations: Collecti
         line += "  // kesco: one stream if two of these share memory"
     edit = lines_before(program.text, fetch_place(program, rewrite, operations), [line])
     return Edit(edit.start, edit.end, edit.text, -1)
+
+
+def as_operation(prefetch: Prefetch) -> ir.Operation:
+    """What stands for a prefetch among the operations of the text."""
+    return ir.Operation(prefetch.operation, prefetch.statement, prefetch.statement, False, False, None)
+
+
+def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
+    """What the prologue must have for these functions."""
+    sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
+    return Parts(
+        guards=any(r.region.guards for r in rewrites),
+        prefetches=any(r.prefetches for r in rewrites),
+        copies=any(s.held for _, s in sites),
+        stretches=stretches,
+        replays=replays,
+        urgent=tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
+        memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
+    )

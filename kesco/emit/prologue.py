@@ -17,11 +17,18 @@ from kesco.emit.names import defined_in, in_the_way
 
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
+OUR_NAMES = re.compile(
+    rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Memory)"
+    rb"|kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|malloc|freed?))\b"
+)
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
     "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "void kesco_prefetch(const volatile void*, cudaStream_t); "
+    "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
+    "template <typename Kesco> cudaError_t kesco_malloc(Kesco**, decltype(sizeof(0)), cudaStream_t); "
+    "void kesco_free(const void*, cudaStream_t); cudaError_t kesco_freed(const void*); "
     "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
@@ -30,12 +37,18 @@ STAND_IN = (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a prologue has beside streams and events; `stretches` and `replays` are how many there are."""
+    """What a prologue has beside streams and events; `stretches` and `replays` are how many there are.
+
+    `urgent` are the streams that get the highest priority, ascending.
+    """
 
     guards: bool = False
     prefetches: bool = False
+    copies: bool = False
     stretches: int = 0
     replays: int = 0
+    urgent: tuple[int, ...] = ()
+    memory: bool = False
 
 
 @cache
@@ -56,12 +69,15 @@ def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    return environment.from_string(_template()).render(streams=streams, events=events, macros=macros, **asdict(parts))
+    flags = ("true" if stream in parts.urgent else "false" for stream in range(streams))
+    values = asdict(parts) | {"urgent": ", ".join(flags) if parts.urgent else ""}
+    return environment.from_string(_template()).render(streams=streams, events=events, macros=macros, **values)
 
 
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _SIZES = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};\n  KescoEvent done\[(\d+)\] = \{\};")
 _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
+_URGENT = re.compile(r"const bool urgent\[\d+\] = \{([a-z, ]*)\};")
 _REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
 
 
@@ -70,7 +86,7 @@ def is_genuine(text: bytes) -> bool:
     normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
     start, end = normal.find(MARK), normal.find(END)
     if start < 0:
-        names = r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of)"
+        names = r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|malloc|freed?)"
         return re.search(rf"\b{names}\s*\(", normal) is None
     if end < start or normal.count(MARK) != 1:
         return False
@@ -82,7 +98,10 @@ def is_genuine(text: bytes) -> bool:
     if set(in_the_way(written, defined_in(normal))) - {*away}:
         return False
     stretches, replays = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS))
-    parts = Parts("kesco_streams_if_distinct" in written, "kesco_prefetch" in written, stretches, replays)
+    flags = m[1].split(", ") if (m := _URGENT.search(written)) else []
+    urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
+    guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
+    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, "KescoMemory" in written)
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 

@@ -11,37 +11,45 @@ the function serial, with the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
-from kesco.emit.iterations import Trip, condition_text, number_text, only_in
+from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
+from kesco.emit.moves import renamed
 from kesco.emit.names import changed, counter, free_name, macros
 from kesco.emit.places import (
     CannotInsert,
     Rewrite,
+    as_operation,
     at_entry,
     fetch,
     fetch_place,
     line_end,
     lines_before,
+    needed_parts,
+    prologue_place,
     streams_call,
     taken_out,
 )
-from kesco.emit.prologue import STAND_IN, Parts, prologue
+from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
-from kesco.ir.flow import Site, SiteKind
-from kesco.ir.transfers import Prefetch
+from kesco.ir.flow import Role, Site, SiteKind
+from kesco.ir.transfers import COPY
 
 
 def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
     """The text of the concurrent program; raises `CannotInsert` for a function that cannot be edited."""
+    return apply(program.text, all_edits(program, rewrites))
+
+
+def all_edits(program: ir.Program, rewrites: Iterable[Rewrite]) -> list[Edit]:
+    """The edits that make the concurrent program; raises `CannotInsert` for a function that cannot be edited."""
     chosen = tuple(rewrites)
     if not chosen:
-        return program.text
+        return []
     edits: list[Edit] = []
     events = stretches = replays = 0
     name = free_name(program)
@@ -52,21 +60,15 @@ def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
     streams = max(r.schedule.streams for r in chosen)
-    guards, prefetches = any(r.region.guards for r in chosen), any(r.prefetches for r in chosen)
-    text = prologue(streams, events, Parts(guards, prefetches, stretches, replays), macros(program))
+    text = prologue(streams, events, needed_parts(chosen, stretches, replays), macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
-    place = _prologue_place(program.text, min(r.function.top for r in chosen))
+    tops = (function.top for r in chosen for function in (r.function, *r.members))
+    place = prologue_place(program.text, min(tops))
     before = "" if place == 0 or program.text[place - 1 : place] == b"\n" else newline
     edits.append(Edit(place, place, before + text + newline, -9))
-    return apply(program.text, edits)
-
-
-_OUR_NAMES = re.compile(
-    rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay)|kesco_(?:streams|streams_if_distinct|stretch|context|prefetch)"
-    rb"|kesco_(?:replay\w*|graph_of))\b"
-)
+    return edits
 
 
 def check(program: ir.Program, rewrite: Rewrite) -> str:
@@ -79,29 +81,8 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
     macro = changed((STAND_IN.format(streams=1, events=1), *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
-    taken = _OUR_NAMES.search(program.text)
+    taken = OUR_NAMES.search(program.text)
     return f"the file has a name of its own that kesco inserts: {taken[0].decode()}" if taken else ""
-
-
-def _prologue_place(text: bytes, top: int) -> int:
-    """Where the prologue goes: before the first rewritten declaration, its attributes and its comment."""
-    start = text.rfind(b"\n", 0, top) + 1
-    if text[start:top].strip():
-        return top
-    while start > 0:
-        previous = text.rfind(b"\n", 0, start - 1) + 1
-        line = text[previous:start].strip()
-        attribute = line.startswith(b"[[") and line.endswith(b"]]")
-        comment = line.startswith(b"//") and b"*/" not in line and not line.endswith(b"\\")
-        if not (attribute or comment):
-            break
-        start = previous
-    return start
-
-
-def _as_operation(prefetch: Prefetch) -> ir.Operation:
-    """What stands for a prefetch among the operations of the text."""
-    return ir.Operation(prefetch.operation, prefetch.statement, prefetch.statement, False, False, None)
 
 
 class _Writer:
@@ -117,7 +98,7 @@ class _Writer:
         first_replay: int = 0,
     ) -> None:
         self.rewrite, self.name = rewrite, name
-        self.program = replace(program, operations=(*program.operations, *map(_as_operation, rewrite.prefetches)))
+        self.program = replace(program, operations=(*program.operations, *map(as_operation, rewrite.prefetches)))
         self.region, self.plan = rewrite.region, rewrite.plan
         self.streams = rewrite.schedule.as_dict()
         self.newline = newline_of(program.text)
@@ -164,14 +145,19 @@ class _Writer:
             by_statement.setdefault((one.statement.start, one.statement.end), []).append(operation)
         for place, operations in by_statement.items():
             result += self._statement_edits(place, operations)
+        result += renamed(self.program, self.region)
         gone = dict.fromkeys(self.region.sites[number].operation for number in self.plan.needless)
-        result += [taken_out(self.program, operation) for operation in gone]
+        result += [taken_out(self.program, one) for one in gone if one not in self.by_operation]
         if self.at_end:
             brace = self.rewrite.function.span.end - 1
             if self.program.text[brace : brace + 1] != b"}":
                 raise CannotInsert(f"line {self.region.span.line}: its closing brace is not written as such")
             result.append(lines_before(self.program.text, brace, self.at_end, inside=True))
-        result.append(fetch(self.program, self.rewrite, self.name, self._needed(), self.stretches.get(-1)))
+        for function in (self.rewrite.function, *self.rewrite.members):
+            operations = self._needed_in(function)
+            if operations or not self.rewrite.members:
+                part = replace(self.rewrite, function=function)
+                result.append(fetch(self.program, part, self.name, operations, self.stretches.get(-1)))
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
         for number, replay in self.replays:
@@ -190,12 +176,21 @@ class _Writer:
             raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
         start, end = operation.stream_text
         text = self._stream_text(sites)
+        waits = truth_text({s.iterations: self._is_waited_for(s) for s in sites})
+        text += "" if waits == "false" else f", {waits}"
         before = "".join(f", {d}" for d in operation.defaults)
         edits = [Edit(start, end, f"{before}, {text}" if start == end else text)]
         if operation.rename is not None:
             (first, last), name = operation.rename
+            if sites[0].held is not None:
+                name = COPY
             edits.append(Edit(first, last, name))
         return edits
+
+    def _is_waited_for(self, site: Site) -> bool:
+        """Whether the host also waits for the device where it waits for a copy."""
+        behind = site.number + 1
+        return site.held is not None and behind not in self.plan.needless
 
     def _waits(self) -> None:
         """One line for all waits of an operation for another, where one condition and one number fit them."""
@@ -307,8 +302,19 @@ class _Writer:
         """The operations before which the streams must have been fetched."""
         return (*self.by_operation, *self.before)
 
+    def _needed_in(self, function: ir.Function) -> list[int]:
+        """Those of one function; where only its end needs them, the calls of functions that are a part of it."""
+        all_of_them = self.program.operations
+        inside = [o for o in self._needed() if function.span.start <= all_of_them[o].span.start < function.span.end]
+        if not inside and self.at_end and function is self.rewrite.function:
+            calls = (s.operation for s in self.region.sites if s.role is Role.HOST and s.operation >= 0)
+            inside = [o for o in calls if function.span.start <= all_of_them[o].span.start < function.span.end]
+        return inside
+
     def _stretches(self) -> None:
         """Where a stretch of work begins and no line can be put, none begins."""
+        if not self.plan.stretches:
+            return
         fetched = fetch_place(self.program, self.rewrite, self._needed())
         for number in self.plan.stretches:
             operation = self.region.sites[number].operation if number else -1

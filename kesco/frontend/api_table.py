@@ -51,6 +51,7 @@ HOST_KINDS = frozenset(("pure", "io", "clock", "memory", "swap", "container", "e
 MEMORIES = frozenset(("device", "managed", "pinned", "mapped", "array", "async"))
 DIRECTIONS = frozenset(("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice", "Default"))
 HOST_WAITS = frozenset(("no", "stream", "device", "maybe"))
+SHOWN = frozenset(("progress", "errors", "nothing"))
 HEADERS = frozenset(("cuda_runtime_api.h", "cuda_runtime.h", "cuda_profiler_api.h"))
 RESULT = -1  # the "argument" that is the call's result, in HostCall.allocates
 
@@ -101,6 +102,7 @@ class CudaCall:
     block: int | None = None
     shared: int | None = None  # dynamic shared memory, bytes
     descriptor: int | None = None  # a struct that holds what would otherwise be arguments
+    shows: str = "progress"  # what a query may tell: how far the device is, errors that it found, or nothing of it
     since: str | None = None  # first CUDA version that has this signature, if after 12.0
     removed: str | None = None  # first CUDA version that lacks it
     note: str | None = None  # what is surprising about it
@@ -330,6 +332,7 @@ _CUDA_FIELDS: dict[str, _Check] = {
     "memory": _one_of(MEMORIES),
     "fixed_direction": _one_of(DIRECTIONS),
     "host_waits": _one_of(HOST_WAITS),
+    "shows": _one_of(SHOWN),
     "since": _version,
     "removed": _version,
     "async_form": _text,

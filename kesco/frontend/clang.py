@@ -168,6 +168,10 @@ class SourceFile:
             self._headers = tuple(found)
         return self._headers
 
+    def included(self) -> tuple[str, ...]:
+        """The files that this one includes, also through others; without those that came precompiled."""
+        return tuple(dict.fromkeys(include.include.name for include in self.unit.get_includes()))
+
     def is_here(self, cursor: Cursor) -> bool:
         """Whether the cursor begins in the named file."""
         return bool(cindex.conf.lib.clang_Location_isFromMainFile(cursor.location))

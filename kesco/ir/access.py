@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
 
@@ -37,6 +38,7 @@ class BufferKind(enum.Enum):
     SYMBOL = "symbol"  # a __device__, __constant__ or __managed__ variable
     ENTRY = "entry"  # what a parameter or a global pointed to when the function was entered
     ORDER = "order"  # not memory: an observable order, such as that of device printf
+    UNSEEN_HOST = "unseen host"  # may be anything that the host can reach, as cudaMalloc's memory is not
     UNKNOWN = "unknown"  # may be anything
 
 
@@ -65,17 +67,23 @@ class Buffer:
 
 
 UNKNOWN = Buffer("?", "unknown memory", BufferKind.UNKNOWN)
+UNSEEN_HOST = Buffer("?host", "unknown host memory", BufferKind.UNSEEN_HOST)
 DEVICE_PRINTF = Buffer("!printf", "device printf", BufferKind.ORDER)
 DEVICE_HEAP = Buffer("!heap", "device heap", BufferKind.ORDER)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One buffer touched by one operation; `why` says in words how this is known."""
+    """One buffer touched by one operation; `why` says in words how this is known.
+
+    `bytes` bounds which part of the buffer is touched; None where that may be all of it. Its symbols have one value
+    each from a function's entry to its exit, so ranges of one region may be compared.
+    """
 
     buffer: Buffer
     mode: AccessMode
     why: str = ""
+    bytes: ByteRange | None = None
 
 
 def through_parameter(index: int) -> str:
@@ -84,11 +92,14 @@ def through_parameter(index: int) -> str:
 
 
 def may_alias(a: Buffer, b: Buffer) -> bool:
-    """Whether the two buffers may overlap: equal ones do, and unknown memory overlaps with all that is memory."""
+    """Whether the two buffers may overlap: equal ones do, and unknown memory overlaps with all that it may be."""
     if a.key == b.key:
         return True
-    if a.kind is BufferKind.UNKNOWN:
-        return b.kind is not BufferKind.ORDER
-    if b.kind is BufferKind.UNKNOWN:
-        return a.kind is not BufferKind.ORDER
-    return False
+    return b.kind not in _NEVER.get(a.kind, _KINDS) or a.kind not in _NEVER.get(b.kind, _KINDS)
+
+
+_KINDS = frozenset(BufferKind)
+_NEVER = {
+    BufferKind.UNKNOWN: frozenset({BufferKind.ORDER}),
+    BufferKind.UNSEEN_HOST: frozenset({BufferKind.ORDER, BufferKind.DEVICE}),
+}

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from kesco.diagnostics import Diagnostic
 
 if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the rest while they do
+    from kesco.ir.costs import Expected
     from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
+    from kesco.ir.lifetimes import Moved
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Prefetch
@@ -19,7 +21,10 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
 class FunctionResult:
     """One function: what was found, and what was done; `left_because` is empty for a rewritten one.
 
+    `expected` is what the model expects of streams, where there is a profile and the model can say something.
     `region` has a site for each prefetch of `prefetches`, too; `serial` is the function as its author wrote it.
+    `joins_saved` is how many joins it has fewer than its parts by themselves, if its region has members.
+    `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
     """
 
     region: Region
@@ -30,6 +35,9 @@ class FunctionResult:
     left_because: str = ""
     prefetches: tuple[Prefetch, ...] = ()
     before: Region | None = None
+    expected: Expected | None = None
+    joins_saved: int = 0
+    moved: tuple[Moved, ...] = ()
 
     @property
     def rewritten(self) -> bool:
@@ -44,13 +52,17 @@ class FunctionResult:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """The outcome for one file: `text` is the input's bytes where nothing was changed."""
+    """The outcome for one file: `text` is the input's bytes where nothing was changed.
+
+    `kept` are the stretches of the input that are in the text: begin and end in the input, begin in the text, in bytes.
+    """
 
     path: str
     source: bytes
     text: bytes
     functions: tuple[FunctionResult, ...]
     diagnostics: tuple[Diagnostic, ...]
+    kept: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -11,17 +11,55 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kesco.ir.access import AccessMode
+from kesco.ir.poly import ByteRange, Poly, Symbol
+
+_MOST = {"nctaid": {"x": 2**31 - 1, "y": 65535, "z": 65535}, "ntid": {"x": 1024, "y": 1024, "z": 64}}
+_NAMED = {"nctaid": "gridDim", "ntid": "blockDim"}
+
+
+def dimension(register: str, axis: str) -> Symbol:
+    """How many blocks (``nctaid``) or threads a block (``ntid``) a launch has along an axis; CUDA's limits bound it."""
+    return Symbol(f"{_NAMED[register]}.{axis}", 1, _MOST[register][axis])
+
+
+DIMENSIONS = tuple(dimension(register, axis) for register in ("nctaid", "ntid") for axis in "xyz")
+
+
+def argument(index: int, bits: int, signed: bool) -> Symbol:
+    """A kernel's integer argument, counted from 0, as its bits are read with or without a sign."""
+    name = f"{'s' if signed else 'u'}{bits} arg{index}"
+    return Symbol(name, -(1 << (bits - 1)) if signed else 0, (1 << (bits - signed)) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The bytes that all threads of a launch touch at most through one pointer, from where it points.
+
+    The polynomials are over `argument` symbols and launch dimensions (`DIMENSIONS`). It holds for a launch for which
+    each polynomial of `fits` is at most the number beside it: then the kernel's arithmetic does not wrap around.
+    """
+
+    bytes: ByteRange
+    fits: tuple[tuple[Poly, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RootEffect:
-    """Access through one root: `direct` through the pointer, `deep` through pointers loaded from there."""
+    """Access through one root: `direct` through the pointer, `deep` through pointers loaded from there.
+
+    `footprint` bounds the direct accesses; None where they may be anywhere in the allocation.
+    """
 
     direct: AccessMode = AccessMode.NONE
     deep: AccessMode = AccessMode.NONE
+    footprint: Footprint | None = None
 
     def __or__(self, other: RootEffect) -> RootEffect:
-        return RootEffect(self.direct | other.direct, self.deep | other.deep)
+        if not (self.direct and other.direct):
+            footprint = self.footprint if self.direct else other.footprint
+        else:
+            footprint = self.footprint if self.footprint == other.footprint else None
+        return RootEffect(self.direct | other.direct, self.deep | other.deep, footprint)
 
 
 @dataclass(frozen=True, slots=True)

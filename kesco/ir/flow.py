@@ -51,6 +51,13 @@ class SiteKind(enum.Enum):
     BOUNDARY = "boundary"
 
 
+class Held(enum.Enum):
+    """Until when a copy keeps the host: it may go on when this is done."""
+
+    SOURCE = "source"  # what the copy reads of the host's memory has been read
+    ALL = "all"  # the copy is complete
+
+
 @dataclass(frozen=True, slots=True)
 class Iteration:
     """One fixed value of an unrolled loop: iteration `index` (from 0) of `trips`, loop counter `counter` = `value`."""
@@ -90,7 +97,9 @@ class Site:
     `foreign` marks a join whose callee may use streams that are not seen here: what follows must wait for those too.
     `bytes` is how much a copy or memset moves at most, where that is a constant. `looks` marks a host site that may
     show how far the device is without touching its memory: a clock, output, a query for errors. `added` marks a
-    prefetch that is not in the user's text; its `operation` is a number behind those of the text.
+    prefetch that is not in the user's text; its `operation` is a number behind those of the text. `acts` is False for
+    work that may turn out to be none: a copy of 0 bytes, a launch of 0 blocks (which fails), a refused prefetch.
+    `held` tells until when a movable copy keeps the host, where that is certain.
     """
 
     number: int
@@ -109,19 +118,21 @@ class Site:
     bytes: int | None = None
     looks: bool = False
     added: bool = False
+    acts: bool = True
+    held: Held | None = None
 
 
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
 
 
 def is_barrier(site: Site) -> bool:
-    """Whether everything before a site is ordered before everything behind it, unless it is of no bytes."""
+    """Whether everything before a site is ordered before everything behind it, unless it turns out to be nothing."""
     return site.role in _BARRIERS
 
 
 def may_be_nothing(site: Site) -> bool:
-    """Whether work on the default stream may turn out to be of no bytes, which orders nothing (measured: memset)."""
-    return site.role is Role.LEGACY and site.kind in (SiteKind.COPY, SiteKind.MEMSET) and site.bytes is None
+    """Whether work on the default stream may turn out to be none, which orders nothing (measured for 0 bytes)."""
+    return site.role is Role.LEGACY and not site.acts
 
 
 def is_sure_barrier(site: Site) -> bool:
@@ -136,7 +147,8 @@ class Region:
     `successors[i]` are the numbers of the sites that may be executed next after site *i*, ascending. `guards` names the
     pointer expressions (over parameters and globals, as they are at entry) that the analysis assumed to be distinct
     allocations and that therefore must be compared at run time. `serial_because` is empty, or why the function must be
-    left as it is. `open` tells that code which is not seen may call it, with work of its own still running.
+    left as it is. `open` tells that code which is not seen may call it, with work of its own still running. `members`
+    are name and place of the functions whose calls are a part of it, if any; `linked` is the region in which they are.
     """
 
     function: str
@@ -146,6 +158,8 @@ class Region:
     guards: tuple[str, ...] = ()
     serial_because: str = ""
     open: bool = False
+    members: tuple[tuple[str, Span], ...] = ()
+    linked: Region | None = None
 
     def forward(self) -> tuple[tuple[int, ...], ...]:
         """The successors of each site, without the edges back to a site still open in a depth-first walk."""

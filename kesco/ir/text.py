@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kesco.ir import program as ir
 from kesco.ir.access import Access
 from kesco.ir.effects import KernelEffects, RootEffect
-from kesco.ir.flow import Handle, Region, Site
+from kesco.ir.flow import Handle, Region, Role, Site
 from kesco.ir.schedule import Schedule
 from kesco.source import Span
 
@@ -125,8 +125,12 @@ def _region(region: Region) -> Iterator[str]:
         yield f"  serial because {region.serial_because}"
     if region.guards:
         yield f"  guards {', '.join(region.guards)}"
+    if region.members:
+        yield f"  with {', '.join(f'{name} at {_plain(span)}' for name, span in region.members)}"
     for site, after in zip(region.sites, region.successors, strict=True):
         yield "  " + _site(site, after)
+    if region.linked is not None:
+        yield from _region(region.linked)
 
 
 def _site(site: Site, successors: tuple[int, ...]) -> str:
@@ -140,13 +144,16 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f"; priority {site.priority}" if site.priority != 1 else ""
     text += "; foreign" * site.foreign + "; put in" * site.added
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""
+    text += "" if site.acts else "; may be none"
+    text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     text += "; may show how far the device is" if site.looks else ""
     return text + (f"; note: {site.note}" if site.note else "")
 
 
 def _access(access: Access) -> str:
-    return f"{access.mode.text} {access.buffer.name}" + (f" ({access.why})" if access.why else "")
+    part = "" if access.bytes is None else f" {access.bytes}"
+    return f"{access.mode.text} {access.buffer.name}{part}" + (f" ({access.why})" if access.why else "")
 
 
 def _handle(handle: Handle) -> str:
@@ -171,7 +178,8 @@ def _dfg(dfg: Dfg) -> Iterator[str]:
 
 
 def _schedule(schedule: Schedule) -> Iterator[str]:
-    yield f"schedule {schedule.strategy}, streams {schedule.streams}, order {_numbers(schedule.order)}"
+    urgent = f", urgent {_numbers(schedule.urgent)}" if schedule.urgent else ""
+    yield f"schedule {schedule.strategy}, streams {schedule.streams}, order {_numbers(schedule.order)}{urgent}"
     for stream in sorted({stream for _, stream in schedule.stream_of}):
         yield f"  stream {stream}: {_numbers(site for site, at in schedule.stream_of if at == stream)}"
 

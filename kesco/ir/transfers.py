@@ -1,10 +1,13 @@
-"""Prefetches that are put into a program."""
+"""Prefetches that are put into a program, and copies on streams."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from kesco.source import Span
+
+COPY = "kesco_copy"
+"""``cudaMemcpy`` on a stream, whose host goes on when its own memory is done with."""
 
 
 @dataclass(frozen=True, slots=True)

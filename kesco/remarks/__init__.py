@@ -12,11 +12,17 @@ from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.costs import Expected
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.lifetimes import Moved
 from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
+from kesco.ir.schedule import Schedule
+from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import Prefetch
 from kesco.remarks.barriers import Apart, kept_apart
+from kesco.remarks.gain import gain, is_refused
+from kesco.remarks.memory import known, peak, weights_of
 from kesco.source import Span
 
 _UNKNOWN_HELP = (
@@ -26,6 +32,8 @@ _UNKNOWN_HELP = (
 _WORK = (Role.MOVABLE, Role.LEGACY)
 _MOST_BARRIERS = 3
 _MOST_NOTES = 3
+_MOST_MOVED = 12
+_MOVED_HELP = "without '--memory reuse' memory is there from its cudaMalloc to its cudaFree"
 _PREFETCH_HELP = "without '--prefetch' the pages move on demand"
 
 
@@ -49,8 +57,24 @@ class Result(Protocol):
         """What was put into it."""
 
     @property
+    def schedule(self) -> Schedule:
+        """Its streams."""
+
+    @property
+    def plan(self) -> SyncPlan:
+        """Its waits."""
+
+    @property
+    def moved(self) -> tuple[Moved, ...]:
+        """The allocations that were moved in it."""
+
+    @property
     def rewritten(self) -> bool:
         """Whether its text was changed."""
+
+    @property
+    def expected(self) -> Expected | None:
+        """What the model expects of streams, where it was asked."""
 
 
 def _top(program: Program) -> Span:
@@ -98,10 +122,12 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
         message = f"'{region.function}' stays serial: {result.left_because}"
         return [Diagnostic("K202", Severity.REMARK, message, region.span)]
     apart = _barriers(result.dfg.region)
-    if result.left_because and (moved > 1 or apart):
+    found += gain(region, result.expected, result.left_because)
+    if result.left_because and (moved > 1 or apart) and not is_refused(result.left_because):
         message = f"'{region.function}' stays serial: {result.left_because}"
         found.append(Diagnostic("K204", Severity.REMARK, message, region.span))
     found += _prefetched(result)
+    found += _moved(result)
     told: set[int] = set()
     for site in region.sites:
         if site.operation in told:
@@ -130,15 +156,47 @@ def _prefetched(result: Result) -> list[Diagnostic]:
     return [Diagnostic("K209", Severity.REMARK, message, result.region.span, tuple(notes), _PREFETCH_HELP)]
 
 
+def _moved(result: Result) -> list[Diagnostic]:
+    """The allocations whose life was cut to their uses, and what that does to the peak."""
+    if not result.moved:
+        return []
+    weights = weights_of(result.moved, result.region)
+    count = len(weights)
+    sized = known(result.moved)
+    most = peak(result.moved, result.region, result.schedule, result.plan)
+    everything = sum(weights.values())
+    how_much = (f"{most} of {everything} bytes" if sized else f"{most} of them") + " at a time, in a model"
+    many = f"{count} allocations are" if count > 1 else "one allocation is"
+    message = f"'{result.region.function}': {many} made late and freed early, at most {how_much}"
+    needed = {
+        a.buffer.name.partition("[")[0]: s.span
+        for s in result.region.sites
+        if s.kind is SiteKind.ALLOC
+        for a in s.accesses
+    }
+    shown = result.moved[:_MOST_MOVED]
+    notes = [Note(f"'{m.pointer}', {m.size} bytes, is first needed here", needed.get(m.pointer)) for m in shown]
+    return [Diagnostic("K212", Severity.REMARK, message, result.region.span, tuple(notes), _MOVED_HELP)]
+
+
 def _barriers(region: Region) -> list[Diagnostic]:
     """What keeps independent operations apart, the first few of a function."""
-    found = [one for one in kept_apart(region) if one.barriers[0].kind is not SiteKind.KERNEL]  # those are told: K205
+    found = [
+        one for one in kept_apart(_without_memory(region)) if one.barriers[0].kind is not SiteKind.KERNEL
+    ]  # those are told: K205
     shown = [_barrier(one) for one in found[:_MOST_BARRIERS]]
     if len(found) > _MOST_BARRIERS:
         rest = found[_MOST_BARRIERS]
         note = Note(f"so do {len(found) - _MOST_BARRIERS} more in this function, from here on", rest.barriers[0].span)
         shown[-1] = replace(shown[-1], notes=(*shown[-1].notes, note))
     return shown
+
+
+def _without_memory(region: Region) -> Region:
+    """The region in which memory comes and goes by itself: that takes no time that could overlap with anything."""
+    memory = (SiteKind.ALLOC, SiteKind.FREE)
+    sites = (replace(s, role=Role.HOST) if s.kind in memory and s.role is Role.MOVABLE else s for s in region.sites)
+    return replace(region, sites=tuple(sites))
 
 
 def _barrier(one: Apart) -> Diagnostic:
@@ -162,7 +220,7 @@ def _what_to_do(barrier: Site) -> str:
     if barrier.kind is SiteKind.SYNC:
         return "what it waits for or measures is kept as it was; if nothing depends on that, remove it"
     if barrier.kind is SiteKind.CALL and not barrier.foreign:
-        return "a function that launches begins and ends with a join: launch from one function"
+        return "it begins and ends with a join: make it static and call it from main alone, or launch from one function"
     if barrier.kind is SiteKind.CALL:
         return "what it does is not visible here, so all work is joined before it: move it in front of both or behind"
     return "it stays on the default stream, which waits for all others"

@@ -81,6 +81,8 @@ def _is_work(site: Site) -> bool:
 
 
 def _could_overlap(site: Site) -> bool:
+    if site.held is not None:
+        return False
     if site.role is Role.MOVABLE or site.kind is SiteKind.KERNEL:
         return site.kind is not SiteKind.MEMSET and not _vague(site)
     return site.kind is SiteKind.CALL and not site.foreign

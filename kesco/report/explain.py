@@ -112,7 +112,8 @@ def _function(function: Function) -> Iterator[str]:
     moved = len(function.schedule.stream_of)
     if function.rewritten:
         streams = counted(function.schedule.streams, "stream")
-        yield f"{region.function} ({region.span}): {counted(moved, 'operation')} on {streams}"
+        inside = "".join(f", with {name} ({span})" for name, span in region.members)
+        yield f"{region.function} ({region.span}){inside}: {counted(moved, 'operation')} on {streams}"
     else:
         yield f"{region.function} ({region.span}): stays serial: {function.left_because}"
     if not any(site.role in (Role.MOVABLE, Role.LEGACY) for site in region.sites):

@@ -18,7 +18,8 @@ Method, phase by phase (a phase is what lies between two full barriers):
 5. A copy or memset of a few kilobytes takes no time worth a stream: it is left out at first, and then joins the stream
    on which it needs the fewest events. (The published algorithm knows kernels only.)
 6. Larger transfers between host and device are left out, too, and placed behind the others (`lanes`).
-7. Streams that stayed empty are closed up, so that those in use count from 0.
+7. Memory is allocated on the stream of the first operation that uses it, and freed on that of the last one.
+8. Streams that stayed empty are closed up, so that those in use count from 0.
 
 What it refuses to do: reorder the text (a stream runs its operations in the order in which the program issues
 them), use more streams than asked for, or look at priorities.
@@ -28,9 +29,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import SMALL
+from kesco.ir.flow import SMALL, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.scheduling import lanes
 from kesco.scheduling.levels import levelize, phases, predecessors
@@ -40,10 +42,11 @@ def distribute(dfg: Dfg, streams: int) -> Schedule:
     """The schedule of `dfg` over at most `streams` streams."""
     if streams < 1:
         raise ValueError(f"at least one stream is needed, not {streams}")
-    light = small(dfg)
+    light = small(dfg) - {*memory(dfg)}
     ways = lanes.transfers(dfg, light)
-    before = predecessors(dfg, {*light, *ways})
-    level_of = {site: level for level, sites in enumerate(levelize(dfg, ways)) for site in sites}
+    before = predecessors(dfg, {*light, *ways, *memory(dfg)})
+    apart = {*ways, *memory(dfg)}
+    level_of = {site: level for level, sites in enumerate(levelize(dfg, apart)) for site in sites}
     groups = phases(dfg)
     at_once = Counter((phase[0], level_of[site]) for phase in groups for site in phase if site in before)
     working = _for_work(streams, len({*ways.values()}), max(at_once.values(), default=1))
@@ -60,18 +63,53 @@ def distribute(dfg: Dfg, streams: int) -> Schedule:
             else:
                 placed.level(levels[level])
         stream_of.update(placed.stream_of)
-    stream_of.update(lanes.place(dfg, ways, groups, stream_of, range(working, streams)))
+    return behind_others("kesco", dfg, stream_of, ways, light, groups, range(working, streams))
+
+
+def behind_others(
+    strategy: str,
+    dfg: Dfg,
+    stream_of: dict[int, int],
+    ways: Mapping[int, lanes.Way],
+    light: Collection[int],
+    groups: Sequence[tuple[int, ...]],
+    spare: range,
+) -> Schedule:
+    """The schedule, once all other work has streams: transfers and small ones are placed, gaps are closed.
+
+    `stream_of` has the others in the order of their placement, `spare` are the streams for lanes.
+    """
+    stream_of = dict(stream_of)
+    stream_of.update(lanes.place(dfg, ways, groups, stream_of, spare))
     for site in sorted(light):
         stream_of[site] = _fewest_events(dfg, site, stream_of)
+    for site in memory(dfg):
+        stream_of[site] = _beside(dfg, site, stream_of)
     number = {stream: index for index, stream in enumerate(sorted(set(stream_of.values())))}
     pairs = tuple((site, number[stream_of[site]]) for site in sorted(stream_of))
-    return Schedule("kesco", len(number), pairs, tuple(stream_of))
+    return Schedule(strategy, len(number), pairs, tuple(stream_of))
 
 
 def small(dfg: Dfg) -> set[int]:
     """The sites of small copies and memsets."""
     sites = dfg.region.sites
     return {n for n in dfg.graph.nodes if (size := sites[n].bytes) is not None and size <= SMALL}
+
+
+def memory(dfg: Dfg) -> tuple[int, ...]:
+    """The sites at which device memory is allocated or freed."""
+    kinds = (SiteKind.ALLOC, SiteKind.FREE)
+    return tuple(n for n in sorted(dfg.graph.nodes) if dfg.region.sites[n].kind in kinds)
+
+
+def _beside(dfg: Dfg, site: int, stream_of: dict[int, int]) -> int:
+    """The stream of the first operation that uses memory, or of the last one, also across barriers."""
+    sites = dfg.region.sites
+    mine = {a.buffer.key for a in sites[site].accesses}
+    users = [n for n in stream_of if n != site and any(a.buffer.key in mine for a in sites[n].accesses)]
+    if sites[site].kind is SiteKind.ALLOC:
+        return stream_of.get(min((n for n in users if n > site), default=-1), 0)
+    return stream_of.get(max((n for n in users if n < site), default=-1), 0)
 
 
 def _for_work(streams: int, ways: int, at_once: int) -> int:

@@ -21,7 +21,7 @@ from enum import Enum
 
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import Site, SiteKind
+from kesco.ir.flow import Held, Site, SiteKind
 
 
 class Way(Enum):
@@ -47,6 +47,8 @@ def _way(dfg: Dfg, site: Site) -> Way | None:
         return Way.IN
     if site.kind is not SiteKind.COPY:
         return None
+    if site.held is not None:
+        return Way.IN if site.held is Held.SOURCE else Way.OUT
     read = {a.buffer.kind for a in site.accesses if AccessMode.READ in a.mode}
     written = {a.buffer.kind for a in site.accesses if AccessMode.WRITE in a.mode}
     if read == {BufferKind.PINNED} and written == {BufferKind.DEVICE}:

@@ -61,7 +61,8 @@ def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
 def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
     """Whether two independent kernels or copies, not just memsets, are on different streams."""
     sites = dfg.region.sites
-    heavy = {n: stream for n, stream in schedule.stream_of if sites[n].kind is not SiteKind.MEMSET}
+    light = (SiteKind.MEMSET, SiteKind.ALLOC, SiteKind.FREE)
+    heavy = {n: stream for n, stream in schedule.stream_of if sites[n].kind not in light}
     level_of = {site: level for level, there in enumerate(levelize(dfg)) for site in there}
     return len({*heavy.values()}) > 1 and _meet(dfg, predecessors(dfg), level_of, heavy)
 
@@ -99,7 +100,9 @@ def _predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
         # dependences come ordered by source, so that a second one of the same edge follows the first
         if source == target or source in sources[-1:]:
             continue
-        if reaches(target, source) if dependence.carried else across and not reaches(source, target):
+        if dependence.carried and reaches(target, source):
+            continue
+        if across and not reaches(source, target):
             continue
         sources.append(source)
     return {site: tuple(sources) for site, sources in found.items()}
@@ -181,6 +184,8 @@ def _meet(
 
     def independent(a: int, b: int) -> bool:
         apart = a != b if among is None else among[a] != among[b]
+        if dfg.region.sites[a].held is not None and dfg.region.sites[b].held is not None:
+            return False  # copies that keep the host follow each other
         return apart and not ancestors[a] >> b & 1 and not ancestors[b] >> a & 1
 
     for phase in phases(dfg):

@@ -15,23 +15,29 @@ from collections.abc import Callable
 from kesco.ir.dfg import Dfg
 from kesco.ir.schedule import Schedule
 from kesco.scheduling import lanes
-from kesco.scheduling.distributor import distribute, small
+from kesco.scheduling.critical_path import critical_path
+from kesco.scheduling.distributor import distribute, memory, small
 from kesco.scheduling.levels import levelize, phases, width
 from kesco.scheduling.serial import serial
 
-STRATEGIES: dict[str, Callable[[Dfg, int], Schedule]] = {"kesco": distribute, "serial": serial}
+STRATEGIES: dict[str, Callable[[Dfg, int], Schedule]] = {
+    "kesco": distribute,
+    "critical_path": critical_path,
+    "serial": serial,
+}
 MOST_STREAMS = 16
 
 
 def default_streams(dfg: Dfg) -> int:
     """As many streams as operations can run at once, and one for each direction of transfers; at most 16."""
     ways = lanes.transfers(dfg, small(dfg))
+    apart = {*ways, *memory(dfg)}
     phase_of = {site: number for number, phase in enumerate(phases(dfg)) for site in phase}
     together: dict[tuple[int, int], int] = {}
-    for level, sites in enumerate(levelize(dfg, ways)):
+    for level, sites in enumerate(levelize(dfg, apart)):
         for site in sites:
             slot = (phase_of[site], level)
             together[slot] = together.get(slot, 0) + 1
     if max(together.values(), default=0) >= MOST_STREAMS:
         return MOST_STREAMS  # the exact width would not change the answer
-    return max(1, min(MOST_STREAMS, width(dfg, ways) + len({*ways.values()})))
+    return max(1, min(MOST_STREAMS, width(dfg, apart) + len({*ways.values()})))

@@ -4,12 +4,12 @@ In: a region, and the sites whose text could be taken out. Out: those that may g
 they order nothing. A stage of its own, before the data-flow graph, because a wait of the host is a barrier for all
 streams and so keeps apart what could overlap.
 
-1. A *look* is whatever may show how far the device is: a host access to memory that the device can reach, a clock,
-output, a query for errors, a call that is not seen, the end of the function. 2. A wait stays if a look can be reached
-from it without another wait in between: the last wait before each look stays on every path, and it waits for all that
-the others waited for. 3. A wait also stays if it may be the first behind code that is not seen, which may have left
-work on streams that nothing else waits for. 4. All waits stay where some work touches other memory than the device's
-own, which the host could look at in ways that are not seen here.
+1. A *look* is whatever may show how far the device is: a clock, output, a call that is not seen, the end of the
+function; and a query for errors, unless it stands behind a launch: then it is about that one. 2. A wait stays if a
+look can be reached from it without another wait in between: the last wait before each look stays on every path, and it
+waits for all that the others waited for. 3. A wait also stays if it may be the first behind code that is not seen,
+which may have left work on streams that nothing else waits for. 4. All waits stay where some work touches other memory
+than the device's own, which the host could look at in ways that are not seen here.
 
 Errors that the device finds are reported by the wait that stays. What waits together with a check of its result is no
 candidate.
@@ -24,15 +24,17 @@ from kesco.ir.access import BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
 
 
-def needless(region: Region, candidates: Collection[int]) -> tuple[int, ...]:
-    """The candidates, all of an operation's sites or none, that may go, ascending."""
+def needless(region: Region, whole: Collection[int], single: Collection[int] = ()) -> tuple[int, ...]:
+    """The candidates that may go, ascending: of `whole` all of an operation's sites or none, of `single` any."""
+    candidates = (*whole, *single)
     if not candidates or not all(_on_the_device(site) for site in region.sites):
         return ()
     unseen = {s.number for s in region.sites if s.foreign or (s.role is Role.ENTRY and region.open)}
     kept = _reached(region, unseen)
     kept |= {c for c in candidates if any(_looks(region.sites[n]) for n in _reached(region, (c,)))}
-    operations = {region.sites[c].operation for c in candidates if c in kept}
-    return tuple(sorted(c for c in candidates if region.sites[c].operation not in operations))
+    operations = {region.sites[c].operation for c in whole if c in kept}
+    gone = {c for c in whole if region.sites[c].operation not in operations}
+    return tuple(sorted(gone.union(c for c in single if c not in kept)))
 
 
 def without(region: Region, gone: Collection[int]) -> Region:
@@ -45,7 +47,7 @@ def without(region: Region, gone: Collection[int]) -> Region:
 
 def _on_the_device(site: Site) -> bool:
     """Whether the host cannot see what the site's work does, except through a call of CUDA."""
-    if site.role is Role.LEGACY and site.kind is SiteKind.COPY and "Async" not in site.label:
+    if site.kind is SiteKind.COPY and "Async" not in site.label and (site.held or site.role is Role.LEGACY):
         return True  # the host waits for it
     works = site.role in (Role.MOVABLE, Role.LEGACY) or site.kind is SiteKind.LIBRARY
     return not works or all(access.buffer.kind is BufferKind.DEVICE for access in site.accesses)
@@ -53,7 +55,7 @@ def _on_the_device(site: Site) -> bool:
 
 def _looks(site: Site) -> bool:
     if site.role is Role.HOST:
-        return site.looks or bool(site.accesses)
+        return site.looks
     return site.role not in (Role.MOVABLE, Role.LEGACY) and not _waits(site)
 
 

@@ -47,7 +47,12 @@ def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
     if schedule.streams < 2:
         return ()
     work = {site for site, _ in schedule.stream_of}
-    barriers = [s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC]
+    moving = {region.sites[n].operation for n in work}  # copies that also wait for the device
+    barriers = [
+        s.number
+        for s in region.sites
+        if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC and s.operation not in moving
+    ]
     if region.function != "main":
         return (0, *barriers) if barriers else ()
     graph = nx.DiGraph((site, after) for site, successors in enumerate(region.successors) for after in successors)

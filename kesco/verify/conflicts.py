@@ -10,33 +10,62 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.poly import ByteRange
+from kesco.verify.ranges import cannot_meet
+
+_MANY = 256
+_Unit = tuple[str, BufferKind, ByteRange | None]
+
+_VAGUE = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
 
 
 def conflicts(accesses: Sequence[tuple[Access, ...]]) -> list[int]:
     """For each list of accesses the mask of all that touch the same memory, one of the two writing."""
-    read: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
-    written: defaultdict[tuple[str, BufferKind], int] = defaultdict(int)
-    buffers: dict[tuple[str, BufferKind], Buffer] = {}
+    read: defaultdict[_Unit, int] = defaultdict(int)
+    written: defaultdict[_Unit, int] = defaultdict(int)
+    buffers: dict[_Unit, Buffer] = {}
+    parts = _parts(a for listed in accesses for a in listed if a.mode)
     for number, access in ((n, a) for n, listed in enumerate(accesses) for a in listed if a.mode):
-        unit = access.buffer.key, access.buffer.kind
+        unit = _unit(access, parts)
         buffers[unit] = access.buffer
         (written if access.mode & AccessMode.WRITE else read)[unit] |= 1 << number
-    by_key: defaultdict[str, set[tuple[str, BufferKind]]] = defaultdict(set)
+    by_key: defaultdict[str, set[_Unit]] = defaultdict(set)
     for unit in buffers:
         by_key[unit[0]].add(unit)
-    unknown = {unit for unit in buffers if unit[1] is BufferKind.UNKNOWN}
+    unknown = {unit for unit in buffers if unit[1] in _VAGUE}
     writers, users = {}, {}
     for unit, buffer in buffers.items():
         # Aliasing needs equal keys or unknown memory; `may_alias` has the last word on each candidate.
         candidates = buffers if unit in unknown else by_key[unit[0]] | unknown
-        near = [other for other in candidates if may_alias(buffer, buffers[other])]
+        near = [o for o in candidates if may_alias(buffer, buffers[o]) and not _never_meet(unit, o)]
         writers[unit] = union(written[other] for other in near)
         users[unit] = writers[unit] | union(read[other] for other in near)
     result = []
     for listed in accesses:
-        of_modes = ((users if a.mode & AccessMode.WRITE else writers, a.buffer) for a in listed if a.mode)
-        result.append(union(masks[buffer.key, buffer.kind] for masks, buffer in of_modes))
+        of_modes = ((users if a.mode & AccessMode.WRITE else writers, _unit(a, parts)) for a in listed if a.mode)
+        result.append(union(masks[unit] for masks, unit in of_modes))
     return result
+
+
+def _parts(accesses: Iterable[Access]) -> dict[str, set[ByteRange]]:
+    """The different ranges of each buffer; a buffer with very many is not told apart."""
+    found: defaultdict[str, set[ByteRange]] = defaultdict(set)
+    for access in accesses:
+        if access.bytes is not None:
+            found[access.buffer.key].add(access.bytes)
+    return {key: ranges for key, ranges in found.items() if len(ranges) <= _MANY}
+
+
+def _unit(access: Access, parts: dict[str, set[ByteRange]]) -> _Unit:
+    """What is asked about as one: a buffer, or the range of it that is touched."""
+    buffer = access.buffer
+    return buffer.key, buffer.kind, access.bytes if buffer.key in parts else None
+
+
+def _never_meet(a: _Unit, b: _Unit) -> bool:
+    """Whether two ranges are of one allocation and have no byte in common."""
+    memory = BufferKind.UNKNOWN not in (a[1], b[1]) and BufferKind.ORDER not in (a[1], b[1])
+    return memory and a[0] == b[0] and cannot_meet(a[2], b[2])
 
 
 def union(masks: Iterable[int]) -> int:
@@ -62,8 +91,10 @@ def hazards(first: tuple[Access, ...], second: tuple[Access, ...]) -> tuple[Buff
         for b in second:
             if not may_alias(a.buffer, b.buffer):
                 continue
-            vague = BufferKind.UNKNOWN in (a.buffer.kind, b.buffer.kind)
-            shown = b.buffer if a.buffer.kind is BufferKind.UNKNOWN else a.buffer
+            if a.buffer.key == b.buffer.key and cannot_meet(a.bytes, b.bytes):
+                continue
+            vague = a.buffer.kind in _VAGUE or b.buffer.kind in _VAGUE
+            shown = b.buffer if a.buffer.kind in _VAGUE else a.buffer
             for kind, was, becomes in (
                 ("RAW", AccessMode.WRITE, AccessMode.READ),
                 ("WAR", AccessMode.READ, AccessMode.WRITE),

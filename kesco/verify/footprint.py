@@ -5,8 +5,9 @@ that were given freed memory. A stage of its own because only here is known whic
 that moment.
 
 - A copy or memset touches exactly its bytes (*exact*).
-- A kernel touches the allocation that a pointer of its arguments points into: which part of it, nobody knows. It is
-  remembered where the pointer points. Pointers stored in memory were followed by the recorder.
+- A kernel touches the allocation that a pointer of its arguments points into. It is remembered where the pointer
+  points, and where the kernel's footprint bounds it, between which addresses it stays. Pointers stored in memory were
+  followed by the recorder.
 - A kernel whose code cannot be followed, or that follows pointers which a kernel before it may have written, touches
   every allocation (*vague*), and so does one whose arguments are not known.
 """
@@ -14,13 +15,17 @@ that moment.
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kesco.ir.access import AccessMode
-from kesco.ir.effects import KernelEffects, RootEffect
+from kesco.ir.effects import DIMENSIONS, KernelEffects, RootEffect
+from kesco.ir.poly import Poly, Symbol, constant
 from kesco.verify.trace import Allocated, Copied, Freed, Handle, Launched, Range, Touched
+
+_ARGUMENT = re.compile(r"([su])(\d+) arg(\d+)")
 
 
 class Access(NamedTuple):
@@ -30,6 +35,7 @@ class Access(NamedTuple):
     writes: bool
     bytes: Range
     exact: bool
+    most: tuple[int, int] | None = None  # the addresses between which a kernel stays at most
     part: bool = False  # a kernel that is given the same pointer several times, for several parts
     vague: str = ""  # why it counts as touching this, where nothing says that it does
 
@@ -133,7 +139,7 @@ class Footprints:
             if found is not None:
                 if root.deep:
                     sources.append(found.id)
-                yield from self._through(event, found.id, pointer, root.direct)
+                yield from self._through(event, found.id, pointer, root.direct, self._most(event, pointer, root))
         for name, root in effect.symbols:
             number = self.memory.symbols.get(name)
             deep |= root.deep
@@ -158,15 +164,45 @@ class Footprints:
                 if value:
                     yield value, root, (param.index, offset)
 
-    def _through(self, event: Launched, number: int, pointer: int, mode: AccessMode) -> Iterator[Access]:
+    def _most(self, event: Launched, pointer: int, root: RootEffect) -> tuple[int, int] | None:
+        """Between which addresses a launch stays behind a pointer, where its footprint says so."""
+        known = root.footprint
+        if known is None or event.arguments is None:
+            return None
+        arguments = event.arguments
+        shape = [int(size) for size in re.findall(r"\d+", f"{event.grid} {event.block}")]
+        sizes = dict(zip((s.name for s in DIMENSIONS), shape, strict=True)) if len(shape) == len(DIMENSIONS) else {}
+
+        def value(symbol: Symbol) -> Poly | None:
+            found = _ARGUMENT.fullmatch(symbol.name)
+            if found is None:
+                return constant(sizes[symbol.name]) if symbol.name in sizes else None
+            index, width = int(found[3]), int(found[2]) // 8
+            if index >= len(arguments) or len(arguments[index]) < width:
+                return None
+            return constant(int.from_bytes(arguments[index][:width], "little", signed=found[1] == "s"))
+
+        def number(poly: Poly) -> int | None:
+            made = poly.substituted(value)
+            return None if made is None else made.constant
+
+        for poly, most in known.fits:
+            if (least := number(poly)) is None or least > most:
+                return None
+        low, high = number(known.bytes.low), number(known.bytes.high)
+        return None if low is None or high is None else (pointer + low, pointer + high)
+
+    def _through(
+        self, event: Launched, number: int, pointer: int, mode: AccessMode, most: tuple[int, int] | None = None
+    ) -> Iterator[Access]:
         one = self.memory.all[number]
         part = (event.name, pointer) in self.parts
         whole = one.base + one.size - pointer
         if AccessMode.READ in mode:
-            yield Access(number, False, Range(False, pointer, whole), exact=False, part=part)
+            yield Access(number, False, Range(False, pointer, whole), exact=False, most=most, part=part)
         if AccessMode.WRITE in mode:
             self.memory.written.add(number)
-            yield Access(number, True, Range(True, pointer, whole), exact=False, part=part)
+            yield Access(number, True, Range(True, pointer, whole), exact=False, most=most, part=part)
 
     def _everything(self, event: Launched, why: str) -> Iterator[Access]:
         self.unknown[event.name] = why

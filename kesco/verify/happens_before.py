@@ -10,7 +10,8 @@ bit masks over site numbers, and every rule treats the bits separately:
 1. Work is ordered after what its stream is ordered after, and from then on known to that stream only.
 2. A record gives the event what its stream knows; a wait gives the stream what the event knows.
 3. Work on the legacy stream comes after all work on blocking streams, and before all that follows on them.
-4. What the host has waited for is complete: nobody needs to be told.
+4. What the host has waited for is complete: nobody needs to be told. So is a copy
+   that held the host until it was, and what its stream was given before.
 5. What stands between a capture and its replay may run as it stands or as a graph (`_capture`, `_replay`): only what
    is so either way is known.
 6. Where paths meet, only what is known on both remains. `run` repeats this to the fixpoint.
@@ -26,7 +27,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterator, Mapping
 
-from kesco.ir.flow import Handle, Region, Role, Site
+from kesco.ir.flow import Handle, Held, Region, Role, Site
 from kesco.ir.replay import AMONG_OTHERS
 from kesco.verify.knowledge import Facts, State, meet, weaker
 from kesco.verify.match import is_work, plain_label
@@ -266,7 +267,7 @@ class HappensBefore:
         stream = site.stream
         if stream is None:
             known[LEGACY] |= known[NEXT_LEGACY_WORK]
-        front = self._front(state, stream)
+        front, queued = self._front(state, stream), self._queued(state, stream)
         self._forget(state, 1 << site.number)
         state.pending |= bit
         if stream is None:
@@ -278,6 +279,8 @@ class HappensBefore:
             known[number + len(self._streams)] = known[number]
         if stream is None or self._blocks_legacy(stream):
             known[NEXT_LEGACY_WORK] |= front | bit
+        if site.held is Held.ALL and site.role is Role.MOVABLE:
+            state.pending &= ~(bit | (front if site.acts else queued))
 
     def _call(self, state: State, site: Site) -> None:
         """A call may put work on the legacy stream; a foreign one on streams that only legacy work waits for."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.lifetimes import ALLOCATE, FREE
 
 Graph = dict[int, frozenset[int]]
 
@@ -200,6 +201,7 @@ def _left_over(region: Region, paired: set[int], what: str) -> list[str]:
         if not is_sync(site)
         and site.role not in _ORDERING
         and site.kind is not SiteKind.PREFETCH
+        and plain_label(site) not in (ALLOCATE, FREE)  # what they do is proven apart (`lifetimes`)
         and site.number not in paired
     ]
 

@@ -12,9 +12,9 @@ that chose the streams, so that their mistakes are not repeated here.
 5. What the serial program's host had waited for must be complete wherever the host, a callee or the caller
    may look.
 6. Where operations were moved in the text, conflicting ones must still be issued in the serial order.
-7. All of it is proven twice where the size of a copy or memset on the default stream is not a constant: it may be of
-   0 bytes, and then it neither orders nor waits for anything. One that moves something comes behind and before all
-   other work by itself, whatever the others do.
+7. All of it is proven twice where work on the default stream may turn out to be none (0 bytes, 0 blocks): then it
+   neither orders nor waits for anything. What turns out to be some comes behind and before all other work by itself,
+   whatever the others do.
 
 It refuses to guess: what cannot be paired or proven is reported, never passed over.
 """
@@ -27,12 +27,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kesco.diagnostics import Diagnostic, Note, Severity
-from kesco.ir.access import Buffer
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.access import Access, AccessMode, Buffer
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 from kesco.verify.conflicts import bits, conflicts, hazards, union
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.knowledge import Facts
-from kesco.verify.match import Graph, Matching, is_work, match, plain_label, through
+from kesco.verify.lifetimes import as_compared, moved_names, problems
+from kesco.verify.match import Matching, is_work, match, plain_label, through
+from kesco.verify.paths import first_of, reachable, turns_of
 
 _MAY_WAIT = (SiteKind.COPY, SiteKind.ALLOC, SiteKind.FREE)
 _BUDGET = 20_000  # block visits spent on telling paths apart before a doubt stands
@@ -83,8 +85,13 @@ class Verdict:
 
 def verify_region(serial: Region, concurrent: Region) -> Verdict:
     """Prove one function, or say what stands against it."""
+    names, original = moved_names(concurrent), serial
+    serial = as_compared(serial, names)
     proof = _Proof(serial, concurrent)
     verdict = proof.verdict()
+    if names:
+        lives = problems(original, concurrent, proof.matching.to_serial)
+        verdict = replace(verdict, unmatched=(*verdict.unmatched, *lives))
     vague = frozenset(s.number for s in concurrent.sites if _may_be_nothing(s))
     if not vague:
         return verdict
@@ -99,11 +106,21 @@ def verify_region(serial: Region, concurrent: Region) -> Verdict:
     )
 
 
+def same_members(serial: Region, concurrent: Region | None) -> Region | None:
+    """The concurrent region of several functions in one, if it is made of the same functions as the serial one."""
+    if concurrent is None or [name for name, _ in concurrent.members] != [name for name, _ in serial.members]:
+        return None
+    return concurrent
+
+
 def _may_be_nothing(site: Site) -> bool:
-    """Whether a transfer on the default stream may turn out to be of 0 bytes."""
-    return (
-        is_work(site) and site.stream is None and site.kind in (SiteKind.COPY, SiteKind.MEMSET) and site.bytes is None
-    )
+    """Whether work on the default stream may turn out to be none."""
+    return is_work(site) and site.stream is None and not site.acts
+
+
+def _reads_at_once(site: Site) -> bool:
+    """Whether a copy to the device has read its source when the host goes on."""
+    return site.held is Held.SOURCE and site.role is Role.MOVABLE
 
 
 def _left_out(region: Region, sites: Collection[int]) -> Region:
@@ -181,7 +198,8 @@ class _Proof:
         added = {c.number for c in sites if c.kind is SiteKind.PREFETCH and to_serial[c.number] < 0}
         own = [() if c.number in added else c.accesses for c in sites]
         self.accesses = paired, own
-        self.conflicts = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
+        self.conflicts = [a | b for a, b in zip(self._behind(paired), self._behind(own), strict=True)]
+        self.together = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
         self.work = union(1 << s.number for s in sites if is_work(s))
         self.boundary = union(1 << s.number for s in sites if s.role is Role.ENTRY)
         self.foreign = union(1 << s.number for s in sites if s.role is Role.JOIN and s.foreign)
@@ -189,6 +207,15 @@ class _Proof:
         self._distances: dict[int, dict[int, int]] = {}
         self._budget = _BUDGET
         self._alone: dict[int, dict[int, list[Facts]] | None] = {}
+
+    def _behind(self, accesses: list[tuple[Access, ...]]) -> list[int]:
+        """For each site those that it must come behind: what a copy has read when it lets the host go is read."""
+        done = [
+            tuple(a for a in listed if AccessMode.WRITE in a.mode) if _reads_at_once(site) else listed
+            for site, listed in zip(self.concurrent.sites, accesses, strict=True)
+        ]
+        count = len(accesses)
+        return [mask >> count for mask in conflicts([*accesses, *done])[:count]]
 
     def verdict(self) -> Verdict:
         """Check everything."""
@@ -199,14 +226,16 @@ class _Proof:
             if site.number in self.facts:
                 self._check(site, serial_facts)
         unmatched = list(self.matching.problems)
-        if not self.matching.same_paths:
+        if not self.matching.same_paths and self.concurrent.members:
+            unmatched.append("its functions do not call each other on the same paths as in the serial program")
+        elif not self.matching.same_paths:
             unmatched += self._compare_paths()
         sites = self.concurrent.sites
         return Verdict(
             tuple(sorted(self.found, key=lambda u: (u.second.number, u.first.number, u.rule.value))),
             tuple(unmatched),
             sum(s >= 0 for s in self.matching.to_serial),
-            sum((mask & ((1 << n) - 1)).bit_count() for n, mask in enumerate(self.conflicts)),
+            sum((mask & ((1 << n) - 1)).bit_count() for n, mask in enumerate(self.together)),
             sum(s.role is Role.WAIT for s in sites),
             len({s.event.key for s in sites if s.role is Role.RECORD and s.event}),
         )
@@ -225,7 +254,7 @@ class _Proof:
             self._report_all(Rule.JOIN, "unordered", self.work, site)
         elif site.role is not Role.HOST:
             return
-        elif site.looks:
+        elif site.looks or self._looked(site):
             seen = self.work
         self._report_all(Rule.HOST, "hidden", seen | self.boundary, site)
         if self.matching.same_paths:
@@ -236,6 +265,10 @@ class _Proof:
             original = self.matching.to_serial[first]
             if there is None or original < 0 or not there.pending >> original & 1:
                 self._report(first, site.number, Rule.HOST)
+
+    def _looked(self, site: Site) -> bool:
+        original = self.matching.to_serial[site.number]
+        return original >= 0 and self.serial.sites[original].looks
 
     def _report_all(self, rule: Rule, what: str, against: int, site: Site) -> None:
         """Report each site of `against` that the named fact holds of before `site`."""
@@ -294,18 +327,18 @@ class _Proof:
     def _compare_paths(self) -> list[str]:
         """Conflicting operations must be issued in the serial order, and on the same occasions."""
         ours, theirs = self.matching.serial_graph, self.matching.concurrent_graph
-        reach, reached = _reachable(ours), _reachable(theirs)
+        reach, reached = reachable(ours), reachable(theirs)
         sites = self.concurrent.sites
         barriers = union(1 << n for n in ours if sites[n].role is Role.JOIN)
         everything = union(1 << n for n in ours)
         for first in sorted(ours):
-            against = everything if barriers >> first & 1 else self.conflicts[first] | barriers
+            against = everything if barriers >> first & 1 else self.together[first] | barriers
             for second in bits(against & everything & ~((2 << first) - 1)):
                 order = reach[first] >> second & 1, reach[second] >> first & 1
                 now = reached.get(first, 0) >> second & 1, reached.get(second, 0) >> first & 1
                 if order != now:
                     self._report(*((first, second) if order[0] else (second, first)), Rule.REVERSED)
-                elif all(order) and (turns := _turns(ours, first, second)) != _turns(theirs, first, second):
+                elif all(order) and (turns := turns_of(ours, first, second)) != turns_of(theirs, first, second):
                     pair = (second, first) if turns[0] == {second} else (first, second)
                     self._report(*pair, Rule.REVERSED)
         if all(len(s) <= 1 for s in (*ours.values(), *theirs.values())):
@@ -314,7 +347,7 @@ class _Proof:
         return [
             f"'{sites[n].label}' ({sites[n].span}) is reached on other paths than in the serial program"
             for n in sorted(ours)
-            if any(_next(ours, start, {n} | exits) != _next(theirs, start, {n} | exits) for start in (0, n))
+            if any(first_of(ours, start, {n} | exits) != first_of(theirs, start, {n} | exits) for start in (0, n))
         ]
 
     # ---- reporting ----------------------------------------------------
@@ -348,36 +381,3 @@ class _Proof:
         while path[-1] != first:
             path.append(came_from[path[-1]])
         return tuple(reversed(path))
-
-
-def _reachable(graph: Graph) -> dict[int, int]:
-    """For each node the mask of those behind it on some path."""
-    reach = dict.fromkeys(graph, 0)
-    changed = True
-    while changed:
-        changed = False
-        for number in sorted(graph, reverse=True):
-            mask = union((1 << s) | reach.get(s, 0) for s in graph[number])
-            if mask != reach[number]:
-                reach[number], changed = mask, True
-    return reach
-
-
-def _next(graph: Graph, start: int, stops: set[int]) -> set[int]:
-    """The first of `stops` on each path that leaves `start`."""
-    found: set[int] = set()
-    seen: set[int] = set()
-    stack = list(graph.get(start, ()))
-    while stack:
-        number = stack.pop()
-        if number in stops:
-            found.add(number)
-        elif number not in seen:
-            seen.add(number)
-            stack += graph.get(number, ())
-    return found
-
-
-def _turns(graph: Graph, first: int, second: int) -> tuple[set[int], ...]:
-    """Which of two sites may come next, from the entry and from each of them."""
-    return tuple(_next(graph, start, {first, second}) for start in (0, first, second))

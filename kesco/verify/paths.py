@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kesco.ir.flow import Region, Role
+from kesco.verify.conflicts import union
 
 
 def blocks(region: Region) -> dict[int, tuple[int, ...]]:
@@ -46,3 +47,36 @@ def recorded_inside(region: Region, events: Mapping[str, int]) -> dict[int, int]
             work += fresh
         found.setdefault(begin.operation, 0)
     return found
+
+
+def reachable(graph: Mapping[int, frozenset[int]]) -> dict[int, int]:
+    """For each node the mask of those behind it on some path."""
+    reach = dict.fromkeys(graph, 0)
+    changed = True
+    while changed:
+        changed = False
+        for number in sorted(graph, reverse=True):
+            mask = union((1 << s) | reach.get(s, 0) for s in graph[number])
+            if mask != reach[number]:
+                reach[number], changed = mask, True
+    return reach
+
+
+def first_of(graph: Mapping[int, frozenset[int]], start: int, stops: set[int]) -> set[int]:
+    """The first of `stops` on each path that leaves `start`."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = list(graph.get(start, ()))
+    while stack:
+        number = stack.pop()
+        if number in stops:
+            found.add(number)
+        elif number not in seen:
+            seen.add(number)
+            stack += graph.get(number, ())
+    return found
+
+
+def turns_of(graph: Mapping[int, frozenset[int]], first: int, second: int) -> tuple[set[int], ...]:
+    """Which of two sites may come next, from the entry and from each of them."""
+    return tuple(first_of(graph, start, {first, second}) for start in (0, first, second))

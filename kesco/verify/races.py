@@ -253,9 +253,10 @@ class _Detector:
 
 
 def overlap(a: Access, b: Access) -> bool:
-    """Whether two accesses of one allocation may touch a common byte; those of kernels always may."""
+    """Whether two accesses of one allocation may touch a common byte; those of kernels may unless both have limits."""
     if not (a.exact and b.exact):
-        return True
+        x_limits, y_limits = _limits(a), _limits(b)
+        return x_limits is None or y_limits is None or (x_limits[0] < y_limits[1] and y_limits[0] < x_limits[1])
     x, y = a.bytes, b.bytes
     if x.high <= y.low or y.high <= x.low:
         return False
@@ -264,6 +265,11 @@ def overlap(a: Access, b: Access) -> bool:
         apart = (y.low - x.low) % pitch  # columns of one grid
         return apart < x.width or apart + y.width > pitch
     return True
+
+
+def _limits(access: Access) -> tuple[int, int] | None:
+    """The addresses between which an access stays; None where that may be anywhere in the allocation."""
+    return (access.bytes.low, access.bytes.high) if access.exact else access.most
 
 
 def certain(a: Access, b: Access, use: Use) -> bool:
@@ -285,6 +291,8 @@ def _covers(new: Access, old: Access, use: Use) -> bool:
     if old.writes and not new.writes:
         return False
     if new.vague and not old.vague:
+        return False
+    if new.most is not None and new.most != _limits(old):
         return False
     if use.whole and not new.exact:
         return True

@@ -20,6 +20,8 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | ``Z stack function to from`` | a copy or memset with an address that is in no allocation; it was refused |
 | ``U stack function`` | a function that cannot be followed: a dry run ended there, with a GPU it is not in the record |
 | ``E stack function number name`` | the real runtime returned this error |
+| ``D nanoseconds registers shared local queued`` | how long the operation in front took, -1 where it is not known |
+| ``G sms threads blocks registers shared driver runtime name`` | the GPU, its limits of one multiprocessor, versions |
 | ``Q`` | the program ended by itself |
 
 It refuses nothing: a record may end anywhere, because programs do; a last line that is cut off is dropped.
@@ -172,6 +174,32 @@ class Failed(NamedTuple):
     name: str
 
 
+class Timed(NamedTuple):
+    """How long the operation in front took on the device, and what a kernel takes; -1 where that is not known.
+
+    `queued` is whether the device found it in its queue, so that what the host takes to issue it is not in the time.
+    """
+
+    nanoseconds: int
+    registers: int
+    static_shared: int
+    local: int
+    queued: bool
+
+
+class Device(NamedTuple):
+    """The GPU: how many multiprocessors, what one of them has at most, the versions of driver and runtime."""
+
+    sms: int
+    threads_per_sm: int
+    blocks_per_sm: int
+    registers_per_sm: int
+    shared_per_sm: int
+    driver: int
+    runtime: int
+    name: str
+
+
 Event = (
     StreamMade
     | Allocated
@@ -187,6 +215,8 @@ Event = (
     | Refused
     | Unsupported
     | Failed
+    | Timed
+    | Device
 )
 
 
@@ -247,6 +277,13 @@ def _allocated(words: list[str]) -> Allocated:
     return Allocated(int(number), kind, int(base, 16), int(size), int(stack), int(stream), " ".join(name))
 
 
+def _device(words: list[str]) -> Device:
+    sms, threads, blocks, registers, shared, driver, runtime, *name = words
+    return Device(
+        int(sms), int(threads), int(blocks), int(registers), int(shared), int(driver), int(runtime), " ".join(name)
+    )
+
+
 _READERS: dict[str, Callable[[list[str]], Event]] = {
     "S": lambda w: StreamMade(int(w[0]), int(w[1]), w[2], int(w[3])),
     "A": _allocated,
@@ -261,5 +298,7 @@ _READERS: dict[str, Callable[[list[str]], Event]] = {
     "O": lambda w: Handle(int(w[0]), int(w[1], 16), w[2] == "rw"),
     "Z": lambda w: Refused(int(w[0]), w[1], (int(w[2], 16), int(w[3], 16))),
     "U": lambda w: Unsupported(int(w[0]), " ".join(w[1:])),
+    "D": lambda w: Timed(int(w[0]), int(w[1]), int(w[2]), int(w[3]), w[4] == "1"),
+    "G": _device,
     "E": lambda w: Failed(int(w[0]), w[1], int(w[2]), " ".join(w[3:])),
 }

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
-             "graph_between_waits", "graph_in_a_function", "graph_tried")  # fmt: skip
+             "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -36,7 +36,8 @@ def compiled(case: str) -> Compilation:
     words = found[1].split() if found else []
     given = dict(zip(words[::2], words[1::2], strict=True))
     strategy, emit = given.get("--strategy", "kesco"), given.get("--emit", "streams")
-    return compile_file(str(source), Options(streams=int(given.get("--streams", 0)), strategy=strategy, emit=emit))
+    memory, streams = given.get("--memory", "keep"), int(given.get("--streams", 0))
+    return compile_file(str(source), Options(streams=streams, strategy=strategy, emit=emit, memory=memory))
 
 
 def elided(result: Compilation) -> bytes:
@@ -55,6 +56,7 @@ def elided(result: Compilation) -> bytes:
     timed = f", {stretches[1]} stretches" if stretches is not None else ""
     replays = re.search(r"KescoReplay places\[(\d+)\]", written)
     timed += f", {replays[1]} graphs" if replays is not None else ""
+    timed += ", memory" if "KescoMemory" in written else ""
     line = f"// <prologue: {streams[1]} streams, {events} events{check}{timed}>"
     return text[:start] + line.encode() + text[text.index(b"\n", end) :]
 

@@ -295,7 +295,7 @@ def test_recursion_anywhere_ends_in_one_message(tmp_path: Path, monkeypatch: pyt
     def endless(*arguments: object) -> None:
         endless(*arguments)
 
-    monkeypatch.setattr(pipeline, "plan", endless)
+    monkeypatch.setattr(pipeline, "plan_all", endless)
     with pytest.raises(InputError, match="nested too deeply"):
         compiled(tmp_path, PLAIN)
 

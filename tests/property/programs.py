@@ -279,8 +279,12 @@ class Writer(Rarities):
         if scope.managed or (scope.pinned and self.chance(0.5)):
             return self.host_access(scope)
         if drawn < 0.85:
-            return Node(f"cudaMemcpy({self.pointer(scope)}, h, {self.size(scope)}, cudaMemcpyHostToDevice);")
-        return Node(f"cudaMemcpy(h, {self.pointer(scope)}, {self.size(scope)}, cudaMemcpyDeviceToHost);")
+            return Node(f"cudaMemcpy({self.pointer(scope)}, h, {self.length(scope)}, cudaMemcpyHostToDevice);")
+        return Node(f"cudaMemcpy(h, {self.pointer(scope)}, {self.length(scope)}, cudaMemcpyDeviceToHost);")
+
+    def length(self, scope: Scope) -> str:
+        """The same for a copy from or to the host: mostly what a compiler cannot see, so that it may be large."""
+        return f"1024 * (argc >= {self.random.choice((0, -1))})" if self.chance(0.6) else self.size(scope)
 
     def size(self, scope: Scope) -> str:
         """How many bytes a copy or memset moves; with some inputs none."""

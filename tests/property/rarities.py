@@ -194,8 +194,9 @@ class Rarities:
         t = f"t{self.number()}"
         first = Node(f"k_w<<<1, 32>>>({t});")
         second = Node(f"k_{self.random.choice(('rw', 'rx', 'xx'))}<<<1, 32>>>({t}, {self.pointer(scope)});")
-        made = Node(f"float* {t};", kept=True), Node(f"cudaMalloc(&{t}, 4096);", kept=True)
-        return Node("{", (*made, first, second, Node(f"cudaFree({t});")), "}")
+        made = Node(f"float* {t};", kept=True), Node(f"cudaMalloc(&{t}, 33554432);", kept=True)  # a pool takes it
+        around = Node(self.rare_launch(scope)), Node(self.rare_launch(scope))
+        return Node("{", (*made, around[0], first, second, around[1], Node(f"cudaFree({t});")), "}")
 
     def host_access(self, scope: Scope) -> Node:
         """The host reads or writes managed or pinned memory, after a wait that the serial program has."""

@@ -27,14 +27,37 @@ _TOKEN = re.compile(
 _TYPES = {"int", "float", "void", "const", "static", "KescoStreams", "char", "auto"}
 _NAMES = {f"cudaMemcpy{kind}" for kind in ("DeviceToDevice", "HostToDevice", "DeviceToHost", "Default")}
 _WAITS = ("cudaMemcpyDeviceToHost", "cudaMemcpyDefault")  # of plain copies the host waits for these
+THREADS = 32  # of each launch; each thread touches one float behind each pointer
 _SIZED = ("cudaMemcpy", "cudaMemset", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # bytes, third argument
 LEGACY, FOREIGN = "legacy", "foreign"
+MEMORY = "memory: "  # an operation that is not the program's own: it only takes memory or gives it back
 _COPIES = {  # which arguments are the source, the kind and, if it is there, the stream
     "cudaMemcpy": (1, 3, 4),
     "cudaMemcpy2D": (2, 6, 7),
     "cudaMemcpyToSymbol": (1, 4, 5),
     "cudaMemcpyFromSymbol": (1, 4, 5),
 }
+
+
+Access = tuple[str, str] | tuple[str, str, int, int]  # buffer, mode and, where not all of it is touched, which bytes
+
+
+def _meet(a: Access, b: Access) -> bool:
+    """Whether two accesses touch a byte in common that one of them writes."""
+    if a[0] != b[0] or a[1] + b[1] == "rr":
+        return False
+    return len(a) == 2 or len(b) == 2 or (a[2] < b[3] and b[2] < a[3])
+
+
+def _set(name: str, values: list[Any]) -> Access:
+    """What a memset writes."""
+    whole = name != "cudaMemset" or not isinstance(values[2], int)
+    return (values[0].buffer, "w") if whole else _part(values[0], "w", values[2])
+
+
+def _part(pointer: Pointer, mode: str, size: int) -> Access:
+    """An access of so many bytes; pointers count floats."""
+    return pointer.buffer, mode, 4 * pointer.offset, 4 * pointer.offset + size
 
 
 # ---- the ordering rules ---------------------------------------------------------------------------------------------
@@ -44,14 +67,15 @@ _COPIES = {  # which arguments are the source, the kind and, if it is there, the
 class Machine:
     """The device: every operation so far, and the mask of operations that each comes behind."""
 
-    operations: list[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=list)
+    operations: list[tuple[str, tuple[Access, ...]]] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)
     queued: dict[str, int] = field(default_factory=dict)  # stream → what its next operation comes behind
     events: dict[str, int] = field(default_factory=dict)
     host: int = 0
     generous: bool = False
+    gone: set[str] = field(default_factory=set)  # memory that was given back
 
-    def issue(self, stream: str, what: str, *accesses: tuple[str, str]) -> int:
+    def issue(self, stream: str, what: str, *accesses: Access) -> int:
         """An operation on a stream; accesses are (buffer, mode)."""
         before = self.host | self.queued.get(LEGACY, 0) | self.queued.get(stream, 0)
         if stream == LEGACY:
@@ -61,11 +85,12 @@ class Machine:
         self.queued[stream] = before | 1 << number
         return number
 
-    def on_host(self, what: str, *accesses: tuple[str, str]) -> None:
+    def on_host(self, what: str, *accesses: Access) -> None:
         """The host itself touches memory."""
         self.host |= 1 << self._note(self.host, what, accesses)
 
-    def _note(self, before: int, what: str, accesses: tuple[tuple[str, str], ...]) -> int:
+    def _note(self, before: int, what: str, accesses: tuple[Access, ...]) -> int:
+        assert self.gone.isdisjoint(one[0] for one in accesses), f"{what} uses memory that was given back"
         self.operations.append((what, accesses))
         self.behind.append(before)
         return len(self.behind) - 1
@@ -93,7 +118,7 @@ class Machine:
             for earlier in range(later):
                 if not self.behind[later] >> earlier & 1:
                     ours = self.operations[earlier][1]
-                    if any(a == b and m + n != "rr" for a, m in ours for b, n in theirs):
+                    if any(_meet(a, b) for a in ours for b in theirs):
                         found.append((earlier, later))
         return found
 
@@ -447,6 +472,7 @@ class Run:
         self.managed: set[str] = set()
         self.statics: dict[int, dict[str, Cell]] = {}
         self.allocated = 0
+        self.given_back: set[str] = set()
         self.escaped: dict[str, None] = {}
         self.steps = self.stretches = self.replays = 0
         self.replaying: tuple[bool, int, dict[str, int], dict[str, int]] | None = None
@@ -676,7 +702,7 @@ class Run:
         if prefix == "t":  # a table of pointers
             accesses = [(values[0].buffer, "r"), *((p.buffer, named[modes]) for p in self.tables[values[0].buffer])]
         else:
-            accesses = [(p.buffer, named[mode]) for p, mode in zip(values, modes, strict=True)]
+            accesses = [_part(p, named[mode], 4 * THREADS) for p, mode in zip(values, modes, strict=True)]
         if prefix[0] == "g":  # and a device symbol
             accesses.append(("sym", named[prefix[1]]))
         shown = ", ".join(f"{p.buffer}+{p.offset}" for p in values)
@@ -707,6 +733,10 @@ class Run:
             return self._stretch(*values)
         if name == "kesco_prefetch":
             return None  # it orders nothing and changes nothing
+        if name == "kesco_copy":
+            return self._kesco_copy(*values)
+        if name in ("kesco_malloc", "kesco_free", "kesco_freed"):
+            return self._memory(name, self.place(arguments[0]) if name == "kesco_free" else values[0], values)
         if name in ("kesco_replay", "kesco_replay_alone"):
             return self._replay(name, *values)
         return self._api(name.replace("Async", ""), values, "Async" in name)
@@ -752,9 +782,13 @@ class Run:
             device.queued[stream] = device.queued.get(stream, 0) | together
         return False
 
-    def _copy(self, asynchronous: bool, target: Any, source: Any, kind: str, rest: list[Any]) -> None:
+    def _copy(self, asynchronous: bool, target: Any, source: Any, kind: str, rest: list[Any], size: int | None) -> None:
         device = self.machine
-        accesses = [(p.buffer, m) for p, m in zip((target, source), "wr", strict=True) if isinstance(p, Pointer)]
+        accesses = [
+            (p.buffer, m) if size is None else _part(p, m, size)
+            for p, m in zip((target, source), "wr", strict=True)
+            if isinstance(p, Pointer)
+        ]
         if isinstance(target, Pointer):
             self.tables.pop(target.buffer, None)
             if isinstance(source, list) and len(source) < 8:
@@ -765,6 +799,31 @@ class Run:
             device.host |= device.behind[number] | 1 << number
         elif device.generous and not asynchronous and isinstance(source, list):  # from pageable memory
             device.host |= device.behind[number]
+
+    def _kesco_copy(self, target: Any, source: Any, size: int, kind: str, stream: str, *rest: bool) -> int:
+        """The host waits for what it copies to itself, and then for all if it is told to."""
+        if size:
+            self._copy(kind not in _WAITS, target, source, kind, [stream], size if isinstance(size, int) else None)
+        if rest and rest[0]:
+            self.machine.synchronize()
+        return 0
+
+    def _memory(self, name: str, target: Any, values: list[Any]) -> None:
+        """Memory that comes and goes on a stream; `kesco_freed` is the host's part of ``cudaFree``, and no more."""
+        device = self.machine
+        if name == "kesco_freed":
+            device.synchronize()
+            device.on_host(f"free {target.buffer}")
+            assert target.buffer in self.given_back, f"{target.buffer} is never given back"
+            return
+        if name == "kesco_malloc":
+            target.value = Pointer(f"m{self.allocated}")
+            self.allocated += 1
+        else:
+            assert target.value.buffer not in self.given_back, f"{target.value.buffer} is given back twice"
+            self.given_back |= {target.value.buffer}
+        device.issue(values[-1] or LEGACY, f"{MEMORY}{name}({target.value.buffer})", (target.value.buffer, "w"))
+        device.gone |= self.given_back
 
     def _api(self, name: str, values: list[Any], asynchronous: bool = False) -> Any:
         device = self.machine
@@ -782,11 +841,14 @@ class Run:
         elif name in ("cudaMemset", "cudaMemset2D"):
             fixed = 3 if name == "cudaMemset" else 5
             stream = values[fixed] if len(values) > fixed else LEGACY
-            number = device.issue(stream or LEGACY, f"memset({values[0]})", (values[0].buffer, "w"))
+            number = device.issue(stream or LEGACY, f"memset({values[0]})", _set(name, values))
             if device.generous and not asynchronous and values[0].buffer in self.managed:
                 device.host |= device.behind[number] | 1 << number
         elif name in _COPIES:
-            self._copy(asynchronous, values[0], *(values[n] for n in _COPIES[name][:2]), values[_COPIES[name][2] :])
+            size = values[2] if name == "cudaMemcpy" and isinstance(values[2], int) else None
+            self._copy(
+                asynchronous, values[0], *(values[n] for n in _COPIES[name][:2]), values[_COPIES[name][2] :], size
+            )
         elif name == "cudaDeviceSynchronize":
             device.synchronize()
         elif name == "cudaEventRecord":

@@ -19,7 +19,7 @@ from integration.compiled import Compiled, compile_and_keep
 from property.oracle import TOGETHER, complaints, name_of, options_of, programs_of
 from property.programs import draw, text_of
 
-WANTED = int(os.environ.get("KESCO_PROGRAMS", "40"))
+WANTED = int(os.environ.get("KESCO_PROGRAMS", "24"))
 FIRST = int(os.environ.get("KESCO_PROGRAMS_FROM", "0"))
 FILES = range(FIRST // TOGETHER, FIRST // TOGETHER + -(-WANTED // TOGETHER))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kesco.bench.gpu_model import KernelCost, Kind, Machine, Step, graph_makespan, makespan
+from kesco.model.gpu import KernelCost, Kind, Machine, Step, graph_makespan, makespan
 
 FREE = Machine(launch=0, record=0, wait=0, synchronize=0, start=0, graph_launch=0, graph_node=0)
 SMALL = KernelCost(100, 64, 32)
@@ -104,3 +104,43 @@ def test_streams_are_never_slower_than_one_and_never_faster_than_the_longest(
     assert serial == pytest.approx(sum(t for _, t, *_ in program))
     found = makespan(FREE, steps)
     assert max(t for _, t, *_ in program) - 1e-6 <= found <= serial * (1 + 1e-6)
+
+
+def test_copies_of_one_direction_take_turns_and_of_two_run_at_once() -> None:
+    copy = KernelCost(100, 1, 32)
+    here, there = (Step(Kind.COPY, stream, copy, engine=way) for stream, way in ((0, "in"), (1, "out")))
+    again = Step(Kind.COPY, 1, copy, engine="in")
+    machine = Machine(launch=0, start=0, synchronize=0)
+    assert makespan(machine, [here, there]) == pytest.approx(100)
+    assert makespan(machine, [here, again]) == pytest.approx(200)
+
+
+def test_a_copy_takes_nothing_from_a_kernel() -> None:
+    full = KernelCost(100, 132 * 64, 1024)
+    steps = [Step(Kind.LAUNCH, 0, full), Step(Kind.COPY, 1, KernelCost(100, 1, 32), engine="in")]
+    assert makespan(Machine(launch=0, start=0, synchronize=0), steps) == pytest.approx(100)
+
+
+def test_an_urgent_kernel_passes_one_with_blocks_still_waiting_but_not_a_resident_one() -> None:
+    machine = Machine(launch=0, start=0, synchronize=0)
+    waves, resident, short = (
+        KernelCost(1000, 132 * 64, 1024),
+        KernelCost(1000, 132 * 2, 1024),
+        KernelCost(100, 132, 1024),
+    )
+
+    def behind(first: KernelCost, urgent: tuple[int, ...]) -> float:
+        """When all is done if two short kernels, one behind the other, and a third follow on another stream."""
+        steps = [Step(Kind.LAUNCH, 0, first), *[Step(Kind.LAUNCH, 1, short)] * 8]
+        return makespan(machine, steps, urgent)
+
+    assert behind(waves, ()) == pytest.approx(1800)
+    assert behind(waves, (1,)) == pytest.approx(1400)  # half of the GPU for 800 µs, then all of it
+    assert behind(resident, ()) == behind(resident, (1,)) == pytest.approx(1800)
+
+
+def test_a_barrier_costs_the_host_nothing() -> None:
+    one = Step(Kind.LAUNCH, 0, KernelCost(100, 1, 32))
+    machine = Machine(launch=0, start=0)
+    assert makespan(machine, [one, Step(Kind.BARRIER), one]) == pytest.approx(205)
+    assert makespan(machine, [one, Step(Kind.SYNCHRONIZE), one]) == pytest.approx(210)

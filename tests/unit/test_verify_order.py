@@ -37,7 +37,7 @@ class Step:
     w: str = ""
     foreign: bool = False
     index: int | None = None
-    bytes: int | None = 4
+    acts: bool = True
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Lower:
             self.sites.append(
                 Site(number, number, step.name, step.kind, step.role, span, turns, accesses,
                      stream=handle(step.stream), event=handle(step.event), foreign=step.foreign,
-                     bytes=step.bytes)
+                     acts=step.acts)
             )  # fmt: skip
             self.edges.append(set())
         for before in frontier:
@@ -367,16 +367,16 @@ def test_a_plain_copy_holds_the_host_for_blocking_streams_only():
     assert ("A", "host", Rule.HOST) in findings(verify(*away, serial=serial, function="main"))
 
 
-@pytest.mark.parametrize("kind", [SiteKind.COPY, SiteKind.MEMSET])
-def test_a_transfer_that_may_be_of_no_bytes_is_no_barrier(kind):
+@pytest.mark.parametrize("kind", [SiteKind.COPY, SiteKind.MEMSET, SiteKind.KERNEL])
+def test_work_that_may_be_none_is_no_barrier(kind):
     sure = Step("transfer", Role.LEGACY, kind, r="z")
-    vague = replace(sure, bytes=None)
+    vague = replace(sure, acts=False)
     after, wait_for_a = k("B", "2", r="x"), (record("e", "1"), wait("2", "e"))
     assert verify(A1, sure, after, join_to_legacy("1", "2")).ok
     assert findings(verify(A1, vague, after, join_to_legacy("1", "2"))) == {("A", "B", Rule.CONFLICT)}
     assert verify(A1, vague, *wait_for_a, after, join_to_legacy("1", "2")).ok
     assert findings(verify(A1, vague)) >= {("A", "exit", Rule.JOIN)}
-    moved = replace(copy("cudaMemcpyAsync", "2", r="x", w="y"), bytes=None)  # which may well move something
+    moved = replace(copy("cudaMemcpyAsync", "2", r="x", w="y"), acts=False)  # which may well move something
     alike = (k("A", w="x"), vague, replace(moved, stream=None, role=Role.LEGACY))
     assert ("A", "cudaMemcpyAsync", Rule.CONFLICT) in findings(
         verify(A1, vague, moved, join_to_legacy("1", "2"), serial=alike)
@@ -385,7 +385,7 @@ def test_a_transfer_that_may_be_of_no_bytes_is_no_barrier(kind):
 
 
 def test_what_the_host_sees_behind_a_copy_that_may_be_of_no_bytes_is_as_in_the_serial_program():
-    vague = replace(copy("cudaMemcpy", r="z", w="h"), bytes=None)
+    vague = replace(copy("cudaMemcpy", r="z", w="h"), acts=False)
     assert verify(A1, vague, host(r="x"), join_to_legacy("1"), serial=(k("A", w="x"), vague, host(r="x"))).ok
     waited = (k("A", w="x"), vague, Step("cudaDeviceSynchronize", Role.DEVICE_SYNC, SiteKind.SYNC), host(r="x"))
     lost = verify(A1, vague, host(r="x"), join_to_legacy("1"), serial=waited)

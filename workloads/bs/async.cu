@@ -24,15 +24,16 @@ int main(int argc, char** argv) {
     for (int j = 0; j < kOptions; ++j) x[j].refill();
     CHECK(cudaDeviceSynchronize());
 
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = start_clock();
     for (int j = 0; j < kOptions; ++j) {
       x[j].upload(option[j]);
       bs<<<opt.grid, opt.block, 0, option[j]>>>(x[j], y[j], n, kRate, kVolatility, kYears, kStrike);
       y[j].download(option[j]);
     }
     CHECK(cudaGetLastError());
+    collect();
     CHECK(cudaDeviceSynchronize());
-    times.push_back(milliseconds_since(start));
+    times.push_back(stop_clock(start));
   }
 
   double result = 0;

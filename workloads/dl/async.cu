@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
     res.reset(0);  // the accumulator starts anew in each repetition
     CHECK(cudaDeviceSynchronize());
 
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = start_clock();
     kx1.upload(left);
     kx2.upload(left);
     x.upload(left);
@@ -65,8 +65,9 @@ int main(int argc, char** argv) {
     dot<<<opt.grid, opt.block, 0, right>>>(z, w, res, 2 * half_pixels);
     res.download(right);
     CHECK(cudaGetLastError());
+    collect();
     CHECK(cudaStreamSynchronize(right));  // which waited for all others
-    times.push_back(milliseconds_since(start));
+    times.push_back(stop_clock(start));
   }
 
   const float result = *res.read();

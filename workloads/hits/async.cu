@@ -36,7 +36,6 @@ int main(int argc, char** argv) {
   hub_scalars.scratch(1);
   auth_scalars.reset(0);
   hub_scalars.reset(0);
-  Scalars *of_auth = auth_scalars, *of_hub = hub_scalars;
 
   std::vector<double> times;
   for (int it = 0; it < opt.iters; ++it) {
@@ -45,7 +44,8 @@ int main(int argc, char** argv) {
     for (Buffer<float>* one : {&a_vals, &t_vals, &auth1, &hub1}) one->refill();
     CHECK(cudaDeviceSynchronize());
 
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = start_clock();
+    Scalars *of_auth = auth_scalars, *of_hub = hub_scalars;
     hub1.upload(auth);
     a_start.upload(auth);
     a_cols.upload(auth);
@@ -82,8 +82,9 @@ int main(int argc, char** argv) {
     auth1.download(auth);
     hub1.download(hub);
     CHECK(cudaGetLastError());
+    collect();
     CHECK(cudaDeviceSynchronize());
-    times.push_back(milliseconds_since(start));
+    times.push_back(stop_clock(start));
   }
 
   const float *h_auth = auth1.read(), *h_hub = hub1.read();

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     r2.reset(0);  // the scores are updated in place: in each repetition they start anew
     CHECK(cudaDeviceSynchronize());
 
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = start_clock();
     coef.upload(ridge);
     icpt.upload(ridge);
     x.upload(ridge);
@@ -58,19 +58,20 @@ int main(int argc, char** argv) {
     rr3<<<opt.grid, opt.block, 0, ridge>>>(r2, icpt, n);
     nb3<<<opt.grid, opt.block, 0, bayes>>>(r1, amax, l, n);
     softmax<<<opt.grid, opt.block, 0, ridge>>>(r2, n);
-    if constexpr (kPinned) CHECK(cudaEventRecord(r2_done, ridge));
+    if constexpr (kCopies) CHECK(cudaEventRecord(r2_done, ridge));
     nb4<<<opt.grid, opt.block, 0, bayes>>>(r1, l, n);
     softmax<<<opt.grid, opt.block, 0, bayes>>>(r1, n);
     CHECK(cudaEventRecord(r1_done, bayes));
     r1.download(bayes);
     CHECK(cudaStreamWaitEvent(ridge, r1_done));
     argmax<<<opt.grid, opt.block, 0, ridge>>>(r1, r2, r, n);
-    if constexpr (kPinned) CHECK(cudaStreamWaitEvent(bayes, r2_done));
+    if constexpr (kCopies) CHECK(cudaStreamWaitEvent(bayes, r2_done));
     r2.download(bayes);  // beside the argmax
     r.download(ridge);
     CHECK(cudaGetLastError());
+    collect();
     CHECK(cudaDeviceSynchronize());
-    times.push_back(milliseconds_since(start));
+    times.push_back(stop_clock(start));
   }
 
   const float *h_r1 = r1.read(), *h_r2 = r2.read();

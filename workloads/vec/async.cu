@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     res.reset(0);  // the accumulator starts anew in each repetition
     CHECK(cudaDeviceSynchronize());
 
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = start_clock();
     x0.upload(first);
     square<<<opt.grid, opt.block, 0, first>>>(x0, y0, n);
     CHECK(cudaEventRecord(y0_done, first));
@@ -38,8 +38,9 @@ int main(int argc, char** argv) {
     reduce<<<opt.grid, opt.block, 0, second>>>(y0, y1, res, n);
     res.download(second);
     CHECK(cudaGetLastError());
+    collect();
     CHECK(cudaStreamSynchronize(second));
-    times.push_back(milliseconds_since(start));
+    times.push_back(stop_clock(start));
   }
 
   const float result = *res.read();

@@ -1,7 +1,7 @@
 // The functions that work on the default stream when no other is named, in front of the real ones.
 //
 // Compiled twice, like ../dryrun/stream_api.cpp, for the two meanings of the default stream.
-#include "forward.h"
+#include "stopwatch.h"
 
 using namespace forward;
 
@@ -20,10 +20,14 @@ namespace {
 // Copies and memsets: one that the real runtime refused may have been given memory that is freed.
 template <typename Real, typename Model, typename... A>
 cudaError_t moves(const char *name, Real real, Model model, const void *to, const void *from, A... arguments) {
+    Stopwatch watch(stream_among(arguments...), kPerThread);
     const cudaError_t result = real(arguments...);
+    watch.stop(result);
     observe(name, [&](const Call &call) {
-        if (result == cudaSuccess)
-            return expect(model(in(arguments)...));
+        if (result == cudaSuccess) {
+            expect(model(in(arguments)...));
+            return watch.write(nullptr);
+        }
         if (result == cudaErrorInvalidValue)
             refused(name, reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), call);
         failed(name, result, call);
@@ -39,13 +43,17 @@ struct Launch {
 };
 template <typename Kernel, typename Real>
 cudaError_t launches(const char *name, Kernel kernel, const Launch &how, Real real) {
+    Stopwatch watch(how.stream, kPerThread);
     const cudaError_t result = real();
+    watch.stop(result);
     observe(name, [&](const Call &) {
         const void *stub = stub_of(kernel);
-        if (result == cudaSuccess)
+        if (result == cudaSuccess) {
             expect(MODEL(cudaLaunchKernel)(stub, how.grid, how.block, how.arguments, how.shared, in(how.stream)));
-        else
+            watch.write(stub);
+        } else {
             failed(name, result, launch_stack(stub));
+        }
     });
     return result;
 }
@@ -156,12 +164,12 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p) {
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream) {
     REAL(cudaMemcpy3DAsync);
     return moves(
-        "cudaMemcpy3DAsync", [&] { return real(p, stream); },
-        [&] {
+        "cudaMemcpy3DAsync", [&](cudaStream_t) { return real(p, stream); },
+        [&](cudaStream_t known) {
             const cudaMemcpy3DParms ours = in(*p);
-            return MODEL(cudaMemcpy3DAsync)(&ours, in(stream));
+            return MODEL(cudaMemcpy3DAsync)(&ours, known);
         },
-        p->dstPtr.ptr, p->srcPtr.ptr);
+        p->dstPtr.ptr, p->srcPtr.ptr, stream);
 }
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,

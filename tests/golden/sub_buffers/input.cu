@@ -1,4 +1,4 @@
-// a, a + 16 and a + 1024 are one allocation: three ordered launches; b is independent.
+// a and a + 16 overlap, a + 1024 is apart from both; b is independent.
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 int main() {
   float *a, *b;

@@ -2,16 +2,18 @@
 __global__ void first(float* x) { x[threadIdx.x] += 1; }
 __global__ void second(float* x, float* y) { x[threadIdx.x] = y[threadIdx.x] = 2; }
 
-static void helper(float* x) { first<<<1, 32>>>(x); }
-
 // <prologue: 2 streams, 0 events>
+
+static void helper(float* x) { 
+KescoStreams* kesco = &kesco_streams();
+first<<<1, 32, 0, kesco->stream[0]>>>(x); }
 
 int main(int argc, char** argv) {
   float *x, *y, *z;
   cudaMalloc(&x, 4096);
   cudaMalloc(&y, 4096);
   cudaMalloc(&z, 4096);
-  cudaDeviceSynchronize();
+  // kesco: not needed here: cudaDeviceSynchronize();
   helper(x);
   // kesco: not needed here: cudaDeviceSynchronize();
   cudaDeviceSynchronize();

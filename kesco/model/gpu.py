@@ -5,8 +5,10 @@ In: a `Machine`, and the host's `Step`s in order, each kernel with its measured 
 1. The host issues one step after another; each takes its time. 2. A stream is a queue: its head starts when what stands
 before it is done; a wait is done when the event's record is. 3. A kernel that starts takes block slots of the SMs (by
 threads, blocks, registers and shared memory per SM), oldest kernel first; with some of its blocks waiting it runs at a
-part of its speed. 4. Running kernels share the SMs' throughput and the bandwidth of memory: each has a measured share
-of both when it runs alone; where the shares add up to more than all, each slows down by as much.
+part of its speed. Kernels of urgent streams come first, but they cannot take a slot from a block that runs: before a
+kernel all of whose blocks are resident they have to wait. 4. Running kernels share the SMs' throughput and the
+bandwidth of memory: each has a measured share of both when it runs alone; where the shares add up to more than all,
+each slows down by as much. 5. A copy takes the engine of its direction, one at a time, and nothing else.
 
 Between two events all speeds are constant, so the simulation jumps from event to event. What it leaves out: caches,
 clocks, the order in which blocks are placed. Sources: CUDA C++ Programming Guide, "Asynchronous Concurrent Execution"
@@ -18,7 +20,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -73,19 +75,26 @@ class Kind(Enum):
     """What the host does in one step."""
 
     LAUNCH = "launch"
+    COPY = "copy"
     RECORD = "record"
     WAIT = "wait"
     SYNCHRONIZE = "synchronize"
+    BARRIER = "barrier"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of the host: a launch or an event's record or wait on a stream, or a synchronize with the device."""
+    """One call of the host: a launch, copy, or an event's record or wait on a stream, or a synchronize with the device.
+
+    A barrier is a synchronize that costs the host no time: what stands for an operation that orders everything.
+    `engine` says which of the GPU's copy engines a copy takes.
+    """
 
     kind: Kind
     stream: int = 0
     cost: KernelCost | None = None
     event: int = -1
+    engine: str = ""
 
 
 @dataclass(slots=True)
@@ -109,6 +118,9 @@ class _Device:
     running: list[tuple[_Task, int]] = field(default_factory=list)
     starting: list[tuple[float, int, _Task, int]] = field(default_factory=list)
     count: int = 0
+    urgent: frozenset[int] = frozenset()
+    busy: set[int] = field(default_factory=set)  # streams whose kernel or copy runs or is about to
+    engines: set[str] = field(default_factory=set)  # those that are copying
 
     def heads(self) -> None:
         """Let every stream's head that can start do so; records and waits are done at once."""
@@ -121,32 +133,36 @@ class _Device:
                     moved = True
 
     def _begin(self, task: _Task, stream: int) -> bool:
-        if task.issued > self.now or stream in self.busy():
+        if task.issued > self.now or stream in self.busy:
             return False
         if task.step.kind is Kind.WAIT and task.after is not None and task.after.done > self.now:
             return False
-        if task.step.kind is Kind.LAUNCH:
+        if task.step.kind is Kind.COPY and task.step.engine in self.engines:
+            return False
+        if task.step.kind in (Kind.LAUNCH, Kind.COPY):
             self.count += 1
+            self.busy.add(stream)
+            if task.step.kind is Kind.COPY:
+                self.engines.add(task.step.engine)
             heapq.heappush(self.starting, (self.now + self.machine.start, self.count, task, stream))
         else:
             task.done = self.now
         return True
 
-    def busy(self) -> set[int]:
-        """The streams whose kernel runs or is about to."""
-        return {s for _, s in self.running} | {s for *_, s in self.starting}
-
     def speeds(self) -> list[float]:
-        """How fast each running kernel goes, as a part of its speed alone."""
+        """How fast each running kernel or copy goes, as a part of its speed alone."""
         free = 1.0
-        resident = []
-        for task, _ in self.running:
+        resident = [1.0] * len(self.running)
+        for place in self._served():
+            task, _ = self.running[place]
+            if task.step.kind is Kind.COPY:
+                continue
             cost = _cost(task)
             slots = self.machine.blocks_at_once(cost)
-            wanted = min(cost.blocks, slots) / slots
+            wanted = max(min(cost.blocks, slots), 1) / slots
             given = min(wanted, free)
             free -= given
-            resident.append(given / wanted)
+            resident[place] = given / wanted
         sm = sum(_cost(t).sm * r for (t, _), r in zip(self.running, resident, strict=True))
         memory = sum(_cost(t).memory * r for (t, _), r in zip(self.running, resident, strict=True))
         return [
@@ -154,15 +170,25 @@ class _Device:
             for (t, _), r in zip(self.running, resident, strict=True)
         ]
 
+    def _served(self) -> list[int]:
+        """The order in which running kernels get their slots, as places in `running`, where they are by age."""
+
+        def yields(place: int) -> bool:
+            task, stream = self.running[place]
+            cost = _cost(task)
+            return stream not in self.urgent and cost.blocks > self.machine.blocks_at_once(cost)
+
+        places = range(len(self.running))
+        return sorted(places, key=yields) if self.urgent else list(places)
+
     def advance(self, limit: float) -> None:
         """Go on to the next event, at most to `limit`."""
         while self.now < limit:
             self.heads()
             speeds = self.speeds()
             ends = [
-                self.now + task.left * _cost(task).microseconds / speed
+                self.now + task.left * _cost(task).microseconds / speed if speed > 0 else math.inf
                 for (task, _), speed in zip(self.running, speeds, strict=True)
-                if speed > 0
             ]
             issued = [q[0].issued for q in self.queues.values() if q and q[0].issued > self.now]
             starts = [self.starting[0][0]] if self.starting else []
@@ -170,12 +196,14 @@ class _Device:
             if following == math.inf:
                 return
             passed = following - self.now
-            for (task, _), speed in zip(self.running, speeds, strict=True):
-                task.left -= passed * speed / _cost(task).microseconds
             self.now = following
-            for task, _ in self.running:
-                if task.left <= 1e-9:
+            for (task, stream), speed, end in zip(self.running, speeds, ends, strict=True):
+                task.left -= passed * speed / max(_cost(task).microseconds, 1e-9)
+                if end <= following or task.left <= 1e-9:
                     task.done = self.now
+                    self.busy.discard(stream)
+                    if task.step.kind is Kind.COPY:
+                        self.engines.discard(task.step.engine)
             self.running = [(t, s) for t, s in self.running if t.done == math.inf]
             while self.starting and self.starting[0][0] <= self.now:
                 _, _, task, stream = heapq.heappop(self.starting)
@@ -187,20 +215,23 @@ class _Device:
         self.advance(math.inf)
 
 
-def makespan(machine: Machine, steps: Iterable[Step]) -> float:
-    """Microseconds from the host's first call to the return of a synchronize behind the last."""
-    device = _Device(machine)
+def makespan(machine: Machine, steps: Iterable[Step], urgent: Collection[int] = ()) -> float:
+    """Microseconds from the host's first call to the return of a synchronize behind the last.
+
+    Kernels of the streams in `urgent` come before those of others.
+    """
+    device = _Device(machine, urgent=frozenset(urgent))
     records: dict[int, _Task] = {}
-    prices = {Kind.LAUNCH: machine.launch, Kind.RECORD: machine.record, Kind.WAIT: machine.wait}
+    prices = {Kind.RECORD: machine.record, Kind.WAIT: machine.wait}  # everything else is given to the device
     host = 0.0
     for step in (*steps, Step(Kind.SYNCHRONIZE)):
-        if step.kind is Kind.SYNCHRONIZE:
+        if step.kind in (Kind.SYNCHRONIZE, Kind.BARRIER):
             device.advance(host)
             device.finish()
-            host = max(host, device.now) + machine.synchronize
+            host = max(host, device.now) + (machine.synchronize if step.kind is Kind.SYNCHRONIZE else 0.0)
             device.now = max(device.now, host)
             continue
-        host += prices[step.kind]
+        host += prices.get(step.kind, machine.launch)
         task = _Task(step, host, records.get(step.event) if step.kind is Kind.WAIT else None)
         if step.kind is Kind.RECORD:
             records[step.event] = task

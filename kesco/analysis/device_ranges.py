@@ -1,0 +1,393 @@
+"""Between which bounds an integer of a kernel lies, as polynomials over its arguments and its launch's dimensions.
+
+In: a function's control flow (`device_flow`), a value and a block where it is used. Out: lower and upper *bounds*, each
+with the conditions under which it holds. A file of its own because it is all the arithmetic there is, and arithmetic
+that may wrap around is where such an analysis goes wrong.
+
+1. A value is looked at as signed and as unsigned, apart. The two agree where it is known not to be negative.
+2. An instruction that says ``nsw`` or ``nuw`` does not wrap around in that sense, or the program has no meaning. One
+   that does not say so gives bounds under the *condition* that its result fits, which the host side must show for each
+   launch; where plain numbers show it there is no condition.
+3. A comparison that dominates the use is a bound, whatever its operands went through before.
+4. A loop's counter is bounded by induction: below by where it starts if its step is not negative, above by the test
+   that lets the loop go on.
+
+It refuses everything else: no bound means anything the type holds. ``freeze`` hides what was promised about its
+operand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kesco.analysis.device_flow import MIRRORED, Fact, Flow, Node
+from kesco.ir.effects import DIMENSIONS, argument, dimension
+from kesco.ir.poly import Poly, constant, of
+
+Condition = tuple[Poly, int]
+Where = tuple[int] | tuple[int, int]  # a block, or an edge between two
+_DIMENSIONS = frozenset(DIMENSIONS)
+_WORK = 4000  # evaluations for one question
+_KEPT = 4  # bounds of each side
+_SREG = re.compile(r"@llvm\.nvvm\.read\.ptx\.sreg\.(tid|ntid|ctaid|nctaid)\.([xyz])\(")
+_CALLED = re.compile(r"@llvm\.(smin|smax|umin|umax)\.i\d+\(")
+_NUMBER = re.compile(r"i\d+ (-?\d+)")
+_INTEGER = re.compile(r"i(\d+)")
+_SIGNED = {"slt": True, "sle": True, "sgt": True, "sge": True, "ult": False, "ule": False, "ugt": False, "uge": False}
+
+
+class Bound(NamedTuple):
+    """The value is not beyond this, if each polynomial of `needs` is at most the number beside it."""
+
+    at: Poly
+    needs: frozenset[Condition] = frozenset()
+
+    def plus(self, by: Poly, *more: frozenset[Condition]) -> Bound:
+        """The bound moved, and with more conditions."""
+        return Bound(self.at + by, self.needs.union(*more))
+
+
+class Range(NamedTuple):
+    """Bounds from below and from above, best first; any of each holds, and none means what the type holds."""
+
+    lows: tuple[Bound, ...] = ()
+    highs: tuple[Bound, ...] = ()
+
+
+class OutOfWork(Exception):
+    """A question that takes too long has no answer."""
+
+
+class Ranges:
+    """Answers for one function."""
+
+    def __init__(self, flow: Flow, arguments: dict[int, tuple[int, int]]) -> None:
+        """`arguments`: the hash of each integer argument → its index and its width in bits."""
+        self._flow, self._arguments = flow, arguments
+        self._work = 0
+        self._assumed: dict[tuple[int, bool], Range] = {}
+        self._open: set[tuple[int, bool]] = set()
+        self._telling: set[tuple[int, bool]] = set()
+        self._known: dict[tuple[int, Where, bool], Range] = {}
+        self._cuts = 0
+
+    def of(self, value: Any, block: int) -> Range:
+        """The bounds of a value as a signed integer where it is used in a block; raises `OutOfWork`."""
+        self._work = _WORK
+        return self._range(value, (block,), True)
+
+    def _facts(self, where: Where) -> tuple[Fact, ...]:
+        return self._flow.facts(*where) if len(where) == 1 else self._flow.facts_on_edge(*where)
+
+    # ---- one value --------------------------------------------------------------------------------------------------
+
+    def _range(self, value: Any, where: Where, signed: bool) -> Range:
+        self._work -= 1
+        if self._work < 0:
+            raise OutOfWork
+        bits = _bits(value)
+        if not bits:
+            return Range()
+        if value.is_constant:
+            return _constant(value, bits, signed)
+        key = hash(value), where, signed
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        cuts = self._cuts
+        result = self._seen(value, where, signed)
+        if not result.lows or not result.highs or self._is_compared(value, where, not signed):
+            result = _joined(result, self._seen(value, where, not signed), bits, signed)
+        if not signed:
+            result = Range(_best((*result.lows, Bound(Poly()))), result.highs)
+        if cuts == self._cuts:  # nothing was left out, or taken for granted, that another question would not
+            self._known[key] = result
+        return result
+
+    def _seen(self, value: Any, where: Where, signed: bool) -> Range:
+        """What the instruction itself and the facts about it say."""
+        key = hash(value), signed
+        told: list[tuple[bool, Bound]] = []
+        if key in self._open or key in self._assumed:
+            self._cuts += 1
+            made = self._assumed.get(key, Range())
+        else:
+            self._open.add(key)
+            try:
+                made = self._made(value, where, signed)
+            finally:
+                self._open.discard(key)
+        if key in self._telling:
+            self._cuts += 1
+        else:
+            self._telling.add(key)
+            try:
+                told = list(self._told(value, where, signed))
+            finally:
+                self._telling.discard(key)
+        lows = (*made.lows, *(b for low, b in told if low))
+        highs = (*made.highs, *(b for low, b in told if not low))
+        return Range(_best(lows), _best(highs))
+
+    def _is_compared(self, value: Any, where: Where, signed: bool) -> bool:
+        return any(
+            _SIGNED.get(fact.relation) is signed and hash(value) in (hash(fact.left), hash(fact.right))
+            for fact in self._facts(where)
+        )
+
+    def _told(self, value: Any, where: Where, signed: bool) -> Iterator[tuple[bool, Bound]]:
+        """Bounds from comparisons: whether it is a lower one, and the bound."""
+        for fact in self._facts(where):
+            relation, other = fact.relation, fact.right
+            if hash(fact.left) != hash(value):
+                if hash(fact.right) != hash(value):
+                    continue
+                relation, other = MIRRORED[fact.relation], fact.left
+            if relation == "ne" or (relation != "eq" and _SIGNED[relation] is not signed):
+                continue
+            there = self._range(other, where, signed)
+            step = constant(0 if relation == "eq" or relation[1:] in ("le", "ge") else 1)
+            if relation == "eq" or relation[1] == "l":
+                yield from ((False, bound.plus(step.times(-1))) for bound in there.highs)
+            if relation == "eq" or relation[1] == "g":
+                yield from ((True, bound.plus(step)) for bound in there.lows)
+
+    def _made(self, value: Any, where: Where, signed: bool) -> Range:
+        bits = _bits(value)
+        if hash(value) in self._arguments:
+            index, width = self._arguments[hash(value)]
+            exact = (Bound(of(argument(index, width, signed))),)
+            return Range(exact, exact)
+        node = self._flow.nodes.get(hash(value))
+        if node is None:
+            return Range()
+        if node.opcode == "phi":
+            return self._phi(node, signed)
+        if node.opcode == "call":
+            return self._call(node, where, signed)
+        if node.opcode in ("zext", "sext"):
+            from_signed = node.opcode == "sext"
+            inner = self._range(node.operands[0], where, from_signed)
+            if node.opcode == "zext":
+                if "nneg" in node.flags:
+                    both = self._range(node.operands[0], where, True)
+                    inner = Range(_best((*inner.lows, *both.lows)), _best((*inner.highs, *both.highs)))
+                narrow = _bits(node.operands[0])
+                highs = inner.highs or (Bound(constant((1 << narrow) - 1)),)
+                inner = Range(_best((*inner.lows, Bound(Poly()))), highs)
+            elif not signed:
+                return Range()  # the wider unsigned number is another one where it is negative; `_range` joins them
+            return inner
+        if node.opcode == "select":
+            parts = [self._range(one, where, signed) for one in node.operands[1:]]
+            return Range(_hull([p.lows for p in parts], False), _hull([p.highs for p in parts], True))
+        return self._arithmetic(node, bits, where, signed)
+
+    def _call(self, node: Node, where: Where, signed: bool) -> Range:
+        found = _SREG.search(node.text)
+        if found is not None:
+            name, axis = found[1], found[2]
+            if name in ("ntid", "nctaid"):
+                size = (Bound(of(dimension(name, axis))),)
+                return Range(size, size)
+            most = of(dimension("n" + name, axis)) - constant(1)
+            return Range((Bound(Poly()),), (Bound(most),))
+        called = _CALLED.search(node.text)
+        if called is None or (called[1][0] == "s") is not signed:
+            return Range()
+        parts = [self._range(one, where, signed) for one in node.operands[:2]]
+        lows, highs = [p.lows for p in parts], [p.highs for p in parts]
+        if called[1].endswith("min"):
+            return Range(_hull(lows, False), _best(b for one in highs for b in one))
+        return Range(_best(b for one in lows for b in one), _hull(highs, True))
+
+    # ---- arithmetic -------------------------------------------------------------------------------------------------
+
+    def _arithmetic(self, node: Node, bits: int, where: Where, signed: bool) -> Range:
+        opcode, flags = node.opcode, node.flags
+        number = _number(node.operands[1]) if len(node.operands) == 2 else None
+        if opcode not in ("add", "sub", "mul", "shl", "or", "and", "lshr", "udiv", "urem", "ashr", "sdiv"):
+            return Range()
+        a = self._range(node.operands[0], where, signed)
+        if opcode in ("and", "urem"):
+            if number is None or number < 0 or (opcode == "urem" and number == 0):
+                return Range()
+            most = number if opcode == "and" else number - 1
+            return Range((Bound(Poly()),), (Bound(constant(most)),))
+        if opcode in ("lshr", "udiv", "ashr", "sdiv"):  # towards 0, of a number that is not negative: it only shrinks
+            low = _not_negative(a)
+            if number is None or number < (1 if opcode.endswith("div") else 0) or low is None:
+                return Range()
+            return Range((Bound(Poly(), low.needs),), tuple(b.plus(Poly(), low.needs) for b in a.highs))
+        if opcode == "shl":
+            if number is None or not 0 <= number < bits - 1:
+                return Range()
+            factor = Bound(constant(1 << number))
+            result = _product(a, Range((factor,), (factor,)))
+        else:
+            b = self._range(node.operands[1], where, signed)
+            if opcode == "or" and "disjoint" not in flags:
+                return Range()
+            if opcode == "mul":
+                result = _product(a, b)
+            elif opcode == "sub":
+                lows = (x.plus(y.at.times(-1), y.needs) for x in a.lows[:2] for y in b.highs[:2])
+                highs = (x.plus(y.at.times(-1), y.needs) for x in a.highs[:2] for y in b.lows[:2])
+                result = Range(_best(lows), _best(highs))
+            else:
+                lows = (x.plus(y.at, y.needs) for x in a.lows[:2] for y in b.lows[:2])
+                highs = (x.plus(y.at, y.needs) for x in a.highs[:2] for y in b.highs[:2])
+                result = Range(_best(lows), _best(highs))
+        exact = opcode == "or" or ("nsw" if signed else "nuw") in flags
+        return result if exact else _fitting(result, bits, signed)
+
+    # ---- loops ------------------------------------------------------------------------------------------------------
+
+    def _phi(self, node: Node, signed: bool) -> Range:
+        coming = self._flow.incoming(node)
+        around = [(v, b) for v, b in coming if self._flow.dominates(node.block, b)]
+        before = [(v, b) for v, b in coming if not self._flow.dominates(node.block, b)]
+        first = [self._range(v, (b, node.block), signed) for v, b in before]
+        lows, highs = _hull([one.lows for one in first], False), _hull([one.highs for one in first], True)
+        if not around:
+            return Range(lows, highs)
+        key = hash(node.value), signed
+        again = [self._around(key, Range(), v, b, node.block, signed) for v, b in around]
+        above = list(_hull([highs, *(one.highs for one in again)], True))
+        if len(around) == 1:
+            above += self._until(node, around[0], highs, signed)
+        for high in above:
+            for low in lows:
+                guess = Range((low,), (high,))
+                again = [self._around(key, guess, v, b, node.block, signed) for v, b in around]
+                needs = _all_reach(low, again)
+                if needs is not None:
+                    return Range((Bound(low.at, low.needs | needs | high.needs),), _best(above))
+        return Range((), _best(above))
+
+    def _around(self, key: tuple[int, bool], guess: Range, value: Any, source: int, target: int, signed: bool) -> Range:
+        """The range of what comes around a loop, if what went in is in the range that was guessed."""
+        outer = self._assumed.get(key)
+        self._assumed[key] = guess
+        try:
+            return self._range(value, (source, target), signed)
+        finally:
+            del self._assumed[key]
+            if outer is not None:
+                self._assumed[key] = outer
+
+    def _until(self, node: Node, way: tuple[Any, int], first: tuple[Bound, ...], signed: bool) -> Iterator[Bound]:
+        """A loop that goes on until a counter with step 1 equals a number that it starts below."""
+        value, block = way
+        step = self._flow.nodes.get(hash(value))
+        if step is None or step.opcode != "add" or ("nsw" if signed else "nuw") not in step.flags:
+            return
+        if hash(step.operands[0]) != hash(node.value) or _number(step.operands[1]) != 1:
+            return
+        for relation, left, right in self._facts((block, node.block)):
+            if relation != "ne" or hash(value) not in (hash(left), hash(right)):
+                continue
+            end = right if hash(left) == hash(value) else left
+            for _, before in (w for w in self._flow.incoming(node) if w[1] != block):
+                there = self._range(end, (before, node.block), signed)
+                ends = [h for h in there.highs if any(x.at == h.at and not x.needs for x in there.lows)]
+                for start in first:
+                    for low in there.lows:
+                        if (low.at - constant(1) - start.at).bounds()[0] >= 0:
+                            yield from (h.plus(constant(-1), low.needs, start.needs) for h in ends)
+
+
+def _bits(value: Any) -> int:
+    found = _INTEGER.fullmatch(str(value.type))
+    return int(found[1]) if found else 0
+
+
+def _joined(one: Range, other: Range, bits: int, signed: bool) -> Range:
+    """A value's bounds by both views of it, signed and not: they are of one number where it has no sign bit."""
+    unsigned, as_signed = (other, one) if signed else (one, other)
+    low = _not_negative(as_signed)
+    high = next((b for b in unsigned.highs if b.at.bounds()[1] < 1 << (bits - 1)), None)
+    if low is None and high is None:
+        return one
+    needs = low.needs if low is not None else high.needs if high is not None else frozenset()
+    lows, highs = ([b.plus(Poly(), needs) for b in side] for side in other)
+    return Range(_best((*one.lows, *lows)), _best((*one.highs, *highs)))
+
+
+def _number(value: Any) -> int | None:
+    found = _NUMBER.fullmatch(str(value).strip()) if value.is_constant else None  # llvmlite's own has no sign for i32
+    return int(found[1]) if found else None
+
+
+def _constant(value: Any, bits: int, signed: bool) -> Range:
+    number = _number(value)
+    if number is None:
+        return Range()
+    exact = (Bound(constant(number if signed else number % (1 << bits))),)
+    return Range(exact, exact)
+
+
+def _best(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
+    """The simplest of these, each place once: without dimensions of the launch, short, under few conditions."""
+
+    def cost(bound: Bound) -> tuple[int, int, int, str]:
+        return len(bound.at.symbols & _DIMENSIONS), len(bound.needs), len(bound.at.terms), str(bound.at)
+
+    kept: dict[Poly, Bound] = {}
+    for bound in sorted(bounds, key=cost):
+        kept.setdefault(bound.at, bound)
+    return tuple(kept.values())[:_KEPT]
+
+
+def _hull(parts: list[tuple[Bound, ...]], upper: bool) -> tuple[Bound, ...]:
+    """Bounds that hold for every one of several ranges."""
+    found: list[Bound] = []
+    for candidate in (b for part in parts for b in part):
+        needs = _all_reach(candidate, [Range(p, p) for p in parts], upper)
+        if needs is not None:
+            found.append(Bound(candidate.at, candidate.needs | needs))
+    return _best(found)
+
+
+def _all_reach(bound: Bound, ranges: list[Range], upper: bool = False) -> frozenset[Condition] | None:
+    """The conditions under which none of these goes beyond the bound; None if one may."""
+    needs: frozenset[Condition] = frozenset()
+    for one in ranges:
+        for other in one.highs if upper else one.lows:
+            gap = (bound.at - other.at) if upper else (other.at - bound.at)
+            if gap.bounds()[0] >= 0:
+                needs |= other.needs
+                break
+        else:
+            return None
+    return needs
+
+
+def _not_negative(one: Range) -> Bound | None:
+    return next((b for b in one.lows if b.at.bounds()[0] >= 0), None)
+
+
+def _product(a: Range, b: Range) -> Range:
+    """Of two factors that are not negative; nothing is said of others."""
+    low_a, low_b = _not_negative(a), _not_negative(b)
+    if low_a is None or low_b is None:
+        return Range()
+    needs = low_a.needs | low_b.needs
+    highs = (x.plus(Poly(), needs, y.needs)._replace(at=x.at * y.at) for x in a.highs[:3] for y in b.highs[:3])
+    return Range((Bound(low_a.at * low_b.at, needs),), _best(highs))
+
+
+def _fitting(one: Range, bits: int, signed: bool) -> Range:
+    """The range of a result that may wrap around: it holds where both ends fit."""
+    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    for high in one.highs:
+        for low in one.lows:
+            needs = low.needs | high.needs
+            if low.at.bounds()[0] < least:
+                needs |= {(low.at.times(-1), -least)}
+            if high.at.bounds()[1] > most:
+                needs |= {(high.at, most)}
+            return Range((Bound(low.at, needs),), (Bound(high.at, needs),))
+    return Range()

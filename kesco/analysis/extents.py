@@ -1,0 +1,116 @@
+"""How far accesses go: footprints and lengths in terms of the host program's integers.
+
+In: a kernel's `Footprint` and what a launch gives it, or the length of a copy. Out: a `ByteRange`, or None where it may
+be anywhere. Apart from the integers themselves because here counts what the device would refuse:
+
+1. A launch happens only with 1 to 2³¹-1 blocks along x. So a dimension that is a number of 32 bits, up to a multiple of
+   2³², is that number itself.
+2. A copy of 2⁶³ bytes or more fails and touches nothing. So a length that wrapped around from below 0 is an empty
+   range.
+3. A pointer that moves stays within its allocation, or the program has no meaning. So an index in 64 bits moves it by
+   what it is as a signed number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kesco.analysis.integers import converted
+from kesco.analysis.memory import Place, Value
+from kesco.ir import program as ir
+from kesco.ir.effects import DIMENSIONS, Footprint
+from kesco.ir.poly import ByteRange, Poly, Symbol, constant, of, unwrapped, wrapped
+
+_AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchValues:
+    """What a launch gives a kernel: its integer arguments by position, and its dimensions, where they are followed."""
+
+    arguments: tuple[Poly | None, ...] = ()
+    dimensions: tuple[Poly | None, ...] = (None,) * len(DIMENSIONS)
+
+
+def launch_values(kernel: ir.Kernel, arguments: list[Value], configuration: list[Value]) -> LaunchValues:
+    """The integers of a launch; `configuration` begins with the grid and the block."""
+    given = tuple(
+        converted(value.integer, kernel.parameters[at]) if at < len(kernel.parameters) else None
+        for at, value in enumerate(arguments)
+    )
+    shapes = [*configuration[:2], *([Value()] * 2)][:2]
+    return LaunchValues(given, tuple(size for shape in shapes for size in _dimensions(shape)))
+
+
+def _dimensions(shape: Value) -> tuple[Poly | None, ...]:
+    if not shape.fields:
+        alone = None if shape.places or shape.integer is None else _counted(shape.integer)
+        return (alone, *([constant(1)] * 2)) if alone is not None else (None,) * 3
+    known = {path: part.integer for path, part in shape.fields}
+    sizes = (known.get((axis,)) for axis in _AXES)
+    return tuple(None if size is None else _counted(size) for size in sizes)
+
+
+def _counted(size: Poly) -> Poly | None:
+    """A number of blocks or threads, as a launch that happens has it."""
+    plain = unwrapped(size, 1 << 32)
+    least, most = plain.bounds()
+    if least >= -(1 << 31) and most < 1 << 31:
+        return plain
+    return size if size.bounds()[0] >= 0 and size.bounds()[1] < 1 << 32 else None
+
+
+def touched(place: Place, footprint: Footprint | None, given: LaunchValues) -> ByteRange | None:
+    """The bytes that a launch touches through a pointer to a place."""
+    if footprint is None or place.offset is None or place.path:
+        return None
+    for poly, most in footprint.fits:
+        value = poly.substituted(lambda symbol: _value(symbol, given, bounded=True))
+        if value is None or value.bounds()[1] > most:
+            return None
+    ends = [p.substituted(lambda symbol: _value(symbol, given)) for p in (footprint.bytes.low, footprint.bytes.high)]
+    if ends[0] is None or ends[1] is None:
+        return None
+    return ByteRange(ends[0], ends[1]).moved(place.offset)
+
+
+def _value(symbol: Symbol, given: LaunchValues, bounded: bool = False) -> Poly | None:
+    """What a symbol of a footprint is in a launch; `bounded`: its bounds will do where it is not known."""
+    if symbol in DIMENSIONS:
+        size = given.dimensions[DIMENSIONS.index(symbol)]
+        return _any(symbol) if size is None and bounded else size
+    kind, _, name = symbol.name.partition(" arg")
+    index = int(name)
+    if not kind or index >= len(given.arguments):
+        return None
+    value = given.arguments[index]
+    if value is None:
+        return _any(symbol) if bounded else None
+    return wrapped(value, symbol.low, symbol.high)
+
+
+def _any(symbol: Symbol) -> Poly:
+    """What is not followed, under a name that no variable of the program has."""
+    return of(Symbol(f"?{symbol.name}", symbol.low, symbol.high))
+
+
+def copied(place: Place, length: Poly | None) -> ByteRange | None:
+    """The bytes of a copy or memset of so many bytes, at a place."""
+    if length is None or place.offset is None or place.path:
+        return None
+    plain = unwrapped(length, 1 << 64)
+    least, most = plain.bounds()
+    if not (least >= -(1 << 63) and most < 1 << 63):
+        plain = length
+    return ByteRange(place.offset, place.offset + plain)
+
+
+def distance(size: int | None, index: Poly | None) -> Poly | None:
+    """How many bytes a pointer to things of `size` bytes moves by an index."""
+    if size is None or index is None:
+        return None
+    plain = unwrapped(index, 1 << 64).times(size)
+    least, most = plain.bounds()
+    if least >= -(1 << 63) and most < 1 << 63:
+        return plain
+    return index.times(size)

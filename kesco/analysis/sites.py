@@ -1,0 +1,129 @@
+"""Sites of one activation as the walk comes to them, and the values that a call is given.
+
+In: an operation and the state. Out: its draft in the region that is being built; the stream or event that a value
+stands for; the buffers that an access touches.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.evaluate import Evaluator
+from kesco.analysis.evaluation_order import order_matters, pure_functions
+from kesco.analysis.memory import TOP, Object, Place, Value
+from kesco.analysis.region import Draft
+from kesco.analysis.state import State
+from kesco.ir import program as ir
+from kesco.ir.access import UNSEEN_HOST, Buffer, BufferKind
+from kesco.ir.flow import Handle, Role, SiteKind
+from kesco.source import Span
+
+
+class Sites(Evaluator):
+    """Makes sites, and says what they touch."""
+
+    def __init__(self, program: ir.Program, *, streams: bool) -> None:
+        super().__init__(program)
+        self.streams = streams
+        self.pure = pure_functions(program)
+        self.escaped: set[Object] = set()
+
+    # ---- sites ------------------------------------------------------------------------------------------------------
+
+    def site(self, state: State, name: str, kind: SiteKind, role: Role, operation: int, span: Span) -> Draft:
+        """The site of an operation at this point; control has passed it afterwards."""
+        self.flush_host(state)
+        key = (operation, role.value, self.now.iterations)
+        draft, state.frontier = self.now.builder.add(key, name, kind, role, span, state.frontier)
+        if role not in (Role.HOST, Role.EXIT):
+            self.now.touches_device = True
+        return draft
+
+    def flush_host(self, state: State) -> None:
+        """A site for what the host itself has touched, or looked at, since the last site."""
+        if not (self.now.host or self.now.looked or self.now.asked):
+            return
+        span = self.now.statement or self.now.function.span
+        about_launch = self.now.builder.follows_launches(state.frontier)
+        touched, self.now.host = self.now.host, {}
+        key = (-2 - span.start, "host", self.now.iterations)
+        draft, state.frontier = self.now.builder.add(key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier)
+        draft.looks = draft.looks or self.now.looked or (self.now.asked and not about_launch)
+        self.now.looked = self.now.asked = False
+        for one, mode in touched.items():
+            buffer = UNSEEN_HOST if one.kind is BufferKind.UNKNOWN else one  # the host cannot reach all memory
+            draft.touch(buffer, "host", mode)
+
+    def device_site(
+        self,
+        state: State,
+        name: str,
+        kind: SiteKind,
+        operation: int,
+        span: Span,
+        stream: Value,
+        has_stream: bool,
+        note: str,
+    ) -> Draft:
+        """The site of asynchronous device work: movable where its text can be edited and nothing speaks against it."""
+        handle = self.handle_of(stream) if has_stream else None
+        stuck = self.program.operations[operation].stuck
+        if self.program.operations[operation].stream_text is None and not stuck:
+            stuck = "its text cannot be edited"
+        if self.now.unseen_in is not None and self.now.unseen_in == self.now.statement:
+            stuck = stuck or "code that is not seen runs in the same statement"
+        if handle is not None and not self.streams:
+            self.stay_serial(f"{name} uses a stream of its own", span)
+        role = Role.LEGACY if (stuck or note) and handle is None else Role.MOVABLE
+        draft = self.site(state, name, kind, role, operation, span)
+        draft.note = note or stuck
+        draft.stream = handle
+        return draft
+
+    def stay_serial(self, why: str, span: Span) -> None:
+        """This function is left as it was."""
+        if not self.now.builder.serial_because:
+            self.now.builder.serial_because = f"{why} (line {span.line})"
+
+    def handle_of(self, value: Value) -> Handle | None:
+        """The stream or event a value stands for; None for the legacy default stream."""
+        if not value.places and not value.unknown and value.number in (0, 1):
+            return None  # 0 and cudaStreamLegacy
+        handles = {p.object.handle for p in value.places if p.object.handle is not None}
+        if len(handles) == 1 and not value.unknown and len(value.places) == 1:
+            (place,) = value.places
+            handle = place.object.handle
+            if handle is not None and not place.object.many:
+                return handle
+        names = ",".join(sorted(h.name for h in handles)) or "unknown"
+        return Handle(f"?{names}", names, all(h.blocking for h in handles) and not value.unknown, False)
+
+    def buffer_of(self, place: Place) -> Buffer:
+        """The unit of aliasing a place belongs to."""
+        one = place.object
+        if one.buffer is not None:
+            return one.buffer
+        return Buffer(f"host:{one.key}", one.name, BufferKind.HOST)
+
+    # ---- arguments ---
+
+    def argument_values(self, state: State, call: ir.Call) -> list[Value]:
+        """The values of the arguments; one that is passed by a reference that is not const counts as its address."""
+        values = []
+        for index, argument in enumerate(call.arguments):
+            if index < len(call.references) and call.references[index] and _is_lvalue(argument):
+                places, unknown = self.places(state, argument)
+                values.append(Value(places, None, unknown))
+            else:
+                values.append(self.evaluate(state, argument))
+        return self.in_any_order(call.arguments, values)
+
+    def in_any_order(self, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
+        """The values of arguments; none is known where one may change what another mentions."""
+        return [TOP] * len(values) if order_matters(arguments, self.pure, self._is_exposed) else values
+
+    def _is_exposed(self, variable: ir.Variable) -> bool:
+        own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is not ir.Shape.REFERENCE
+        return not own or self.object_of(variable) in self.escaped
+
+
+def _is_lvalue(expression: ir.Expr) -> bool:
+    return isinstance(expression, (ir.Name, ir.Select, ir.Subscript, ir.Dereference, ir.Call, ir.Cast, ir.Assign))

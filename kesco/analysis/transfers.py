@@ -1,0 +1,153 @@
+"""Copies, memsets and prefetches → sites: what they touch, and whether they may leave the default stream.
+
+In: a call, its table entry and the state. Out: its site. Which copies keep the host is the CUDA guide's table "API
+synchronization behavior"; of kesco's own it is known (`Held`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kesco.analysis.extents import copied
+from kesco.analysis.memory import NOTHING, TOP, Value
+from kesco.analysis.region import ANY_SIZE, Draft
+from kesco.analysis.sites import Sites
+from kesco.analysis.state import State
+from kesco.frontend.api_table import CudaCall, cuda_call
+from kesco.ir import program as ir
+from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
+from kesco.ir.flow import Held, Role, SiteKind
+from kesco.ir.poly import Poly
+from kesco.ir.transfers import COPY
+
+_SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # in bytes, third argument
+_FLAT = ("cudaMemset", "cudaMemcpy")  # and all of it right behind the pointers
+KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
+_HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 0, 1, 2, 3
+_HELD = {_HOST_TO_DEVICE: Held.SOURCE, _DEVICE_TO_HOST: Held.ALL}
+
+
+class Transfers(Sites):
+    """What the calls that move or set memory do."""
+
+    def stream_argument(self, call: ir.Call, values: list[Value], entry: CudaCall) -> tuple[Value, bool]:
+        """The value of the stream argument, and whether it is written at all."""
+        index = entry.stream
+        if index is None or index >= len(values) or call.arguments[index] == ir.Literal("default"):
+            return NOTHING, False
+        return values[index], True
+
+    def transfer(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        """A copy, a memset or a prefetch."""
+        values = [
+            Value(v.every_place(), None, v.any_unknown()) if v.fields else v  # a cudaPitchedPtr by value
+            for v in self.argument_values(state, call)
+        ]
+        stream, given = self.stream_argument(call, values, entry)
+        note = self._why_stuck(entry, values)
+        name = entry.name.removesuffix("Async")  # the same operation before and after it is made asynchronous
+        if note and not given:
+            draft = self.site(state, name, KINDS[entry.kind], Role.LEGACY, call.operation, call.span)
+            draft.note = note
+        elif note:
+            handle = self.handle_of(stream)
+            if handle is not None and not self.streams:
+                self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+            role = Role.LEGACY if handle is None else Role.MOVABLE
+            draft = self.site(state, name, KINDS[entry.kind], role, call.operation, call.span)
+            draft.note, draft.stream = note, handle
+        else:
+            kind = KINDS[entry.kind]
+            draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
+        size = values[2].number if name in _SIZED and len(values) > 2 else None
+        draft.bytes, draft.acts = max(draft.bytes, size or ANY_SIZE), draft.acts and bool(size)
+        length = values[2].integer if name in _FLAT and len(values) > 2 else None
+        way = values[entry.direction].number if entry.direction is not None and entry.direction < len(values) else None
+        if name == "cudaMemcpy" and entry.name == name and way is not None:
+            draft.held = _HELD.get(way)
+        for indexes, mode, on_host in (
+            (entry.reads, AccessMode.READ, way == _HOST_TO_DEVICE),
+            (entry.writes, AccessMode.WRITE, way == _DEVICE_TO_HOST),
+        ):
+            for index in indexes:
+                value = values[index] if index < len(values) else TOP
+                self.access(state, draft, value, mode, length, on_host=on_host)
+        if entry.kind == "prefetch":
+            self.access(state, draft, values[0], AccessMode.WRITE)
+        return NOTHING
+
+    def kesco_copy(self, state: State, call: ir.Call) -> Value:
+        """The copy that kesco's prologue defines: ``cudaMemcpy`` on a stream; its last argument: then wait for all."""
+        entry = cuda_call("cudaMemcpyAsync")
+        assert entry is not None
+        result = self.transfer(state, call, replace(entry, name="cudaMemcpy"))
+        if len(call.arguments) > 5 and self.evaluate(state, call.arguments[5]).number == 1:
+            self.site(state, COPY, SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
+        return result
+
+    def access(
+        self,
+        state: State,
+        draft: Draft,
+        value: Value,
+        mode: AccessMode,
+        length: Poly | None = None,
+        *,
+        on_host: bool = False,
+    ) -> None:
+        """What the site touches through a pointer, `length` bytes where that is known.
+
+        `on_host` tells that it is one that the host may use.
+        """
+        for place in value.places:
+            why = "copies" if draft.kind is SiteKind.COPY else draft.kind.value
+            draft.touch(self.buffer_of(place), why, mode, copied(place, length))
+            if mode & AccessMode.WRITE:
+                state.store.clobber((place.object,))
+        if value.unknown or not value.places:
+            draft.touch(UNSEEN_HOST if on_host else UNKNOWN, "through a pointer that may point anywhere", mode)
+            if mode & AccessMode.WRITE:
+                self.clobber_escaped(state)
+
+    def _why_stuck(self, entry: CudaCall, values: list[Value]) -> str:
+        """Why a copy or memset keeps its place on the default stream, or an empty text."""
+        if entry.symbol is not None:
+            return "copies to and from symbols stay on the default stream"
+        if entry.stream is not None:
+            if entry.kind != "copy":
+                return ""
+            return self._why_copy_waits(entry, values)
+        if entry.async_form is None:
+            return "it has no asynchronous form"
+        touched = [values[i] if i < len(values) else TOP for i in (*entry.reads, *entry.writes)]
+        kinds = {self.buffer_of(p).kind for value in touched for p in value.places}
+        known = all(value.places and not value.unknown for value in touched)
+        if not known or kinds - {BufferKind.DEVICE}:
+            return "the host may have to wait for it here"
+        if entry.kind == "copy":
+            direction = (
+                values[entry.direction].number
+                if entry.direction is not None and entry.direction < len(values)
+                else None
+            )
+            if direction != _DEVICE_TO_DEVICE:
+                return "the host may have to wait for it here"
+        return ""
+
+    def _why_copy_waits(self, entry: CudaCall, values: list[Value]) -> str:
+        """Why an asynchronous copy may make the host wait: for pageable memory it does, as the CUDA guide says."""
+        if entry.direction is None:
+            return "copies of this kind stay in place"
+        direction = values[entry.direction].number if entry.direction < len(values) else None
+        if direction == _DEVICE_TO_DEVICE:
+            return ""
+        if direction == _HOST_TO_HOST:
+            return "the host waits for it here"
+        sides = {_HOST_TO_DEVICE: entry.reads, _DEVICE_TO_HOST: entry.writes}.get(direction or -1)
+        for index in (*entry.reads, *entry.writes) if sides is None else sides:
+            value = values[index] if index < len(values) else TOP
+            kinds = {self.buffer_of(p).kind for p in value.places}
+            known = {BufferKind.PINNED, BufferKind.MANAGED, BufferKind.DEVICE}
+            if value.unknown or not kinds or kinds - known:
+                return "its host memory may be pageable, and then the host waits for it here"
+        return ""

@@ -1,0 +1,99 @@
+"""``kesco compile -p``: all CUDA sources of a compilation database, with a progress bar and a table of results."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from kesco.cli.output import Printer, write_whole
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import UsageError
+from kesco.options import Options
+from kesco.project import Outcome, Unit, compile_all, units
+
+
+def compile_project(database: str, output: str | None, jobs: int, options: Options, printer: Printer) -> int:
+    """Compile all sources and write those that change; the exit code is the highest of them."""
+    chosen = units(Path(database))
+    places = _places(sorted({unit.source for unit in chosen}), output)
+    outcomes: list[Outcome] = []
+    for outcome in _shown(chosen, options, jobs or os.cpu_count() or 1, printer.quiet):
+        if outcome.text is not None:
+            target = places[outcome.source]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(target, outcome.text)
+        outcomes.append(outcome)
+    outcomes.sort(key=lambda one: one.source)
+    diagnostics = [one for outcome in outcomes for one in outcome.diagnostics]
+    if diagnostics or printer.form == "json":
+        printer(*diagnostics)
+    if not printer.quiet and printer.form == "text":
+        _table(outcomes, places)
+    return max(one.exit_code for one in outcomes)
+
+
+def _places(sources: list[Path], output: str | None) -> dict[Path, Path]:
+    """Where each text goes: beside its source, or below a folder as the sources lie below theirs."""
+    if output is None:
+        return {source: source.with_name(source.stem + "_async" + source.suffix) for source in sources}
+    folder = Path(output).resolve()
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(
+            Diagnostic(
+                "K104", Severity.ERROR, f"{output} is no folder", help="with -p, -o names a folder, which is made"
+            )
+        )
+    common = Path(os.path.commonpath([source.parent for source in sources]))
+    if folder == common:
+        raise UsageError(
+            Diagnostic("K104", Severity.ERROR, f"{output} is where the sources are", help="name another folder with -o")
+        )
+    return {source: folder / source.relative_to(common) for source in sources}
+
+
+def _shown(chosen: tuple[Unit, ...], options: Options, jobs: int, quiet: bool) -> Iterator[Outcome]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True, disable=quiet or not sys.stderr.isatty(),
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("compiling", total=len({unit.source for unit in chosen}))
+        for outcome in compile_all(chosen, options, jobs):
+            bar.update(task, advance=1, description=outcome.source.name)
+            yield outcome
+
+
+def _table(outcomes: list[Outcome], places: dict[Path, Path]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("file", "result", "functions", "streams", "waits", "seconds", box=None, pad_edge=False)
+    for number in range(2, 6):
+        table.columns[number].justify = "right"
+    here = Path.cwd()
+    for one in outcomes:
+        error = next((d for d in one.diagnostics if d.severity is Severity.ERROR), None)
+        if one.exit_code:
+            result = Text(f"left as it is: {error.code if error else one.exit_code}", style="red")
+        elif one.text is not None:
+            result = Text(f"→ {_short(places[one.source], here)}", style="green")
+        else:
+            result = Text("stays as it is")
+        numbers = [str(n) if one.text is not None else "" for n in (one.rewritten, one.streams, one.waits)]
+        table.add_row(Text(_short(one.source, here)), result, *numbers, f"{one.seconds:.1f}")
+    width = None if sys.stderr.isatty() else 200
+    Console(stderr=True, width=width, highlight=False).print(table)
+    changed, failed = sum(one.text is not None for one in outcomes), sum(one.exit_code > 0 for one in outcomes)
+    click.echo(f"{len(outcomes)} files: {changed} rewritten, {failed} failed", err=True)
+
+
+def _short(path: Path, here: Path) -> str:
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,168 @@
+"""Integers that are not known, as polynomials: sizes, offsets and the byte ranges made from them.
+
+A *symbol* stands for one integer that does not change while the function runs in which it is compared: the value of a
+variable at one moment, a kernel's argument, a dimension of a launch. A *polynomial* is a sum of products of symbols
+with integer factors. It is exact: nothing wraps around. Whoever makes one from a program's arithmetic says where that
+would not be so, and makes a new symbol there (`wrapped`, `quotient`).
+
+`ByteRange` is the memory from `low` up to, not including, `high`, in bytes from where a buffer begins. Where `high` is
+not more than `low` it is empty, whatever the two are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbol:
+    """One unknown integer between `low` and `high`, both included.
+
+    `name` is unique: two symbols of one name are one value. `wraps` is what it is up to a multiple of a power of two.
+    """
+
+    name: str
+    low: int
+    high: int
+    wraps: Poly | None = field(default=None, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Symbol) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __lt__(self, other: Symbol) -> bool:
+        return self.name < other.name
+
+
+Monomial = tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Poly:
+    """A sum of products; `terms` pairs sorted symbols with a factor that is not 0."""
+
+    terms: tuple[tuple[Monomial, int], ...] = ()
+
+    def __add__(self, other: Poly) -> Poly:
+        return _sum((*self.terms, *other.terms))
+
+    def __sub__(self, other: Poly) -> Poly:
+        return self + other.times(-1)
+
+    def __mul__(self, other: Poly) -> Poly:
+        return _sum((tuple(sorted((*a, *b))), m * n) for a, m in self.terms for b, n in other.terms)
+
+    def times(self, factor: int) -> Poly:
+        """The polynomial, `factor` times."""
+        return Poly(tuple((m, n * factor) for m, n in self.terms)) if factor else Poly()
+
+    @property
+    def constant(self) -> int | None:
+        """The number that it is, if it is one."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if self.terms[0][0] == () and len(self.terms) == 1 else None
+
+    @property
+    def symbols(self) -> frozenset[Symbol]:
+        """All symbols in it."""
+        return frozenset(s for m, _ in self.terms for s in m)
+
+    def bounds(self) -> tuple[int, int]:
+        """Numbers that it is never below and never above."""
+        low = high = 0
+        for monomial, factor in self.terms:
+            a = b = factor
+            for symbol in monomial:
+                ends = (a * symbol.low, a * symbol.high, b * symbol.low, b * symbol.high)
+                a, b = min(ends), max(ends)
+            low, high = low + a, high + b
+        return low, high
+
+    def substituted(self, value: Callable[[Symbol], Poly | None]) -> Poly | None:
+        """The polynomial with values for its symbols; None where one has none."""
+        result = Poly()
+        for monomial, factor in self.terms:
+            product = constant(factor)
+            for symbol in monomial:
+                known = value(symbol)
+                if known is None:
+                    return None
+                product = product * known
+            result = result + product
+        return result
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, factor in sorted(self.terms, key=lambda term: (-len(term[0]), term[0])):
+            names = "*".join(s.name for s in monomial)
+            sign = "-" if factor < 0 else "+"
+            size = abs(factor)
+            part = names if names and size == 1 else f"{size}*{names}" if names else str(size)
+            text += f" {sign} {part}" if text else f"{'-' if factor < 0 else ''}{part}"
+        return text or "0"
+
+
+def _sum(terms: Iterable[tuple[Monomial, int]]) -> Poly:
+    found: dict[Monomial, int] = {}
+    for monomial, factor in terms:
+        found[monomial] = found.get(monomial, 0) + factor
+    return Poly(tuple(sorted((m, f) for m, f in found.items() if f)))
+
+
+def constant(value: int) -> Poly:
+    """A number."""
+    return Poly((((), value),)) if value else Poly()
+
+
+def of(symbol: Symbol) -> Poly:
+    """A symbol alone."""
+    return Poly((((symbol,), 1),))
+
+
+def wrapped(value: Poly, low: int, high: int) -> Poly:
+    """`value` as an integer type that holds `low` to `high` keeps it: itself where it fits, else a new symbol."""
+    least, most = value.bounds()
+    if low <= least and most <= high:
+        return value
+    return of(Symbol(f"[{low}..{high}]({value})", low, high, value))
+
+
+def quotient(value: Poly, by: int, low: int, high: int) -> Poly:
+    """`value` divided by a positive number, towards 0; `low` and `high` are what its type holds."""
+    if all(factor % by == 0 for _, factor in value.terms):
+        return Poly(tuple((m, f // by) for m, f in value.terms))
+    least, most = (min(max(end, low), high) for end in value.bounds())
+    ends = [abs(end) // by * (1 if end >= 0 else -1) for end in (least, most)]
+    shown = str(value) if len(value.terms) == 1 and value.terms[0][1] == 1 else f"({value})"
+    return of(Symbol(f"({shown}/{by})", ends[0], ends[1]))
+
+
+def unwrapped(value: Poly, modulus: int) -> Poly:
+    """What `value` is up to a multiple of `modulus`, without the symbols that only stand for what wrapped around."""
+
+    def inner(symbol: Symbol) -> Poly:
+        whole = symbol.high - symbol.low + 1
+        if symbol.wraps is None or whole % modulus:
+            return of(symbol)
+        return unwrapped(symbol.wraps, modulus)
+
+    return value.substituted(inner) or Poly()
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """The bytes from `low` up to `high` of a buffer; see the module's docstring."""
+
+    low: Poly
+    high: Poly
+
+    def moved(self, by: Poly) -> ByteRange:
+        """The range, `by` bytes further on."""
+        return ByteRange(self.low + by, self.high + by)
+
+    def __str__(self) -> str:
+        return f"[{self.low}, {self.high})"

@@ -1,0 +1,98 @@
+"""Copies that the host waits for, on streams: ``moved(region, operations)`` makes ``cudaMemcpy`` one more operation.
+
+In: one function's region, and the operations whose text can be changed. Out: the region in which such copies are
+movable, each with a wait of the host right behind it, or the region itself. A stage of its own, before the needless
+waits are taken out, so that these are among them.
+
+1. ``cudaMemcpy`` waits for the device, copies, and lets the host go on. What is emitted instead waits for its own
+stream only: to the device until the source has been read, to the host until the copy is complete. 2. So what the host
+does with its own side of the copy needs no order, unless other work of the function may touch that memory, too; then
+the copy stays as it is. 3. That the host has also waited for everything else becomes a site of its own: where the host
+looks before it waits again, it has to stay.
+
+What it refuses to do: move copies whose direction or device memory is not known, small ones (the launch of which costs
+more than they do), or those in a text that cannot be edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.flow import SMALL, Held, Region, Role, Site, SiteKind
+
+
+def moved(region: Region, editable: Collection[int]) -> Region:
+    """The region with its copies on streams; `editable` has the operations whose text can be changed."""
+    if region.serial_because:
+        return region
+    others = _touched_by_others(region)
+    chosen = {s.operation for s in region.sites if _could_move(s) and s.operation in editable}
+    chosen -= {
+        s.operation for s in region.sites if s.operation in chosen and not (_could_move(s) and _apart(s, others))
+    }
+    if not chosen:
+        return region
+    place: list[int] = []
+    count = 0
+    for site in region.sites:
+        place.append(count)
+        count += 2 if site.operation in chosen else 1
+    sites: list[Site] = []
+    after: list[tuple[int, ...]] = []
+    for site, successors in zip(region.sites, region.successors, strict=True):
+        following = tuple(place[s] for s in successors)
+        here = place[site.number]
+        if site.operation not in chosen:
+            sites.append(replace(site, number=here))
+            after.append(following)
+            continue
+        device = tuple(a for a in site.accesses if not _on_the_hosts_side(site, a))
+        sites.append(replace(site, number=here, role=Role.MOVABLE, accesses=device, note=""))
+        sites.append(
+            Site(here + 1, site.operation, site.label, SiteKind.SYNC, Role.DEVICE_SYNC, site.span, site.iterations)
+        )
+        after += [(here + 1,), following]
+    return replace(region, sites=tuple(sites), successors=tuple(after))
+
+
+def _could_move(site: Site) -> bool:
+    if site.kind is not SiteKind.COPY or site.role is not Role.LEGACY or site.held is None:
+        return False
+    device = [a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)]
+    small = site.bytes is not None and site.bytes <= SMALL
+    return not small and bool(device) and all(b.kind is BufferKind.DEVICE for b in device)
+
+
+def _on_the_hosts_side(site: Site, access: Access) -> bool:
+    sides = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE}
+    return site.held is not None and access.mode == sides[site.held]
+
+
+def _touched_by_others(region: Region) -> tuple[Buffer, ...]:
+    """What work touches, but for the host's side of copies that keep the host until that is done."""
+    found: dict[str, Buffer] = {}
+    for site in region.sites:
+        if site.role in (Role.MOVABLE, Role.LEGACY):
+            found |= {a.buffer.key: a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)}
+    return tuple(found.values())
+
+
+def _apart(site: Site, others: Collection[Buffer]) -> bool:
+    """Whether no other work of the function touches the host's side of a copy.
+
+    What two pointers from outside point to, or one of them and a device symbol, may be the same: nothing compares them
+    as the program runs, since the host's memory is mostly none that the driver could say anything about.
+    """
+    mine = [a.buffer for a in site.accesses if _on_the_hosts_side(site, a)]
+    outside = any(b.kind in (BufferKind.ENTRY, BufferKind.SYMBOL) for b in others)
+    if outside and any(a.kind is BufferKind.ENTRY for a in mine):
+        return False
+    return not any(may_alias(a, b) for a in mine for b in others)
+
+
+def waits_of_copies(region: Region) -> tuple[int, ...]:
+    """The sites that stand for the wait of a copy which is on a stream."""
+    on_streams = {s.operation for s in region.sites if s.held is not None and s.role is Role.MOVABLE}
+    return tuple(s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.operation in on_streams)

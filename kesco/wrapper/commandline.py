@@ -1,0 +1,222 @@
+"""What a compiler's command line asks for, as far as one must know to put another source in its place.
+
+In: the words after the compiler's name, and its table from ``resources/*.toml``. Out: a `Command`: the CUDA sources,
+the flags that decide what they mean, where the result goes, and whether the command makes code from sources at all.
+
+The tables are kept as JSON in the cache, because reading TOML costs more than all the rest of a start. What a word
+means is only ever looked up there: a compiler's new option is a line in its table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Table = dict[str, Any]
+_WORDS = ("passed", "values", "joined", "alone", "lists")
+
+
+class Command:
+    """A command line, understood; `sources` are CUDA sources as they are named, `flags` are all words but those and
+    the names of results. `result` is empty where the name is the compiler's own choice or stands in a file of options.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.sources: list[str] = []
+        self.others: list[str] = []  # inputs that are no CUDA sources
+        self.flags: list[str] = []
+        self.passed = ""  # the option for which the command is none of kesco's business
+        self.ending = ""  # of the results: empty for a program
+        self.result = ""
+        self.result_at: tuple[int, str] | None = None  # its word among the arguments, and what precedes it there
+        self.dependencies = False
+        self.dependency_file = ""
+        self.dependency_at: tuple[int, str] | None = None
+        self.dependency_target = False
+        self.elsewhere = False  # results go to a folder that an option names
+        self.host_compiler = ""
+        self.host_compiler_at: tuple[int, str] | None = None
+        self.hidden = False  # something of this was said in a file of options or in a variable
+
+    @property
+    def rewritable(self) -> bool:
+        """Whether the command makes code from CUDA sources."""
+        return bool(self.sources) and not self.passed
+
+
+def load_table(name: str, cache: str) -> Table:
+    """The table of a compiler, ``nvcc`` or ``clang``; `cache` is a folder that may not exist."""
+    path = os.path.join(os.path.dirname(__file__), "resources", f"{name}.toml")
+    status = os.stat(path)
+    stamp = f"{path}:{status.st_mtime_ns}:{status.st_size}"
+    kept = os.path.join(cache, f"{name}.json")
+    try:
+        with open(kept, encoding="utf-8") as file:
+            known = json.load(file)
+        if known["stamp"] == stamp:
+            return dict(known["table"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    import tomllib
+
+    with open(path, "rb") as binary:
+        table: Table = tomllib.load(binary)
+    for key in _WORDS:
+        table[key] = table[key].split()
+    table["values"] += [
+        *(word for key in ("language", "options_files", "output", "dependency_output") for word in table[key]),
+        *(word for key in ("dependency_target", "output_folder", "host_compiler") for word in table[key]),
+    ]
+    from kesco.wrapper.files import write_whole
+
+    try:
+        os.makedirs(cache, exist_ok=True)
+        write_whole(kept, json.dumps({"stamp": stamp, "table": table}).encode())
+    except OSError:
+        pass
+    return table
+
+
+def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str]) -> Command:
+    """What the words ask for; a file of options that cannot be read leaves the command to the compiler."""
+    command = Command(table)
+    language = ""
+    inputs: list[str] = []
+    positions = {key: set(table[key]) for key in ("values", "alone", "passed")}
+    joined = tuple(table["joined"])
+    words = list(_words(arguments, table, environ))
+    at = 0
+    while at < len(words):
+        word, place = words[at]
+        at += 1
+        if not word.startswith("-") or word == "-":
+            if word.startswith("@"):
+                command.passed = word  # it was not readable
+            inputs.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        prefix = next((j for j in joined if word.startswith(j)), "")
+        if word in positions["passed"] or name in positions["passed"]:
+            command.passed = word
+            command.flags.append(word)
+            continue
+        if word in positions["alone"] or word in table["results"] or word in table["dependencies"]:
+            name, before, value = word, "", ""
+            command.flags += [] if _named(command, name, "", "", place) else [word]
+            continue
+        if word in positions["values"] or word in joined:
+            if at == len(words):
+                command.passed = word  # the compiler will say what is missing
+                break
+            name, before, (value, place) = word, "", words[at]
+            at += 1
+        elif equals and (name in positions["values"] or name in joined):
+            before = name + "="
+        elif prefix:
+            name, before, value = prefix, prefix, word[len(prefix) :]
+        else:
+            command.flags.append(word)
+            continue
+        if name in table["language"]:
+            language = value
+        elif _named(command, name, before, value, place):
+            continue
+        command.flags += _plain(table, name, value)
+    every = language in table["cuda"]
+    endings = tuple(table["inputs"])
+    for one in inputs:
+        cuda = every if language else one.endswith(endings)
+        (command.sources if cuda else command.others).append(one)
+    return command
+
+
+def _plain(table: Table, name: str, value: str) -> list[str]:
+    """An option with each of its values as words of their own."""
+    if name in table["for_host"]:
+        return _parts(value)
+    if name in table["lists"]:
+        return [word for part in _parts(value) for word in (name, part)]
+    return [name + value] if name in table["joined"] else [name, value]
+
+
+def _parts(value: str) -> list[str]:
+    """The members of a list as nvcc takes it apart."""
+    parts, quoted, escaped = [""], False, False
+    for letter in value:
+        if letter == "," and not quoted and not escaped:
+            parts.append("")
+            continue
+        if escaped and letter != ",":
+            parts[-1] += "\\"
+        escaped = letter == "\\" and not escaped
+        quoted ^= letter == '"'
+        parts[-1] += "" if escaped else letter
+    return [part for part in parts if part]
+
+
+def _named(command: Command, name: str, before: str, value: str, place: int) -> bool:
+    """Take note of what decides where results go; true if the words say nothing about what the sources mean."""
+    table = command.table
+    at = (place, before) if place >= 0 else None
+    if name in table["results"]:
+        command.ending = table["results"][name]
+        return False
+    if name in table["output"]:
+        command.result, command.result_at = value, at
+    elif name in table["dependencies"]:
+        command.dependencies = True
+    elif name in table["dependency_output"]:
+        command.dependency_file, command.dependency_at = value, at
+    elif name in table["dependency_target"]:
+        command.dependency_target = True
+    elif name in table["output_folder"]:
+        command.elsewhere = True
+    elif name in table["host_compiler"]:
+        command.host_compiler, command.host_compiler_at = value, at
+        command.hidden = command.hidden or place < 0
+        return False
+    else:
+        return False
+    command.hidden = command.hidden or place < 0
+    return True
+
+
+def _words(arguments: Sequence[str], table: Table, environ: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """All words with their places among the arguments, -1 for those of variables and files of options."""
+    yield from ((word, -1) for word in _split(environ.get(table["prepended"], "")))
+    skip = False
+    for place, (word, following) in enumerate(zip(arguments, [*arguments[1:], ""], strict=False)):
+        name, equals, value = word.partition("=")
+        if skip:
+            skip = False
+        elif name in table["options_files"]:
+            skip = not equals
+            for file in (value if equals else following).split(","):
+                yield from _of_file(file, word)
+        elif word.startswith("@"):
+            yield from _of_file(word[1:], word)
+        else:
+            yield word, place
+    yield from ((word, -1) for word in _split(environ.get(table["appended"], "")))
+
+
+def _of_file(name: str, word: str) -> Iterator[tuple[str, int]]:
+    try:
+        with open(name, encoding="utf-8", errors="surrogateescape") as file:
+            yield from ((found, -1) for found in _split(file.read()))
+    except OSError:
+        yield "@" + word, -1
+
+
+def _split(text: str) -> list[str]:
+    if not text.strip():
+        return []
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return ["@"]

@@ -1,0 +1,91 @@
+"""What the environment and a launcher's own options say about how kesco works in a build.
+
+In: the environment, and words such as ``--streams 4``. Out: `Settings`. Raises `Wrong` with one line for what makes no
+sense: a build that silently ignores a setting would be worse than one that ends.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+VALUES = {
+    "--streams": "streams",
+    "--strategy": "strategy",
+    "--emit": "emit",
+    "--copies": "copies",
+    "--clang": "clang",
+    "--libclang": "libclang",
+    "--cuda-path": "cuda_path",
+}
+"""Options that take a value, and their fields."""
+_SWITCHES = {"--force": ("force", True), "--prefetch": ("prefetch", True), "--no-prefetch": ("prefetch", False)}
+_CHOICES = {"strategy": ("kesco", "serial"), "emit": ("streams", "graph", "auto"), "copies": ("keep", "move")}
+_OFF = {"off", "0", "no", "false"}
+_ON = {"", "on", "1", "yes", "true"}
+DECIDING = (
+    *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "NVCC_CCBIN", "CUDA_HOME", "CUDA_PATH"),
+    *("KESCO_CLANG", "KESCO_LIBCLANG", "KESCO_CUDA_PATH", "KESCO_ARCH"),
+)
+"""Variables that may change what kesco makes of a file."""
+
+
+class Wrong(Exception):
+    """A setting that makes no sense, in one line."""
+
+
+class Settings:
+    """How kesco works in this build; `options` are fields of `kesco.options.Options`."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        state = environ.get("KESCO", "").strip().lower()
+        if state not in _OFF | _ON:
+            raise Wrong(f"KESCO is '{environ['KESCO']}': it is 'off' or 'on'")
+        self.off = state in _OFF
+        self.options: dict[str, object] = {}
+        self.reports = environ.get("KESCO_REPORT_DIR", "")
+        home = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        self.cache = os.path.join(home, "kesco", "build")
+        try:
+            self.timeout = float(environ.get("KESCO_TIMEOUT") or 120)
+        except ValueError:
+            self.timeout = 0.0
+        if not 0 < self.timeout < 1e6:
+            raise Wrong(f"KESCO_TIMEOUT is '{environ['KESCO_TIMEOUT']}': it is a number of seconds")
+        if flags := environ.get("KESCO_FLAGS"):
+            import shlex
+
+            try:
+                words = shlex.split(flags)
+            except ValueError as problem:
+                raise Wrong(f"KESCO_FLAGS cannot be read: {problem}") from None
+            self.add(words, "KESCO_FLAGS")
+
+    def add(self, words: Sequence[str], origin: str) -> None:
+        """Take options as `kesco compile` has them; raises `Wrong` for one that it does not have."""
+        left = list(words)
+        while left:
+            word = left.pop(0)
+            name, equals, value = word.partition("=")
+            if word in _SWITCHES:
+                key, switch = _SWITCHES[word]
+                self.options[key] = switch
+                continue
+            if name not in VALUES:
+                known = " ".join([*VALUES, *_SWITCHES])
+                raise Wrong(f"{origin} has '{word}', which is none of {known}")
+            if not equals:
+                if not left:
+                    raise Wrong(f"{origin}: '{word}' needs a value")
+                value = left.pop(0)
+            self.options[VALUES[name]] = _value(VALUES[name], value, f"{origin}: {name}")
+
+
+def _value(key: str, text: str, what: str) -> object:
+    if key == "streams":
+        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 64):
+            raise Wrong(f"{what} is '{text}': it is a number from 1 to 64")
+        return int(text)
+    if key in _CHOICES and text not in _CHOICES[key]:
+        raise Wrong(f"{what} is '{text}': it is {' or '.join(_CHOICES[key])}")
+    return text

@@ -1,0 +1,239 @@
+"""Copies from and to pageable memory become operations on streams, and only where nobody can tell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from integration.compiled import Compiled, compile_and_keep
+
+from kesco.ir.flow import Held, Role
+from kesco.options import Options
+from kesco.pipeline import verify_files
+
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+MOVE = Options(copies="move")
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+# Of each workload: copies on streams, how many of them then wait for the device, waits between streams, streams.
+COUNTS = {
+    "vec": (2, 1, 1, 3),
+    "bs": (20, 1, 0, 10),
+    "img": (5, 1, 6, 4),
+    "ml": (5, 1, 3, 5),
+    "hits": (10, 1, 6, 2),
+    "dl": (3, 1, 1, 3),
+    "m1": (14, 1, 10, 7),
+    "m2": (19, 1, 11, 13),
+}
+
+
+def held(outcome: Compiled) -> list[tuple[Held, bool]]:
+    """The copies on streams, and whether the host waits for the device behind each."""
+    (result,) = outcome.rewritten
+    region, gone = result.region, result.plan.needless
+    moved = [s for s in region.sites if s.held is not None and s.role is Role.MOVABLE]
+    return [(s.held, s.number + 1 not in gone) for s in moved if s.held]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_workloads_as_a_whole(name: str) -> None:
+    outcome = compile_and_keep(WORKLOADS / name / "whole.cu", MOVE)
+    (result,) = outcome.rewritten
+    copies = held(outcome)
+    found = len(copies), sum(waits for _, waits in copies), len(result.plan.waits), result.schedule.streams
+    assert found == COUNTS[name]
+
+
+HEAD = """\
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+void elsewhere();
+void touch(float*);
+__global__ void up(float* y, const float* x) { y[threadIdx.x] = x[threadIdx.x] + 1; }
+__global__ void odd(float** all) { all[0][threadIdx.x] = 1; }
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("bad"); exit(1); } } while (0)
+"""
+BODY = """\
+int main(int argc, char** argv) {
+  size_t n = argc * 4096;
+  float *h = (float*)malloc(n), *g = (float*)malloc(n), *a, *b, *c, *d;
+  @BEFORE@
+  CHECK(cudaMalloc(&a, n)); CHECK(cudaMalloc(&b, n)); CHECK(cudaMalloc(&c, n)); CHECK(cudaMalloc(&d, n));
+  CHECK(cudaMemcpy(a, h, n, cudaMemcpyHostToDevice));
+  @BETWEEN@
+  CHECK(cudaMemcpy(b, g, n, cudaMemcpyHostToDevice));
+  up<<<argc, 64>>>(c, a);
+  up<<<argc, 64>>>(d, b);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(h, c, n, cudaMemcpyDeviceToHost));
+  @BEHIND@
+  CHECK(cudaMemcpy(g, d, n, cudaMemcpyDeviceToHost));
+  printf("%f", h[0] + g[0]);
+}
+"""
+
+
+def compiled(tmp_path: Path, before: str = "", between: str = "", behind: str = "", body: str = BODY) -> Compiled:
+    path = tmp_path / "app.cu"
+    text = body.replace("@BEFORE@", before).replace("@BETWEEN@", between).replace("@BEHIND@", behind)
+    path.write_text(HEAD + text)
+    return compile_and_keep(path, MOVE)
+
+
+def copies(outcome: Compiled) -> list[str]:
+    """What became of each copy, in the text's order: plain, on a stream, or on a stream with a wait."""
+    body = outcome.result.text.decode().partition("int main")[2]
+    calls = re.findall(r"\b(kesco_copy|cudaMemcpy)\(([^;]*)\)\)?;", body)
+    return ["plain" if name == "cudaMemcpy" else "waits" if "true)" in rest + ")" else "moved" for name, rest in calls]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ["moved", "moved", "moved", "waits"]),
+        ({"between": "h[0] = 2;"}, ["moved", "moved", "moved", "waits"]),  # which has been read
+        ({"behind": "g[0] = h[0];"}, ["moved", "moved", "moved", "waits"]),  # which is complete
+        ({"behind": 'printf("%f", h[0]);'}, ["moved", "moved", "waits", "waits"]),
+        ({"behind": "auto now = std::chrono::steady_clock::now();"}, ["moved", "moved", "waits", "waits"]),
+        ({"behind": "elsewhere();"}, ["moved", "moved", "waits", "waits"]),
+        ({"between": "elsewhere();"}, ["waits", "waits", "moved", "waits"]),
+        ({"between": "if (cudaGetLastError() != cudaSuccess) exit(1);"}, ["waits", "moved", "moved", "waits"]),
+        ({"between": "memset(h, 0, n);"}, ["moved", "moved", "moved", "waits"]),
+        ({"before": "n = 4096;"}, ["plain", "plain", "plain", "plain"]),  # which is small
+    ],
+)
+def test_what_becomes_of_copies(tmp_path: Path, change: dict[str, str], expected: list[str]) -> None:
+    outcome = compiled(tmp_path, **change)
+    assert outcome.rewritten
+    assert copies(outcome) == expected
+    if expected[2] == "waits":  # while the other kernel runs
+        less = [line.replace(", true));", "));") if "(h, c" in line else line for line in outcome.lines]
+        assert "may not be done when the host reaches" in outcome.refuses(less)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "float* m; cudaMallocManaged(&m, n); up<<<1, 32>>>(m, m);",  # unknown host memory might be that
+        "float** t; cudaMalloc(&t, 8); odd<<<1, 32>>>(t);",  # a kernel that may reach anything
+    ],
+)
+def test_other_work_on_the_hosts_memory_keeps_the_copies(tmp_path: Path, before: str) -> None:
+    outcome = compiled(tmp_path, before, body=BODY.replace("(float*)malloc(n)", "std::vector<float>(n).data()"))
+    assert all(one == "plain" for one in copies(outcome))
+
+
+def test_the_proof_sees_what_a_copy_is_needed_for(tmp_path: Path) -> None:
+    """On another stream a copy must be waited for, and a kernel's result before it is copied."""
+    outcome = compiled(tmp_path)
+    assert outcome.rewritten[0].schedule.streams == 2
+    own = [n for n, line in enumerate(outcome.lines) if "CHECK(kesco_copy(" in line]
+    assert len(own) == 4
+    for number in own:
+        line = outcome.lines[number].replace("stream[0]", "stream[X]").replace("stream[1]", "stream[0]")
+        lines = [*outcome.lines[:number], line.replace("stream[X]", "stream[1]"), *outcome.lines[number + 1 :]]
+        assert "may run before" in outcome.refuses(lines)
+
+
+def test_a_second_look_by_the_command(tmp_path: Path) -> None:
+    outcome = compiled(tmp_path, behind='printf("%f", h[0]);')
+    concurrent = tmp_path / "out.cu"
+    concurrent.write_bytes(outcome.result.text)
+    (verdict,) = verify_files(str(tmp_path / "app.cu"), str(concurrent), Options())
+    assert not verdict.problems
+    concurrent.write_bytes(outcome.result.text.replace(b", true));", b"));"))
+    (verdict,) = verify_files(str(tmp_path / "app.cu"), str(concurrent), Options())
+    assert any("when the host reaches" in one.message for one in verdict.problems)
+
+
+def test_a_chain_of_kernels_stays_serial(tmp_path: Path) -> None:
+    """Nothing overlaps there but the copies themselves; but one result may be copied while the next is computed."""
+    chain = BODY.replace("up<<<argc, 64>>>(d, b);", "up<<<argc, 64>>>(d, c);").replace("(b, g, n", "(c, g, n")
+    assert compiled(tmp_path, body=chain).rewritten
+    assert not compiled(tmp_path, body=chain.replace("(h, c, n", "(h, d, n")).rewritten
+
+
+def test_helpers_and_loops(tmp_path: Path) -> None:
+    """Another function, a loop of unknown trips, and a result that is copied back in every round."""
+    body = """\
+void run(const std::vector<float>& in, std::vector<float>& out, std::vector<float>& more, int rounds) {
+  size_t n = in.size() * 4;
+  float *a, *b, *c;
+  CHECK(cudaMalloc(&a, n)); CHECK(cudaMalloc(&b, n)); CHECK(cudaMalloc(&c, n));
+  for (int i = 0; i < rounds; ++i) {
+    CHECK(cudaMemcpy(a, in.data(), n, cudaMemcpyHostToDevice));
+    up<<<4, 64>>>(b, a);
+    up<<<4, 64>>>(c, a);
+    CHECK(cudaMemcpy(out.data(), b, n, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(more.data(), c, n, cudaMemcpyDeviceToHost));
+  }
+  cudaFree(a); cudaFree(b); cudaFree(c);
+}
+int main(int argc, char**) { std::vector<float> x(argc), y(argc), z(argc); run(x, y, z, argc); return y[0] + z[0] > 1; }
+"""
+    outcome = compiled(tmp_path, body=body)
+    (result,) = outcome.rewritten
+    assert result.region.function == "run"
+    assert held(outcome) == [(Held.SOURCE, True), (Held.ALL, False), (Held.ALL, True)]  # who calls it is not seen
+
+
+FROM_OUTSIDE = """
+void f(float* h, float* p, int n, int m) {
+  float *a, *b, *c;
+  cudaMalloc(&a, n); cudaMalloc(&b, n); cudaMalloc(&c, n);
+  for (int i = 0; i < m; ++i) {
+    @WORK@
+    up<<<32, 64>>>(c, c);
+    up<<<32, 64>>>(a, b);
+    cudaMemcpy(h, a, n, cudaMemcpyDeviceToHost);
+    up<<<32, 64>>>(b, b);
+  }
+}
+__device__ float symbol[64];
+__global__ void set() { symbol[threadIdx.x] = 1; }
+"""
+
+
+@pytest.mark.parametrize("work", ["up<<<32, 64>>>(p, p);", "set<<<1, 64>>>();"])
+def test_what_two_pointers_from_outside_reach_may_be_the_same(tmp_path: Path, work: str) -> None:
+    """Managed memory is host and device memory; the proof knows by itself that somebody must compare the pointers."""
+    head, _, symbol = FROM_OUTSIDE.partition("__device__")
+    outcome = compiled(tmp_path, body=f"__device__{symbol}" + head.replace("@WORK@", work))
+    assert outcome.rewritten
+    assert copies(outcome) == []
+    assert "  cudaMemcpy(h, a, n, cudaMemcpyDeviceToHost);" in outcome.result.text.decode()
+    alone = compiled(tmp_path, body=head.replace("@WORK@", ""))
+    assert "kesco_copy(h, a, n," in "".join(alone.lines[-20:])
+
+
+def test_the_proof_wants_pointers_compared(tmp_path: Path) -> None:
+    text = "void f(float* a, float* b) {\n  up<<<1, 32>>>(a, a);\n  up<<<1, 32>>>(b, b);\n}\n"
+    outcome = compiled(tmp_path, body=text)
+    assert not outcome.refuses(outcome.lines)
+    guard = next(n for n, line in enumerate(outcome.lines) if "kesco_streams_if_distinct(kesco_at" in line)
+    without = "  KescoStreams* kesco = &kesco_streams();"
+    assert "check of its pointers" in outcome.refuses([*outcome.lines[:guard], without, *outcome.lines[guard + 1 :]])
+
+
+def test_a_loop_with_two_copies_that_may_be_of_nothing(tmp_path: Path) -> None:
+    """What a trip leaves for the next one is in another phase, whichever barriers may turn out to be none."""
+    text = """void f(float* h, int n, int m) {
+  float *a, *b;
+  cudaMalloc(&a, n); cudaMalloc(&b, n);
+  for (int i = 0; i < m; ++i) {
+    cudaMemcpy(b, h, n, cudaMemcpyHostToDevice);
+    up<<<32, 64>>>(a, a); up<<<32, 64>>>(b, b);
+    cudaMemcpy(h, b, n, cudaMemcpyDeviceToHost);
+    up<<<32, 64>>>(a, a); up<<<32, 64>>>(b, b);
+  }
+}
+"""
+    path = tmp_path / "plain.cu"
+    path.write_text(HEAD + text)
+    assert compile_and_keep(path).rewritten
+    assert compiled(tmp_path, body=text).rewritten

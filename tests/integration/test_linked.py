@@ -1,0 +1,157 @@
+"""Functions that only ``main`` calls are scheduled with it: joins that are gone, and the proof of what is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.options import Options
+from kesco.pipeline import verify_files
+from tests.integration.compiled import Compiled, compile_and_keep
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+HEAD = """#include <cstdio>
+#include <cstdlib>
+__global__ void inc(float* a) { a[threadIdx.x] += 1; }
+__global__ void add(const float* a, float* b) { b[threadIdx.x] += a[threadIdx.x]; }
+void other(float*);
+"""
+STEP = """static void step(float* x, float* y, float* z) {
+  inc<<<1, 32>>>(x);
+  inc<<<1, 32>>>(y);
+  inc<<<1, 32>>>(z);
+}
+"""
+MIX = "static void mix(float* x, float* y) {\n  add<<<1, 32>>>(x, y);\n}\n"
+LOOP = "  for (int i = 0; i < argc; ++i) {\n    step(x, y, z);\n    mix(x, y);\n  }\n"
+MAIN = """int main(int argc, char** argv) {
+  float *x, *y, *z;
+  cudaMalloc(&x, 4096);
+  cudaMalloc(&y, 4096);
+  cudaMalloc(&z, 4096);
+%s  cudaDeviceSynchronize();
+  return 0;
+}
+"""
+
+
+def compiled(folder: Path, functions: str = STEP + MIX, body: str = LOOP, options: Options | None = None) -> Compiled:
+    source = folder / "input.cu"
+    source.write_text(HEAD + functions + MAIN % body)
+    return compile_and_keep(source, options)
+
+
+def names(one: Compiled) -> list[str]:
+    """The functions that are scheduled as a part of ``main``."""
+    return [name for name, _ in one.function("main").region.members]
+
+
+def joins(one: Compiled) -> int:
+    return sum("cudaStreamWaitEvent(cudaStreamLegacy" in line for line in one.lines)
+
+
+SCRATCH = STEP + (
+    "static void work(float* x, float* y) {\n  float* t;\n  cudaMalloc(&t, 4096);\n  add<<<1, 32>>>(x, t);\n"
+    "  inc<<<1, 32>>>(y);\n  add<<<1, 32>>>(t, y);\n  cudaFree(t);\n}\n"
+)
+READER = STEP + (
+    "static float peek(const float* y) {\n  float h;\n  cudaMemcpy(&h, y, 4, cudaMemcpyDeviceToHost);\n  return h;\n}\n"
+)
+NESTED = STEP + MIX + "static void both(float* x, float* y, float* z) {\n  step(x, y, z);\n  mix(x, y);\n}\n"
+BOTH = LOOP.replace("step(x, y, z);\n    mix(x, y)", "both(x, y, z)")
+WHOLE = {  # functions, body, members, streams joined in the output, joins that are saved
+    "time loop": (STEP + MIX, LOOP, ["step", "mix"], 0, 1),
+    "one kernel each": (
+        "static void first(float* x) { inc<<<1, 32>>>(x); }\n" + MIX,
+        "  first(x);\n  first(y);\n  inc<<<1, 32>>>(z);\n  mix(x, z);\n",
+        ["first", "mix"],
+        0,
+        0,
+    ),
+    "early return": (STEP.replace("  inc<<<1, 32>>>(y)", '  if (getenv("A")) return;\n  inc<<<1, 32>>>(y)') + MIX, LOOP,
+                     ["step", "mix"], 0, 2),
+    "in a branch": (STEP + MIX, "  if (argc > 2) step(x, y, z);\n  else mix(x, y);\n" + LOOP, ["step", "mix"], 0, 1),
+    "scratch memory": (SCRATCH, LOOP.replace("mix(x, y)", "work(x, y)"), ["step", "work"], 2, 1),
+    "host reads": (READER, "  float s = 0;\n" + LOOP.replace("mix(x, y)", "s += peek(y)"), ["step", "peek"], 0, 1),
+    "calls of calls": (NESTED, BOTH, ["step", "mix", "both"], 0, 1),
+    "unseen behind": (STEP + MIX, LOOP + "  other(x);\n", ["step", "mix"], 2, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_joins_between_functions_go(case: str, tmp_path: Path) -> None:
+    functions, body, members, left, saved = WHOLE[case]
+    one = compiled(tmp_path, functions, body)
+    assert names(one) == members
+    assert joins(one) == left
+    assert one.function("main").joins_saved == saved
+    assert [f.region.function for f in one.result.functions if f.rewritten] == ["main"]
+    output = tmp_path / "output.cu"
+    output.write_bytes(one.result.text)
+    assert not any(verdict.problems for verdict in verify_files(str(one.result.path), str(output), Options()))
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_each_wait_record_and_join_that_is_left_is_needed(case: str, tmp_path: Path) -> None:
+    functions, body, *_ = WHOLE[case]
+    one = compiled(tmp_path, functions, body)
+    start = next(n for n, line in enumerate(one.lines) if "kesco: end" in line)
+    found = [n for n, line in enumerate(one.lines) if n > start and "cudaStreamWaitEvent" in line]
+    found += [n for n, line in enumerate(one.lines) if n > start and "cudaEventRecord(kesco->done" in line]
+    assert found or case in ("host reads",)
+    for number in found:
+        assert one.refuses([*one.lines[:number], *one.lines[number + 1 :]]), one.lines[number]
+
+
+APART = {
+    "other files may call it": (STEP.removeprefix("static ") + MIX, LOOP),
+    "it may be called through a pointer": (
+        STEP + MIX, "  void (*f)(float*, float*, float*) = step;\n  f(x, y, z);\n" + LOOP),
+    "it changes the device": (STEP.replace("{\n", "{\n  cudaSetDevice(0);\n") + MIX, LOOP),
+    "unseen code runs before it": (STEP + MIX, "  other(x);\n" + LOOP),
+    "it calls itself": (
+        "static void down(float* x, float* y, int n) {\n  inc<<<1, 32>>>(x);\n  inc<<<1, 32>>>(y);\n"
+        "  if (n) down(y, x, n - 1);\n}\n",
+        "  down(x, y, argc);\n",
+    ),
+    "the order of the calls is open": (
+        "static int first(float* x) {\n  inc<<<1, 32>>>(x);\n  inc<<<1, 32>>>(x + 1);\n  return 1;\n}\n"
+        "static int second(float* x, float* y) {\n  add<<<1, 32>>>(x, y);\n  inc<<<1, 32>>>(x);\n  return 1;\n}\n",
+        "  int r = first(x) + second(x, y);\n  inc<<<1, 32>>>(z);\n  (void)r;\n",
+    ),
+    "another function that others may call uses it": (
+        STEP + "void outer(float* x, float* y, float* z) { step(x, y, z); }\n" + MIX, LOOP),
+    "one call would wait for itself": (STEP, "  step(x, y, z);\n  step(y, x, z);\n  step(z, y, x);\n"),
+    "what runs is timed": (STEP.replace("}\n", "  cudaDeviceSynchronize();\n}\n") + MIX, LOOP),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", APART)
+def test_some_functions_stay_apart(case: str, tmp_path: Path) -> None:
+    one = compiled(tmp_path, *APART[case])
+    assert "step" not in names(one)
+    assert "down" not in names(one)
+    assert "second" not in names(one)
+
+
+def test_a_text_whose_functions_take_other_streams_is_refused(tmp_path: Path) -> None:
+    one = compiled(tmp_path)
+    text = one.result.text.decode()
+    other = text.replace(
+        "KescoStreams* kesco = &kesco_streams();", "KescoStreams* kesco = kesco_stretch(&kesco_streams(), 0);", 1
+    )
+    assert other != text
+    assert one.refuses(other.split("\n"))
+
+
+def test_a_text_in_which_another_function_calls_one_is_refused(tmp_path: Path) -> None:
+    one = compiled(tmp_path)
+    text = one.result.text.decode() + "void more(float* x, float* y) { mix(x, y); }\n"
+    assert one.refuses(text.split("\n"))
+
+
+@pytest.mark.parametrize("options", [Options(prefetch=True), Options(emit="graph")])
+def test_prefetches_and_graphs_are_of_one_function(options: Options, tmp_path: Path) -> None:
+    assert not names(compiled(tmp_path, options=options))

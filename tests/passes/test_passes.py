@@ -1,0 +1,90 @@
+"""The plugins: they build without a warning, lit's tests of them pass, `KernelEffects` agrees with kesco's analysis.
+
+Skipped where there is no CMake or no LLVM of 18 or newer to build against.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kesco.analysis.effects import kernel_effects
+from kesco.options import Options
+from kesco.pipeline import _device_ir, _discover
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LLVM = 22  # which reads all that kesco's clang makes
+SAMPLES = sorted(
+    [*ROOT.glob("workloads/*/serial.cu"), *ROOT.glob("examples/*/*.cu"), *ROOT.glob("tests/golden/*/input.cu")]
+)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folders of the plugins and of the LLVM tools that load them."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no CMake")
+    folder = tmp_path_factory.getbasetemp().parent / "kesco-passes"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:  # several workers build in one folder, one after the other
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build(cmake, folder)
+
+
+def _build(cmake: str, folder: Path) -> tuple[Path, Path]:
+    options = [f"-DLLVM_DIR={os.environ['KESCO_LLVM_DIR']}"] if "KESCO_LLVM_DIR" in os.environ else []
+    made = subprocess.run(
+        [cmake, "-S", ROOT, "-B", folder, "-DKESCO_WERROR=ON", *options], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    tools = folder / "passes" / "llvm_tools.txt"
+    if not tools.is_file():
+        pytest.skip(next((line for line in made.stdout.splitlines() if "passes: " in line), "no LLVM"))
+    subprocess.run([cmake, "--build", folder], check=True, stdout=sys.stderr)
+    return folder / "passes", Path(tools.read_text().strip())
+
+
+def test_lit(built: tuple[Path, Path]) -> None:
+    plugins, tools = built
+    lit = Path(sys.executable).with_name("lit")
+    command = [lit, "-v", f"-Dplugins={plugins}", f"-Dtools={tools}", HERE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda p: f"{p.parent.parent.name}-{p.parent.name}-{p.stem}")
+def test_access_modes_agree(sample: Path, built: tuple[Path, Path], tmp_path: Path) -> None:
+    plugins, tools = built
+    options = Options()
+    flags = sample.parent / "cuda" / "include"
+    if flags.is_dir():
+        options = Options(flags=("-I", str(flags)))
+    (ir, *_) = _device_ir(_discover(options), str(sample), options)
+    module = tmp_path / "device.ll"
+    module.write_text(ir)
+    command = [tools / "opt", "-load-pass-plugin", plugins / "KernelEffects.so", "-passes=kernel-effects"]
+    done = subprocess.run([*command, "-disable-output", module], capture_output=True, text=True, check=False)
+    if done.returncode and f"/llvm-{LLVM}" not in str(tools):
+        pytest.skip("this LLVM is older than the clang that made the device code")
+    assert done.returncode == 0, done.stderr
+    theirs = {one["name"]: one["parameters"] for one in json.loads(done.stdout)["kernels"]}
+    ours = {one.name: one for one in kernel_effects(ir)}
+    assert theirs.keys() == ours.keys()
+    for name, effects in ours.items():
+        if effects.opaque:
+            continue
+        known = {param.index: dict(param.fields).get(0) for param in effects.params}
+        for parameter in theirs[name]:
+            if parameter.get("by_value") or parameter["escapes"]:
+                continue
+            root = known.get(parameter["index"])
+            assert parameter["mode"] == (root.direct.text if root is not None else "-"), (name, parameter)

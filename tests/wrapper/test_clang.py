@@ -1,0 +1,61 @@
+"""``kesco-clang++`` in the place of clang++."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+from wrapper.building import Yard
+
+from kesco.toolchain.compile import host_arguments
+from kesco.toolchain.model import Toolchain
+
+
+@pytest.fixture
+def clang(yard: Yard, toolchain: Toolchain) -> dict[str, str]:
+    """The toolchain's clang with the headers that it needs, as one program."""
+    words = [*toolchain.clang, "--driver-mode=g++"]
+    given = [w for w in host_arguments(toolchain) if w not in ("-x", "cuda", "-w", "--cuda-host-only", "-nocudalib")]
+    given = [w for w in given if not w.startswith(("-D", "-ferror"))]
+    program = yard.script("clang++", f'exec {shlex.join(words)} {shlex.join(given)} "$@"\n')
+    trial = [str(program), "--cuda-gpu-arch=sm_75", "-c", "src/one.cu", "-o", "one.o"]
+    done = subprocess.run(trial, cwd=yard.folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this clang does not compile CUDA to an object: {done.stderr.splitlines()[:1]}")
+    (yard.folder / "one.o").unlink()
+    return {"KESCO_CLANGXX": str(program)}
+
+
+COMMAND = ("--cuda-gpu-arch=sm_75", "-g", "-c", "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d")
+
+
+def test_a_rewritten_program_says_the_same(yard: Yard, clang: dict[str, str]) -> None:
+    done = yard.run("kesco-clang++", *COMMAND, env=clang)
+    assert (done.code, done.err) == (0, "")
+    data = (yard.folder / "app.o").read_bytes()
+    assert b"cudaStreamWaitEvent" in data
+    assert b"overlay.json" not in data
+    assert yard.read("app.d").startswith("app.o: src/app.cu")
+    assert "overlay" not in yard.read("app.d") and "/kesco-" not in yard.read("app.d")
+    assert yard.run("nvcc", "app.o", "-o", "ours").code == 0
+    assert yard.run("nvcc", "src/app.cu", "-o", "plain").code == 0
+    assert yard.run("./ours").out == yard.run("./plain").out
+
+
+def test_twice_the_same(yard: Yard, clang: dict[str, str]) -> None:
+    results = set()
+    for _ in range(2):
+        words = [word for word in COMMAND if word != "-g"]  # with it clang's own results differ from each other
+        assert yard.run("kesco-clang++", *words, env=clang).code == 0
+        results.add((yard.folder / "app.o").read_bytes())
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize("words", ["-c src/one.cu -o one.o", "-c src/plain.cpp -o plain.o", "-c src/none.cu", "-v", ""])
+def test_what_stays_is_what_clang_makes(words: str, yard: Yard, clang: dict[str, str]) -> None:
+    plain = yard.run(clang["KESCO_CLANGXX"], "--cuda-gpu-arch=sm_75", *words.split())
+    files = {name: (yard.folder / name).read_bytes() for name in yard.files()}
+    ours = yard.run("kesco-clang++", "--cuda-gpu-arch=sm_75", *words.split(), env=clang)
+    assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err)
+    assert files == {name: (yard.folder / name).read_bytes() for name in yard.files()}

@@ -1,0 +1,113 @@
+"""What a command line asks for, whichever way it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.wrapper.commandline import Command, load_table, parse
+
+
+def understood(words: str, tmp_path: Path, compiler: str = "nvcc", **environ: str) -> Command:
+    return parse(words.split(), load_table(compiler, str(tmp_path / "cache")), environ)
+
+
+@pytest.mark.parametrize(
+    ("words", "sources", "result"),
+    [
+        ("-c a.cu -o a.o", ["a.cu"], "a.o"),
+        ("-c a.cu -o=a.o", ["a.cu"], "a.o"),
+        ("--compile --output-file=a.o a.cu", ["a.cu"], "a.o"),
+        ("-o prog a.cu b.cu c.o d.cpp -lm", ["a.cu", "b.cu"], "prog"),
+        ("-x cu a.cpp -c", ["a.cpp"], ""),
+        ("-x=cu -c a.cpp", ["a.cpp"], ""),
+        ("--x cu -c a.cpp b.txt", ["a.cpp", "b.txt"], ""),
+        ("-x c++ -c a.cu", [], ""),
+        ("-include b.cu -I c.cu -Xcompiler d.cu -MF e.cu -MT f.cu -c a.cu", ["a.cu"], ""),
+        ("-arch sm_80 -std c++17 -rdc true -t 2 a.cu -ptx", ["a.cu"], ""),
+        ("-extended-lambda -expt-relaxed-constexpr -lineinfo -link a.cu", ["a.cu"], ""),
+        ("-Wall -fPIC -forward-unknown-to-host-compiler -c a.cu", ["a.cu"], ""),
+        ("-c -odir out a.cu", ["a.cu"], ""),
+        ("a.o b.o -o prog", [], "prog"),
+    ],
+)
+def test_sources_and_results(words: str, sources: list[str], result: str, tmp_path: Path) -> None:
+    command = understood(words, tmp_path)
+    assert (command.sources, command.result, command.rewritable) == (sources, result, bool(sources))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("-E a.cu", "-M a.cu", "-c --dryrun a.cu", "--keep -c a.cu", "-dlink a.cu", "-lib a.cu", "--version"),
+        *("-c -v a.cu", "-c a.cu -o", "-c @no a.cu", "-c a.cu -optf no", "-run a.cu", "--list-gpu-arch a.cu"),
+    ],
+)
+def test_passed_on_as_it_is(words: str, tmp_path: Path) -> None:
+    assert not understood(words, tmp_path).rewritable
+
+
+def test_files_of_options(tmp_path: Path) -> None:
+    (tmp_path / "inner").write_text("-DX='a b'\n-o out.o\n")
+    command = understood(f"-c a.cu --options-file {tmp_path}/inner -DY", tmp_path)
+    assert command.flags == ["-c", "-D", "X=a b", "-D", "Y"]
+    assert (command.result, command.result_at, command.hidden) == ("out.o", None, True)
+    assert understood(f"-optf={tmp_path}/inner a.cu", tmp_path).result == "out.o"
+    assert understood(f"@{tmp_path}/inner a.cu", tmp_path).result == "out.o"
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        ("-I a,b -Ic -I=d,e", "-I a -I b -I c -I d -I e"),
+        ('-DX=1,Y -DX="a,b" -DX=a\\,b', '-D X=1 -D Y -D X="a,b" -D X=a,b'),
+        ("-include=a,b -isystem c", "-include a -include b -isystem c"),
+        ("-Xcompiler -Wall,-DX=1\\,2 --compiler-options=-O2", "-Wall -DX=1,2 -O2"),
+        ("-O2 -O 3 -O=1 -lm -m64 -t 2", "-O2 -O3 -O1 -lm -m64 -t2"),
+        (
+            "-DA=\\n -std=c++17 -gencode arch=compute_70,code=sm_70",
+            "-D A=\\n -std c++17 -gencode arch=compute_70,code=sm_70",
+        ),
+    ],
+)
+def test_lists_are_taken_apart_as_nvcc_does(words: str, flags: str, tmp_path: Path) -> None:
+    assert understood(words, tmp_path).flags == flags.split()
+
+
+def test_variables_of_nvcc_count(tmp_path: Path) -> None:
+    command = understood("-c a.cu", tmp_path, NVCC_PREPEND_FLAGS="-DX", NVCC_APPEND_FLAGS="--default-stream per-thread")
+    assert command.flags == ["-D", "X", "-c", "--default-stream", "per-thread"]
+    assert not understood("-c a.cu", tmp_path, NVCC_APPEND_FLAGS="-E").rewritable
+
+
+def test_names_of_results_are_no_flags(tmp_path: Path) -> None:
+    one = understood("-c a.cu -o a.o -MD -MF a.d -MT x -DX", tmp_path)
+    two = understood("-D=X a.cu -c -o=b.o", tmp_path)
+    assert sorted(one.flags) == sorted(two.flags) == ["-D", "-c", "X"]
+    assert one.dependencies and one.dependency_file == "a.d" and one.dependency_target
+
+
+@pytest.mark.parametrize(
+    ("words", "sources"),
+    [
+        ("-c a.cu -o a.o --cuda-gpu-arch=sm_75", ["a.cu"]),
+        ("-x cuda a.cpp -c", ["a.cpp"]),
+        ("-x cuda a.cpp -x c++ b.cpp", []),
+        ("-c a.cpp", []),
+        ("-isystem a.cu -Xclang b.cu -c c.cu", ["c.cu"]),
+        ("-fsyntax-only a.cu", []),
+    ],
+)
+def test_clang(words: str, sources: list[str], tmp_path: Path) -> None:
+    command = understood(words, tmp_path, "clang")
+    assert (command.sources if command.rewritable else []) == sources
+
+
+def test_a_damaged_table_in_the_cache_is_made_anew(tmp_path: Path) -> None:
+    first = load_table("nvcc", str(tmp_path))
+    assert load_table("nvcc", str(tmp_path)) == first
+    for damage in ("", "{", '{"stamp": 1}', "[]"):
+        (tmp_path / "nvcc.json").write_text(damage)
+        assert load_table("nvcc", str(tmp_path)) == first
+    assert load_table("nvcc", "/proc/nowhere") == first

@@ -1,0 +1,207 @@
+"""What is kept between builds is right or not there; a build that is killed leaves no half of anything."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from wrapper.building import CONCURRENT, SIZES, Yard
+
+from kesco.wrapper import entries
+
+MOVED = b"cudaStreamWaitEvent"
+OURS = b"kesco_streams"  # also in what is only preprocessed
+COMMAND = ("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", "-I", "first", "-I", "second")
+
+
+@pytest.fixture
+def counted(yard: Yard, tmp_path: Path, headers: Path) -> Yard:
+    """A folder with a cache of its own."""
+    yard.cache = shutil.copytree(headers, tmp_path / "own-cache")
+    return yard
+
+
+def analysed(yard: Yard, *words: str, env: dict[str, str] | None = None, quick: bool = True) -> bool:
+    """Build, and say whether kesco had to find out anything: it asks nvcc with --dryrun then."""
+    program, log = yard.counting(quick)
+    log.write_text("")
+    done = yard.run(*(words or COMMAND), env={"KESCO_NVCC": str(program), **(env or {})})
+    assert (done.code, done.err) == (0, "")
+    return "--dryrun" in log.read_text()
+
+
+def test_what_is_known_is_not_found_out_again(counted: Yard) -> None:
+    assert analysed(counted, quick=False)
+    assert not analysed(counted, quick=False)
+    first = counted.data("app.o")
+    assert MOVED in first
+    other = ("kesco-nvcc", "src/app.cu", "-MD", "-MF", "o.d", "-c", "-o", "other.o", *COMMAND[5:])
+    assert not analysed(counted, *other, quick=False)  # where results go does not matter
+    assert counted.data("other.o") == first
+
+
+def test_whatever_decides_the_result_counts(counted: Yard) -> None:
+    (counted.folder / "first").mkdir()
+    (counted.folder / "second").mkdir()
+    assert analysed(counted) and not analysed(counted)
+    counted.write("src/app.cu", CONCURRENT + "\n")
+    assert analysed(counted) and not analysed(counted)
+    counted.write("src/sizes.h", SIZES + "\n")
+    assert analysed(counted) and not analysed(counted)
+    assert analysed(counted, *COMMAND, "-DMORE")
+    assert analysed(counted, env={"KESCO_FLAGS": "--streams 3"})
+    assert analysed(counted, env={"CPATH": str(counted.folder)})
+    counted.write("src/app.cu", CONCURRENT.replace('"sizes.h"', '"more.h"'))
+    counted.write("second/more.h", SIZES)
+    assert analysed(counted) and not analysed(counted)
+    counted.write("first/more.h", SIZES)  # it would be found first now
+    assert analysed(counted) and not analysed(counted)
+    counted.write("second/more.h", SIZES + "// nobody reads it now\n")
+    assert not analysed(counted)
+
+
+def test_a_condition_that_only_the_device_sees_counts(counted: Yard) -> None:
+    only = '#ifdef __CUDA_ARCH__\n#include "device.h"\n#endif\n#if __has_include("maybe.h")\n#endif\n'
+    counted.write("src/app.cu", only + CONCURRENT)
+    counted.write("src/device.h", "#define A 1\n")
+    assert analysed(counted) and not analysed(counted)
+    counted.write("src/device.h", "#define A 2\n")
+    assert analysed(counted) and not analysed(counted)
+    counted.write("src/maybe.h", "")
+    assert analysed(counted) and not analysed(counted)
+
+
+def kept_entries(cache: Path) -> list[Path]:
+    return [p for p in (cache / "kesco" / "build").rglob("*") if p.is_file() and p.suffix != ".json"]
+
+
+def test_a_damaged_entry_is_found_out_anew(counted: Yard) -> None:
+    assert analysed(counted)
+    (entry,) = kept_entries(counted.cache)
+    whole = entry.read_bytes()
+    for damage in (b"", whole[:100], whole[:-1], whole.replace(b"kesco->stream[1]", b"kesco->stream[0]", 1), b"\0" * 9):
+        entry.write_bytes(damage)
+        assert analysed(counted)
+        assert entry.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_used(counted: Yard) -> None:
+    counted.cache = counted.folder / "cache"
+    counted.cache.write_text("a file where a folder should be")
+    assert analysed(counted) and analysed(counted, quick=False)
+    assert MOVED in counted.data("app.o")
+
+
+def test_old_entries_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "KEPT", 3)
+    for number in range(6):
+        entries.store(str(tmp_path), f"{number}x11{number}", b"x")
+        os.utime(tmp_path / f"{number}x" / f"{number}x11{number}", (number, number))
+    entries.store(str(tmp_path), "zz00", b"x")
+    assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"zz00", "5x115", "4x114"}
+
+
+def test_a_header_that_another_folder_would_change(counted: Yard) -> None:
+    """`lib/inner.h` means `lib2/other.h`; with quotes looked for beside the source it would mean another one."""
+    counted.write("lib/inner.h", '#pragma once\n#include "other.h"\n' + SIZES)
+    counted.write("lib2/other.h", "#define OTHER 1\n")
+    counted.write("src/other.h", "#error wrong one\n")
+    counted.write("src/app.cu", CONCURRENT.replace('"sizes.h"', '"inner.h"'))
+    words = ("-c", "src/app.cu", "-o", "app.o", "-I", "lib", "-I", "lib2")
+    program = str(counted.counting(quick=True)[0])
+    quick = {"KESCO_NVCC": program}
+    assert counted.run(program, *words).code == 0
+    plain = counted.data("app.o")
+    done = counted.run("kesco-nvcc", *words, env=quick)
+    assert done.code == 0 and "other.h" in done.err and "K701" in done.err
+    assert counted.data("app.o") == plain
+    (counted.folder / "src/other.h").unlink()
+    assert counted.run("kesco-nvcc", *words, env=quick).err == ""
+    assert OURS in counted.data("app.o")
+    counted.write("src/other.h", "#error wrong one\n")
+    done = counted.run("kesco-nvcc", *words, env=quick)
+    assert done.code == 0 and counted.data("app.o") == plain
+
+
+def test_a_source_that_includes_itself(counted: Yard) -> None:
+    first = "#ifndef ONCE\n#define ONCE\n#include NAME\n" + CONCURRENT + "#endif\n"  # clang does not take that
+    last = "#ifdef ONCE\nint again;\n#else\n" + CONCURRENT + "#define ONCE\n#include NAME\n#endif\n"
+    quick = {"KESCO_NVCC": str(counted.counting(quick=True)[0])}
+    assert counted.run(*COMMAND, env=quick).code == 0 and OURS in counted.data("app.o")
+    for text, said in ((first, "K100"), (last, "it includes itself")):
+        for itself in ('"app.cu"', "__FILE__"):
+            counted.write("src/app.cu", text.replace("NAME", itself))
+            done = counted.run(*COMMAND, "-I", ".", env=quick)
+            assert done.code == 0 and said in done.err and OURS not in counted.data("app.o")
+
+
+def test_headers_above_the_source(counted: Yard) -> None:
+    counted.write("src/app.cu", CONCURRENT.replace('"sizes.h"', '"../../yard/up.h"'))
+    counted.write("up.h", SIZES)
+    assert counted.run(*COMMAND).err == ""
+    assert MOVED in counted.data("app.o")
+    assert counted.run("nvcc", "app.o", "-o", "ours").code == 0
+    assert "src/../../yard/up.h:4" in counted.run("./ours").out
+
+
+@pytest.mark.parametrize("name", ["quote' space.cu", "amp&bar| ünï.cu", "dollar$x`y.cu", "-x.cu"])
+def test_names_of_every_kind(name: str, counted: Yard) -> None:
+    path = f"./{name}" if name.startswith("-") else f"dir &'|x/{name}"
+    counted.write(path, CONCURRENT)
+    counted.write(str(Path(path).parent / "sizes.h"), SIZES)
+    words = ("-c", path, "-o", "app.o")
+    done = counted.run("kesco-nvcc", *words)
+    if done.code:
+        assert done.code == counted.run("nvcc", *words).code
+    else:
+        assert done.err == "" or "K701" in done.err
+        assert path.encode() + b"\0" in counted.data("app.o")  # __FILE__
+
+
+def test_several_at_once(counted: Yard) -> None:
+    running = [counted.start(*COMMAND[:4], f"app{n}.o", *COMMAND[5:]) for n in range(3)]
+    assert [one.wait(timeout=300) for one in running] == [0] * 3
+    results = {counted.data(f"app{n}.o") for n in range(3)}
+    assert len(results) == 1 and MOVED in results.pop()
+    assert len(kept_entries(counted.cache)) == 1
+    assert counted.files() == {f"app{n}.o" for n in range(3)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_at_any_time(number: signal.Signals, counted: Yard) -> None:
+    """By itself and with all that it started; while kesco finds out, and while it knows."""
+    words = (*COMMAND, "-MD", "-MF", "app.d")
+    began = time.monotonic()
+    assert counted.run(*words).code == 0
+    whole, dependencies, took = counted.data("app.o"), counted.read("app.d"), time.monotonic() - began
+    dice = random.Random(number)
+    for turn in range(4):
+        group, known = turn // 2 == 1, turn % 2 == 1
+        (counted.folder / "app.o").unlink(missing_ok=True)
+        (counted.folder / "app.d").unlink(missing_ok=True)
+        if not known:
+            for entry in kept_entries(counted.cache):
+                entry.unlink()
+        child = counted.start(*words)
+        time.sleep(dice.uniform(0, took / 2 if known else took))
+        (os.killpg if group else os.kill)(child.pid, number)
+        assert child.wait(timeout=60) in (0, -number)
+        counted.wait_for_all()
+        if (counted.folder / "app.o").exists():
+            assert counted.data("app.o") == whole
+        if (counted.folder / "app.d").exists():
+            assert counted.read("app.d") == dependencies
+        for entry in kept_entries(counted.cache):
+            if not re.search(r"\.\d+\.[0-9a-f]+$", entry.name):
+                assert entries.loads(entry.read_bytes()) is not None
+        if number != signal.SIGKILL:
+            assert counted.files() <= {"app.o", "app.d"}
+    assert counted.run(*words).code == 0
+    assert (counted.data("app.o"), counted.read("app.d")) == (whole, dependencies)
+    assert counted.files() == {"app.o", "app.d"}

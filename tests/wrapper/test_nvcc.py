@@ -1,0 +1,312 @@
+"""``kesco-nvcc`` in the place of nvcc: the same files, messages and exit codes, and lines that lead to the source."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wrapper.building import CONCURRENT, ROOT, SERIAL, Yard, unnumbered
+
+from kesco.frontend.clang import is_standard_path
+
+OPTIONS = [
+    "-c src/one.cu",
+    "-dc src/one.cu -o=one.o -MD",
+    "-rdc=true -c src/one.cu -o one.o -MMD -MP -MF deps/x.d -MT there/one.o",
+    "-c src/one.cu -MD -odir deps",
+    "-x cu -c src/plain.cpp -o plain.o",
+    "-c src/one.cu src/plain.cpp",
+    "-ptx src/one.cu",
+    "-cubin -arch=sm_80 src/one.cu -o one.cubin",
+    "-E src/one.cu -o one.ii",
+    "-M src/one.cu -o one.d",
+    "-shared -Xcompiler -fPIC src/one.cu -o libone.so",
+    "-lib src/one.cu -o libone.a",
+    "--dryrun -c src/one.cu -o one.o",
+    "@src/options -c src/one.cu",
+    "-c src/one.cu -o one.o -ccbin g++ -I nowhere,src",
+    "-c src/one.cu -o nowhere/one.o",
+    "-c src/bad.cu -o bad.o -MD",
+    "-c src/missing.cu -o one.o",
+    "-c src/one.cu -o one.o -Xcompiler -Wall -Werror all-warnings",
+    "-c src/one.cu --no-such-option",
+    "-c src/one.cu -o",
+    "",
+]
+"""What is built with nvcc and with kesco-nvcc; nothing in these sources is to be rewritten."""
+
+
+def both(yard: Yard, words: list[str], tmp_path: Path, env: dict[str, str] | None = None) -> None:
+    """Run nvcc, then kesco-nvcc twice: what is not known, and what is."""
+    (yard.folder / "deps").mkdir(exist_ok=True)
+    plain = yard.run("nvcc", *words, env=env)
+    files = {name: yard.data(name) for name in yard.files()}
+    for name in files:
+        (yard.folder / name).unlink()
+    if plain.code:  # nvcc leaves the dependencies of what it could not compile; results come whole and together
+        files = {name: data for name, data in files.items() if not name.endswith(".d")}
+    for _ in "unknown", "known":
+        ours = yard.run("kesco-nvcc", *words, env=env)
+        assert unnumbered(ours.err.encode()) == unnumbered(plain.err.encode())
+        assert (ours.code, ours.out) == (plain.code, plain.out)
+        assert yard.files() == set(files)
+        for name, data in files.items():
+            assert yard.data(name) == data, name
+
+
+@pytest.mark.parametrize("words", OPTIONS if os.environ.get("KESCO_THOROUGH") else OPTIONS[::2])
+def test_the_same_as_nvcc(words: str, yard: Yard, tmp_path: Path) -> None:
+    yard.write("src/options", "-DSAID='\"a b\"' -I src\n-o one.o")
+    yard.write("src/bad.cu", SERIAL + "int broken() { return undeclared; }\n")
+    both(yard, words.split(), tmp_path)
+
+
+def test_an_old_result_after_an_error_is_what_nvcc_leaves(yard: Yard) -> None:
+    yard.write("src/bad.cu", SERIAL + "int broken() { return undeclared; }\n")
+    for program in ("nvcc", "kesco-nvcc", "kesco-nvcc"):
+        yard.write("bad.o", "old")
+        assert yard.run(program, "-c", "src/bad.cu", "-o", "bad.o").code != 0
+        assert yard.read("bad.o") == "old"
+
+
+@pytest.mark.parametrize("flags", ["", "-rdc=true", "-lineinfo", "-g", "-G", "-ccbin gcc", "-ptx", "-std=c++20 -O1"])
+def test_another_text_leaves_no_trace(flags: str, yard: Yard, tmp_path: Path) -> None:
+    """The same text, given to nvcc as kesco's is given: the result is nvcc's own."""
+    words = [*flags.split(), *([] if flags == "-ptx" else ["-c"]), "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d"]
+    assert yard.run("nvcc", *words).code == 0
+    want = yard.data("app.o"), yard.read("app.d")
+    texts = {"src/app.cu": b'#line 1 "src/app.cu"\n' + CONCURRENT.encode()}
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[1])\nfrom kesco.wrapper import substitute\n"
+        "from kesco.wrapper.commandline import load_table, parse\nimport subprocess\n"
+        f"words, texts = {words!r}, {texts!r}\ncommand = parse(words, load_table('nvcc', {str(tmp_path)!r}), {{}})\n"
+        f"os.mkdir({str(tmp_path / 'aside')!r})\n"
+        f"change = substitute.for_nvcc(command, words, texts, {str(tmp_path / 'aside')!r}, os.environ)\n"
+        "done = subprocess.run(['nvcc', *change.arguments], env=change.environment)\n"
+        "sys.exit(done.returncode or not change.used())"
+    )
+    done = yard.run(sys.executable, "-c", script, str(ROOT))
+    assert done.code == 0, done.err
+    assert yard.read("app.d") == want[1]
+    if "-g" in flags.lower().split():  # here nvcc's own results differ from each other
+        assert str(tmp_path / "aside").encode() not in yard.data("app.o")
+    else:
+        assert yard.data("app.o") == want[0]
+
+
+def test_a_rewritten_program_says_the_same(yard: Yard, tmp_path: Path) -> None:
+    assert yard.run("nvcc", "src/app.cu", "-o", "plain").code == 0
+    reports = {"KESCO_REPORT_DIR": str(tmp_path / "reports")}
+    done = yard.run(
+        "kesco-nvcc", "-g", "-lineinfo", "-c", "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d", env=reports
+    )
+    assert (done.code, done.err) == (0, "")
+    (report,) = (tmp_path / "reports").iterdir()
+    assert json.loads(report.read_text())["rewritten"] is True
+    assert yard.run("nvcc", "app.o", "-o", "ours").code == 0
+    ours, plain = yard.run("./ours"), yard.run("./plain")
+    assert ours.out == plain.out
+    assert ours.out.splitlines()[0] == f"src/app.cu:{1 + CONCURRENT[: CONCURRENT.index('__FILE__')].count(chr(10))}"
+    data = yard.data("app.o")
+    assert b"cudaStreamWaitEvent" in data
+    for trace in (rb"kesco-\d+-", rb"/source\b", str(yard.cache).encode(), rb"\.kesco"):
+        assert not re.search(trace, data), trace
+    dependencies = yard.read("app.d")
+    assert dependencies.startswith("app.o : src/app.cu")
+    assert "src/sizes.h" in dependencies and "kesco" not in dependencies
+
+
+def test_dependencies_of_a_rewritten_file_are_those_of_the_source_and_the_standard_library(yard: Yard) -> None:
+    words = ("-c", "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d")
+    assert yard.run("nvcc", *words).code == 0
+    plain = yard.read("app.d").replace("\\\n", "").split()
+    assert yard.run("kesco-nvcc", *words).code == 0
+    ours = yard.read("app.d").replace("\\\n", "").split()
+    assert set(plain) <= set(ours)
+    assert [name for name in set(ours) - set(plain) if not is_standard_path(name)] == []
+
+
+def test_lines_for_a_debugger_are_lines_of_the_source(yard: Yard) -> None:
+    if shutil.which("objdump") is None:
+        pytest.skip("no objdump")
+    assert yard.run("kesco-nvcc", "-g", "-c", "src/app.cu", "-o", "app.o").code == 0
+    table = yard.run("objdump", "--dwarf=decodedline", "app.o").out
+    lines = {int(number) for number in re.findall(r"^app\.cu\s+(\d+)\s", table, re.MULTILINE)}
+    last = CONCURRENT.count("\n")
+    assert lines and max(lines) <= last
+    main = CONCURRENT.splitlines().index("int main() {") + 1
+    calls = {n for n, line in enumerate(CONCURRENT.splitlines(), 1) if "<<<" in line or "printf" in line}
+    assert calls <= lines and main in lines
+
+
+def test_warnings_in_a_rewritten_file_lead_to_the_source(yard: Yard) -> None:
+    text = CONCURRENT.replace("  return 0;\n", "  int nothing;\n  return 0;\n")
+    yard.write("src/app.cu", text)
+    plain = yard.run("nvcc", "-c", "src/app.cu", "-o", "app.o")
+    assert "nothing" in plain.err
+    for _ in "unknown", "known":
+        ours = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o")
+        assert (ours.code, ours.err) == (0, plain.err)
+        assert b"cudaStreamWaitEvent" in yard.data("app.o")
+
+
+@pytest.mark.parametrize(
+    ("flags", "env"),
+    [
+        ("--default-stream=per-thread", {}),
+        ("-default-stream per-thread", {}),
+        ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM", {}),
+        ("-Xcompiler -DCUDA_API_PER_THREAD_DEFAULT_STREAM=1", {}),
+        ("--options-file src/options", {}),
+        ("", {"NVCC_APPEND_FLAGS": "--default-stream per-thread"}),
+    ],
+)
+def test_with_a_default_stream_for_each_thread_nothing_is_rewritten(
+    flags: str, env: dict[str, str], yard: Yard
+) -> None:
+    yard.write("src/options", "--default-stream=per-thread")
+    done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", *flags.split(), env=env)
+    assert (done.code, done.err) == (0, "")
+    assert b"kesco_streams" not in yard.data("app.o")
+
+
+@pytest.mark.parametrize("flags", ["--default-stream=legacy", "-default-stream null"])
+def test_the_legacy_stream_by_name(flags: str, yard: Yard) -> None:
+    assert yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", *flags.split()).code == 0
+    assert b"kesco_streams" in yard.data("app.o")
+
+
+def test_flags_of_kesco(yard: Yard) -> None:
+    quick = str(yard.counting(quick=True)[0])
+
+    def streams(env: dict[str, str], *before: str) -> bool:
+        done = yard.run(
+            *(before or ("kesco-nvcc",)), "-c", "src/app.cu", "-o", "app.o", env={"KESCO_NVCC": quick, **env}
+        )
+        assert (done.code, done.err) == (0, "")
+        return b"kesco_streams" in yard.data("app.o")
+
+    assert streams({})
+    assert not streams({"KESCO": "off"})
+    assert not streams({"KESCO_FLAGS": "--strategy serial"})
+    assert not streams({}, "kesco-launch", "--streams=1", "--", quick)
+    assert streams({}, "kesco-launch", "--streams", "2", quick)
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"KESCO_FLAGS": "--stream 4"}, "--stream"),
+        ({"KESCO_FLAGS": "--streams"}, "needs a value"),
+        ({"KESCO_FLAGS": "--streams 65"}, "1 to 64"),
+        ({"KESCO_FLAGS": "--emit 'x"}, "cannot be read"),
+        ({"KESCO_FLAGS": "--emit fast"}, "streams or graph or auto"),
+        ({"KESCO_TIMEOUT": "soon"}, "number of seconds"),
+        ({"KESCO": "maybe"}, "'off' or 'on'"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_ends_the_build(env: dict[str, str], said: str, yard: Yard) -> None:
+    done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", env=env)
+    assert done.code == 2 and said in done.err and "K702" in done.err and done.err.count("\n") == 1
+    assert yard.files() == set()
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"KESCO_CLANG": "/nowhere/clang"}, "K501"),
+        ({"KESCO_LIBCLANG": "/nowhere/libclang.so"}, "K502"),
+        ({"KESCO_TIMEOUT": "0.01"}, "KESCO_TIMEOUT"),
+        ({"KESCO_LIBCLANG": "/bin/true"}, "K502"),
+    ],
+)
+def test_where_kesco_cannot_work_the_build_goes_on(env: dict[str, str], said: str, yard: Yard) -> None:
+    quick = str(yard.counting(quick=True)[0])
+    assert yard.run(quick, "-c", "src/app.cu", "-o", "plain.o").code == 0
+    for _ in range(2):
+        done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", env={"KESCO_NVCC": quick, **env})
+        assert done.code == 0 and "K701" in done.err and said in done.err and done.err.count("\n") == 1
+        assert yard.data("app.o") == yard.data("plain.o")
+        assert yard.files() == {"app.o", "plain.o"}
+
+
+def test_what_clang_does_not_accept_is_compiled_as_it_is(yard: Yard) -> None:
+    yard.write("src/app.cu", CONCURRENT + "#ifdef __clang__\n#error not for clang\n#endif\n")
+    for _ in "unknown", "known":
+        done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o")
+        assert done.code == 0 and "src/app.cu:" in done.err and "K100" in done.err and done.err.count("\n") == 1
+
+
+def test_what_nvcc_does_not_accept_rewritten_is_compiled_as_it_is(yard: Yard) -> None:
+    real = shutil.which("nvcc", path=yard.environment()["PATH"])
+    refuses = f'case "$PATH" in */kesco-*/bin:*) echo refused >&2; exit 3;; esac\nexec {real} "$@"\n'
+    env = {"KESCO_NVCC": str(yard.script("choosy-nvcc", refuses))}
+    assert yard.run("nvcc", "-c", "src/app.cu", "-o", "plain.o").code == 0
+    done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", env=env)
+    assert done.code == 0 and "K703" in done.err and "refused" not in done.err and done.err.count("\n") == 1
+    assert yard.data("app.o") == yard.data("plain.o")
+
+
+def test_a_host_compiler_that_is_not_reached_is_noticed(yard: Yard) -> None:
+    real = shutil.which("nvcc", path=yard.environment()["PATH"])
+    env = {"KESCO_NVCC": str(yard.script("own-path-nvcc", f'PATH=/usr/bin:/bin exec {real} "$@"\n'))}
+    assert yard.run("nvcc", "-c", "src/app.cu", "-o", "plain.o").code == 0
+    done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", env=env)
+    assert done.code == 0 and "K701" in done.err and "host compiler" in done.err
+    assert yard.data("app.o") == yard.data("plain.o")
+
+
+def test_arguments_and_exit_codes_are_passed_on(yard: Yard) -> None:
+    fake = yard.script("fake-nvcc", 'for word; do echo "[$word]"; done; exit 7\n')
+    env = {"KESCO_NVCC": str(fake)}
+    for words in (["--version"], ["-E", "a b.cu", ""], ["x.o", "-o", "p", "*"]):
+        done = yard.run("kesco-nvcc", *words, env=env)
+        assert (done.code, done.out) == (7, "".join(f"[{word}]\n" for word in words))
+        assert yard.run("kesco-launch", str(fake), *words).out == done.out
+    assert yard.run("kesco-nvcc", "-c", "src/one.cu", env=env).code == 7
+
+
+def test_a_compiler_that_dies_of_a_signal(yard: Yard) -> None:
+    env = {"KESCO_NVCC": str(yard.script("dying-nvcc", "kill -TERM $$\n"))}
+    for words in (["--version"], ["-c", "src/plain.cu"], ["-c", "src/app.cu", "-o", "app.o"]):
+        assert yard.run("kesco-nvcc", *words, env=env).code == -signal.SIGTERM
+
+
+def test_without_a_compiler(yard: Yard) -> None:
+    done = yard.run("kesco-nvcc", "-c", "src/one.cu", env={"KESCO_NVCC": "/nowhere/nvcc"})
+    assert done.code == 127 and "K704" in done.err and "KESCO_NVCC" in done.err
+    assert yard.run("kesco-launch", "nosuch-nvcc", "-c", "x.cu").code == 127
+    assert yard.run("kesco-launch", "--streams", "2").code == 2
+
+
+def test_it_may_be_called_nvcc_itself(yard: Yard) -> None:
+    (yard.programs / "nvcc").symlink_to(yard.programs / "kesco-nvcc")
+    assert "Cuda compilation tools" in yard.run("nvcc", "--version").out
+    assert yard.run("nvcc", "-c", "src/app.cu", "-o", "app.o").code == 0
+    assert b"cudaStreamWaitEvent" in yard.data("app.o")
+
+
+def test_several_sources_of_which_one_is_rewritten(yard: Yard) -> None:
+    assert yard.run("kesco-nvcc", "-c", "src/app.cu", "src/one.cu", "src/plain.cpp").code == 0
+    assert yard.files() == {"app.o", "one.o", "plain.o"}
+    assert b"cudaStreamWaitEvent" in yard.data("app.o") and b"cudaStreamWaitEvent" not in yard.data("one.o")
+    yard.write("src/one.cu", SERIAL.replace("fill", "other"))
+    assert yard.run("kesco-nvcc", "-rdc=true", "src/app.cu", "src/one.cu", "-o", "prog").code == 0
+    assert "src/app.cu:" in yard.run("./prog").out
+
+
+def test_little_is_loaded_to_start() -> None:
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import kesco.wrapper.front; print(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(ROOT)], capture_output=True, text=True, check=True
+    )
+    heavy = {"dataclasses", "inspect", "pathlib", "subprocess", "tempfile", "tomllib", "hashlib", "click", "networkx"}
+    assert not heavy & set(done.stdout.split())
+    assert "kesco.pipeline" not in done.stdout

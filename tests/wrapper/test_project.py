@@ -1,0 +1,96 @@
+"""``kesco compile -p``: all CUDA sources of a compilation database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from wrapper.building import Yard
+
+from kesco.cli import main
+
+
+def database(yard: Yard, *commands: str | list[str], name: str = "compile_commands.json") -> None:
+    entries = []
+    for command in commands:
+        words = command.split() if isinstance(command, str) else command
+        source = next(w for w in words if w.endswith((".cu", ".cpp")))
+        kind = {"command": command} if isinstance(command, str) else {"arguments": command}
+        entries.append({"directory": str(yard.folder), "file": source, **kind})
+    yard.write(name, json.dumps(entries))
+
+
+def kesco(yard: Yard, *words: str) -> Result:
+    return CliRunner().invoke(main, ["compile", "-p", str(yard.folder), *words])
+
+
+def test_what_changes_is_written_and_the_rest_is_told(yard: Yard) -> None:
+    database(
+        yard,
+        "nvcc -I src -c src/app.cu -o app.o",
+        ["/usr/bin/ccache", "/usr/local/cuda/bin/nvcc", "-c", "src/one.cu", "-o", "one.o"],
+        "g++ -c src/plain.cpp -o plain.o",
+    )
+    result = kesco(yard, "-j", "2")
+    assert result.exit_code == 0, result.output
+    assert "2 files: 1 rewritten, 0 failed" in result.output
+    assert "Traceback" not in result.output
+    written = {p.name for p in (yard.folder / "src").iterdir()} - {"app.cu", "one.cu", "plain.cpp", "sizes.h"}
+    assert written == {"app_async.cu"}
+    other = kesco(yard, "-o", str(yard.folder / "out"))
+    assert other.exit_code == 0
+    assert (yard.folder / "out/app.cu").read_bytes() == (yard.folder / "src/app_async.cu").read_bytes()
+    assert sorted(p.name for p in (yard.folder / "out").iterdir()) == ["app.cu"]
+
+
+def test_the_highest_exit_code_wins_and_the_others_are_still_done(yard: Yard) -> None:
+    yard.write("src/bad.cu", "int broken() { return undeclared; }\n")
+    database(yard, "nvcc -c src/bad.cu -o bad.o", "nvcc -c src/app.cu -o app.o")
+    result = kesco(yard)
+    assert result.exit_code == 3
+    assert "K100" in result.output and "1 rewritten, 1 failed" in result.output
+    assert (yard.folder / "src/app_async.cu").exists()
+    as_json = kesco(yard, "--diagnostics", "json")
+    assert {d["code"] for d in json.loads(as_json.output)} == {"K100"}
+    without = kesco(yard, "--clang", "/nowhere/clang")
+    assert without.exit_code == 5
+
+
+def test_a_source_of_two_commands(yard: Yard) -> None:
+    database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/app.cu -o b.o")
+    assert "1 files: 1 rewritten" in kesco(yard).output
+    (yard.folder / "src/app_async.cu").unlink()
+    database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/app.cu -o b.o --default-stream per-thread")
+    result = kesco(yard)
+    assert result.exit_code == 0 and "K109" in result.output and "0 rewritten" in result.output
+    assert not (yard.folder / "src/app_async.cu").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "code"),
+    [
+        ("", "no compilation database", 3),
+        ("{}", "names no CUDA source", 2),
+        ("[]", "names no CUDA source", 2),
+        ("[1]", "no compilation database", 3),
+        ('[{"directory": "/", "file": "a.cu"}]', "no compilation database", 3),
+        ('[{"directory": "/", "file": "a.cu", "command": "nvcc \'"}]', "no compilation database", 3),
+        ('[{"directory": "/", "file": "a.cpp", "command": "g++ -c a.cpp"}]', "names no CUDA source", 2),
+    ],
+)
+def test_a_database_that_is_none(text: str, said: str, code: int, yard: Yard) -> None:
+    yard.write("compile_commands.json", text)
+    result = kesco(yard)
+    assert result.exit_code == code and said in result.output and "Traceback" not in result.output
+
+
+def test_what_makes_no_sense(yard: Yard, tmp_path: Path) -> None:
+    database(yard, "nvcc -c src/app.cu -o app.o")
+    assert kesco(yard, "src/app.cu").exit_code == 2
+    assert kesco(yard, "-o", str(yard.folder / "src/app.cu")).exit_code == 2
+    assert kesco(yard, "-o", str(yard.folder / "src")).exit_code == 2
+    assert CliRunner().invoke(main, ["compile"]).exit_code == 2
+    assert CliRunner().invoke(main, ["compile", "-p", str(tmp_path / "nothing")]).exit_code == 3
+    assert not (yard.folder / "src/app_async.cu").exists()
