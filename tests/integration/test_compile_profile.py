@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,12 +61,13 @@ def profile_of(source: Path, target: Path, times: dict[int | str, float], **shap
     return target
 
 
-def compiled(tmp_path: Path, text: str, times: dict[int | str, float], **options: object) -> Compilation:
+def compiled(
+    tmp_path: Path, text: str, times: dict[int | str, float], options: Options | None = None, **shape: int
+) -> Compilation:
     source = tmp_path / "app.cu"
     source.write_text(text)
-    shape = {name: options.pop(name) for name in ("blocks", "threads") if name in options}
-    profile = profile_of(source, tmp_path / "run.kprof", times, **shape)  # type: ignore[arg-type]
-    with_profile = Options(strategy="critical_path", profile=str(profile), **options)  # type: ignore[arg-type]
+    profile = profile_of(source, tmp_path / "run.kprof", times, **shape)
+    with_profile = replace(options or Options(), strategy="critical_path", profile=str(profile))
     return compile_file(str(source), with_profile)
 
 
@@ -100,7 +102,7 @@ def test_a_rewrite_that_cannot_pay_is_refused(tmp_path: Path) -> None:
     assert remark.message.endswith("%: left serial")
     assert remark.help == "--force to override"
     assert not said(result, "K204")  # it is said once
-    forced = compiled(tmp_path, FORK, {7: 1, 8: 1, 9: 1}, force=True)
+    forced = compiled(tmp_path, FORK, {7: 1, 8: 1, 9: 1}, Options(force=True))
     assert forced.changed
     assert only(forced).schedule.streams == 2
 
@@ -311,7 +313,7 @@ def test_graphs_are_not_refused(tmp_path: Path, emit: str) -> None:
     """At such times streams gain nothing and graphs do: the model is not asked about them."""
     times: dict[int | str, float] = {8: 1, 9: 1, 10: 1}
     assert not compiled(tmp_path, LOOP, times).changed
-    result = compiled(tmp_path, LOOP, times, emit=emit)
+    result = compiled(tmp_path, LOOP, times, Options(emit=emit))
     assert only(result).plan.replays
     assert only(result).expected is None
     assert not said(result, "K211")
@@ -336,7 +338,7 @@ int main() {
 
 def test_moved_copies_are_not_refused(tmp_path: Path) -> None:
     """They keep the host for a part of their time: the model does not know them."""
-    result = compiled(tmp_path, COPIES, {8: 1, 10: 1}, copies="move")
+    result = compiled(tmp_path, COPIES, {8: 1, 10: 1}, Options(copies="move"))
     assert only(result).rewritten
     assert only(result).expected is None
     assert only(result).schedule.streams == 2
@@ -416,11 +418,17 @@ def profiled(workload: str, block: int, target: Path) -> Path:
     return target
 
 
-@pytest.mark.parametrize("block", [32, 256] if os.environ.get("KESCO_THOROUGH") else [32])
-@pytest.mark.parametrize("workload", COUNTS)
+THOROUGH = bool(os.environ.get("KESCO_THOROUGH"))
+SETTINGS = [
+    (workload, block)
+    for workload in COUNTS
+    for block in ((32, 256) if THOROUGH else (32,))
+    if f"{workload}/1gb/{block}" in MEASURED.settings
+]
+
+
+@pytest.mark.parametrize(("workload", "block"), SETTINGS)
 def test_a_workload_with_its_measured_costs(workload: str, block: int, tmp_path: Path) -> None:
-    if f"{workload}/1gb/{block}" not in MEASURED.settings:
-        pytest.skip("not measured")
     profile = profiled(workload, block, tmp_path / "run.kprof")
     source = ROOT / "workloads" / workload / "serial.cu"
     options = Options(strategy="critical_path", profile=str(profile))

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from integration.replaced import Runtime
 from integration.test_check import DEFAULT_STREAMS, HERE, ODD, ROOT, cases, marked
 
 from kesco.check import Prepared, Run, endings, observe, prepare
@@ -24,34 +23,13 @@ from kesco.options import Options
 from kesco.source import Span
 from kesco.toolchain import recorder
 from kesco.toolchain.model import Toolchain
-from kesco.toolchain.runtimes import Kind, cxx_compiler, runtime_library
+from kesco.toolchain.runtimes import Kind, cxx_compiler
 from kesco.verify.races import Findings
 from kesco.verify.trace import Failed, Trace, Unsupported, read
 
 BY_THE_HOST = {"overwritten_source", "read_too_early", "managed"}  # the host's own accesses are not seen on a GPU
 CALLS = ["kinds_of_memory", "arrays", "names", "errors", "graphs"]
 SILENT = "no version information available"  # says the loader, since the dry run's runtime has no versions
-
-
-@dataclass(frozen=True)
-class Runtime:
-    """The dry run's runtime where a program looks for the real one."""
-
-    folder: Path
-
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, "LD_LIBRARY_PATH": str(self.folder), "CUDA_DRY_RUN_BLIND": "1"}
-
-
-@pytest.fixture(scope="module")
-def runtime(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Runtime:
-    if toolchain.nvcc is None:
-        pytest.skip("no nvcc found")
-    folder = tmp_path_factory.mktemp("runtime")
-    library = runtime_library(toolchain, folder)
-    major = (toolchain.cuda_version or "13").split(".")[0]
-    shutil.copy(library, folder / f"libcudart.so.{'11.0' if major == '11' else major}")
-    return Runtime(folder)
 
 
 def built(name: str, runtime: Runtime, folder: Path, *flags: str) -> Prepared:

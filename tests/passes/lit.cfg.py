@@ -5,14 +5,14 @@ from pathlib import Path
 
 import lit.formats
 
-config.name = "kesco passes"  # noqa: F821 (lit defines it)
-config.test_format = lit.formats.ShTest(False)  # noqa: F821
-config.suffixes = [".ll"]  # noqa: F821
-config.test_source_root = str(Path(__file__).parent)  # noqa: F821
-config.test_exec_root = str(Path(lit_config.params["plugins"]) / "lit")  # noqa: F821
+config.name = "kesco passes"
+config.test_format = lit.formats.ShTest(False)
+config.suffixes = [".ll"]
+config.test_source_root = str(Path(__file__).parent)
+config.test_exec_root = str(Path(lit_config.params["plugins"]) / "lit")
 for name, path in (
-    ("%opt", str(Path(lit_config.params["tools"]) / "opt")),  # noqa: F821
-    ("%plugins", lit_config.params["plugins"]),  # noqa: F821
+    ("%opt", str(Path(lit_config.params["tools"]) / "opt")),
+    ("%plugins", lit_config.params["plugins"]),
     ("%filecheck", str(Path(sys.executable).with_name("filecheck"))),
 ):
-    config.substitutions.append((name, path))  # noqa: F821
+    config.substitutions.append((name, path))
