@@ -79,7 +79,7 @@ def build(
         streams = waits = 0
         if program in FORMS:
             options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program], copies=_COPIES[style.move])
-            source, streams, waits = _rewrite(source, options, folder / f"{name}.cu")
+            source, streams, waits = rewrite(source, options, folder / f"{name}.cu")
         made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
         if made.returncode != 0:
             said = made.stderr.strip().splitlines() or ["nothing said"]
@@ -120,7 +120,7 @@ def read(folder: Path) -> Build:
         ) from None
 
 
-def _rewrite(source: Path, options: Options, target: Path) -> tuple[Path, int, int]:
+def rewrite(source: Path, options: Options, target: Path) -> tuple[Path, int, int]:
     """What kesco makes of a file, how many streams it uses, and how many waits it needs."""
     from kesco.pipeline import compile_file
 

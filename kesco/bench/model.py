@@ -3,7 +3,7 @@
 In: what kesco made of a function, and its kernels' costs. Out: microseconds by variant. The kernels and memsets from
 the first kernel to the last are taken in the order of the text, a loop that is not unrolled as often as `passes` says.
 
-The hand-written stream version has no model of its own: its schedule is not read, and kesco's stands for it.
+The hand-written stream version and all programs with copies are read from a dry run instead: `recorded`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kesco.model.gpu import KernelCost, Kind, Step, graph_makespan, makespan
 from kesco.options import Options
 from kesco.pipeline import FunctionResult, compile_file
 
-VARIANTS = ("serial", "sync", "kesco", "kesco-1", "graph")
+VARIANTS = ("serial", "sync", "kesco", "kesco-1", "async", "graph")
 _TRIED = 2000.0  # microseconds: repeated work that takes less ends up on one stream where that is faster
 INNER = {"hits": 4}
 """How often the loop of a workload runs in one pass (the default of its ``--inner``)."""

@@ -93,11 +93,11 @@ def _line(results: Results, name: str, size: str, time: str, these: Sequence[Set
 def error_table(found: Sequence[tuple[Setting, str, float, float]]) -> Table:
     """What the model says beside what was measured."""
     table = Table(title="the model beside the measurement, milliseconds", title_justify="left")
-    for name in ("workload", "size", "block", "variant"):
+    for name in ("workload", "style", "size", "block", "variant"):
         table.add_column(name)
     for name in ("model", "measured", "error"):
         table.add_column(name, justify="right")
     for setting, variant, model, measured in found:
-        where = (setting.workload, setting.size, str(setting.block), variant)
+        where = (setting.workload, setting.style, setting.size, str(setting.block), variant)
         table.add_row(*where, f"{model:.4g}", f"{measured:.4g}", f"{model / measured - 1:+.0%}")
     return table

@@ -32,7 +32,7 @@ from kesco.toolchain.compile import architectures
 from kesco.toolchain.discover import discover
 from kesco.toolchain.model import Toolchain
 from kesco.verify.races import Findings, find_races
-from kesco.verify.trace import read
+from kesco.verify.trace import Trace, read
 
 _DEVICE_CODE = (".cu", ".cuh", ".cup")
 
@@ -106,15 +106,12 @@ def prepare(path: str, others: Sequence[str], options: Options, folder: Path, gp
 
 def observe(prepared: Prepared, run: Run) -> Report:
     """Run a program once and report what was seen; `InputError` where the run ended too early to say anything."""
-    program, record = prepared.folder / "program", prepared.folder / "record"
-    record.unlink(missing_ok=True)
-    ran = _ran(prepared, run, program, record)
-    there = record.exists()
-    trace = read(record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if there else "")
+    program = prepared.folder / "program"
+    ran, found = record(prepared, run)
+    trace = found or read("")
     findings: Findings = find_races(trace, prepared.effects)
     places = Places.of(program, prepared.toolchain)
     places.load(trace)
-    found = trace if there else None
     ended = endings.how_it_ended(prepared.source, ran, findings, places, run.limit, found, prepared.gpu)
     if any(one.code == endings.NO_GPU for one in ended):
         raise ToolchainError(*ended)
@@ -124,11 +121,18 @@ def observe(prepared: Prepared, run: Run) -> Report:
     return Report(diagnostics, findings.operations, findings.kernels, len(findings.streams))
 
 
-def _ran(prepared: Prepared, run: Run, program: Path, record: Path) -> dryrun.Ran:
-    kernels = prepared.folder / "kernels"
+def record(prepared: Prepared, run: Run) -> tuple[dryrun.Ran, Trace | None]:
+    """Run a program once: how it ended, and what it did, or None where it ended before there was a record."""
+    program, kept, kernels = (prepared.folder / name for name in ("program", "record", "kernels"))
+    kept.unlink(missing_ok=True)
     if prepared.gpu:
-        return recorder.run_program(prepared.toolchain, program, run.arguments, record, kernels, run.limit)
-    return dryrun.run_program(program, run.arguments, record, kernels, run.limit, run.devices, run.watch, prepared.arch)
+        ran = recorder.run_program(prepared.toolchain, program, run.arguments, kept, kernels, run.limit)
+    else:
+        rest = (run.limit, run.devices, run.watch, prepared.arch)
+        ran = dryrun.run_program(program, run.arguments, kept, kernels, *rest)
+    if not kept.exists():
+        return ran, None
+    return ran, read(kept.read_bytes().rstrip(b"\0").decode("utf-8", "replace"))
 
 
 def _kernels(

@@ -128,14 +128,23 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
 
 
 def _predict(names: tuple[str, ...], **v: Any) -> Results:
-    """What the model says for the settings whose costs are known."""
-    from kesco.bench import costs, suite
-    from kesco.bench.model import predicted
+    """What the model says for the settings whose costs are known, of the memory styles that it knows."""
+    from kesco.bench import costs, model, recorded, suite
+    from kesco.bench.results import Results
 
     workloads = suite.load(v["workloads"], names)
     known = costs.read(v["costs"] or v["workloads"] / "costs.toml")
-    blocks = _numbers("--blocks", v["blocks"], 1024)
-    return predicted(workloads, known, _sizes(v["sizes"], workloads), blocks)
+    blocks, sizes = _numbers("--blocks", v["blocks"], 1024), _sizes(v["sizes"], workloads)
+    variants = suite.choose("variant of the model", v["variants"] or model.VARIANTS, model.VARIANTS)
+    rows: list[Row] = []
+    for style in suite.choose("memory style of the model", v["styles"], recorded.KNOWN_STYLES):
+        read = [name for name in ("serial", "kesco", "async") if name in variants]
+        if style == "device":
+            static = model.predicted(workloads, known, sizes, blocks).rows
+            rows += [row for row in static if row.variant in ("serial", *variants)]
+            read = [name for name in read if name == "async"]
+        rows += recorded.rows(workloads, style, read, known, sizes, blocks)
+    return Results(tuple(rows), {"gpu": "a model of an NVIDIA H200"})
 
 
 def _run(build: Build, wanted: Any, plan: Plan, limit: float | None, output: Path | None) -> Results:

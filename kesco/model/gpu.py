@@ -79,6 +79,7 @@ class Kind(Enum):
     RECORD = "record"
     WAIT = "wait"
     SYNCHRONIZE = "synchronize"
+    AWAIT = "await"
     BARRIER = "barrier"
 
 
@@ -86,7 +87,8 @@ class Kind(Enum):
 class Step:
     """One call of the host: a launch, copy, or an event's record or wait on a stream, or a synchronize with the device.
 
-    A barrier is a synchronize that costs the host no time: what stands for an operation that orders everything.
+    An await holds the host until an event's last record is done, or, without one, until its stream is. A barrier is a
+    synchronize that costs the host no time: what stands for an operation that orders everything.
     `engine` says which of the GPU's copy engines a copy takes.
     """
 
@@ -181,10 +183,12 @@ class _Device:
         places = range(len(self.running))
         return sorted(places, key=yields) if self.urgent else list(places)
 
-    def advance(self, limit: float) -> None:
-        """Go on to the next event, at most to `limit`."""
+    def advance(self, limit: float, until: _Task | None = None) -> None:
+        """Go on from event to event, at most to `limit`, or until a task is done."""
         while self.now < limit:
             self.heads()
+            if until is not None and until.done <= self.now:
+                return
             speeds = self.speeds()
             ends = [
                 self.now + task.left * _cost(task).microseconds / speed if speed > 0 else math.inf
@@ -231,12 +235,27 @@ def makespan(machine: Machine, steps: Iterable[Step], urgent: Collection[int] = 
             host = max(host, device.now) + (machine.synchronize if step.kind is Kind.SYNCHRONIZE else 0.0)
             device.now = max(device.now, host)
             continue
+        if step.kind is Kind.AWAIT:
+            host = _awaited(device, step, records.get(step.event), host) + machine.synchronize
+            continue
         host += prices.get(step.kind, machine.launch)
         task = _Task(step, host, records.get(step.event) if step.kind is Kind.WAIT else None)
         if step.kind is Kind.RECORD:
             records[step.event] = task
         device.queues.setdefault(step.stream, deque()).append(task)
     return host
+
+
+def _awaited(device: _Device, step: Step, record: _Task | None, host: float) -> float:
+    """When a host that begins to wait at `host` goes on."""
+    until = record
+    if step.event < 0:  # for all that its stream has
+        until = _Task(Step(Kind.RECORD), host)
+        device.queues.setdefault(step.stream, deque()).append(until)
+    if until is None:  # never recorded
+        return host
+    device.advance(math.inf, until)
+    return max(host, until.done)
 
 
 def graph_makespan(machine: Machine, costs: Sequence[KernelCost], edges: Iterable[tuple[int, int]]) -> float:

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from kesco.bench import costs as prices
+from kesco.bench import recorded
 from kesco.bench import results as kept
 from kesco.bench.model import INNER, errors, predicted
 from kesco.bench.regress import compare, read, states, to_json
 from kesco.bench.results import Results
 from kesco.bench.suite import load
+from kesco.model.gpu import Kind, makespan
 from kesco.options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +69,18 @@ def test_the_model_ranks_the_variants_as_the_gpu_does(model: Results) -> None:
         assert said is not None
         assert measured is not None
         assert abs(said - measured) < 0.05
+
+
+def test_the_model_reads_what_was_written_by_hand() -> None:
+    (img,) = load(WORKLOADS, ["img"])
+    here = [s for s in MEASURED.settings() if (s.workload, s.style, s.size) == ("img", "device", "1gb")]
+    trace = recorded.traced(img, "device", "async", 100)  # the schedule of any size
+    for setting in (one for one in here if one.block in (32, 256)):
+        done = recorded.steps(trace, COSTS, f"img/1gb/{setting.block}")
+        assert sum(step.kind is Kind.LAUNCH for step in done) == 11
+        row = MEASURED.find(setting, "async")
+        assert row is not None
+        assert makespan(COSTS.machine, done) / 1000 == pytest.approx(kept.median(row), rel=0.05)
 
 
 def test_what_was_measured_is_as_fast_as_the_expert() -> None:

@@ -46,6 +46,16 @@ def test_a_synchronize_stops_the_host() -> None:
     assert makespan(machine, steps) == 2 * (4 + 100 + 5)
 
 
+def test_a_host_that_awaits_an_event_or_a_stream_is_held_no_longer() -> None:
+    machine = replace(FREE, launch=4)
+    long = replace(SMALL, microseconds=500)
+    behind = [*launches(0, cost=long), *launches(1), record(1, 7)]
+    for awaited in (Step(Kind.AWAIT, event=7), Step(Kind.AWAIT, 1)):
+        assert makespan(machine, [*behind, awaited, *launches(2, cost=long)]) == 8 + 100 + 4 + 500
+    assert makespan(machine, [*behind, Step(Kind.AWAIT, 0), *launches(2)]) == 4 + 500 + 4 + 100
+    assert makespan(machine, [Step(Kind.AWAIT, event=7), *behind]) == makespan(machine, behind)  # never recorded
+
+
 def test_a_wait_is_for_the_record_before_it() -> None:
     first = [*launches(0), record(0, 7)]
     assert makespan(FREE, [*first, wait(1, 7), *launches(1)]) == 200
