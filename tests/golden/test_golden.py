@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -123,8 +124,8 @@ def test_a_second_run_changes_nothing(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_output_compiles(case: str, toolchain: Toolchain, tmp_path: Path) -> None:
-    check(case, toolchain, tmp_path, "clang")
+def test_clang_reads_the_output(case: str, toolchain: Toolchain, tmp_path: Path) -> None:
+    check(case, toolchain, tmp_path, "clang", "--cuda-host-only", "-fsyntax-only")
 
 
 @pytest.mark.parametrize("case", WITH_NVCC)
@@ -134,10 +135,10 @@ def test_output_compiles_with_nvcc(case: str, toolchain: Toolchain, tmp_path: Pa
     check(case, toolchain, tmp_path, "nvcc")
 
 
-def check(case: str, toolchain: Toolchain, folder: Path, compiler: str) -> None:
+def check(case: str, toolchain: Toolchain, folder: Path, compiler: Literal["clang", "nvcc"], *flags: str) -> None:
     output = folder / "output.cu"
     output.write_bytes(compiled(case).text)
-    finished = check_compiles(toolchain, output, (f"-I{HERE / case}",), compiler)  # type: ignore[arg-type]
+    finished = check_compiles(toolchain, output, (f"-I{HERE / case}", *flags), compiler)
     assert finished.returncode == 0, finished.stderr
 
 
