@@ -26,11 +26,15 @@ from kesco.wrapper.commandline import Table, load_table, parse
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One source with the flags of one command: an absolute path, and the folder where the command runs."""
+    """One source with the flags of one command: an absolute path, and the folder where the command runs.
+
+    `unclear` says why it is not known what the command means, if that is so.
+    """
 
     source: Path
     folder: Path
     flags: tuple[str, ...]
+    unclear: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,11 @@ def _units(entry: dict[str, object], beside: Path) -> Iterator[Unit]:
         words = words[1:]
     if not words:
         return
-    command = parse(words[1:], _table("clang" if "clang" in Path(words[0]).name else "nvcc"), {})
+    table = _table("clang" if "clang" in Path(words[0]).name else "nvcc")
+    command = parse(words[1:], table, os.environ, str(folder))
+    why = command.unclear or (f"{command.passed[1:]} cannot be read" if command.passed.startswith("@") else "")
     if any((folder / one).resolve() == source for one in command.sources):
-        yield Unit(source, folder, tuple(command.flags))
+        yield Unit(source, folder, tuple(command.flags), why)
 
 
 def _is_compiler(word: str) -> bool:
@@ -131,6 +137,10 @@ def compile_unit(unit: Unit, options: Options) -> Outcome:
     """Compile one source in its folder; errors are part of the outcome."""
     from kesco.pipeline import compile_file
 
+    if unit.unclear:
+        step = "configure the build first, so that its files of options are there; or compile this file alone"
+        what = f"{unit.source}: its command is not understood: {unit.unclear}"
+        return Outcome(unit.source, 3, None, 0, 0, 0, (Diagnostic("K111", Severity.ERROR, what, help=step),), 0.0)
     began = time.perf_counter()
     try:
         os.chdir(unit.folder)

@@ -83,6 +83,8 @@ def _main(program: str, name: str, arguments: list[str], named: str = "", option
             _become(compiler, arguments)
         command = parse(arguments, load_table("clang" if name == "clang++" else name, settings.cache), os.environ)
         if not command.rewritable:
+            if command.unclear and command.sources and not command.passed:
+                _say(f"{program}: {command.sources[0]}: compiled as it is [{_AS_IT_IS}]: {command.unclear}")
             _become(compiler, arguments)
     except Wrong as problem:
         _say(f"{program}: {problem} [{_SETTING}]")
@@ -151,10 +153,10 @@ class _Build:
 
     # ---- what is known ------------------------------------------------------------------------------------------
 
-    def _known(self) -> tuple[dict[str, entries.Entry], dict[str, str]]:
-        """Entries of the sources that have one, and the keys of the others."""
+    def _known(self) -> tuple[dict[str, entries.Entry], dict[str, tuple[str, str]]]:
+        """Entries of the sources that have one; the keys of the others, with digests of their content."""
         found: dict[str, entries.Entry] = {}
-        unknown: dict[str, str] = {}
+        unknown: dict[str, tuple[str, str]] = {}
         common: list[bytes] = []
         wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if self.settings.options.get("copies") == "move" else ()))
         for source in self.command.sources:
@@ -169,7 +171,7 @@ class _Build:
             key = entries.key([*common, os.fsencode(source), text])
             entry = entries.lookup(self.settings.cache, key)
             if entry is None:
-                unknown[source] = key
+                unknown[source] = key, digest([text])
             else:
                 found[source] = entry
         return found, unknown
@@ -184,7 +186,7 @@ class _Build:
 
     # ---- what is not --------------------------------------------------------------------------------------------
 
-    def _find_out(self, found: dict[str, entries.Entry], unknown: Mapping[str, str]) -> int | None:
+    def _find_out(self, found: dict[str, entries.Entry], unknown: Mapping[str, tuple[str, str]]) -> int | None:
         """Fill `found`, with the compiler at work on the sources as they are; its status if that is all there is."""
         self._make_folder()
         known = [entry for entry in found.values() if entry["text"]]
@@ -209,7 +211,7 @@ class _Build:
             self.results.drop()
         return None
 
-    def _ask(self, request: str, unknown: Mapping[str, str]) -> None:
+    def _ask(self, request: str, unknown: Mapping[str, tuple[str, str]]) -> None:
         import json
 
         question = {
@@ -225,10 +227,10 @@ class _Build:
             json.dump(question, file)
 
     def _take(
-        self, request: str, found: dict[str, entries.Entry], unknown: Mapping[str, str], asked: Child | None
+        self, request: str, found: dict[str, entries.Entry], unknown: Mapping[str, tuple[str, str]], asked: Child | None
     ) -> None:
         """Take the answers; where there is none, say why. `asked` is none if it did not end in time."""
-        for number, (source, key) in enumerate(unknown.items()):
+        for number, (source, (key, _)) in enumerate(unknown.items()):
             try:
                 entry = entries.loads(read(f"{request}.{number}"))
             except OSError:

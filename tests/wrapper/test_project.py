@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 from wrapper.building import Yard
 
 from kesco.cli import main
+from kesco.options import Options
+from kesco.project import compile_unit, units
 
 
 def database(yard: Yard, *commands: str | list[str], name: str = "compile_commands.json") -> None:
@@ -84,6 +86,28 @@ def test_a_database_that_is_none(text: str, said: str, code: int, yard: Yard) ->
     yard.write("compile_commands.json", text)
     result = kesco(yard)
     assert result.exit_code == code and said in result.output and "Traceback" not in result.output
+
+
+def test_files_of_options_lie_where_the_command_runs(yard: Yard) -> None:
+    """CMake writes the include folders of CUDA sources into such files."""
+    yard.write("src/options", "-I elsewhere --default-stream=per-thread")
+    database(yard, "nvcc --options-file src/options -c src/app.cu -o a.o", "nvcc -c src/one.cu @src/none -o b.o")
+    (app, one) = units(yard.folder)
+    assert app.flags == ("-I", "elsewhere", "--default-stream", "per-thread", "-c") and not app.unclear
+    assert one.unclear == "src/none cannot be read"
+    outcome = compile_unit(one, Options())
+    assert (outcome.exit_code, outcome.text, outcome.diagnostics[0].code) == (3, None, "K111")
+
+
+def test_no_result_takes_the_place_of_another_source(yard: Yard) -> None:
+    yard.write("src/app_async.cu", "int mine;\n")
+    yard.write("src/sub/app.cu", "int mine;\n")
+    database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/app_async.cu -o b.o")
+    result = kesco(yard)
+    assert result.exit_code == 2 and "K104" in result.output and "a source of the project" in result.output
+    database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/sub/app.cu -o b.o")
+    assert kesco(yard, "-o", str(yard.folder / "src/sub")).exit_code == 2
+    assert yard.read("src/app_async.cu") == yard.read("src/sub/app.cu") == "int mine;\n"
 
 
 def test_what_makes_no_sense(yard: Yard, tmp_path: Path) -> None:
