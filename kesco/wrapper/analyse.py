@@ -137,7 +137,8 @@ def _compiled(question: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...
 def _why(error: KescoError) -> str:
     first: Diagnostic = error.diagnostics[0]
     place = f"{first.span.path}:{first.span.line}:{first.span.column}: " if first.span else ""
-    return f"{place}{first.message} [{first.code}]".replace("\n", " ")
+    step = f": {first.help}" if first.help and isinstance(error, ToolchainError) else ""
+    return f"{place}{first.message} [{first.code}]{step}".replace("\n", " ")
 
 
 def _report(result: Compilation) -> dict[str, object]:

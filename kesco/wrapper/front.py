@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from kesco.wrapper import entries
 from kesco.wrapper.commandline import Command, load_table, parse
-from kesco.wrapper.compilers import find, variable
+from kesco.wrapper.compilers import CACHES, find, variable
 from kesco.wrapper.files import digest, new_folder, read, remove_folder
 from kesco.wrapper.running import Child, Results, Signals, end_as
 from kesco.wrapper.settings import DECIDING, VALUES, Settings, Wrong
@@ -52,6 +52,12 @@ def launch() -> None:
     if not words:
         example = "kesco-launch --streams 4 -- nvcc -c a.cu"
         _say(f"kesco-launch: there is no compiler after the options [{_SETTING}]: {example}")
+        _leave(2)
+    if os.path.basename(words[0]) in CACHES:
+        _say(
+            f"kesco-launch: {words[0]} behind kesco would keep results under the name of the serial source "
+            f"[{_SETTING}]: put it before: {words[0]} kesco-nvcc -c a.cu"
+        )
         _leave(2)
     name = "clang++" if "clang" in os.path.basename(words[0]) else "nvcc"
     _leave(_main("kesco-launch", name, words[1:], words[0], options))
@@ -236,7 +242,7 @@ class _Build:
             except OSError:
                 entry = None
             if entry is None:
-                late = f"kesco took more than {self.settings.timeout:g} s (KESCO_TIMEOUT)"
+                late = f"kesco took more than {self.settings.timeout:g} s; set KESCO_TIMEOUT to more"
                 why = f"kesco itself failed: {asked.last_line()}" if asked else late
                 entry = {"text": "", "why": why, "files": [], "missing": [], "report": {}}
                 if asked is None:  # it would be too late the next time, too

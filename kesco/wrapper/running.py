@@ -174,7 +174,7 @@ class Results:
 
 
 def _replaceable(name: str) -> bool:
-    """Whether a result of this name can be written aside: no device or link, not too long, in a folder that is there."""
+    """Whether a result can be written aside: its name is none of a device or link, not too long, in a folder."""
     if os.path.islink(name) or (os.path.exists(name) and not os.path.isfile(name)):
         return False
     return len(os.fsencode(os.path.basename(name))) <= _LONGEST and os.access(os.path.dirname(name) or ".", os.W_OK)

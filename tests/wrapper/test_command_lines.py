@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kesco.toolchain.flags import translate
 from kesco.wrapper.commandline import Command, load_table, parse
 
 
@@ -107,6 +108,27 @@ def test_variables_of_nvcc_count(tmp_path: Path) -> None:
     command = understood("-c a.cu", tmp_path, NVCC_PREPEND_FLAGS="-DX", NVCC_APPEND_FLAGS="--default-stream per-thread")
     assert command.flags == ["-D", "X", "-c", "--default-stream", "per-thread"]
     assert not understood("-c a.cu", tmp_path, NVCC_APPEND_FLAGS="-E").rewritable
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "each"),
+    [
+        ("--default-stream=per-thread", "", True),
+        ("-default-stream per-thread", "", True),
+        ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "", True),
+        ("-Xcompiler -DCUDA_API_PER_THREAD_DEFAULT_STREAM=1", "", True),
+        ("--options-file PATH", "", True),
+        ("", "--default-stream per-thread", True),
+        ("--default-stream=legacy", "", False),
+        ("-default-stream null", "", False),
+    ],
+)
+def test_a_default_stream_for_each_thread_is_seen(words: str, variable: str, each: bool, tmp_path: Path) -> None:
+    (tmp_path / "options").write_text("--default-stream=per-thread")
+    command = understood(
+        f"-c a.cu {words}".replace("PATH", f"{tmp_path}/options"), tmp_path, NVCC_APPEND_FLAGS=variable
+    )
+    assert any("PER_THREAD" in flag for flag in translate(command.flags).passed) is each
 
 
 def test_names_of_results_are_no_flags(tmp_path: Path) -> None:

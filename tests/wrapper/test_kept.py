@@ -15,6 +15,7 @@ from wrapper.building import CONCURRENT, SIZES, Yard
 
 from kesco.wrapper import entries
 
+THOROUGH = bool(os.environ.get("KESCO_THOROUGH"))
 MOVED = b"cudaStreamWaitEvent"
 OURS = b"kesco_streams"  # also in what is only preprocessed
 COMMAND = ("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", "-I", "first", "-I", "second")
@@ -85,10 +86,14 @@ def test_a_damaged_entry_is_found_out_anew(counted: Yard) -> None:
     assert analysed(counted)
     (entry,) = kept_entries(counted.cache)
     whole = entry.read_bytes()
-    for damage in (b"", whole[:100], whole[:-1], whole.replace(b"kesco->stream[1]", b"kesco->stream[0]", 1), b"\0" * 9):
-        entry.write_bytes(damage)
-        assert analysed(counted)
-        assert entry.read_bytes() == whole
+    assert entries.loads(whole) is not None
+    damage = whole.replace(b"kesco->stream[1]", b"kesco->stream[0]", 1)
+    assert damage != whole
+    for wrong in (b"", whole[:100], whole[:-1], damage, b"\0" * 9):
+        assert entries.loads(wrong) is None
+    entry.write_bytes(damage)
+    assert analysed(counted)
+    assert entry.read_bytes() == whole
 
 
 def test_a_cache_that_cannot_be_used(counted: Yard) -> None:
@@ -133,12 +138,11 @@ def test_a_source_that_includes_itself(counted: Yard) -> None:
     first = "#ifndef ONCE\n#define ONCE\n#include NAME\n" + CONCURRENT + "#endif\n"  # clang does not take that
     last = "#ifdef ONCE\nint again;\n#else\n" + CONCURRENT + "#define ONCE\n#include NAME\n#endif\n"
     quick = {"KESCO_NVCC": str(counted.counting(quick=True)[0])}
-    assert counted.run(*COMMAND, env=quick).code == 0 and OURS in counted.data("app.o")
-    for text, said in ((first, "K100"), (last, "it includes itself")):
-        for itself in ('"app.cu"', "__FILE__"):
-            counted.write("src/app.cu", text.replace("NAME", itself))
-            done = counted.run(*COMMAND, "-I", ".", env=quick)
-            assert done.code == 0 and said in done.err and OURS not in counted.data("app.o")
+    ways = [(last, '"app.cu"', "it includes itself"), (last, "__FILE__", "it includes itself")]
+    for text, itself, said in [*ways, (first, '"app.cu"', "K100"), (first, "__FILE__", "K100")] if THOROUGH else ways:
+        counted.write("src/app.cu", text.replace("NAME", itself))
+        done = counted.run(*COMMAND, "-I", ".", env=quick)
+        assert done.code == 0 and said in done.err and OURS not in counted.data("app.o")
 
 
 def test_headers_above_the_source(counted: Yard) -> None:
@@ -150,7 +154,9 @@ def test_headers_above_the_source(counted: Yard) -> None:
     assert "src/../../yard/up.h:4" in counted.run("./ours").out
 
 
-@pytest.mark.parametrize("name", ["quote' space.cu", "amp&bar| ünï.cu", "dollar$x`y.cu", "-x.cu"])
+@pytest.mark.parametrize(
+    "name", ["quote' space.cu", "amp&bar| ünï.cu", "dollar$x`y.cu", "-x.cu"] if THOROUGH else ["q' amp&bar| ünï.cu"]
+)
 def test_names_of_every_kind(name: str, counted: Yard) -> None:
     path = f"./{name}" if name.startswith("-") else f"dir &'|x/{name}"
     counted.write(path, CONCURRENT)
@@ -165,15 +171,15 @@ def test_names_of_every_kind(name: str, counted: Yard) -> None:
 
 
 def test_several_at_once(counted: Yard) -> None:
-    running = [counted.start(*COMMAND[:4], f"app{n}.o", *COMMAND[5:]) for n in range(3)]
-    assert [one.wait(timeout=300) for one in running] == [0] * 3
-    results = {counted.data(f"app{n}.o") for n in range(3)}
+    running = [counted.start(*COMMAND[:4], f"app{n}.o", *COMMAND[5:]) for n in range(2)]
+    assert [one.wait(timeout=300) for one in running] == [0] * 2
+    results = {counted.data(f"app{n}.o") for n in range(2)}
     assert len(results) == 1 and MOVED in results.pop()
     assert len(kept_entries(counted.cache)) == 1
-    assert counted.files() == {f"app{n}.o" for n in range(3)}
+    assert counted.files() == {f"app{n}.o" for n in range(2)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, *([signal.SIGINT] if THOROUGH else [])])
 def test_killed_at_any_time(number: signal.Signals, counted: Yard) -> None:
     """By itself and with all that it started; while kesco finds out, and while it knows."""
     words = (*COMMAND, "-MD", "-MF", "app.d")
