@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from multiprocessing import active_children
 from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Severity
@@ -107,20 +109,29 @@ def compile_all(chosen: Sequence[Unit], options: Options, jobs: int) -> Iterator
     for unit in chosen:
         left[unit.source] = left.get(unit.source, 0) + 1
     ready: dict[Path, list[Outcome]] = {}
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
         futures = {pool.submit(compile_unit, unit, options): unit for unit in chosen}
-        for future in as_completed(futures):
-            unit = futures[future]
-            try:
-                outcome = future.result()
-            except BrokenProcessPool:
-                what = f"{unit.source}: the process that compiled it or another was lost"
-                step = "compile this file alone; if memory is short, use fewer --jobs"
-                lost = Diagnostic("K108", Severity.ERROR, what, help=step)
-                outcome = Outcome(unit.source, 3, None, 0, 0, 0, (lost,), 0.0)
-            ready.setdefault(unit.source, []).append(outcome)
-            if len(ready[unit.source]) == left[unit.source]:
-                yield _merged(ready.pop(unit.source))
+        try:
+            for future in as_completed(futures):
+                outcome = _outcome(future, futures[future])
+                ready.setdefault(outcome.source, []).append(outcome)
+                if len(ready[outcome.source]) == left[outcome.source]:
+                    yield _merged(ready.pop(outcome.source))
+        except BaseException:  # an interrupt: nobody waits for what is left
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():
+                child.terminate()
+            raise
+
+
+def _outcome(future: Future[Outcome], unit: Unit) -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        what = f"{unit.source}: the process that compiled it or another was lost"
+        step = "compile this file alone; if memory is short, use fewer --jobs"
+        lost = Diagnostic("K108", Severity.ERROR, what, help=step)
+        return Outcome(unit.source, 3, None, 0, 0, 0, (lost,), 0.0)
 
 
 def _merged(outcomes: list[Outcome]) -> Outcome:

@@ -186,9 +186,18 @@ class _Build:
         """What decides all entries of this command, beside the sources."""
         options = sorted(f"{k}={v}" for k, v in self.settings.options.items())
         parts = [self.name, entries.identity(self.compiler), os.getcwd(), str(self.settings.timeout)]
+        parts += [self._host_compiler()]
         parts += [f"{v}={os.environ.get(v, '')}" for v in DECIDING]
         lists = (digest(map(os.fsencode, words)) for words in (parts, options, self.command.flags))
         return [entries.stamp(), *(one.encode() for one in lists)]
+
+    def _host_compiler(self) -> str:
+        """The one that nvcc will start, as far as that changes what a source means."""
+        if self.name != "nvcc":
+            return ""
+        named = self.command.host_compiler or os.environ.get("NVCC_CCBIN", "") or "gcc"
+        path = os.path.join(named, "gcc") if os.path.isdir(named) else _which(named)
+        return entries.identity(path) if path and os.path.exists(path) else named
 
     # ---- what is not --------------------------------------------------------------------------------------------
 

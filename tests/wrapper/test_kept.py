@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from wrapper.building import CONCURRENT, SIZES, Yard
 
-from kesco.wrapper import entries
+from kesco.wrapper import entries, files
 
 THOROUGH = bool(os.environ.get("KESCO_THOROUGH"))
 MOVED = b"cudaStreamWaitEvent"
@@ -58,6 +58,9 @@ def test_whatever_decides_the_result_counts(counted: Yard) -> None:
     assert analysed(counted, *COMMAND, "-DMORE")
     assert analysed(counted, env={"KESCO_FLAGS": "--streams 3"})
     assert analysed(counted, env={"CPATH": str(counted.folder)})
+    counted.script("gcc", 'exec /usr/bin/gcc "$@"\n')
+    assert analysed(counted)
+    (counted.programs / "gcc").unlink()
     counted.write("src/app.cu", CONCURRENT.replace('"sizes.h"', '"more.h"'))
     counted.write("second/more.h", SIZES)
     assert analysed(counted) and not analysed(counted)
@@ -110,6 +113,18 @@ def test_old_entries_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         os.utime(tmp_path / f"{number}x" / f"{number}x11{number}", (number, number))
     entries.store(str(tmp_path), "zz00", b"x")
     assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"zz00", "5x115", "4x114"}
+
+
+def test_folders_that_killed_runs_left_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    old, young, works = (tmp_path / f"kesco-{n}-abc" for n in (4194305, 4194306, os.getpid()))
+    for folder in (old, young, works):
+        (folder / "bin").mkdir(parents=True)
+        (folder / "bin/gcc").touch()
+    for folder in (old, works):
+        os.utime(folder, (1, 1))
+    made = files.new_folder()
+    assert {p.name for p in tmp_path.iterdir()} == {young.name, works.name, Path(made).name}
 
 
 def test_a_header_that_another_folder_would_change(counted: Yard) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from wrapper.building import Yard
 
+from kesco import project
 from kesco.cli import main
 from kesco.options import Options
-from kesco.project import compile_unit, units
+from kesco.project import Outcome, Unit, compile_unit, units
 
 
 def database(yard: Yard, *commands: str | list[str], name: str = "compile_commands.json") -> None:
@@ -108,6 +113,22 @@ def test_no_result_takes_the_place_of_another_source(yard: Yard) -> None:
     database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/sub/app.cu -o b.o")
     assert kesco(yard, "-o", str(yard.folder / "src/sub")).exit_code == 2
     assert yard.read("src/app_async.cu") == yard.read("src/sub/app.cu") == "int mine;\n"
+
+
+def _takes_long(unit: Unit, options: Options) -> Outcome:
+    time.sleep(60)
+    raise AssertionError
+
+
+def test_an_interrupt_does_not_wait_for_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "compile_unit", _takes_long)
+    chosen = [Unit(tmp_path / f"{number}.cu", tmp_path, ()) for number in range(8)]
+    began = time.monotonic()
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(project.compile_all(chosen, Options(), 2))
+    assert time.monotonic() - began < 30
 
 
 def test_what_makes_no_sense(yard: Yard, tmp_path: Path) -> None:
