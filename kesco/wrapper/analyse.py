@@ -27,6 +27,7 @@ from kesco.frontend.clang import is_standard_path
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
 from kesco.toolchain.flags import translate
+from kesco.toolchain.places import cache_folder
 from kesco.wrapper import entries, includes
 from kesco.wrapper.files import digest, read, write_whole
 from kesco.wrapper.lines import with_lines, without_lines
@@ -93,7 +94,9 @@ def entry_of(
     passed = translate(flags).passed
     toolchain = seen.get("toolchain")
     system = (*includes.SYSTEM, *([str(toolchain.cuda_path / "include")] if toolchain else ()))
-    found = includes.scan(source, before, passed, seen.get("includes", ()), is_standard_path, system)
+    own = str(cache_folder(os.environ))  # of the headers that are kept precompiled: what they are made from
+    known = [path for path in seen.get("includes", ()) if not path.startswith(own + os.sep)]
+    found = includes.scan(source, before, passed, known, is_standard_path, system)
     if not entry["why"] and text != before:
         entry["why"] = found.hazard
         if not found.hazard:

@@ -55,6 +55,8 @@ def test_a_project_in_a_folder_called_cuda_is_no_toolkit(tmp_path: Path) -> None
 
 def answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *flags: str, then: Any = None) -> tuple[str, bool, Any]:
     """Why a source was left as it is, whether that is kept, and the options; `then` happens while it is compiled."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    own = tmp_path / "home/kesco/headers/empty.cu"  # made by kesco while it compiles, and named by clang
     source, header, asked = tmp_path / "a.cu", tmp_path / "a.h", list[Options]()
     for path in (source, header):
         path.write_text("int a;\n")
@@ -63,9 +65,11 @@ def answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *flags: str, then:
 
     def compiled(path: str, options: Options, observe: Any) -> Any:
         asked.append(options)
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.touch()
         if then:
             then(source, header)
-        observe("includes", (str(header),))
+        observe("includes", (str(header), str(own)))
         raise analyse.KescoError(analyse.Diagnostic("K100", analyse.Severity.ERROR, "left"))
 
     monkeypatch.setattr(analyse, "compile_file", compiled)
