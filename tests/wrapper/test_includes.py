@@ -34,6 +34,18 @@ def test_where_a_file_would_be_found_first(tmp_path: Path, monkeypatch: pytest.M
     assert {"./pre.h", "one/pre.h", "src/quoted.h", "one/quoted.h"} <= set(found.missing)
 
 
+def test_a_condition_that_only_the_device_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = '#ifdef __CUDA_ARCH__\n#include "device.h"\n#endif\n#if __has_include("maybe.h")\n#endif\n'
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/device.h").write_text("# include <inner.h>\n")
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc/inner.h").touch()
+    found = scanned(tmp_path, text, "-I", "inc")
+    assert {"src/device.h", "inc/inner.h"} <= set(found.files)
+    assert {"src/maybe.h", "inc/maybe.h"} <= set(found.missing)
+
+
 def test_a_header_of_the_system_that_is_only_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = "#if __has_include(<nccl.h>)\n#endif\n"

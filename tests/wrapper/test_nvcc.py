@@ -31,7 +31,7 @@ OPTIONS = [
     "-shared -Xcompiler -fPIC src/one.cu -o libone.so",
     "-lib src/one.cu -o libone.a",
     "--dryrun -c src/one.cu -o one.o",
-    "@src/options -c src/one.cu",
+    "-optf src/options -c src/one.cu",
     "-c src/one.cu -o one.o -ccbin g++ -I nowhere,src",
     "-c src/one.cu -o nowhere/one.o",
     "-c src/bad.cu -o bad.o -MD",
