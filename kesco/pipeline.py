@@ -76,6 +76,10 @@ class Session:
             observe("program", self.program)
             observe("includes", self.file.included())
             texts = device.result()
+            from kesco.toolchain.generations import further_device_ir
+
+            asked = (self.text, *self.file.user_headers())
+            texts += further_device_ir(self.toolchain, path, options.flags, asked)
         found: dict[str, KernelEffects] = {}
         for one in (effect for text in texts for effect in kernel_effects(text)):
             found[one.name] = found[one.name] | one if one.name in found else one

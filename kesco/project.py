@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from multiprocessing import active_children
 from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Severity
@@ -26,11 +28,15 @@ from kesco.wrapper.commandline import Table, load_table, parse
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One source with the flags of one command: an absolute path, and the folder where the command runs."""
+    """One source with the flags of one command: an absolute path, and the folder where the command runs.
+
+    `unclear` says why it is not known what the command means, if that is so.
+    """
 
     source: Path
     folder: Path
     flags: tuple[str, ...]
+    unclear: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +87,11 @@ def _units(entry: dict[str, object], beside: Path) -> Iterator[Unit]:
         words = words[1:]
     if not words:
         return
-    command = parse(words[1:], _table("clang" if "clang" in Path(words[0]).name else "nvcc"), {})
+    table = _table("clang" if "clang" in Path(words[0]).name else "nvcc")
+    command = parse(words[1:], table, os.environ, str(folder))
+    why = command.unclear or (f"{command.passed[1:]} cannot be read" if command.passed.startswith("@") else "")
     if any((folder / one).resolve() == source for one in command.sources):
-        yield Unit(source, folder, tuple(command.flags))
+        yield Unit(source, folder, tuple(command.flags), why)
 
 
 def _is_compiler(word: str) -> bool:
@@ -101,20 +109,29 @@ def compile_all(chosen: Sequence[Unit], options: Options, jobs: int) -> Iterator
     for unit in chosen:
         left[unit.source] = left.get(unit.source, 0) + 1
     ready: dict[Path, list[Outcome]] = {}
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
         futures = {pool.submit(compile_unit, unit, options): unit for unit in chosen}
-        for future in as_completed(futures):
-            unit = futures[future]
-            try:
-                outcome = future.result()
-            except BrokenProcessPool:
-                what = f"{unit.source}: the process that compiled it or another was lost"
-                step = "compile this file alone; if memory is short, use fewer --jobs"
-                lost = Diagnostic("K108", Severity.ERROR, what, help=step)
-                outcome = Outcome(unit.source, 3, None, 0, 0, 0, (lost,), 0.0)
-            ready.setdefault(unit.source, []).append(outcome)
-            if len(ready[unit.source]) == left[unit.source]:
-                yield _merged(ready.pop(unit.source))
+        try:
+            for future in as_completed(futures):
+                outcome = _outcome(future, futures[future])
+                ready.setdefault(outcome.source, []).append(outcome)
+                if len(ready[outcome.source]) == left[outcome.source]:
+                    yield _merged(ready.pop(outcome.source))
+        except BaseException:  # an interrupt: nobody waits for what is left
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():
+                child.terminate()
+            raise
+
+
+def _outcome(future: Future[Outcome], unit: Unit) -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        what = f"{unit.source}: the process that compiled it or another was lost"
+        step = "compile this file alone; if memory is short, use fewer --jobs"
+        lost = Diagnostic("K108", Severity.ERROR, what, help=step)
+        return Outcome(unit.source, 3, None, 0, 0, 0, (lost,), 0.0)
 
 
 def _merged(outcomes: list[Outcome]) -> Outcome:
@@ -131,6 +148,10 @@ def compile_unit(unit: Unit, options: Options) -> Outcome:
     """Compile one source in its folder; errors are part of the outcome."""
     from kesco.pipeline import compile_file
 
+    if unit.unclear:
+        step = "configure the build first, so that its files of options are there; or compile this file alone"
+        what = f"{unit.source}: its command is not understood: {unit.unclear}"
+        return Outcome(unit.source, 3, None, 0, 0, 0, (Diagnostic("K111", Severity.ERROR, what, help=step),), 0.0)
     began = time.perf_counter()
     try:
         os.chdir(unit.folder)

@@ -19,6 +19,7 @@ import click
 from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
+from kesco.cli.flags import taken_apart
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
@@ -97,7 +98,7 @@ def _options(values: dict[str, Any]) -> Options:
     return Options(
         streams=values["streams"] or 0,
         strategy=values["strategy"] or ("critical_path" if values["profile"] is not None else "kesco"),
-        flags=tuple(values["flags"]),
+        flags=taken_apart(values["flags"]),
         clang=values["clang"],
         libclang=values["libclang"],
         cuda_path=values["cuda_path"],

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kesco.cli.flags import taken_apart
 from kesco.cli.output import Printer, ends_well
 from kesco.options import Options
 
@@ -36,8 +37,8 @@ def check_command(source: str, arguments: tuple[str, ...], as_json: bool, quiet:
         from kesco.check import Run, check
 
         options = Options(
-            flags=tuple(shlex.split(v["flags"])), clang=v["clang"], libclang=v["libclang"], cuda_path=v["cuda_path"],
-            arch=v["arch"],
+            flags=taken_apart(shlex.split(v["flags"])), clang=v["clang"], libclang=v["libclang"],
+            cuda_path=v["cuda_path"], arch=v["arch"],
         )  # fmt: skip
         run = Run(arguments, v["limit"], v["devices"], v["others"], not v["no_host"])
         report = check(source, run, options, v["gpu"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kesco.cli.flags import taken_apart
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
@@ -47,8 +48,8 @@ def profile_command(
         writable(target)
         before = kprof.read(target) if merge and target.exists() else None
         options = Options(
-            flags=tuple(shlex.split(v["flags"])), clang=v["clang"], libclang=v["libclang"], cuda_path=v["cuda_path"],
-            arch=v["arch"],
+            flags=taken_apart(shlex.split(v["flags"])), clang=v["clang"], libclang=v["libclang"],
+            cuda_path=v["cuda_path"], arch=v["arch"],
         )  # fmt: skip
         found, said = profile(source, Run(arguments, v["limit"], others=v["others"]), options)
         if before is not None:

@@ -39,7 +39,7 @@ def compile_project(database: str, output: str | None, jobs: int, options: Optio
 def _places(sources: list[Path], output: str | None) -> dict[Path, Path]:
     """Where each text goes: beside its source, or below a folder as the sources lie below theirs."""
     if output is None:
-        return {source: source.with_name(source.stem + "_async" + source.suffix) for source in sources}
+        return _apart({source: source.with_name(source.stem + "_async" + source.suffix) for source in sources})
     folder = Path(output).resolve()
     if folder.exists() and not folder.is_dir():
         raise UsageError(
@@ -52,7 +52,16 @@ def _places(sources: list[Path], output: str | None) -> dict[Path, Path]:
         raise UsageError(
             Diagnostic("K104", Severity.ERROR, f"{output} is where the sources are", help="name another folder with -o")
         )
-    return {source: folder / source.relative_to(common) for source in sources}
+    return _apart({source: folder / source.relative_to(common) for source in sources})
+
+
+def _apart(places: dict[Path, Path]) -> dict[Path, Path]:
+    """The places, none of which is a source of the project; raises `UsageError` otherwise, before the work."""
+    for source, place in places.items():
+        if place.resolve() in places:
+            what = f"the result of {source} would be {place}, which is a source of the project, too"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="name a folder of its own with -o"))
+    return places
 
 
 def _shown(chosen: tuple[Unit, ...], options: Options, jobs: int, quiet: bool) -> Iterator[Outcome]:

@@ -13,6 +13,7 @@ The flags are tables here, not branches, so that a missing one is one line.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ _RENAMED = {
     "--undefine-macro": "-U",
     "--std": "-std=",
     "-std": "-std=",
+    "--ftemplate-depth": "-ftemplate-depth=",
+    "-ftemplate-depth": "-ftemplate-depth=",
 }
 _ARCHITECTURE = set("--generate-code -gencode --gpu-architecture -arch --cuda-gpu-arch --offload-arch".split())
 _FOR_HOST_COMPILER = {"--compiler-options", "-Xcompiler"}
@@ -39,6 +42,14 @@ _DROPPED_WITH_VALUE = set(
     --machine --maxrregcount -maxrregcount --nvlink-options -Xnvlink --optimize --optimization-info -opt-info
     --output-directory -odir --output-file -o --prec-div -prec-div --prec-sqrt -prec-sqrt --ptxas-options -Xptxas
     --split-compile -split-compile --threads -t --time -time --x -x
+    --archiver-binary -arbin --brief-diagnostics -brief-diag --compress-mode -compress-mode
+    --dependency-drive-prefix -ddp --device-entity-has-hidden-visibility -device-entity-has-hidden-visibility
+    --device-stack-protector -device-stack-protector --drive-prefix -dp --entries -e --frandom-seed -frandom-seed
+    --fdevice-time-trace -fdevice-time-trace --ftemplate-backtrace-limit -ftemplate-backtrace-limit
+    --host-linker-script -hls --input-drive-prefix -idp --jump-table-density -jtd --libdevice-directory -ldir
+    --Ofast-compile -Ofc --options-file -optf --qpp-config -qpp-config --run-args -run-args --sanitize -sanitize
+    --split-compile-extended -split-compile-extended --static-global-template-stub -static-global-template-stub
+    --target-directory -target-dir -l -L -m
     """.split()
 )
 _DROPPED = set(
@@ -52,7 +63,18 @@ _DROPPED = set(
     --ptx -ptx --resource-usage -res-usage --restrict -restrict --run -run --shared -shared -S -static -m64
     --source-in-ptx -src-in-ptx --verbose -v -pedantic-errors --Wno-deprecated-gpu-targets
     -Wno-deprecated-gpu-targets --Wreorder --Wdefault-stream-launch -Wdefault-stream-launch
-    -Wext-lambda-captures-this
+    -Wext-lambda-captures-this --Wext-lambda-captures-this --Wmissing-launch-bounds -Wmissing-launch-bounds -Wreorder
+    --Wno-deprecated-declarations --allow-unsupported-compiler -allow-unsupported-compiler
+    --augment-host-linker-script -aug-hls --clean-targets -clean --compile-as-tools-patch -astoolspatch
+    --device-w -dw -err-no -no-err-no --dont-use-profile -noprof --extensible-whole-program -ewp
+    --fdevice-syntax-only -fdevice-syntax-only --force-cl-env-setup -force-cl-env-setup
+    --forward-unknown-to-host-linker -forward-unknown-to-host-linker --forward-unknown-opts -forward-unknown-opts
+    --gen-opt-lto -gen-opt-lto --generate-dependency-targets --generate-dependencies-with-compile
+    --generate-nonsystem-dependencies --generate-nonsystem-dependencies-with-compile --jobserver -jobserver
+    --keep-device-functions -keep-device-functions --lto --ltoir --m64 --no-align-double --no-compress -no-compress
+    --no-device-link -nodlink --no-host-device-initializer-list -nohdinitlist --no-host-device-move-forward
+    -nohdmoveforward --objdir-as-tempdir -objtemp --optix-ir -optix-ir --profile -pg --relocatable-link -r
+    --relocatable-ptx -reloc-ptx --save-temps -save-temps --use-local-env -use-local-env
     """.split()
 )
 # -g and -l also cover -gline-tables-only, -lineinfo, -link and the like; -gencode was taken before.
@@ -62,14 +84,21 @@ _REPLACED = {
     "--use_fast_math": "-ffast-math",
     "-use_fast_math": "-ffast-math",
     "--no-exceptions": "-fno-exceptions",
+    "-noeh": "-fno-exceptions",
     "--device-c": "-fgpu-rdc",
     "-dc": "-fgpu-rdc",
 }
 _RELOCATABLE = {"--relocatable-device-code", "-rdc"}
 _DEFAULT_STREAM = {"--default-stream", "-default-stream"}
 _PER_THREAD = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"
+_THREADS = re.compile(r"-t=?\d+")
 # What nvcc's -Werror may be followed by; any other next argument is not its value.
-_WERROR_KINDS = {"all-warnings", "cross-execution-space-call", "reorder", "default-stream-launch"}
+_WERROR_KINDS = set(
+    """
+    all-warnings cross-execution-space-call reorder default-stream-launch deprecated-declarations missing-launch-bounds
+    ext-lambda-captures-this
+    """.split()
+)
 # Flags of clang and gcc that take the next argument as their value and pass through with it.
 _PASSED_WITH_VALUE = {
     *(
@@ -123,7 +152,7 @@ def _translate(flags: list[str], architectures: list[str]) -> Iterator[str]:
             virtual = value.split(",code=")[0]
             architectures += [f"sm_{number}" for number in re.findall(r"(?:sm|compute)_(\d{2,3}[af]?)", virtual)]
         elif name in _FOR_HOST_COMPILER:
-            yield from _translate([part for part in value.split(",") if part], architectures)
+            yield from _translate([w for part in value.split(",") for w in _in_a_shell(part)], architectures)
         elif name in _RENAMED:
             joined = _RENAMED[name]
             yield from (joined, value) if joined in ("-include", "-isystem") else (joined + value,)
@@ -140,8 +169,18 @@ def _translate(flags: list[str], architectures: list[str]) -> Iterator[str]:
                 used = 2
             elif flag in _REPLACED:
                 yield _REPLACED[flag]
-            elif flag in ("-Werror", "--Werror") and following.split(",")[0] in _WERROR_KINDS:
+            elif (flag == "-O" and following.isdigit()) or (
+                flag in ("-Werror", "--Werror") and following.split(",")[0] in _WERROR_KINDS
+            ):
                 used = 2
-            elif flag not in _DROPPED and not flag.startswith(_DROPPED_PREFIXES):
+            elif flag not in _DROPPED and not _THREADS.fullmatch(flag) and not flag.startswith(_DROPPED_PREFIXES):
                 yield flag
         position += used
+
+
+def _in_a_shell(text: str) -> list[str]:
+    """The words that a shell makes of a text, as nvcc has one do with what is for the host compiler."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return [text]

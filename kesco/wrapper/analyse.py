@@ -6,6 +6,8 @@ process of its own: a crash, or a time limit that passes, costs the rewriting of
 1. Ask the compiler for which architectures it compiles: kesco must read a kernel as it is compiled for each of them.
 2. Compile, prove. 3. Find out which files were read, and whether the text may be read from another folder.
 4. Lead its lines to the source.
+
+What changed while this went on is not rewritten, and what is not known to come out the same again is not kept.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,10 +27,12 @@ from kesco.frontend.clang import is_standard_path
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
 from kesco.toolchain.flags import translate
+from kesco.toolchain.places import cache_folder
 from kesco.wrapper import entries, includes
-from kesco.wrapper.files import write_whole
+from kesco.wrapper.files import digest, read, write_whole
 from kesco.wrapper.lines import with_lines, without_lines
 
+_STANDARD = re.compile(r"\bcudafe\+\+.* --c\+\+(\d+)\b")
 _ARCHITECTURE = re.compile(r"__CUDA_ARCH__=(\d+)0\b|\"-target-cpu\" \"sm_(\d+)[af]?\"")
 _MOST_ARCHITECTURES = 12
 
@@ -35,15 +40,34 @@ _MOST_ARCHITECTURES = 12
 def main(request: str) -> None:
     """Answer all questions of a request."""
     gc.disable()  # this process ends when it has answered
+    began = time.time_ns()
     with open(request, encoding="utf-8") as file:
         question = json.load(file)
-    compiled_for = _architectures(question)
-    for number, (source, key) in enumerate(question["sources"].items()):
-        entry, keep = entry_of(source, question["flags"], compiled_for, question)
+    compiled_for, standard = _compiled(question)
+    for number, (source, (key, content)) in enumerate(question["sources"].items()):
+        entry, keep = entry_of(source, [*question["flags"], *standard], compiled_for, question)
+        if changed := _changed_since(began, source, content, entry):
+            entry = {**entry, "text": "", "why": f"{changed} changed while it was compiled"}
+            keep = False
         data = entries.dumps(entry)
-        if keep:
+        # with `native` another GPU may be there the next time
+        if keep and not any(f == "native" or f.endswith("-arch=native") for f in question["flags"]):
             entries.store(question["cache"], key, data)
         write_whole(f"{request}.{number}", data)
+
+
+def _changed_since(began: int, source: str, content: str, entry: entries.Entry) -> str:
+    """The source, if it is not the one that was looked up, or a file of the user's that is newer than the question."""
+    try:
+        if digest([read(source)]) != content:
+            return source
+        for path in (path for path, _, _, theirs in entry["files"] if theirs):
+            status = os.stat(path)
+            if max(status.st_mtime_ns, status.st_ctime_ns) >= began:
+                return str(path)
+    except OSError:
+        return source
+    return ""
 
 
 def entry_of(
@@ -53,13 +77,12 @@ def entry_of(
     seen: dict[str, Any] = {}
     named = [f"--gpu-architecture={arch}" for arch in compiled_for]
     entry: entries.Entry = {"text": "", "why": "", "files": [], "missing": [], "report": {}}
-    keep, found = True, includes.Includes()
+    keep = True
     if not compiled_for:
         entry["why"] = "the compiler does not say for which architectures it compiles"
         return entry, False
     try:
-        with open(source, "rb") as file:
-            before = file.read()
+        before = read(source)
         result = compile_file(source, Options(flags=(*flags, *named), **question["options"]), seen.__setitem__)
         entry["report"] = _report(result)
         text = result.text
@@ -69,7 +92,11 @@ def entry_of(
         entry["why"], text = _why(error), b""
         entry["report"] = {"diagnostics": [d.to_json() for d in error.diagnostics]}
     passed = translate(flags).passed
-    found = includes.scan(source, before, passed, seen.get("includes", ()), is_standard_path)
+    toolchain = seen.get("toolchain")
+    system = (*includes.SYSTEM, *([str(toolchain.cuda_path / "include")] if toolchain else ()))
+    own = str(cache_folder(os.environ))  # of the headers that are kept precompiled: what they are made from
+    known = [path for path in seen.get("includes", ()) if not path.startswith(own + os.sep)]
+    found = includes.scan(source, before, passed, known, is_standard_path, system)
     if not entry["why"] and text != before:
         entry["why"] = found.hazard
         if not found.hazard:
@@ -78,7 +105,7 @@ def entry_of(
                 raise AssertionError("the directives are not all that was added")
             entry["text"] = mapped.decode("utf-8", "surrogateescape")
     profile = os.path.join(os.path.dirname(os.path.realpath(question["compiler"])), "nvcc.profile")
-    entry["files"] = _files(found, seen.get("toolchain"), profile)
+    entry["files"] = _files(found, toolchain, profile)
     entry["missing"] = found.missing
     return entry, keep
 
@@ -93,21 +120,28 @@ def _files(found: includes.Includes, toolchain: Any, profile: str) -> list[list[
     return files + [entries.described(path, False) for path in tools if os.path.isfile(path)]
 
 
-def _architectures(question: dict[str, Any]) -> tuple[str, ...]:
-    """What the compiler is going to compile for, by its own word; none if it does not say."""
+def _compiled(question: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the compiler is going to compile for, by its own word, none if it does not say; and a flag for the standard.
+
+    Where none is asked for, nvcc takes that of the host compiler, which may be an older one or a newer one.
+    """
     asking = "--dryrun" if question["name"] == "nvcc" else "-###"
     command = [question["compiler"], *question["arguments"], asking]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
-    found = {first or second for first, second in _ARCHITECTURE.findall(done.stdout + done.stderr)}
+    told = done.stdout + done.stderr
+    found = {first or second for first, second in _ARCHITECTURE.findall(told)}
     if len(found) > _MOST_ARCHITECTURES:
-        return ()
-    return tuple(f"sm_{number}" for number in sorted(found, key=int))
+        return (), ()
+    asked = any(flag.startswith(("-std", "--std")) for flag in question["flags"])
+    standards = [] if asked else [f"-std=gnu++{number}" for number in dict.fromkeys(_STANDARD.findall(told))]
+    return tuple(f"sm_{number}" for number in sorted(found, key=int)), tuple(standards[:1])
 
 
 def _why(error: KescoError) -> str:
     first: Diagnostic = error.diagnostics[0]
     place = f"{first.span.path}:{first.span.line}:{first.span.column}: " if first.span else ""
-    return f"{place}{first.message} [{first.code}]".replace("\n", " ")
+    step = f": {first.help}" if first.help and isinstance(error, ToolchainError) else ""
+    return f"{place}{first.message} [{first.code}]{step}".replace("\n", " ")
 
 
 def _report(result: Compilation) -> dict[str, object]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Table = dict[str, Any]
-_WORDS = ("passed", "values", "joined", "alone", "lists")
+_WORDS = ("passed", "values", "joined", "alone", "lists", "evaluated")
 
 
 class Command:
@@ -29,6 +29,7 @@ class Command:
         self.others: list[str] = []  # inputs that are no CUDA sources
         self.flags: list[str] = []
         self.passed = ""  # the option for which the command is none of kesco's business
+        self.unclear = ""  # why it is not known what the command means
         self.ending = ""  # of the results: empty for a program
         self.result = ""
         self.result_at: tuple[int, str] | None = None  # its word among the arguments, and what precedes it there
@@ -44,7 +45,7 @@ class Command:
     @property
     def rewritable(self) -> bool:
         """Whether the command makes code from CUDA sources."""
-        return bool(self.sources) and not self.passed
+        return bool(self.sources) and not self.passed and not self.unclear
 
 
 def load_table(name: str, cache: str) -> Table:
@@ -80,14 +81,21 @@ def load_table(name: str, cache: str) -> Table:
     return table
 
 
-def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str]) -> Command:
-    """What the words ask for; a file of options that cannot be read leaves the command to the compiler."""
+def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str], folder: str = "") -> Command:
+    """What the words ask for; a file of options that cannot be read leaves the command to the compiler.
+
+    `folder` is where the command runs, if that is not the current one.
+    """
     command = Command(table)
     language = ""
     inputs: list[str] = []
     positions = {key: set(table[key]) for key in ("values", "alone", "passed")}
     joined = tuple(table["joined"])
-    words = list(_words(arguments, table, environ))
+    try:
+        words = list(_words(arguments, table, environ, folder))
+    except _Unclear as problem:
+        words = [(word, place) for place, word in enumerate(arguments) if not word.startswith("@")]
+        command.unclear = str(problem)
     at = 0
     while at < len(words):
         word, place = words[at]
@@ -124,7 +132,10 @@ def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str]) ->
             language = value
         elif _named(command, name, before, value, place):
             continue
-        command.flags += _plain(table, name, value)
+        try:
+            command.flags += _plain(table, name, value)
+        except _Unclear as problem:
+            command.unclear = str(problem)
     every = language in table["cuda"]
     endings = tuple(table["inputs"])
     for one in inputs:
@@ -133,28 +144,56 @@ def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str]) ->
     return command
 
 
+class _Unclear(Exception):
+    """Words that the compiler, or the shell that it starts, takes apart in a way that is not copied here."""
+
+
 def _plain(table: Table, name: str, value: str) -> list[str]:
     """An option with each of its values as words of their own."""
     if name in table["for_host"]:
-        return _parts(value)
-    if name in table["lists"]:
-        return [word for part in _parts(value) for word in (name, part)]
-    return [name + value] if name in table["joined"] else [name, value]
+        return [word for part in _parts(value, escapes=True) for word in _as_in_a_shell(_unescaped(part))]
+    if name not in table["lists"]:
+        return [name + value] if name in table["joined"] else [name, value]
+    evaluated = name in table["evaluated"]
+    if any(letter in value for letter in ("$`" if evaluated else "$`\\\"'")):
+        raise _Unclear(f"nvcc has a shell read '{value}'")
+    parts = _parts(value, escapes=evaluated)
+    return [word for part in parts for word in (name, _unescaped(part) if evaluated else part)]
 
 
-def _parts(value: str) -> list[str]:
-    """The members of a list as nvcc takes it apart."""
+def _parts(value: str, escapes: bool) -> list[str]:
+    """The members of a list as nvcc takes it apart; other backslashes and quotes stay."""
     parts, quoted, escaped = [""], False, False
     for letter in value:
         if letter == "," and not quoted and not escaped:
             parts.append("")
             continue
-        if escaped and letter != ",":
-            parts[-1] += "\\"
-        escaped = letter == "\\" and not escaped
-        quoted ^= letter == '"'
-        parts[-1] += "" if escaped else letter
+        if letter == "," and escaped:
+            parts[-1] = parts[-1][:-1]
+        quoted ^= letter == '"' and not escaped
+        escaped = escapes and letter == "\\" and not escaped
+        parts[-1] += letter
     return [part for part in parts if part]
+
+
+def _unescaped(text: str) -> str:
+    """A text without its backslashes but those that stand behind one."""
+    letters = iter(text)
+    return "".join(next(letters, "") if letter == "\\" else letter for letter in letters)
+
+
+def _as_in_a_shell(text: str) -> list[str]:
+    """The words of a text that nvcc gives to a shell as it is."""
+    if "$" in text or "`" in text:
+        raise _Unclear(f"nvcc has a shell read '{text}'")
+    if not any(letter in text for letter in " \t\"'\\"):
+        return [text]
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise _Unclear(f"nvcc has a shell read '{text}'") from None
 
 
 def _named(command: Command, name: str, before: str, value: str, place: int) -> bool:
@@ -184,9 +223,11 @@ def _named(command: Command, name: str, before: str, value: str, place: int) -> 
     return True
 
 
-def _words(arguments: Sequence[str], table: Table, environ: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+def _words(
+    arguments: Sequence[str], table: Table, environ: Mapping[str, str], folder: str
+) -> Iterator[tuple[str, int]]:
     """All words with their places among the arguments, -1 for those of variables and files of options."""
-    yield from ((word, -1) for word in _split(environ.get(table["prepended"], "")))
+    yield from _of_variable(table["prepended"], environ)
     skip = False
     for place, (word, following) in enumerate(zip(arguments, [*arguments[1:], ""], strict=False)):
         name, equals, value = word.partition("=")
@@ -195,28 +236,39 @@ def _words(arguments: Sequence[str], table: Table, environ: Mapping[str, str]) -
         elif name in table["options_files"]:
             skip = not equals
             for file in (value if equals else following).split(","):
-                yield from _of_file(file, word)
+                yield from _of_file(file, table, folder)
         elif word.startswith("@"):
-            yield from _of_file(word[1:], word)
+            yield from _of_file(word[1:], table, folder)
         else:
             yield word, place
-    yield from ((word, -1) for word in _split(environ.get(table["appended"], "")))
+    yield from _of_variable(table["appended"], environ)
 
 
-def _of_file(name: str, word: str) -> Iterator[tuple[str, int]]:
+def _of_variable(name: str, environ: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """The words of a variable, in which nvcc keeps the quotes; an error of the user's is nvcc's to tell."""
+    text = environ.get(name, "") if name else ""
+    if any(letter in text for letter in "\"'\\"):
+        raise _Unclear(f"{name} has quotes or backslashes")
+    yield from ((word, -1) for word in text.split())
+
+
+def _of_file(name: str, table: Table, folder: str) -> Iterator[tuple[str, int]]:
+    """The words of a file of options: nvcc knows double quotes and a backslash of its own kind, clang a shell's."""
     try:
-        with open(name, encoding="utf-8", errors="surrogateescape") as file:
-            yield from ((found, -1) for found in _split(file.read()))
+        with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
     except OSError:
-        yield "@" + word, -1
-
-
-def _split(text: str) -> list[str]:
-    if not text.strip():
-        return []
+        yield "@" + name, -1
+        return
+    nvccs = table["name"] == "nvcc"
+    if nvccs and any(letter in text for letter in "'\\"):
+        raise _Unclear(f"{name} has single quotes or backslashes")
+    if '"' not in text and "'" not in text and "\\" not in text:
+        yield from ((found, -1) for found in text.split())
+        return
     import shlex
 
     try:
-        return shlex.split(text)
+        yield from ((found, -1) for found in shlex.split(text))
     except ValueError:
-        return ["@"]
+        raise _Unclear(f"{name} has a quote without an end") from None

@@ -1,7 +1,8 @@
 """The compiler that does the work: the nvcc or clang++ behind this one.
 
 In: the environment. Out: a path, or none. What was asked for by a variable is taken or refused, never replaced; a
-script of kesco's own on PATH is passed over, so that kesco-nvcc may be installed as ``nvcc``.
+script of kesco's own on PATH is passed over, so that kesco-nvcc may be installed as ``nvcc``. So is the link of a
+compiler cache: it would keep kesco's result under the name of the serial source.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 
+CACHES = ("ccache", "sccache", "distcc", "icecc")
 _VARIABLE = {"nvcc": "KESCO_NVCC", "clang++": "KESCO_CLANGXX"}
 
 
@@ -17,7 +19,7 @@ def find(name: str, environ: Mapping[str, str]) -> str | None:
     """The path of the compiler of this name."""
     if asked := environ.get(_VARIABLE[name]):
         return next((path for path in _on_path(asked, environ) if _runs(path)), None)
-    return next((path for path in _candidates(name, environ) if _runs(path) and not _is_ours(path)), None)
+    return next((path for path in _candidates(name, environ) if _runs(path) and not _stands_before(path)), None)
 
 
 def variable(name: str) -> str:
@@ -50,7 +52,9 @@ def _runs(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
-def _is_ours(path: str) -> bool:
+def _stands_before(path: str) -> bool:
+    if os.path.basename(os.path.realpath(path)) in CACHES:
+        return True
     try:
         with open(path, "rb") as file:
             return b"kesco.wrapper" in file.read(2048)

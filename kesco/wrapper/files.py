@@ -9,6 +9,8 @@ import os
 from _blake2 import blake2b
 from collections.abc import Iterable
 
+_LONG = 86_400.0  # seconds
+
 
 def write_whole(path: str, data: bytes) -> None:
     """Write a file beside its place and rename it there; raises `OSError` and leaves nothing behind if that fails."""
@@ -36,10 +38,31 @@ def temporary_folder() -> str:
 
 
 def new_folder() -> str:
-    """A new folder for this run alone, which nobody else may enter."""
+    """A new folder for this run alone, which nobody else may enter; folders that killed runs left are removed."""
+    _sweep(temporary_folder())
     path = os.path.join(temporary_folder(), f"kesco-{os.getpid()}-{os.urandom(6).hex()}")
     os.mkdir(path, 0o700)
     return path
+
+
+def _sweep(folder: str) -> None:
+    """Remove folders of runs that are over for long; one in another container has no process here, but is young."""
+    try:
+        for found in os.scandir(folder):
+            parts = found.name.split("-")
+            if len(parts) != 3 or parts[0] != "kesco" or not parts[1].isdigit() or os.path.exists(f"/proc/{parts[1]}"):
+                continue
+            status = found.stat(follow_symlinks=False)
+            if found.is_dir(follow_symlinks=False) and status.st_uid == os.getuid() and _age(status) > _LONG:
+                remove_folder(found.path)
+    except OSError:
+        pass
+
+
+def _age(status: os.stat_result) -> float:
+    import time
+
+    return time.time() - status.st_mtime
 
 
 def remove_folder(path: str) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from kesco.wrapper import entries
 from kesco.wrapper.commandline import Command, load_table, parse
-from kesco.wrapper.compilers import find, variable
+from kesco.wrapper.compilers import CACHES, find, variable
 from kesco.wrapper.files import digest, new_folder, read, remove_folder
 from kesco.wrapper.running import Child, Results, Signals, end_as
 from kesco.wrapper.settings import DECIDING, VALUES, Settings, Wrong
@@ -53,6 +53,12 @@ def launch() -> None:
         example = "kesco-launch --streams 4 -- nvcc -c a.cu"
         _say(f"kesco-launch: there is no compiler after the options [{_SETTING}]: {example}")
         _leave(2)
+    if os.path.basename(words[0]) in CACHES:
+        _say(
+            f"kesco-launch: {words[0]} behind kesco would keep results under the name of the serial source "
+            f"[{_SETTING}]: put it before: {words[0]} kesco-nvcc -c a.cu"
+        )
+        _leave(2)
     name = "clang++" if "clang" in os.path.basename(words[0]) else "nvcc"
     _leave(_main("kesco-launch", name, words[1:], words[0], options))
 
@@ -83,6 +89,8 @@ def _main(program: str, name: str, arguments: list[str], named: str = "", option
             _become(compiler, arguments)
         command = parse(arguments, load_table("clang" if name == "clang++" else name, settings.cache), os.environ)
         if not command.rewritable:
+            if command.unclear and command.sources and not command.passed:
+                _say(f"{program}: {command.sources[0]}: compiled as it is [{_AS_IT_IS}]: {command.unclear}")
             _become(compiler, arguments)
     except Wrong as problem:
         _say(f"{program}: {problem} [{_SETTING}]")
@@ -151,10 +159,10 @@ class _Build:
 
     # ---- what is known ------------------------------------------------------------------------------------------
 
-    def _known(self) -> tuple[dict[str, entries.Entry], dict[str, str]]:
-        """Entries of the sources that have one, and the keys of the others."""
+    def _known(self) -> tuple[dict[str, entries.Entry], dict[str, tuple[str, str]]]:
+        """Entries of the sources that have one; the keys of the others, with digests of their content."""
         found: dict[str, entries.Entry] = {}
-        unknown: dict[str, str] = {}
+        unknown: dict[str, tuple[str, str]] = {}
         common: list[bytes] = []
         wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if self.settings.options.get("copies") == "move" else ()))
         for source in self.command.sources:
@@ -169,7 +177,7 @@ class _Build:
             key = entries.key([*common, os.fsencode(source), text])
             entry = entries.lookup(self.settings.cache, key)
             if entry is None:
-                unknown[source] = key
+                unknown[source] = key, digest([text])
             else:
                 found[source] = entry
         return found, unknown
@@ -178,13 +186,22 @@ class _Build:
         """What decides all entries of this command, beside the sources."""
         options = sorted(f"{k}={v}" for k, v in self.settings.options.items())
         parts = [self.name, entries.identity(self.compiler), os.getcwd(), str(self.settings.timeout)]
+        parts += [self._host_compiler()]
         parts += [f"{v}={os.environ.get(v, '')}" for v in DECIDING]
         lists = (digest(map(os.fsencode, words)) for words in (parts, options, self.command.flags))
         return [entries.stamp(), *(one.encode() for one in lists)]
 
+    def _host_compiler(self) -> str:
+        """The one that nvcc will start, as far as that changes what a source means."""
+        if self.name != "nvcc":
+            return ""
+        named = self.command.host_compiler or os.environ.get("NVCC_CCBIN", "") or "gcc"
+        path = os.path.join(named, "gcc") if os.path.isdir(named) else _which(named)
+        return entries.identity(path) if path and os.path.exists(path) else named
+
     # ---- what is not --------------------------------------------------------------------------------------------
 
-    def _find_out(self, found: dict[str, entries.Entry], unknown: Mapping[str, str]) -> int | None:
+    def _find_out(self, found: dict[str, entries.Entry], unknown: Mapping[str, tuple[str, str]]) -> int | None:
         """Fill `found`, with the compiler at work on the sources as they are; its status if that is all there is."""
         self._make_folder()
         known = [entry for entry in found.values() if entry["text"]]
@@ -209,7 +226,7 @@ class _Build:
             self.results.drop()
         return None
 
-    def _ask(self, request: str, unknown: Mapping[str, str]) -> None:
+    def _ask(self, request: str, unknown: Mapping[str, tuple[str, str]]) -> None:
         import json
 
         question = {
@@ -225,16 +242,16 @@ class _Build:
             json.dump(question, file)
 
     def _take(
-        self, request: str, found: dict[str, entries.Entry], unknown: Mapping[str, str], asked: Child | None
+        self, request: str, found: dict[str, entries.Entry], unknown: Mapping[str, tuple[str, str]], asked: Child | None
     ) -> None:
         """Take the answers; where there is none, say why. `asked` is none if it did not end in time."""
-        for number, (source, key) in enumerate(unknown.items()):
+        for number, (source, (key, _)) in enumerate(unknown.items()):
             try:
                 entry = entries.loads(read(f"{request}.{number}"))
             except OSError:
                 entry = None
             if entry is None:
-                late = f"kesco took more than {self.settings.timeout:g} s (KESCO_TIMEOUT)"
+                late = f"kesco took more than {self.settings.timeout:g} s; set KESCO_TIMEOUT to more"
                 why = f"kesco itself failed: {asked.last_line()}" if asked else late
                 entry = {"text": "", "why": why, "files": [], "missing": [], "report": {}}
                 if asked is None:  # it would be too late the next time, too

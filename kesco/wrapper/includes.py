@@ -20,6 +20,7 @@ _ITSELF = re.compile(rb"\binclude\s+__FILE__")  # clang does not list it
 _FOLDERS = ("-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem")
 _FORCED = ("-include", "-imacros")
 _MOST = 20_000
+SYSTEM = ("/usr/local/include", "/usr/include")
 DEEPEST = 8
 """How many folders up an include may begin: what stands for the source lies so deep."""
 
@@ -34,11 +35,17 @@ class Includes:
 
 
 def scan(
-    source: str, text: bytes, flags: Sequence[str], known: Iterable[str], standard: Callable[[str], bool]
+    source: str,
+    text: bytes,
+    flags: Sequence[str],
+    known: Iterable[str],
+    standard: Callable[[str], bool],
+    system: Sequence[str] = SYSTEM,
 ) -> Includes:
     """Follow the includes of a source; `known` are further files that are read, as a compiler said.
 
-    Files of the system and the toolchain, for which `standard` is true, are named and not looked into.
+    Files of the system and the toolchain, for which `standard` is true, are named and not looked into; `system` are
+    folders of theirs that are searched after the user's.
     """
     result = Includes()
     beside = os.path.dirname(source) or "."
@@ -50,7 +57,7 @@ def scan(
     if _ITSELF.search(text):
         result.hazard = "it includes itself"
     for name in _values(flags, _FORCED):
-        work += [(path, None) for folder in (".", *quoted, *angled) if _is_file(path := os.path.join(folder, name))][:1]
+        work += [(path, None) for path in _first(name, (".", *quoted, *angled, *system), missing)]
     for path in known:
         if standard(path):
             seen[path] = None  # what those include is theirs
@@ -84,19 +91,21 @@ def scan(
                 if _is_file(wrong):
                     in_the_way[wrong] = None
                     result.hazard = f'{path} includes "{name}", which is not beside it but beside the source'
-            folders = (*((own, *quoted) if in_quotes else ()), *angled)
-            if os.path.isabs(name):
-                folders = ("",)
-            for folder in folders:
-                candidate = os.path.join(folder, name)
-                if _is_file(candidate):
-                    if candidate not in seen:
-                        work.append((candidate, None))
-                    break
-                missing[candidate] = None
+            folders = (*((own, *quoted) if in_quotes else ()), *angled, *system)
+            work += [(path, None) for path in _first(name, folders, missing) if path not in seen]
     result.files = [path for path in {**seen, **in_the_way} if os.path.realpath(path) != itself]
     result.missing = [path for path in missing if not os.path.lexists(path)]
     return result
+
+
+def _first(name: str, folders: Sequence[str], missing: dict[str, None]) -> list[str]:
+    """The file of this name in the first folder that has it, if any; takes note of where it is not."""
+    for folder in ("",) if os.path.isabs(name) else folders:
+        candidate = os.path.join(folder, name)
+        if _is_file(candidate):
+            return [candidate]
+        missing[candidate] = None
+    return []
 
 
 def _is_file(path: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 from kesco.wrapper.files import forget, temporary_folder
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_LONGEST = 255 - len(".kesco-4194304") - 1  # a name aside must be a name, too
 _PATIENCE = 2.0
 """Seconds that a program has to end by itself."""
 
@@ -173,7 +174,7 @@ class Results:
 
 
 def _replaceable(name: str) -> bool:
-    """Whether a result of this name can be written aside: no device, no link, in a folder that is there."""
+    """Whether a result can be written aside: its name is none of a device or link, not too long, in a folder."""
     if os.path.islink(name) or (os.path.exists(name) and not os.path.isfile(name)):
         return False
-    return os.access(os.path.dirname(name) or ".", os.W_OK)
+    return len(os.fsencode(os.path.basename(name))) <= _LONGEST and os.access(os.path.dirname(name) or ".", os.W_OK)

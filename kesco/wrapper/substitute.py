@@ -49,9 +49,10 @@ def for_nvcc(
     named = command.host_compiler or environ.get("NVCC_CCBIN", "")
     cases, marks = _cases(texts, folder)
     if named:
-        real = os.path.join(named, "gcc") if os.path.isdir(named) else named
-        script = os.path.join(programs, os.path.basename(real))
-        _script(script, real, "", cases)
+        folder_of, base = (named, "gcc") if os.path.isdir(named) else os.path.split(named)
+        script = os.path.join(programs, base)
+        for name in (base, _other_language(base)):  # nvcc takes gcc to compile, and g++ from beside it to link
+            _script(os.path.join(programs, name), os.path.join(folder_of, name), "", cases)
         if command.host_compiler_at:
             place, before = command.host_compiler_at
             changed[place] = before + script
@@ -62,6 +63,14 @@ def for_nvcc(
             _script(os.path.join(programs, name), name, programs, cases)
         environment["PATH"] = programs + os.pathsep + environ.get("PATH", os.defpath)
     return Substitution(changed, environment, marks)
+
+
+def _other_language(name: str) -> str:
+    """The name of a host compiler's program for C++ where this is that for C, and the other way round."""
+    for one, other in (("g++", "gcc"), ("gcc", "g++"), ("clang++", "clang"), ("clang", "clang++")):
+        if one in name:
+            return name.replace(one, other)
+    return f"{name}++"
 
 
 def _cases(texts: Mapping[str, bytes], folder: str) -> tuple[str, list[str]]:
@@ -104,7 +113,7 @@ while [ $left -gt 0 ]; do
 done
 [ -n "$text" ] && [ -n "$out" ] && [ -d "$beside" ] || exec {_word(real)} "$@"
 {_word(real)} -iquote "$beside" "$@" || exit
-sed "s|\\"$text\\"|\\"$name\\"|" "$out" > "$out.kesco" && mv "$out.kesco" "$out" && : > "$mark"
+sed "s|\\"$text\\"|\\"$name\\"|g" "$out" > "$out.kesco" && mv "$out.kesco" "$out" && : > "$mark"
 """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -499,6 +500,24 @@ def test_without_gxx_the_wheels_libcxx_is_used(machine: Machine) -> None:
 )
 def test_nvccs_flags_in_clangs_words(flags: str, passed: str) -> None:
     assert translate(flags.split()).passed == tuple(passed.split())
+
+
+def test_no_option_of_nvccs_reaches_clang_that_clang_does_not_know(toolchain: Toolchain) -> None:
+    """Each option that `nvcc --help` names, with a value where it takes one."""
+    if toolchain.nvcc is None:
+        pytest.skip("no nvcc")
+    told = subprocess.run([toolchain.nvcc, "--help"], capture_output=True, text=True, check=True).stdout
+    options = re.findall(r"^(--[\w-]+)(?: ([^(\n]*?))? +\(?(--?[\w-]+)\)?[ \t]*$", told, re.MULTILINE)
+    assert len(options) > 80
+    same = ("-D", "-U", "-I", "-include", "-isystem", "-std=", "-ftemplate-depth=", "-f", "-w", "-W", "-m64")
+    telling = {"--list-gpu-code", "--list-gpu-arch", "--help", "--version"}
+    for long, value, short in (one for one in options if one[0] not in telling):
+        given = "all-warnings" if long == "--Werror" else "-m64" if long == "--compiler-options" else "64"
+        for name in (long, short):
+            words = [name, given] if value.strip() or long == "--qpp-config" else [name]
+            passed = translate(words).passed
+            if not (passed and passed[0].startswith(same)):
+                assert passed == (), words
 
 
 @pytest.mark.parametrize(

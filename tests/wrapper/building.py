@@ -47,6 +47,7 @@ int main() {
   std::printf("%s:%d\\n", __FILE__, __LINE__);
   add<<<64, 256>>>(x, y, z, n);
   std::printf("%s:%d %s:%d\\n", __FILE__, __LINE__, where, line);
+  std::printf("%s %s\\n", __BASE_FILE__, __BASE_FILE__);
   cudaDeviceSynchronize();
   return 0;
 }
@@ -123,8 +124,11 @@ class Yard:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KESCO", "NVCC_"))}
-        path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
-        return {**kept, "PATH": path, "XDG_CACHE_HOME": str(self.cache), **(more or {})}
+        path = [str(self.programs), os.environ["PATH"]]
+        path += [] if shutil.which("nvcc") else [str(self.cuda / "bin")]
+        libraries = [*filter(None, [os.environ.get("LIBRARY_PATH")]), str(self.cuda / "lib")]  # of the wheels
+        kept |= {"PATH": os.pathsep.join(path), "LIBRARY_PATH": os.pathsep.join(libraries)}
+        return {**kept, "XDG_CACHE_HOME": str(self.cache), **(more or {})}
 
     def run(self, *words: str, env: Mapping[str, str] | None = None, cwd: str = ".") -> Done:
         done = subprocess.run(

@@ -27,13 +27,16 @@ def headers(tmp_path_factory: pytest.TempPathFactory, toolchain: Toolchain) -> P
 
 
 @pytest.fixture
-def yard(tmp_path: Path, shared_cache: Path, toolchain: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Yard:
-    """With nvcc on PATH, the system's or that of the wheels."""
+def yard(tmp_path: Path, shared_cache: Path, toolchain: Toolchain) -> Yard:
+    """A folder of the test's own, with nvcc on PATH, the system's or that of the wheels."""
     if toolchain.nvcc is None:
         pytest.skip("no nvcc")
-    if shutil.which("nvcc") is None:
-        monkeypatch.setenv("PATH", str(toolchain.nvcc.parent), prepend=":")
-    monkeypatch.setenv(
-        "LIBRARY_PATH", str(toolchain.cuda_path / "lib"), prepend=":"
-    )  # the wheels' nvcc does not say so
     return Yard(tmp_path, shared_cache, toolchain.cuda_path)
+
+
+@pytest.fixture(scope="module")
+def common_yard(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path, toolchain: Toolchain) -> Yard:
+    """One folder for all tests of a module: what is built there is built once."""
+    if toolchain.nvcc is None:
+        pytest.skip("no nvcc")
+    return Yard(tmp_path_factory.mktemp("common"), shared_cache, toolchain.cuda_path)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kesco.toolchain.flags import translate
 from kesco.wrapper.commandline import Command, load_table, parse
 
 
@@ -49,7 +50,7 @@ def test_passed_on_as_it_is(words: str, tmp_path: Path) -> None:
 
 
 def test_files_of_options(tmp_path: Path) -> None:
-    (tmp_path / "inner").write_text("-DX='a b'\n-o out.o\n")
+    (tmp_path / "inner").write_text('-DX="a b"\n-o out.o\n')
     command = understood(f"-c a.cu --options-file {tmp_path}/inner -DY", tmp_path)
     assert command.flags == ["-c", "-D", "X=a b", "-D", "Y"]
     assert (command.result, command.result_at, command.hidden) == ("out.o", None, True)
@@ -66,19 +67,68 @@ def test_files_of_options(tmp_path: Path) -> None:
         ("-Xcompiler -Wall,-DX=1\\,2 --compiler-options=-O2", "-Wall -DX=1,2 -O2"),
         ("-O2 -O 3 -O=1 -lm -m64 -t 2", "-O2 -O3 -O1 -lm -m64 -t2"),
         (
-            "-DA=\\n -std=c++17 -gencode arch=compute_70,code=sm_70",
-            "-D A=\\n -std c++17 -gencode arch=compute_70,code=sm_70",
+            "-std=c++17 -gencode arch=compute_70,code=sm_70",
+            "-std c++17 -gencode arch=compute_70,code=sm_70",
         ),
+        ('-DA=\\"s\\" -DB=\\n -D="C=\\\\n"', '-D A="s" -D B=n -D "C=\\n"'),
     ],
 )
 def test_lists_are_taken_apart_as_nvcc_does(words: str, flags: str, tmp_path: Path) -> None:
     assert understood(words, tmp_path).flags == flags.split()
 
 
+@pytest.mark.parametrize(
+    ("value", "flags"),
+    [
+        ("-DA -DB=2", ["-DA", "-DB=2"]),  # each was seen in what `nvcc --dryrun` prints, as its shell reads it
+        ("-DA='x y',-Wall", ["-DA=x y", "-Wall"]),
+        ('-DA=\\"a\\"', ["-DA=a"]),
+        (r"-DA=\\\"a\\\"", ['-DA="a"']),
+        ('-DA="a,b",-DB', ["-DA=a,b", "-DB"]),
+    ],
+)
+def test_words_for_the_host_compiler_are_read_by_a_shell(value: str, flags: list[str], tmp_path: Path) -> None:
+    command = parse(["-Xcompiler", value, "-c", "a.cu"], load_table("nvcc", str(tmp_path)), {})
+    assert command.flags == [*flags, "-c"] and command.rewritable
+
+
+@pytest.mark.parametrize(
+    "word", ["-DX=$HOME", "-DX=`id`", "-I$HOME", "-Xcompiler=-DX=$Y", "-Xcompiler='", "@file", "-optf=file"]
+)
+def test_what_a_shell_would_change_is_left_alone(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text('-DX=\\"q\\"')  # nvcc makes q of it here, and "q" among the arguments
+    command = parse([word, "-c", "a.cu"], load_table("nvcc", "/proc/nowhere"), {})
+    assert command.unclear and not command.rewritable and not command.passed
+    for quoted in ('-DX="a b"', "-DX='a'"):
+        assert not parse(["a.cu"], load_table("nvcc", "/proc/nowhere"), {"NVCC_APPEND_FLAGS": quoted}).rewritable
+
+
 def test_variables_of_nvcc_count(tmp_path: Path) -> None:
     command = understood("-c a.cu", tmp_path, NVCC_PREPEND_FLAGS="-DX", NVCC_APPEND_FLAGS="--default-stream per-thread")
     assert command.flags == ["-D", "X", "-c", "--default-stream", "per-thread"]
     assert not understood("-c a.cu", tmp_path, NVCC_APPEND_FLAGS="-E").rewritable
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "each"),
+    [
+        ("--default-stream=per-thread", "", True),
+        ("-default-stream per-thread", "", True),
+        ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "", True),
+        ("-Xcompiler -DCUDA_API_PER_THREAD_DEFAULT_STREAM=1", "", True),
+        ("--options-file PATH", "", True),
+        ("", "--default-stream per-thread", True),
+        ("--default-stream=legacy", "", False),
+        ("-default-stream null", "", False),
+    ],
+)
+def test_a_default_stream_for_each_thread_is_seen(words: str, variable: str, each: bool, tmp_path: Path) -> None:
+    (tmp_path / "options").write_text("--default-stream=per-thread")
+    command = understood(
+        f"-c a.cu {words}".replace("PATH", f"{tmp_path}/options"), tmp_path, NVCC_APPEND_FLAGS=variable
+    )
+    assert any("PER_THREAD" in flag for flag in translate(command.flags).passed) is each
 
 
 def test_names_of_results_are_no_flags(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from wrapper.building import CONCURRENT, ROOT, SERIAL, Yard, unnumbered
+from wrapper.building import CONCURRENT, ROOT, SERIAL, Done, Yard, unnumbered
 
 from kesco.frontend.clang import is_standard_path
 
@@ -30,7 +31,7 @@ OPTIONS = [
     "-shared -Xcompiler -fPIC src/one.cu -o libone.so",
     "-lib src/one.cu -o libone.a",
     "--dryrun -c src/one.cu -o one.o",
-    "@src/options -c src/one.cu",
+    "-optf src/options -c src/one.cu",
     "-c src/one.cu -o one.o -ccbin g++ -I nowhere,src",
     "-c src/one.cu -o nowhere/one.o",
     "-c src/bad.cu -o bad.o -MD",
@@ -41,6 +42,8 @@ OPTIONS = [
     "",
 ]
 """What is built with nvcc and with kesco-nvcc; nothing in these sources is to be rewritten."""
+THOROUGH = bool(os.environ.get("KESCO_THOROUGH"))
+FEW = (0, 2, 8, 13, 16)
 
 
 def both(yard: Yard, words: list[str], tmp_path: Path, env: dict[str, str] | None = None) -> None:
@@ -61,9 +64,9 @@ def both(yard: Yard, words: list[str], tmp_path: Path, env: dict[str, str] | Non
             assert yard.data(name) == data, name
 
 
-@pytest.mark.parametrize("words", OPTIONS if os.environ.get("KESCO_THOROUGH") else OPTIONS[::2])
+@pytest.mark.parametrize("words", OPTIONS if THOROUGH else [OPTIONS[number] for number in FEW])
 def test_the_same_as_nvcc(words: str, yard: Yard, tmp_path: Path) -> None:
-    yard.write("src/options", "-DSAID='\"a b\"' -I src\n-o one.o")
+    yard.write("src/options", '-DSAID="a b" -I src\n-o one.o')
     yard.write("src/bad.cu", SERIAL + "int broken() { return undeclared; }\n")
     both(yard, words.split(), tmp_path)
 
@@ -76,7 +79,12 @@ def test_an_old_result_after_an_error_is_what_nvcc_leaves(yard: Yard) -> None:
         assert yard.read("bad.o") == "old"
 
 
-@pytest.mark.parametrize("flags", ["", "-rdc=true", "-lineinfo", "-g", "-G", "-ccbin gcc", "-ptx", "-std=c++20 -O1"])
+@pytest.mark.parametrize(
+    "flags",
+    ["", "-rdc=true", "-lineinfo", "-g", "-G", "-ccbin gcc", "-ptx", "-std=c++20 -O1"]
+    if THOROUGH
+    else ["-rdc=true -lineinfo -ccbin gcc", "-g -G"],
+)
 def test_another_text_leaves_no_trace(flags: str, yard: Yard, tmp_path: Path) -> None:
     """The same text, given to nvcc as kesco's is given: the result is nvcc's own."""
     words = [*flags.split(), *([] if flags == "-ptx" else ["-c"]), "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d"]
@@ -101,86 +109,79 @@ def test_another_text_leaves_no_trace(flags: str, yard: Yard, tmp_path: Path) ->
         assert yard.data("app.o") == want[0]
 
 
-def test_a_rewritten_program_says_the_same(yard: Yard, tmp_path: Path) -> None:
-    assert yard.run("nvcc", "src/app.cu", "-o", "plain").code == 0
-    reports = {"KESCO_REPORT_DIR": str(tmp_path / "reports")}
-    done = yard.run(
-        "kesco-nvcc", "-g", "-lineinfo", "-c", "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d", env=reports
-    )
-    assert (done.code, done.err) == (0, "")
-    (report,) = (tmp_path / "reports").iterdir()
+@dataclass(frozen=True)
+class Rewritten:
+    """A program built by nvcc and by kesco-nvcc, both with a warning, lines for debuggers and dependencies."""
+
+    plain: Done
+    ours: Done
+    known: Done
+    yard: Yard
+
+    def dependencies(self, name: str) -> list[str]:
+        return self.yard.read(name).replace("\\\n", "").split()
+
+
+@pytest.fixture(scope="module")
+def rewritten(common_yard: Yard) -> Rewritten:
+    yard, reports = common_yard, {"KESCO_REPORT_DIR": "reports"}
+    yard.write("src/app.cu", CONCURRENT.replace("  return 0;\n", "  int nothing;\n  return 0;\n"))
+    words = ("-g", "-lineinfo", "-c", "src/app.cu", "-MD")
+    plain = yard.run("nvcc", *words, "-o", "plain.o", "-MF", "plain.d", "-MT", "app.o")
+    ours, known = (yard.run("kesco-nvcc", *words, "-o", "app.o", "-MF", "app.d", env=reports) for _ in range(2))
+    for name in ("plain", "app"):
+        assert yard.run("nvcc", f"{name}.o", "-o", name).code == 0
+    return Rewritten(plain, ours, known, yard)
+
+
+def test_a_rewritten_program_says_the_same(rewritten: Rewritten) -> None:
+    yard = rewritten.yard
+    assert rewritten.ours.code == 0
+    (report,) = (yard.folder / "reports").iterdir()
     assert json.loads(report.read_text())["rewritten"] is True
-    assert yard.run("nvcc", "app.o", "-o", "ours").code == 0
-    ours, plain = yard.run("./ours"), yard.run("./plain")
+    ours, plain = yard.run("./app"), yard.run("./plain")
     assert ours.out == plain.out
     assert ours.out.splitlines()[0] == f"src/app.cu:{1 + CONCURRENT[: CONCURRENT.index('__FILE__')].count(chr(10))}"
+    assert ours.out.splitlines()[-1] == "src/app.cu src/app.cu"  # __BASE_FILE__, twice in a line
     data = yard.data("app.o")
     assert b"cudaStreamWaitEvent" in data
     for trace in (rb"kesco-\d+-", rb"/source\b", str(yard.cache).encode(), rb"\.kesco"):
         assert not re.search(trace, data), trace
-    dependencies = yard.read("app.d")
-    assert dependencies.startswith("app.o : src/app.cu")
-    assert "src/sizes.h" in dependencies and "kesco" not in dependencies
 
 
-def test_dependencies_of_a_rewritten_file_are_those_of_the_source_and_the_standard_library(yard: Yard) -> None:
-    words = ("-c", "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d")
-    assert yard.run("nvcc", *words).code == 0
-    plain = yard.read("app.d").replace("\\\n", "").split()
-    assert yard.run("kesco-nvcc", *words).code == 0
-    ours = yard.read("app.d").replace("\\\n", "").split()
+def test_dependencies_of_a_rewritten_file_are_those_of_the_source_and_the_standard_library(
+    rewritten: Rewritten,
+) -> None:
+    plain, ours = rewritten.dependencies("plain.d"), rewritten.dependencies("app.d")
+    assert ours[:3] == ["app.o", ":", "src/app.cu"] and "src/sizes.h" in ours
     assert set(plain) <= set(ours)
     assert [name for name in set(ours) - set(plain) if not is_standard_path(name)] == []
 
 
-def test_lines_for_a_debugger_are_lines_of_the_source(yard: Yard) -> None:
+def test_lines_for_a_debugger_are_lines_of_the_source(rewritten: Rewritten) -> None:
     if shutil.which("objdump") is None:
         pytest.skip("no objdump")
-    assert yard.run("kesco-nvcc", "-g", "-c", "src/app.cu", "-o", "app.o").code == 0
-    table = yard.run("objdump", "--dwarf=decodedline", "app.o").out
+    text = rewritten.yard.read("src/app.cu").splitlines()
+    table = rewritten.yard.run("objdump", "--dwarf=decodedline", "app.o").out
     lines = {int(number) for number in re.findall(r"^app\.cu\s+(\d+)\s", table, re.MULTILINE)}
-    last = CONCURRENT.count("\n")
-    assert lines and max(lines) <= last
-    main = CONCURRENT.splitlines().index("int main() {") + 1
-    calls = {n for n, line in enumerate(CONCURRENT.splitlines(), 1) if "<<<" in line or "printf" in line}
-    assert calls <= lines and main in lines
+    assert lines and max(lines) <= len(text)
+    calls = {n for n, line in enumerate(text, 1) if "<<<" in line or "printf" in line}
+    assert calls <= lines and text.index("int main() {") + 1 in lines
 
 
-def test_warnings_in_a_rewritten_file_lead_to_the_source(yard: Yard) -> None:
-    text = CONCURRENT.replace("  return 0;\n", "  int nothing;\n  return 0;\n")
-    yard.write("src/app.cu", text)
-    plain = yard.run("nvcc", "-c", "src/app.cu", "-o", "app.o")
-    assert "nothing" in plain.err
-    for _ in "unknown", "known":
-        ours = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o")
-        assert (ours.code, ours.err) == (0, plain.err)
-        assert b"cudaStreamWaitEvent" in yard.data("app.o")
+def test_warnings_in_a_rewritten_file_lead_to_the_source(rewritten: Rewritten) -> None:
+    assert "nothing" in rewritten.plain.err
+    assert rewritten.ours == rewritten.known == rewritten.plain
 
 
-@pytest.mark.parametrize(
-    ("flags", "env"),
-    [
-        ("--default-stream=per-thread", {}),
-        ("-default-stream per-thread", {}),
-        ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM", {}),
-        ("-Xcompiler -DCUDA_API_PER_THREAD_DEFAULT_STREAM=1", {}),
-        ("--options-file src/options", {}),
-        ("", {"NVCC_APPEND_FLAGS": "--default-stream per-thread"}),
-    ],
-)
-def test_with_a_default_stream_for_each_thread_nothing_is_rewritten(
-    flags: str, env: dict[str, str], yard: Yard
-) -> None:
-    yard.write("src/options", "--default-stream=per-thread")
-    done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", *flags.split(), env=env)
-    assert (done.code, done.err) == (0, "")
-    assert b"kesco_streams" not in yard.data("app.o")
-
-
-@pytest.mark.parametrize("flags", ["--default-stream=legacy", "-default-stream null"])
-def test_the_legacy_stream_by_name(flags: str, yard: Yard) -> None:
-    assert yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", *flags.split()).code == 0
-    assert b"kesco_streams" in yard.data("app.o")
+def test_with_a_default_stream_for_each_thread_nothing_is_rewritten(yard: Yard) -> None:
+    """Said where kesco sees it last; the other ways of saying it are those of `test_command_lines`."""
+    quick = str(yard.counting(quick=True)[0])
+    for flags, moved in (("--default-stream per-thread", False), ("--default-stream=legacy", True)):
+        env = {"KESCO_NVCC": quick, "NVCC_APPEND_FLAGS": flags}
+        done = yard.run("kesco-nvcc", "-c", "src/app.cu", "-o", "app.o", env=env)
+        assert (done.code, done.err) == (0, "")
+        assert (b"kesco_streams" in yard.data("app.o")) is moved
 
 
 def test_flags_of_kesco(yard: Yard) -> None:
@@ -283,14 +284,17 @@ def test_without_a_compiler(yard: Yard) -> None:
     done = yard.run("kesco-nvcc", "-c", "src/one.cu", env={"KESCO_NVCC": "/nowhere/nvcc"})
     assert done.code == 127 and "K704" in done.err and "KESCO_NVCC" in done.err
     assert yard.run("kesco-launch", "nosuch-nvcc", "-c", "x.cu").code == 127
+    cache = yard.script("ccache", 'echo "asked: $*"\n')
+    done = yard.run("kesco-launch", "ccache", "nvcc", "-c", "src/one.cu")
+    assert done.code == 2 and "K702" in done.err and "ccache kesco-nvcc" in done.err and not done.out
+    (yard.programs / "nvcc").symlink_to(cache)
+    assert "Cuda compilation tools" in yard.run("kesco-nvcc", "--version").out
     assert yard.run("kesco-launch", "--streams", "2").code == 2
 
 
 def test_it_may_be_called_nvcc_itself(yard: Yard) -> None:
     (yard.programs / "nvcc").symlink_to(yard.programs / "kesco-nvcc")
     assert "Cuda compilation tools" in yard.run("nvcc", "--version").out
-    assert yard.run("nvcc", "-c", "src/app.cu", "-o", "app.o").code == 0
-    assert b"cudaStreamWaitEvent" in yard.data("app.o")
 
 
 def test_several_sources_of_which_one_is_rewritten(yard: Yard) -> None:
@@ -298,7 +302,9 @@ def test_several_sources_of_which_one_is_rewritten(yard: Yard) -> None:
     assert yard.files() == {"app.o", "one.o", "plain.o"}
     assert b"cudaStreamWaitEvent" in yard.data("app.o") and b"cudaStreamWaitEvent" not in yard.data("one.o")
     yard.write("src/one.cu", SERIAL.replace("fill", "other"))
-    assert yard.run("kesco-nvcc", "-rdc=true", "src/app.cu", "src/one.cu", "-o", "prog").code == 0
+    folder = os.path.dirname(shutil.which("gcc") or "")
+    done = yard.run("kesco-nvcc", "-rdc=true", "src/app.cu", "src/one.cu", "-o", "prog", "-ccbin", folder)
+    assert done.code == 0 and "K70" not in done.err and b"cudaStreamWaitEvent" in yard.data("prog")
     assert "src/app.cu:" in yard.run("./prog").out
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from wrapper.building import Yard
 
+from kesco import project
 from kesco.cli import main
+from kesco.options import Options
+from kesco.project import Outcome, Unit, compile_unit, units
 
 
 def database(yard: Yard, *commands: str | list[str], name: str = "compile_commands.json") -> None:
@@ -84,6 +91,47 @@ def test_a_database_that_is_none(text: str, said: str, code: int, yard: Yard) ->
     yard.write("compile_commands.json", text)
     result = kesco(yard)
     assert result.exit_code == code and said in result.output and "Traceback" not in result.output
+
+
+def test_files_of_options_lie_where_the_command_runs(yard: Yard) -> None:
+    """CMake writes the include folders of CUDA sources into such files."""
+    yard.write("src/options", "-I elsewhere --default-stream=per-thread")
+    database(yard, "nvcc --options-file src/options -c src/app.cu -o a.o", "nvcc -c src/one.cu @src/none -o b.o")
+    (app, one) = units(yard.folder)
+    assert app.flags == ("-I", "elsewhere", "--default-stream", "per-thread", "-c") and not app.unclear
+    assert one.unclear == "src/none cannot be read"
+    outcome = compile_unit(one, Options())
+    assert (outcome.exit_code, outcome.text, outcome.diagnostics[0].code) == (3, None, "K111")
+
+
+def test_no_result_takes_the_place_of_another_source(yard: Yard) -> None:
+    yard.write("src/app_async.cu", "int mine;\n")
+    yard.write("src/sub/app.cu", "int mine;\n")
+    database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/app_async.cu -o b.o")
+    result = kesco(yard)
+    assert result.exit_code == 2 and "K104" in result.output and "a source of the project" in result.output
+    database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/sub/app.cu -o b.o")
+    assert kesco(yard, "-o", str(yard.folder / "src/sub")).exit_code == 2
+    assert yard.read("src/app_async.cu") == yard.read("src/sub/app.cu") == "int mine;\n"
+
+
+def _takes_long(unit: Unit, options: Options) -> Outcome:
+    time.sleep(60)
+    raise AssertionError
+
+
+def test_an_interrupt_does_not_wait_for_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "compile_unit", _takes_long)
+    chosen = [Unit(tmp_path / f"{number}.cu", tmp_path, ()) for number in range(8)]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background may ignore it
+    began = time.monotonic()
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(project.compile_all(chosen, Options(), 2))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - began < 30
 
 
 def test_what_makes_no_sense(yard: Yard, tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""For which GPU architectures a source must be read when nobody says for which it is built.
+
+In: the user's texts and flags, and the toolkit's version. Out: one architecture for each way in which the texts may
+tell them apart. nvcc builds for an architecture of its own choice, and another command may build the result later: a
+kernel does what it does for any of them. A text that never asks for the value of ``__CUDA_ARCH__`` means the same for
+all, and costs one reading.
+
+1. Take the numbers in the texts with which architectures may be compared: ``800``, or ``80`` where that is divided.
+2. Architectures that compare alike with all of them are one class. Of each the default is taken, or the one nearest
+   below it, which more versions of clang know than those above.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kesco.errors import InputError
+from kesco.toolchain.compile import device_ir
+from kesco.toolchain.flags import translate
+from kesco.toolchain.model import Toolchain
+
+_ASKED = re.compile(rb"__CUDA_ARCH__\b")
+_WHETHER = re.compile(
+    rb"\bdefined[ \t]*\(\s*__CUDA_ARCH__\s*\)|\bdefined[ \t]+__CUDA_ARCH__\b|\bifn?def[ \t]+__CUDA_ARCH__\b"
+    rb"|\bundef[ \t]+__CUDA_ARCH__\b"
+)
+_NUMBER = re.compile(rb"(?<![\w.])(\d{2,4})[uUlL]*(?![\w.])")
+_KNOWN = (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
+_LOWEST_OF_13 = 75
+
+
+def further_device_ir(toolchain: Toolchain, path: str, flags: Sequence[str], texts: Iterable[bytes]) -> list[str]:
+    """The device IR of a file for the architectures, beside the default, at which these texts may mean something else.
+
+    None where flags, an option or a variable name architectures. Raises `InputError` where one cannot be read.
+    """
+    if translate(flags).architectures or toolchain.choice("architecture").origin != "default":
+        return []
+    found = []
+    for arch in told_apart((*texts, *map(os.fsencode, flags)), toolchain.cuda_version, toolchain.arch)[1:]:
+        try:
+            found.append(device_ir(toolchain, path, flags, arch=arch))
+        except InputError as error:
+            step = f"the code asks for __CUDA_ARCH__, so it was read for {arch}, too; name the GPU you build for: "
+            told = (replace(d, help=f"{step}-arch={toolchain.arch}") for d in error.diagnostics)
+            raise InputError(*told) from None
+    return found
+
+
+def told_apart(texts: Iterable[bytes], cuda_version: str | None, default: str) -> tuple[str, ...]:
+    """Architectures such as ``sm_75``, `default` first, that show all that these texts may mean."""
+    asking = list(texts)
+    if not any(_ASKED.search(_WHETHER.sub(b"", text)) for text in asking):
+        return (default,)
+    first = int(re.sub(r"\D", "", default))
+    numbers = sorted({int(found) for text in asking for found in _NUMBER.findall(text)})
+    bounds = [one for one in numbers if one >= 100] + [10 * one for one in numbers if 20 <= one < 200]
+    low = _LOWEST_OF_13 if int((cuda_version or "13").split(".")[0]) >= 13 else _KNOWN[0]
+    classes: dict[tuple[int, ...], list[int]] = {}
+    for one in (first, *(number for number in _KNOWN if number >= low and number != first)):
+        marks = tuple((10 * one > bound) - (10 * one < bound) for bound in bounds)
+        classes.setdefault(marks, []).append(one)
+    chosen = [_nearest(members, first) for members in classes.values()]
+    return (default, *(f"sm_{one}" for one in chosen if one != first))
+
+
+def _nearest(members: list[int], first: int) -> int:
+    """The highest of the members that is not above `first`, or the lowest of all."""
+    return max((one for one in members if one <= first), default=min(members))

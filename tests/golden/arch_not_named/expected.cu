@@ -1,0 +1,22 @@
+// No architecture is named: nvcc may build for one at which touch reads y, which the code for sm_90 does not.
+__global__ void fill(float* out, float v) { out[threadIdx.x] = v; }
+__global__ void touch(float* a, float* b) {
+#if __CUDA_ARCH__ >= 800
+  a[threadIdx.x] = 2.0f;
+#else
+  a[threadIdx.x] = b[threadIdx.x];
+#endif
+}
+// <prologue: 2 streams, 0 events>
+
+int main() {
+  float *x, *y, *z;
+  cudaMalloc(&x, 1024);
+  cudaMalloc(&y, 1024);
+  cudaMalloc(&z, 1024);
+  KescoStreams* kesco = &kesco_streams();
+  fill<<<1, 256, 0, kesco->stream[0]>>>(x, 1.0f);
+  fill<<<1, 256, 0, kesco->stream[1]>>>(y, 2.0f);
+  touch<<<1, 256, 0, kesco->stream[1]>>>(z, y);
+  cudaDeviceSynchronize();
+}

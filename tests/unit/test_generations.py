@@ -1,0 +1,25 @@
+"""For which architectures a text is read when none is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from kesco.toolchain.generations import told_apart
+
+
+@pytest.mark.parametrize(
+    ("text", "cuda", "expected"),
+    [
+        (b"__global__ void k() {}  // 800", "13.0", ("sm_90",)),
+        (b"#if defined(__CUDA_ARCH__) && 800\n#ifdef __CUDA_ARCH__\n#ifndef __CUDA_ARCH__\n", "13.0", ("sm_90",)),
+        (b"#if __CUDA_ARCH__ >= 800\n", "13.0", ("sm_90", "sm_75", "sm_80")),
+        (b"#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800u\n", "13.0", ("sm_90", "sm_75", "sm_80")),
+        (b"#define NEW 900\nbool b = __CUDA_ARCH__ >= NEW;\n", "13.0", ("sm_90", "sm_89", "sm_100")),
+        (b"#if __CUDA_ARCH__ / 10 >= 89\n", "13.0", ("sm_90", "sm_88", "sm_89")),
+        (b"#if __CUDA_ARCH__ >= 600\n", "13.0", ("sm_90",)),
+        (b"#if __CUDA_ARCH__ >= 600\n", "12.4", ("sm_90", "sm_53", "sm_60")),
+        (b"#if __CUDA_ARCH__ > 1000\n", "13.0", ("sm_90", "sm_100", "sm_101")),
+    ],
+)
+def test_one_architecture_for_each_meaning(text: bytes, cuda: str, expected: tuple[str, ...]) -> None:
+    assert told_apart([b"int a;", text], cuda, "sm_90") == expected
