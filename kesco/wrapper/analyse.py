@@ -15,6 +15,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ from kesco.toolchain.flags import translate
 from kesco.wrapper import entries, includes
 from kesco.wrapper.files import write_whole
 from kesco.wrapper.lines import with_lines, without_lines
+from kesco.wrapper.substitute import for_clang
 
 _ARCHITECTURE = re.compile(r"__CUDA_ARCH__=(\d+)0\b|\"-target-cpu\" \"sm_(\d+)[af]?\"")
 _MOST_ARCHITECTURES = 12
@@ -37,7 +39,7 @@ def main(request: str) -> None:
     gc.disable()  # this process ends when it has answered
     with open(request, encoding="utf-8") as file:
         question = json.load(file)
-    compiled_for = _architectures(question)
+    compiled_for = question.get("architectures") or _architectures(question)
     for number, (source, key) in enumerate(question["sources"].items()):
         entry, keep = entry_of(source, question["flags"], compiled_for, question)
         data = entries.dumps(entry)
@@ -52,7 +54,7 @@ def entry_of(
     """The entry of a source, and whether it may be kept; `compiled_for` are architectures such as ``sm_75``."""
     seen: dict[str, Any] = {}
     named = [f"--gpu-architecture={arch}" for arch in compiled_for]
-    entry: entries.Entry = {"text": "", "why": "", "files": [], "missing": [], "report": {}}
+    entry = entries.without_text("")
     keep, found = True, includes.Includes()
     if not compiled_for:
         entry["why"] = "the compiler does not say for which architectures it compiles"
@@ -76,7 +78,10 @@ def entry_of(
             mapped = with_lines(before, text, result.kept, source)
             if result.source != before or without_lines(mapped, source) != text:
                 raise AssertionError("the directives are not all that was added")
-            entry["text"] = mapped.decode("utf-8", "surrogateescape")
+            if question.get("trial") and not compiles(source, mapped, question):
+                entry["why"] = "clang does not compile the rewritten text [K703]"
+            else:
+                entry["text"] = mapped.decode("utf-8", "surrogateescape")
     profile = os.path.join(os.path.dirname(os.path.realpath(question["compiler"])), "nvcc.profile")
     entry["files"] = _files(found, seen.get("toolchain"), profile)
     entry["missing"] = found.missing
@@ -102,6 +107,16 @@ def _architectures(question: dict[str, Any]) -> tuple[str, ...]:
     if len(found) > _MOST_ARCHITECTURES:
         return ()
     return tuple(f"sm_{number}" for number in sorted(found, key=int))
+
+
+def compiles(source: str, text: bytes, question: dict[str, Any]) -> bool:
+    """Whether clang takes a text in the source's place, in all passes; for those who cannot ask again afterwards."""
+    with tempfile.TemporaryDirectory(prefix="kesco-") as folder:
+        words = [*question["flags"], "-fsyntax-only", source]
+        change = for_clang(words, {source: text}, folder, {**os.environ, "KESCO": "off"})
+        command = [question["compiler"], *change.arguments]
+        done = subprocess.run(command, env=change.environment, capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def _why(error: KescoError) -> str:
