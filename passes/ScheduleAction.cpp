@@ -265,9 +265,9 @@ class Schedule : public PluginASTAction {
             if (!Object)
                 continue;
             bool Remark = Object->getString("severity") == llvm::StringRef("remark");
-            llvm::StringRef Code = Object->getString("code").value_or("");
+            std::string Code = Object->getString("code").value_or("").str();
             report(CI, Remark ? diag::remark_fe_backend_plugin : diag::warn_fe_backend_plugin, Where.of(*Object),
-                   (message(*Object) + " [" + Code + "]").str());
+                   message(*Object).str() + (Code.empty() ? "" : " [" + Code + "]"));
             if (const llvm::json::Array *Notes = Object->getArray("notes"))
                 for (const llvm::json::Value &Note : *Notes)
                     if (const llvm::json::Object *Inside = Note.getAsObject())

@@ -1,4 +1,4 @@
-"""``kesco clang-plugin``: what the Clang plugin calls (docs/plugins.md). Nobody else does, so `--help` leaves it out."""
+"""``kesco clang-plugin``: what the Clang plugin calls (docs/plugins.md), and nobody else, so `--help` has it not."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from kesco.wrapper import asking, entries
@@ -51,10 +52,15 @@ def answer(driver: int, asking_pass: str, source: str, folder: str, plugin: str,
     forget_ended(os.path.dirname(os.path.dirname(os.path.abspath(folder))))
     found: dict[str, Any] = {"version": _VERSION, "rewritten": False}
     try:
-        entry, found["last"] = _entry(driver, asking_pass, source, plugin, words)
+        command = Driver(driver)
+        passes = command.passes(source, plugin)
+        if asking_pass != passes[0]:
+            raise _Ends(f"what the pass for {passes[0]} compiled is not known to that for {asking_pass}; compile again")
+        found["last"] = passes[-1]
+        entry = _entry(command, passes, source, words)
         found["why"] = entry["why"]
         if not entry["why"]:
-            found["diagnostics"] = entry["report"].get("diagnostics", [])
+            found["diagnostics"] = [*_done(source, entry["report"]), *entry["report"].get("diagnostics", [])]
         if entry["text"]:
             write_whole(os.path.join(folder, "text"), entry["text"].encode("utf-8", "surrogateescape"))
             found["rewritten"] = True
@@ -67,28 +73,78 @@ def answer(driver: int, asking_pass: str, source: str, folder: str, plugin: str,
     write_whole(os.path.join(folder, "answer.json"), json.dumps(found).encode())
 
 
-def _entry(
-    driver: int, asking_pass: str, source: str, plugin: str, words: Sequence[str]
-) -> tuple[entries.Entry, str]:
-    """The entry of the source, and the last pass over it."""
+class Driver:
+    """A process of clang's driver: its program, and the words behind its name."""
+
+    def __init__(self, pid: int) -> None:
+        self.program = os.readlink(f"/proc/{pid}/exe")
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            self.arguments = [os.fsdecode(word) for word in file.read().split(b"\0")[1:-1]]
+
+    def passes(self, source: str, plugin: str) -> list[str]:
+        """The passes that it is going to make over a source, in order; raises `_Stays` where it does not say so, does
+        not load the plugin in each of them, or reads options that kesco does not see.
+        """
+        asked = [self.program, *self.arguments, "-###"]
+        said = subprocess.run(asked, capture_output=True, text=True, errors="surrogateescape", timeout=60, check=False)
+        if "Configuration file: " in said.stderr:
+            raise _Stays("clang reads a configuration file, which kesco does not")
+        if os.environ.get("CCC_OVERRIDE_OPTIONS"):
+            raise _Stays("CCC_OVERRIDE_OPTIONS changes clang's options")
+        passes = []
+        for line in said.stderr.splitlines():
+            words = [re.sub(r"\\(.)", r"\1", word) for word in _WORD.findall(line)] if line.startswith(' "') else []
+            if "-cc1" not in words[:2] or words[-1] != source:
+                continue
+            pairs = list(pairwise(words))
+            passes.append(dict(pairs).get("-target-cpu", "") if "-fcuda-is-device" in words else HOST)
+            if not any(word == "-load" and _is_file(value, plugin) for word, value in pairs):
+                raise _Stays("the plugin is not loaded in every pass")
+        if not passes:
+            raise _Stays("clang does not say which passes it makes")
+        return passes
+
+
+def _is_file(name: str, path: str) -> bool:
+    """Whether the dynamic loader takes `name` for the file at `path`; a name alone is looked for in its folders."""
+    return os.path.realpath(name) == path if os.sep in name else name == os.path.basename(path)
+
+
+def _done(source: str, report: dict[str, Any]) -> list[dict[str, object]]:
+    """What was rewritten, as remarks."""
+    return [
+        {
+            "severity": "remark",
+            "message": f"'{one['function']}': {_count(one['operations'], 'operation')} on "
+            f"{_count(one['streams'], 'stream')}, {_count(one['waits'], 'wait')}, proven",
+            "file": source,
+            "line": one["line"],
+            "column": 1,
+        }
+        for one in report.get("functions", [])
+        if one["rewritten"]
+    ]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _entry(driver: Driver, passes: Sequence[str], source: str, words: Sequence[str]) -> entries.Entry:
     settings = Settings(os.environ)
     settings.add([word if word.startswith("-") else f"--{word}" for word in words], "-fplugin-arg-kesco")
-    compiler = os.readlink(f"/proc/{driver}/exe")
-    with open(f"/proc/{driver}/cmdline", "rb") as file:
-        arguments = [os.fsdecode(word) for word in file.read().split(b"\0")[1:-1]]
-    passes = passes_of(compiler, arguments, source, plugin)
-    if not passes:
-        raise _Stays("clang does not say which passes it makes")
-    if asking_pass != passes[0]:
-        raise _Ends(f"what the pass for {passes[0]} compiled is not known to that for {asking_pass}; compile again")
     architectures = [one for one in passes if one != HOST]
     if not architectures or HOST not in passes:
-        raise _Stays("only one side of it is compiled by this command")
-    if settings.off or not (text := asking.worth_a_look(source, settings)):
-        return entries.without_text(""), passes[-1]
-    command = parse(arguments, load_table("clang", settings.cache), os.environ)
+        return entries.without_text("only one side of it is compiled by this command")
+    try:
+        text = b"" if settings.off else asking.worth_a_look(source, settings)
+    except OSError:
+        text = b""  # clang will say so
+    if not text:
+        return entries.without_text("")
+    command = parse(driver.arguments, load_table("clang", settings.cache), os.environ)
     flags = _for_kesco(command.flags)
-    common = asking.common("plugin", compiler, settings, [*flags, *architectures])
+    common = asking.common("plugin", driver.program, settings, [*flags, *architectures])
     key = entries.key([*common, os.fsencode(source), text])
     entry = entries.lookup(settings.cache, key)
     if entry is None:
@@ -96,7 +152,7 @@ def _entry(
             "sources": {source: key},
             "flags": flags,
             "name": "clang++",
-            "compiler": compiler,
+            "compiler": driver.program,
             "architectures": architectures,
             "options": settings.options,
             "cache": settings.cache,
@@ -107,30 +163,7 @@ def _entry(
         from kesco.wrapper.reports import write
 
         write(settings.reports, {source: entry})
-    return entry, passes[-1]
-
-
-def passes_of(compiler: str, arguments: Sequence[str], source: str, plugin: str) -> list[str]:
-    """The passes over a source that clang's driver is going to make, in order; raises `_Stays` where it does not load
-    the plugin in each of them, or reads options that kesco does not see.
-    """
-    asked = [compiler, *arguments, "-###"]
-    said = subprocess.run(asked, capture_output=True, text=True, errors="surrogateescape", timeout=60, check=False)
-    if "\nConfiguration file: " in said.stderr:
-        raise _Stays("clang reads a configuration file, which kesco does not")
-    if os.environ.get("CCC_OVERRIDE_OPTIONS"):
-        raise _Stays("CCC_OVERRIDE_OPTIONS changes clang's options")
-    passes = []
-    for line in said.stderr.splitlines():
-        words = [re.sub(r"\\(.)", r"\1", word) for word in _WORD.findall(line)] if line.startswith(' "') else []
-        if "-cc1" not in words[:2] or words[-1] != source:
-            continue
-        named = dict(zip(words, words[1:], strict=False))
-        passes.append(named.get("-target-cpu", "") if "-fcuda-is-device" in words else HOST)
-        loaded = [value for word, value in zip(words, words[1:], strict=False) if word == "-load"]
-        if not any(os.path.realpath(one) == os.path.realpath(plugin) for one in loaded):
-            raise _Stays("the plugin is not loaded in every pass")
-    return passes
+    return entry
 
 
 def _for_kesco(flags: Sequence[str]) -> list[str]:
