@@ -113,7 +113,7 @@ def compiles(source: str, text: bytes, question: dict[str, Any]) -> bool:
     """Whether clang takes a text in the source's place, in all passes; for those who cannot ask again afterwards."""
     with tempfile.TemporaryDirectory(prefix="kesco-") as folder:
         words = [*question["flags"], "-fsyntax-only", "-Wno-unused-command-line-argument", source]
-        change = for_clang(words, {source: text}, folder, {**os.environ, "KESCO": "off"})
+        change = for_clang(words, {source: text}, folder, os.environ)
         command = [question["compiler"], *change.arguments]
         done = subprocess.run(command, env=change.environment, capture_output=True, check=False)
     return done.returncode == 0

@@ -143,7 +143,7 @@ def _entry(driver: Driver, passes: Sequence[str], source: str, words: Sequence[s
     if not text:
         return entries.without_text("")
     command = parse(driver.arguments, load_table("clang", settings.cache), os.environ)
-    flags = _for_kesco(command.flags)
+    flags = flags_for_kesco(command.flags)
     common = asking.common("plugin", driver.program, settings, [*flags, *architectures])
     key = entries.key([*common, os.fsencode(source), text])
     entry = entries.lookup(settings.cache, key)
@@ -166,7 +166,7 @@ def _entry(driver: Driver, passes: Sequence[str], source: str, words: Sequence[s
     return entry
 
 
-def _for_kesco(flags: Sequence[str]) -> list[str]:
+def flags_for_kesco(flags: Sequence[str]) -> list[str]:
     """The driver's flags without those about plugins, and without what kesco says itself in its own commands."""
     kept: list[str] = []
     left = list(flags)
