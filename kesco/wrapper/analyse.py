@@ -112,7 +112,7 @@ def _architectures(question: dict[str, Any]) -> tuple[str, ...]:
 def compiles(source: str, text: bytes, question: dict[str, Any]) -> bool:
     """Whether clang takes a text in the source's place, in all passes; for those who cannot ask again afterwards."""
     with tempfile.TemporaryDirectory(prefix="kesco-") as folder:
-        words = [*question["flags"], "-fsyntax-only", "-Wno-unused-command-line-argument", source]
+        words = [*question["flags"], "-fsyntax-only", "-Wno-unused-command-line-argument", "-x", "cuda", source]
         change = for_clang(words, {source: text}, folder, os.environ)
         command = [question["compiler"], *change.arguments]
         done = subprocess.run(command, env=change.environment, capture_output=True, check=False)

@@ -27,6 +27,7 @@ from kesco.wrapper.running import Signals
 from kesco.wrapper.settings import Settings, Wrong
 
 _VERSION = 1  # of the answer
+_SETTING, _AGREEMENT = "K702", "K705"
 HOST = "host"
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _NOT_FOR_KESCO = {
@@ -34,8 +35,8 @@ _NOT_FOR_KESCO = {
     *("-v", "-H", "-fsyntax-only", "--verbose", "-save-stats", "-ftime-report"),
 }
 """Options of the driver that say nothing about what a source means, and would say something about kesco's commands."""
-_NOT_FOR_KESCO_WITH_VALUE = {"--serialize-diagnostics", "-serialize-diagnostics", "-dependency-file"}
-_NOT_FOR_KESCO_JOINED = ("-fplugin=", "-fplugin-arg-", "-fpass-plugin=", "-ftime-trace=", "-R")
+_NOT_FOR_KESCO_WITH_VALUE = {"--serialize-diagnostics", "-serialize-diagnostics", "-dependency-file", "-x"}
+_NOT_FOR_KESCO_JOINED = ("-x", "-fplugin=", "-fplugin-arg-", "-fpass-plugin=", "-ftime-trace=", "-R")
 _PLUGIN_WORDS = ("-load", "-add-plugin", "-plugin-arg-")
 
 
@@ -67,9 +68,9 @@ def answer(driver: int, asking_pass: str, source: str, folder: str, plugin: str,
     except _Stays as problem:
         found["why"] = str(problem)
     except Wrong as problem:
-        found["error"] = f"{problem} [K702]"
+        found["error"] = f"{problem} [{_SETTING}]"
     except _Ends as problem:
-        found["error"] = f"{problem} [K705]"
+        found["error"] = f"{problem} [{_AGREEMENT}]"
     write_whole(os.path.join(folder, "answer.json"), json.dumps(found).encode())
 
 

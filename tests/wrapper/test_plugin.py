@@ -76,7 +76,7 @@ def test_only_the_first_pass_may_ask(
 def test_flags_about_plugins_are_not_for_kesco() -> None:
     words = "-Xclang -load -Xclang x.so -Xclang -plugin-arg-kesco -Xclang streams=2 -Xclang -disable-llvm-passes"
     words += " -fplugin=libkesco.so -fplugin-arg-kesco-streams=2 -v -fsyntax-only -Rpass=.* -emit-llvm -DA=1 -I x"
-    words += " --serialize-diagnostics out.dia -fpass-plugin=y.so -O2"
+    words += " --serialize-diagnostics out.dia -fpass-plugin=y.so -xc++ -O2"
     assert flags_for_kesco(words.split()) == "-Xclang -disable-llvm-passes -DA=1 -I x -O2".split()
 
 
