@@ -89,12 +89,16 @@ std::string plugin() {
 std::string program() {
     if (const char *Asked = getenv("KESCO_PROGRAM"); Asked && *Asked)
         return Asked;
-    llvm::SmallString<256> Beside(plugin()); // PREFIX/lib/pythonX/site-packages/kesco/passes/libkesco.so
-    for (int Up = 0; Up < 6; ++Up)
-        llvm::sys::path::remove_filename(Beside);
-    llvm::sys::path::append(Beside, "bin", "kesco");
-    if (llvm::sys::fs::can_execute(Beside))
-        return Beside.str().str();
+    std::string Path = plugin(); // PREFIX/lib/pythonX/site-packages/kesco/passes/libkesco.so
+    llvm::StringRef Folder = llvm::sys::path::parent_path(Path);
+    if (Folder.ends_with("/kesco/passes")) {
+        for (int Up = 0; Up < 5; ++Up)
+            Folder = llvm::sys::path::parent_path(Folder);
+        llvm::SmallString<256> Beside(Folder);
+        llvm::sys::path::append(Beside, "bin", "kesco");
+        if (llvm::sys::path::is_absolute(Beside) && llvm::sys::fs::can_execute(Beside))
+            return Beside.str().str();
+    }
     auto Found = llvm::sys::findProgramByName("kesco");
     return Found ? *Found : "";
 }

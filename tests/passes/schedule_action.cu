@@ -40,11 +40,9 @@ int main() {
     cudaMalloc(&y, 1024);
     cudaMalloc(&z, 1024);
     fill<<<1, 256>>>(x, 1.0f);
-    // clang-format off
-    // CHECK: schedule_action.cu:46:9: warning: unused variable 'second'
+    // CHECK: schedule_action.cu:45:9: warning: unused variable 'second'
     // CHECK-NEXT: int second = 1; fill<<<1, 256, 0, kesco->stream[1]>>>(y, 2.0f);
     int second = 1; fill<<<1, 256>>>(y, 2.0f);
-    // clang-format on
     add<<<1, 256>>>(x, y, z);
     cudaDeviceSynchronize();
     return 0;
