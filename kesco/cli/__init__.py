@@ -21,6 +21,7 @@ from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
 from kesco.cli.flags import taken_apart
 from kesco.cli.output import Printer, ends_well, writable, write_whole
+from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
 from kesco.diagnostics import Diagnostic, Severity
@@ -352,4 +353,5 @@ def cmake_command() -> None:
 main.add_command(bench_command)
 main.add_command(regress_command)
 main.add_command(check_command)
+main.add_command(plugin_command)
 main.add_command(profile_command)

@@ -17,6 +17,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from kesco.toolchain.places import cache_folder
 from kesco.wrapper import entries, includes
 from kesco.wrapper.files import digest, read, write_whole
 from kesco.wrapper.lines import with_lines, without_lines
+from kesco.wrapper.substitute import for_clang
 
 _STANDARD = re.compile(r"\bcudafe\+\+.* --c\+\+(\d+)\b")
 _ARCHITECTURE = re.compile(r"__CUDA_ARCH__=(\d+)0\b|\"-target-cpu\" \"sm_(\d+)[af]?\"")
@@ -76,7 +78,7 @@ def entry_of(
     """The entry of a source, and whether it may be kept; `compiled_for` are architectures such as ``sm_75``."""
     seen: dict[str, Any] = {}
     named = [f"--gpu-architecture={arch}" for arch in compiled_for]
-    entry: entries.Entry = {"text": "", "why": "", "files": [], "missing": [], "report": {}}
+    entry = entries.without_text("")
     keep = True
     if not compiled_for:
         entry["why"] = "the compiler does not say for which architectures it compiles"
@@ -103,7 +105,10 @@ def entry_of(
             mapped = with_lines(before, text, result.kept, source)
             if result.source != before or without_lines(mapped, source) != text:
                 raise AssertionError("the directives are not all that was added")
-            entry["text"] = mapped.decode("utf-8", "surrogateescape")
+            if question.get("trial") and not compiles(source, mapped, question):
+                entry["why"] = "clang does not compile the rewritten text [K703]"
+            else:
+                entry["text"] = mapped.decode("utf-8", "surrogateescape")
     profile = os.path.join(os.path.dirname(os.path.realpath(question["compiler"])), "nvcc.profile")
     entry["files"] = _files(found, toolchain, profile)
     entry["missing"] = found.missing
@@ -123,8 +128,11 @@ def _files(found: includes.Includes, toolchain: Any, profile: str) -> list[list[
 def _compiled(question: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the compiler is going to compile for, by its own word, none if it does not say; and a flag for the standard.
 
-    Where none is asked for, nvcc takes that of the host compiler, which may be an older one or a newer one.
+    Where none is asked for, nvcc takes that of the host compiler, which may be an older one or a newer one. Who knows
+    the architectures, and has a compiler that kesco itself asks, says so in the question.
     """
+    if "architectures" in question:
+        return tuple(question["architectures"]), ()
     asking = "--dryrun" if question["name"] == "nvcc" else "-###"
     command = [question["compiler"], *question["arguments"], asking]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
@@ -135,6 +143,16 @@ def _compiled(question: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...
     asked = any(flag.startswith(("-std", "--std")) for flag in question["flags"])
     standards = [] if asked else [f"-std=gnu++{number}" for number in dict.fromkeys(_STANDARD.findall(told))]
     return tuple(f"sm_{number}" for number in sorted(found, key=int)), tuple(standards[:1])
+
+
+def compiles(source: str, text: bytes, question: dict[str, Any]) -> bool:
+    """Whether clang takes a text in the source's place, in all passes; for those who cannot ask again afterwards."""
+    with tempfile.TemporaryDirectory(prefix="kesco-") as folder:
+        words = [*question["flags"], "-fsyntax-only", "-Wno-unused-command-line-argument", "-x", "cuda", source]
+        change = for_clang(words, {source: text}, folder, os.environ)
+        command = [question["compiler"], *change.arguments]
+        done = subprocess.run(command, env=change.environment, capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def _why(error: KescoError) -> str:

@@ -48,6 +48,11 @@ def key(parts: Sequence[bytes]) -> str:
     return digest(parts)
 
 
+def without_text(why: str) -> Entry:
+    """The entry of a source that is compiled as it is; `why` is empty where there is nothing to tell."""
+    return {"text": "", "why": why, "files": [], "missing": [], "report": {}}
+
+
 def lookup(folder: str, name: str) -> Entry | None:
     """The entry of this name, if it is whole and everything that it was made from is as it was."""
     path = os.path.join(folder, name[:2], name)

@@ -15,18 +15,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from kesco.wrapper import entries
+from kesco.wrapper import asking, entries
 from kesco.wrapper.commandline import Command, load_table, parse
 from kesco.wrapper.compilers import CACHES, find, variable
-from kesco.wrapper.files import digest, new_folder, read, remove_folder
+from kesco.wrapper.files import digest, new_folder, remove_folder
 from kesco.wrapper.running import Child, Results, Signals, end_as
-from kesco.wrapper.settings import DECIDING, VALUES, Settings, Wrong
+from kesco.wrapper.settings import VALUES, Settings, Wrong
 
-_WORTH_A_LOOK = (b"<<<", b"cudaLaunch", b"Async")
-"""Without one of these a text has nothing that kesco could move."""
 _AS_IT_IS, _SETTING, _REFUSED, _NO_COMPILER = "K701", "K702", "K703", "K704"
-_ANALYSE = "import sys; sys.path.insert(0, sys.argv[1]); from kesco.wrapper.analyse import main; main(sys.argv[2])"
-_LIMIT = 64 << 20  # bytes of a source
 
 
 def nvcc() -> None:
@@ -164,16 +160,16 @@ class _Build:
         found: dict[str, entries.Entry] = {}
         unknown: dict[str, tuple[str, str]] = {}
         common: list[bytes] = []
-        wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if self.settings.options.get("copies") == "move" else ()))
         for source in self.command.sources:
             try:
-                text = read(source) if os.stat(source).st_size < _LIMIT else b""
+                text = asking.worth_a_look(source, self.settings)
             except OSError:
                 continue  # the compiler will say so
-            if not any(word in text for word in wanted) or source.endswith((".o", ".a", ".so")):
+            if not text or source.endswith((".o", ".a", ".so")):
                 continue
             if not common:
-                common = self._common()
+                decides = self.name, self.compiler, self._host_compiler()
+                common = asking.common(decides, self.settings, self.command.flags)
             key = entries.key([*common, os.fsencode(source), text])
             entry = entries.lookup(self.settings.cache, key)
             if entry is None:
@@ -181,15 +177,6 @@ class _Build:
             else:
                 found[source] = entry
         return found, unknown
-
-    def _common(self) -> list[bytes]:
-        """What decides all entries of this command, beside the sources."""
-        options = sorted(f"{k}={v}" for k, v in self.settings.options.items())
-        parts = [self.name, entries.identity(self.compiler), os.getcwd(), str(self.settings.timeout)]
-        parts += [self._host_compiler()]
-        parts += [f"{v}={os.environ.get(v, '')}" for v in DECIDING]
-        lists = (digest(map(os.fsencode, words)) for words in (parts, options, self.command.flags))
-        return [entries.stamp(), *(one.encode() for one in lists)]
 
     def _host_compiler(self) -> str:
         """The one that nvcc will start, as far as that changes what a source means."""
@@ -207,14 +194,9 @@ class _Build:
         known = [entry for entry in found.values() if entry["text"]]
         child = None if known else self._start(self.results.arguments, kept=os.path.join(self.folder, "first"))
         request = os.path.join(self.folder, "request")
-        self._ask(request, unknown)
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        words = [sys.executable, "-P", "-c", _ANALYSE, root, request]  # -P: nothing from the build's own folder
-        asked = Child(sys.executable, words, os.environ, kept=os.path.join(self.folder, "asked"), apart=True)
+        asked = asking.start(request, self._question(unknown))
         self.signals.children.append(asked)
-        in_time = asked.wait(self.settings.timeout * len(unknown))
-        asked.end()
-        self._take(request, found, unknown, asked if in_time else None)
+        found.update(asking.finish(asked, request, unknown, self.settings))
         if self.signals.got or not any(entry["text"] for entry in found.values()):
             if child is None:
                 return None
@@ -226,10 +208,8 @@ class _Build:
             self.results.drop()
         return None
 
-    def _ask(self, request: str, unknown: Mapping[str, tuple[str, str]]) -> None:
-        import json
-
-        question = {
+    def _question(self, unknown: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+        return {
             "sources": dict(unknown),
             "flags": self.command.flags,
             "name": self.name,
@@ -238,25 +218,6 @@ class _Build:
             "options": self.settings.options,
             "cache": self.settings.cache,
         }
-        with open(request, "x", encoding="utf-8") as file:
-            json.dump(question, file)
-
-    def _take(
-        self, request: str, found: dict[str, entries.Entry], unknown: Mapping[str, tuple[str, str]], asked: Child | None
-    ) -> None:
-        """Take the answers; where there is none, say why. `asked` is none if it did not end in time."""
-        for number, (source, (key, _)) in enumerate(unknown.items()):
-            try:
-                entry = entries.loads(read(f"{request}.{number}"))
-            except OSError:
-                entry = None
-            if entry is None:
-                late = f"kesco took more than {self.settings.timeout:g} s; set KESCO_TIMEOUT to more"
-                why = f"kesco itself failed: {asked.last_line()}" if asked else late
-                entry = {"text": "", "why": why, "files": [], "missing": [], "report": {}}
-                if asked is None:  # it would be too late the next time, too
-                    entries.store(self.settings.cache, key, entries.dumps(entry))
-            found[source] = entry
 
     # ---- compilers ----------------------------------------------------------------------------------------------
 

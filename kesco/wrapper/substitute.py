@@ -144,4 +144,5 @@ def for_clang(
     overlay = os.path.join(folder, "overlay.json")
     with open(overlay, "x", encoding="utf-8") as out:
         json.dump({"version": 0, "use-external-names": False, "roots": roots}, out)
-    return Substitution([*arguments, "-ivfsoverlay", overlay], dict(environ), [])
+    # A plugin of kesco's in clang has nothing to add.
+    return Substitution([*arguments, "-ivfsoverlay", overlay], {**environ, "KESCO": "off"}, [])

@@ -1,4 +1,4 @@
-"""lit's settings for the tests of the plugins; `test_passes.py` builds them and runs lit with both parameters."""
+"""lit's settings for the tests of the plugins; `test_passes.py` builds them and runs lit with its parameters."""
 
 import sys
 from pathlib import Path
@@ -7,10 +7,22 @@ import lit.formats
 
 config.name = "kesco passes"
 config.test_format = lit.formats.ShTest(False)
-config.suffixes = [".ll"]
+config.suffixes = [".ll", ".cu"]
 config.test_source_root = str(Path(__file__).parent)
 config.test_exec_root = str(Path(lit_config.params["plugins"]) / "lit")
+programs = Path(lit_config.params["programs"])
+if programs.is_dir():  # clang++ for CUDA, kesco and kesco-clang++, where ScheduleAction can be tried
+    config.available_features.add("cuda-clang")
+config.environment |= {
+    "KESCO_PROGRAM": str(programs / "kesco"),
+    "KESCO_CLANGXX": str(programs / "clang++"),
+    "XDG_CACHE_HOME": str(Path(lit_config.params["plugins"]) / "cache"),
+}
 for name, path in (
+    ("%clang", f"{programs / 'clang++'} --cuda-gpu-arch=sm_75"),
+    ("%wrapper", f"{programs / 'kesco-clang++'} --cuda-gpu-arch=sm_75"),
+    ("%kesco", f"-fplugin={lit_config.params['plugins']}/libkesco.so"),
+    ("%nm", str(Path(lit_config.params["tools"]) / "llvm-nm")),
     ("%opt", str(Path(lit_config.params["tools"]) / "opt")),
     ("%plugins", lit_config.params["plugins"]),
     ("%filecheck", str(Path(sys.executable).with_name("filecheck"))),

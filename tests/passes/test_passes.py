@@ -8,16 +8,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from wrapper.building import clang_command
 
 from kesco.analysis.effects import kernel_effects
 from kesco.options import Options
 from kesco.pipeline import _device_ir, _discover
+from kesco.toolchain.model import Toolchain
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -33,7 +36,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     cmake = shutil.which("cmake")
     if cmake is None:
         pytest.skip("no CMake")
-    folder = tmp_path_factory.getbasetemp().parent / "kesco-passes"
+    ours = tmp_path_factory.getbasetemp()  # of this worker: beside it is what all workers of the run share
+    folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "kesco-passes"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:  # several workers build in one folder, one after the other
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -53,10 +57,35 @@ def _build(cmake: str, folder: Path) -> tuple[Path, Path]:
     return folder / "passes", Path(tools.read_text().strip())
 
 
-def test_lit(built: tuple[Path, Path]) -> None:
+def _programs(plugins: Path, tools: Path, toolchain: Toolchain) -> Path:
+    """The folder of the programs that the tests of ScheduleAction start; not there where they cannot be run."""
+    folder = plugins / "programs"
+    clang = tools / "clang"
+    if not (plugins / "libkesco.so").is_file() or not clang.is_file():
+        return folder
+    folder.mkdir(exist_ok=True)
+    python = f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+    command = shlex.join(clang_command(toolchain, [str(clang)]))
+    for name, text in (
+        ("clang++", f'#!/bin/sh\nexec {command} "$@"\n'),
+        ("kesco", f"{python}from kesco.cli import main\nmain()\n"),
+        ("kesco-clang++", f"{python}from kesco.wrapper.front import clang\nclang()\n"),
+    ):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    empty = plugins / "empty.cu"
+    empty.write_text("__global__ void nothing() {}\n")
+    trial = [folder / "clang++", "--cuda-gpu-arch=sm_75", "-c", empty, "-o", plugins / "empty.o"]
+    if subprocess.run(trial, capture_output=True, check=False).returncode:
+        shutil.rmtree(folder)  # a clang of another version than the CUDA headers are for
+    return folder
+
+
+def test_lit(built: tuple[Path, Path], toolchain: Toolchain) -> None:
     plugins, tools = built
     lit = Path(sys.executable).with_name("lit")
-    command = [lit, "-v", f"-Dplugins={plugins}", f"-Dtools={tools}", HERE]
+    programs = _programs(plugins, tools, toolchain)
+    command = [lit, "-v", f"-Dplugins={plugins}", f"-Dtools={tools}", f"-Dprograms={programs}", HERE]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import kesco
+from kesco.toolchain.compile import host_arguments
+from kesco.toolchain.model import Toolchain
 
 ROOT = Path(kesco.__file__).resolve().parent.parent
 
@@ -161,6 +163,13 @@ class Yard:
 
     def read(self, name: str) -> str:
         return (self.folder / name).read_text()
+
+
+def clang_command(toolchain: Toolchain, clang: Sequence[str]) -> list[str]:
+    """A clang++ that compiles CUDA with the headers of a toolchain."""
+    given = [w for w in host_arguments(toolchain) if w not in ("-x", "cuda", "-w", "--cuda-host-only", "-nocudalib")]
+    given = [w for w in given if not w.startswith(("-D", "-ferror"))]
+    return [*clang, "--driver-mode=g++", *given]
 
 
 def _works_in(process: Path, folder: Path) -> bool:

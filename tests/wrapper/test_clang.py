@@ -7,19 +7,16 @@ import shlex
 import subprocess
 
 import pytest
-from wrapper.building import Yard
+from wrapper.building import Yard, clang_command
 
-from kesco.toolchain.compile import host_arguments
 from kesco.toolchain.model import Toolchain
 
 
 @pytest.fixture(scope="module")
 def clang(common_yard: Yard, toolchain: Toolchain) -> dict[str, str]:
     """The toolchain's clang with the headers that it needs, as one program."""
-    yard, words = common_yard, [*toolchain.clang, "--driver-mode=g++"]
-    given = [w for w in host_arguments(toolchain) if w not in ("-x", "cuda", "-w", "--cuda-host-only", "-nocudalib")]
-    given = [w for w in given if not w.startswith(("-D", "-ferror"))]
-    program = yard.script("clang++", f'exec {shlex.join(words)} {shlex.join(given)} "$@"\n')
+    yard = common_yard
+    program = yard.script("clang++", f'exec {shlex.join(clang_command(toolchain, toolchain.clang))} "$@"\n')
     trial = [str(program), "--cuda-gpu-arch=sm_75", "-c", "src/one.cu", "-o", "one.o"]
     done = subprocess.run(trial, cwd=yard.folder, capture_output=True, text=True, check=False)
     if done.returncode:
