@@ -11,13 +11,13 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 
 from __future__ import annotations
 
-from kesco.analysis.failures import where_it_failed
 from kesco.analysis.memory import NOTHING, TOP, Place, Value
 from kesco.analysis.objects import Objects
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
+from kesco.ir.failures import where_it_failed
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
