@@ -176,3 +176,27 @@ def test_a_function_that_waits_and_prints_may_be_called_twice(tmp_path: Path) ->
     says = half.replace("}", half.partition("\n")[2])
     one = compiled(tmp_path, says, "  step(x, y, z);\n  step(z, x, y);\n")
     assert one.function("step").rewritten
+
+
+def test_a_function_that_only_waits_stays_a_join(tmp_path: Path) -> None:
+    """If its wait were taken out, nothing of it would be left that could be paired."""
+    wait = "static int settle() {\n  cudaDeviceSynchronize();\n  return 1;\n}\n"
+    body = LOOP.replace(
+        "    mix(x, y);", "    if (argc > 4) settle();\n    add<<<1, 32>>>(x, y);\n    inc<<<1, 32>>>(z);"
+    )
+    one = compiled(tmp_path, STEP + wait, body)
+    assert "settle" not in names(one)
+    assert "  cudaDeviceSynchronize();" in one.lines
+
+
+@pytest.mark.parametrize("once", ["cudaDeviceSynchronize()", "(cudaError_t)wait()"])
+def test_static_variables_are_initialised_once(once: str, tmp_path: Path) -> None:
+    """What their initial value waits for is waited for no second time."""
+    wait = "static int wait() {\n  inc<<<1, 32>>>(nullptr);\n  cudaDeviceSynchronize();\n  return 0;\n}\n"
+    body = "  for (int i = 0; i < argc; ++i) {\n    inc<<<1, 32>>>(x);\n    inc<<<1, 32>>>(y);\n"
+    body += f"    static const cudaError_t first = {once};\n    add<<<1, 32>>>(x, y);\n    inc<<<1, 32>>>(z);\n  }}\n"
+    one = compiled(tmp_path, wait, body)
+    found = {(d.source, d.target) for d in one.function("main").dfg.dependences}
+    sites = one.function("main").dfg.region.sites
+    label = {s.number: s.label.partition("#")[0] for s in sites}
+    assert any(label[a] == "inc" and label[b] == "add" and a < b for a, b in found)
