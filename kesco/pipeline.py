@@ -40,6 +40,9 @@ _STAGES = (
 Observer = Callable[[str, object], None]
 
 
+_UNGUARDED = "the run-time check of its pointers is missing"
+
+
 def _silent(name: str, value: object) -> None:
     """The observer that looks at nothing."""
 
@@ -208,6 +211,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
     """Read the output again and prove it; raises `VerificationError` naming every pair that is not ordered."""
     if text == session.text:
         return
+    from kesco.verify.guards import guarded
     from kesco.verify.order import explain, same_members, verify_region
 
     problems: list[Diagnostic] = []
@@ -234,8 +238,8 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
         verdict = verify_region(result.serial, concurrent)
         problems += [explain(u, concurrent) for u in verdict.unordered]
         problems += [_unproven(result.region, one) for one in verdict.unmatched]
-        if not {*result.region.guards, *concurrent.guards} <= _guarded(text, concurrent):
-            problems.append(_unproven(result.region, "the run-time check of its pointers is missing"))
+        if not {*result.region.guards, *concurrent.guards} <= guarded(text, concurrent):
+            problems.append(_unproven(result.region, _UNGUARDED))
     if problems:
         raise VerificationError(*problems)
 
@@ -253,16 +257,6 @@ def _unproven(region: Region, what: str) -> Diagnostic:
     return Diagnostic("K402", Severity.ERROR, f"{region.function}: {what}", region.span)
 
 
-def _guarded(text: bytes, region: Region) -> set[str]:
-    """The expressions that the function's text compares at run time, as they are at its entry."""
-    body = text[region.span.start : region.span.end].decode("utf-8", "replace")
-    _, found, rest = body.partition("_at_entry[] = {")
-    given, _, rest = rest.partition("};")
-    if not found or "_streams_if_distinct(" not in rest:
-        return set()
-    return {a.strip().removeprefix("(const void*)") for a in given.split(",")}
-
-
 def _check_prologue(path: str, text: bytes) -> None:
     """The names that the proof relies on must mean what the template says: the prologue is compared as text."""
     from kesco.emit.prologue import is_genuine
@@ -274,11 +268,12 @@ def _check_prologue(path: str, text: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FunctionVerdict:
-    """What the proof of one function of a pair of files found."""
+    """What the proof of one function of a pair of files found; `unchanged`: why it cannot be followed, nor need be."""
 
     function: str
     pairs: int
     problems: tuple[Diagnostic, ...]
+    unchanged: str = ""
 
 
 def verify_files(
@@ -301,7 +296,7 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     wrong = tuple(_replayed(after.program, again, after.text))
     verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []
     ours = before.regions()
-    found = {(region.function, region.span): _compared(region, theirs.get((region.function, number)), concurrent)
+    found = {(region.function, region.span): _compared(region, theirs.get((region.function, number)), before, after)
              for number, region in _numbered(ours)}  # fmt: skip
     for number, region in _numbered(ours):  # those without a join between them are proven as one
         other = theirs.get((region.function, number))
@@ -311,7 +306,7 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
         parts = [(region.function, region.span), *region.linked.members]
         if any(one is not None and one.problems for one in map(found.get, parts)):
             found |= dict.fromkeys(parts)
-            found[parts[0]] = _judged(region.linked, whole)
+            found[parts[0]] = _judged(region.linked, whole, after.text)
     verdicts += filter(None, found.values())
     if not verdicts:
         raise InputError(
@@ -321,27 +316,34 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     return tuple(verdicts)
 
 
-def _compared(region: Region, other: Region | None, path: str) -> FunctionVerdict | None:
-    """What the proof of one function finds, if it gives the device work."""
+def _compared(region: Region, other: Region | None, before: Session, after: Session) -> FunctionVerdict | None:
+    """What the proof of one function finds, if it gives the device work; what stays as it was needs none."""
     from kesco.ir.flow import Role
 
     if not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
         return None
-    if other is None:
-        missing = f"{path} has no function '{region.function}'"
-        return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, missing, region.span),))
-    if region.serial_because or other.serial_because:
-        why = f"'{region.function}' cannot be followed: {region.serial_because or other.serial_because}"
-        return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, why, region.span),))
-    return _judged(region, other)
+    what = f"{after.path} has no function '{region.function}'"
+    if other is not None:
+        why = region.serial_because or other.serial_because
+        if not why:
+            return _judged(region, other, after.text)
+        texts = [t[r.span.start : r.span.end] for t, r in ((before.text, region), (after.text, other))]
+        if texts[0] == texts[1]:
+            return FunctionVerdict(region.function, 0, (), why)
+        what = f"'{region.function}' cannot be followed: {why}"
+    return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, what, region.span),))
 
 
-def _judged(region: Region, other: Region) -> FunctionVerdict:
+def _judged(region: Region, other: Region, text: bytes) -> FunctionVerdict:
+    from kesco.verify.guards import guarded
     from kesco.verify.order import explain, verify_region
 
     verdict = verify_region(region, other)
     problems = [explain(u, other) for u in verdict.unordered]
     problems += [_unproven(region, one) for one in verdict.unmatched]
+    on_streams = any(s.stream is not None for s in other.sites)
+    if on_streams and not {*region.guards, *other.guards} <= guarded(text, other):
+        problems.append(_unproven(region, _UNGUARDED))
     return FunctionVerdict(region.function, verdict.pairs, tuple(problems))
 
 

@@ -84,8 +84,8 @@ class CudaApi(Transfers):
         name = "/".join(sorted(p.name for p in target.places)) or entry.name
         base = self.fresh(f"alloc:{call.operation}", name)
         kind = _MEMORY.get(entry.memory or "device", BufferKind.UNKNOWN)
-        size = values[entry.size].number if entry.size is not None and entry.size < len(values) else None
-        buffer = Buffer(base.key, name, kind, call.span, size)
+        size = values[entry.size] if entry.size is not None and entry.size < len(values) else NOTHING
+        buffer = Buffer(base.key, name, kind, call.span, size.number, size.integer)
         made = Object(base.key, name, ObjectKind.BUFFER, buffer, many=base.many)
         self.assign(state, target.places, target.unknown, pointer(Place(made, (), ZERO)))
         if draft is not None and draft.name == ALLOCATE:

@@ -217,6 +217,8 @@ class Ranges:
             most = number if opcode == "and" else number - 1
             return Range((Bound(Poly()),), (Bound(constant(most)),))
         if opcode in ("lshr", "udiv", "ashr", "sdiv"):  # towards 0, of a number that is not negative: it only shrinks
+            if not signed and opcode in ("ashr", "sdiv"):  # they see a sign: what is large here is negative for them
+                return Range()
             low = _not_negative(a)
             if number is None or number < (1 if opcode.endswith("div") else 0) or low is None:
                 return Range()

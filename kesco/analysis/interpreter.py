@@ -11,13 +11,13 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 
 from __future__ import annotations
 
-from kesco.analysis.failures import where_it_failed
 from kesco.analysis.memory import NOTHING, TOP, Place, Value
 from kesco.analysis.objects import Objects
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
+from kesco.ir.failures import where_it_failed
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
@@ -189,6 +189,8 @@ class Interpreter(Objects):
             self.evaluate(state, statement.expression)
             self.temporaries(state, statement.expression, statement.span)
             return None if any(e is state for e in self.ended) else state
+        if isinstance(statement, ir.Declare) and statement.variable.scope is ir.Scope.STATIC:
+            return self._declare_static(statement, state)
         if isinstance(statement, ir.Declare):
             self._declare(statement, state)
             if statement.initial is not None:
@@ -206,6 +208,18 @@ class Interpreter(Objects):
             self.stay_serial(f"it contains {statement.reason}", statement.span)
             return state
         raise AssertionError(f"statement {type(statement).__name__}")
+
+    def _declare_static(self, statement: ir.Declare, state: State) -> State:
+        """Its initial value is evaluated when control comes here for the first time, and not again."""
+        if statement.initial is None:
+            return state
+        again = state.fork()
+        self._declare(statement, state)
+        self.temporaries(state, statement.initial, statement.span, but=statement.initial)
+        if any(e is state for e in self.ended):
+            return again
+        self.flush_host(state)
+        return state.merge(again)
 
     def _declare(self, statement: ir.Declare, state: State) -> None:
         variable = statement.variable

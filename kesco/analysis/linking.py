@@ -5,7 +5,8 @@ stage of its own because a region by itself must rely on what comes before it an
 before and behind is seen, so that no join is needed between the functions.
 
 1. A *member* is a function that nothing but the root and other members can call, each time as a statement of its own,
-and that comes back. It neither changes the device nor calls code that is not seen. 2. Each member's sites stand in the
+and that comes back. It neither changes the device nor calls code that is not seen, and does more than to wait: else
+nothing of it might be left. 2. Each member's sites stand in the
 region once, with what any call of it touches; buffers keep their names, since what one call writes another may read.
 3. A call leads to the member's entry, and each of its returns leads behind every call of it. So the region has all
 paths that the program has, and some more. 4. A throw remains an exit: who catches it is not followed.
@@ -26,6 +27,7 @@ from kesco.source import Span
 
 _OWN_STREAMS = ("kesco_streams_if_distinct", "kesco_stretch", "kesco_replay", "kesco_replay_alone")
 _RETURNS = ("return", "end")
+_DOES = (Role.MOVABLE, Role.LEGACY, Role.JOIN)
 
 
 def members_of(
@@ -50,6 +52,7 @@ def members_of(
                 a.returns and a.touches_device and not a.foreign and not a.device_changed for a in contexts.values()
             )
             and all(call.operation in plain and not call.receiver for _, call in calls[function.key])
+            and any(draft.role in _DOES for a in contexts.values() for draft in a.builder.drafts)
             and _on_shared_streams(function)
         ):
             found[function.key] = function

@@ -293,8 +293,10 @@ class Places:
         places, unknown = set(), value.unknown
         for place in value.places:
             if place.object.kind is ObjectKind.BUFFER or place.object.buffer is not None:
-                known = place.offset is not None and bytes_ is not None and not place.path
-                places.add(replace(place, offset=place.offset + bytes_ if known else None))  # type: ignore[operator]
+                moved = None
+                if place.offset is not None and bytes_ is not None and not place.path:
+                    moved = place.offset + bytes_
+                places.add(replace(place, offset=moved))
             elif sum(not isinstance(step, str) for step in place.path) > 1:  # it may run into the next row
                 places.add(Place(place.object, tuple(s if isinstance(s, str) else None for s in place.path)))
             elif place.path and not isinstance(place.path[-1], str):

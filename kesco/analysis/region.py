@@ -47,6 +47,24 @@ class Draft:
         key = (buffer, why, part)
         self.accesses[key] = self.accesses.get(key, AccessMode.NONE) | mode
 
+    def become(self, other: Draft, first: bool) -> None:
+        """The site stands for another one as well, whose accesses apart; `first`: so far it stands for none."""
+        self.note, self.priority, self.bytes = other.note or self.note, other.priority, max(self.bytes, other.bytes)
+        self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
+        self.acts = self.acts and other.acts
+        self.held = other.held if first or self.held is other.held else None
+        self.stream = other.stream if first else _either(self.stream, other.stream)
+        self.event = other.event if first else _either(self.event, other.event)
+
+
+def _either(one: Handle | None, other: Handle | None) -> Handle | None:
+    """The stream or event that is one of two; None is the legacy default stream."""
+    if one == other:
+        return one
+    known = [handle for handle in (one, other) if handle is not None]
+    names = ",".join(sorted({handle.name for handle in known}))
+    return Handle(f"?{names}", names, all(handle.blocking for handle in known), False)
+
 
 class RegionBuilder:
     """Builds the control-flow graph over sites of one activation of a function."""

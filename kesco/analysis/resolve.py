@@ -279,11 +279,10 @@ def _merge(function: ir.Function, contexts: list[Activation], tagged: bool = Tru
         region = context.builder.finish()
         for draft in context.builder.drafts:
             key = (draft.operation, draft.role.value if draft.operation >= 0 else draft.name, draft.iterations)
+            known = len(merged.drafts)
             new, _ = merged.add(key, draft.name, draft.kind, draft.role, draft.span, frozenset())
             numbers[draft.number] = new.number
-            new.note, new.priority, new.bytes = draft.note, draft.priority, max(new.bytes, draft.bytes)
-            new.acts, new.held = new.acts and draft.acts, draft.held
-            new.stream, new.event, new.foreign = draft.stream, draft.event, new.foreign or draft.foreign
+            new.become(draft, first=new.number == known)
             for (buffer, reason, part), mode in draft.accesses.items():
                 new.touch(_tagged(buffer, number) if tagged else buffer, reason, mode, part)
         for source, targets in enumerate(region.successors):

@@ -117,8 +117,19 @@ class Sites(Evaluator):
         return self.in_any_order(call.arguments, values)
 
     def in_any_order(self, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
-        """The values of arguments; none is known where one may change what another mentions."""
-        return [TOP] * len(values) if order_matters(arguments, self.pure, self._is_exposed) else values
+        """The values of arguments; none is known where one may change what another mentions.
+
+        But for the streams that kesco's own text names: nothing that the program evaluates changes them.
+        """
+        ours = [self._is_of_kesco(value) for value in values]
+        written = tuple(a for a, its in zip(arguments, ours, strict=True) if not its)
+        if not order_matters(written, self.pure, self._is_exposed):
+            return values
+        return [value if its else TOP for value, its in zip(values, ours, strict=True)]
+
+    def _is_of_kesco(self, value: Value) -> bool:
+        handle = self.handle_of(value) if self.streams else None
+        return handle is not None and handle.certain and handle.key.startswith("kesco:")
 
     def _is_exposed(self, variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is not ir.Shape.REFERENCE

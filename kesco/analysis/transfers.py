@@ -63,8 +63,8 @@ class Transfers(Sites):
         draft.bytes, draft.acts = max(draft.bytes, size or ANY_SIZE), draft.acts and bool(size)
         length = values[2].integer if name in _FLAT and len(values) > 2 else None
         way = values[entry.direction].number if entry.direction is not None and entry.direction < len(values) else None
-        if name == "cudaMemcpy" and entry.name == name and way is not None:
-            draft.held = _HELD.get(way)
+        if name == "cudaMemcpy" and entry.name == name:
+            draft.held = None if way is None else _HELD.get(way)
         for indexes, mode, on_host in (
             (entry.reads, AccessMode.READ, way == _HOST_TO_DEVICE),
             (entry.writes, AccessMode.WRITE, way == _DEVICE_TO_HOST),

@@ -15,6 +15,7 @@ from kesco.bench.measure import Row, Setting
 from kesco.bench.results import Results, median
 from kesco.bench.suite import STYLES, Workload
 from kesco.ir.flow import Site, SiteKind
+from kesco.model.forecast import issued, waits_of
 from kesco.model.gpu import KernelCost, Kind, Step, graph_makespan, makespan
 from kesco.options import Options
 from kesco.pipeline import FunctionResult, compile_file
@@ -90,18 +91,11 @@ def _cost(site: Site, costs: Costs, setting: str) -> KernelCost:
 
 def _steps(function: FunctionResult, sites: list[Site], cost_of: dict[int, KernelCost], passes: int) -> Iterator[Step]:
     """What the host does in kesco's program, events numbered by the sites they stand behind."""
-    stream_of = function.schedule.as_dict()
-    waits: dict[int, list[int]] = {}
-    for wait in function.plan.waits:
-        waits.setdefault(wait.target, []).append(wait.source)
+    stream_of, waits = function.schedule.as_dict(), waits_of(function.plan)
     for _ in range(passes):
         for site in sites:
-            stream = stream_of[site.number]
-            for source in waits.get(site.number, ()):
-                yield Step(Kind.WAIT, stream, event=source)
-            yield Step(Kind.LAUNCH, stream, cost_of[site.number])
-            if site.number in function.plan.events:
-                yield Step(Kind.RECORD, stream, event=site.number)
+            work = Step(Kind.LAUNCH, stream_of[site.number], cost_of[site.number])
+            yield from issued(site.number, work, waits, function.plan.events)
 
 
 def _edges(function: FunctionResult, sites: list[Site], passes: int) -> Iterator[tuple[int, int]]:

@@ -262,7 +262,8 @@ def verify_command(serial: str, concurrent: str, **values: Any) -> None:
         if problems:
             raise VerificationError(*problems)
         for one in verdicts:
-            click.echo(f"'{one.function}': {one.pairs} conflicting pairs, all ordered")
+            found = f"unchanged, and cannot be followed: {one.unchanged}"
+            click.echo(f"'{one.function}': {found if one.unchanged else f'{one.pairs} conflicting pairs, all ordered'}")
 
 
 @main.command("explain")

@@ -108,7 +108,7 @@ class Expressions(Declarations):
             value = clang.constant(cursor)
             return ir.Constant(value) if value is not None else ir.Literal()
         if kind is K.INIT_LIST_EXPR:
-            return listed(self.types.lower(cursor.type), tuple(self.lower(c) for c in self.children(cursor)))
+            return self._list(cursor)
         if kind is K.CXX_DELETE_EXPR:
             return self._delete(cursor)
         if kind is K.CXX_NEW_EXPR:
@@ -120,6 +120,18 @@ class Expressions(Declarations):
         if kind is K.VARIABLE_REF:
             return self._name(cursor)
         return self._unknown(cursor)
+
+    def _list(self, cursor: Cursor) -> ir.Expr:
+        """``{ … }``; what it leaves out may be a member whose default runs code."""
+        items = tuple(self.lower(c) for c in self.children(cursor))
+        declared = self.types.lower(cursor.type)
+        each: ir.Type | None = declared
+        while each is not None and each.shape is ir.Shape.ARRAY:
+            each = each.element
+        record = self.types.records.get(each.record) if each is not None and each.shape is ir.Shape.RECORD else None
+        if record is not None and record.code:
+            return ir.Unknown(items, "default of a member", self.span(cursor))
+        return listed(declared, items)
 
     def _unknown(self, cursor: Cursor) -> ir.Expr:
         if any(kind_of(c).is_statement() for c in cursor.get_children()):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from kesco.ir.poly import ByteRange
+from kesco.ir.poly import ByteRange, Poly
 from kesco.source import Span
 
 
@@ -47,7 +47,7 @@ class Buffer:
     """One unit of aliasing.
 
     `key` is unique in a program and stable between runs; `name` is what a person reads, such as ``x[3]``. `bytes` is
-    how much an allocation holds, where that is a constant.
+    how much an allocation holds, where that is a constant, and `length` the same in terms of the program's integers.
     """
 
     key: str
@@ -55,6 +55,7 @@ class Buffer:
     kind: BufferKind
     span: Span | None = None
     bytes: int | None = None
+    length: Poly | None = None
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Buffer) and self.key == other.key)

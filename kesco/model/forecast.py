@@ -14,7 +14,7 @@ What the host does in between is not known and left out. So are the copies and k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import networkx as nx
@@ -73,9 +73,7 @@ def concurrent_time(region: Region, prices: Prices, schedule: Schedule, plan: Sy
 
 def _steps(region: Region, prices: Prices, schedule: Schedule | None, plan: SyncPlan | None) -> list[Step]:
     stream_of = schedule.as_dict() if schedule is not None else {}
-    waits: dict[int, list[int]] = {}
-    for wait in plan.waits if plan is not None else ():
-        waits.setdefault(wait.target, []).append(wait.source)
+    waits = waits_of(plan) if plan is not None else {}
     joins = {join.target: join.streams for join in plan.joins} if plan is not None else {}
     fences = frozenset(plan.fences) if plan is not None else frozenset()
     events = frozenset(plan.events) if plan is not None else frozenset()
@@ -90,11 +88,22 @@ def _steps(region: Region, prices: Prices, schedule: Schedule | None, plan: Sync
             stream = stream_of.get(number, 0)
             if number in fences:
                 found += [Step(Kind.RECORD, 0, event=-100), Step(Kind.WAIT, _LEGACY, event=-100)]
-            found += [Step(Kind.WAIT, stream, event=source) for source in waits.get(number, ())]
-            found.append(_work(site, stream, prices))
-            if number in events:
-                found.append(Step(Kind.RECORD, stream, event=number))
+            found += issued(number, _work(site, stream, prices), waits, events)
     return found
+
+
+def issued(site: int, work: Step, waits: Mapping[int, Iterable[int]], events: Collection[int]) -> list[Step]:
+    """What the host does for an operation: wait for others, give the work, record; events have the sites' numbers."""
+    before = [Step(Kind.WAIT, work.stream, event=source) for source in waits.get(site, ())]
+    return [*before, work, *([Step(Kind.RECORD, work.stream, event=site)] if site in events else [])]
+
+
+def waits_of(plan: SyncPlan) -> dict[int, list[int]]:
+    """For each site those whose events it waits for."""
+    waits: dict[int, list[int]] = {}
+    for wait in plan.waits:
+        waits.setdefault(wait.target, []).append(wait.source)
+    return waits
 
 
 def _barrier(site: Site, prices: Prices) -> list[Step]:

@@ -10,10 +10,10 @@ bit masks over site numbers, and every rule treats the bits separately:
 1. Work is ordered after what its stream is ordered after, and from then on known to that stream only.
 2. A record gives the event what its stream knows; a wait gives the stream what the event knows.
 3. Work on the legacy stream comes after all work on blocking streams, and before all that follows on them.
-4. What the host has waited for is complete: nobody needs to be told. So is a copy
-   that held the host until it was, and what its stream was given before.
-5. What stands between a capture and its replay may run as it stands or as a graph (`_capture`, `_replay`): only what
-   is so either way is known.
+4. What the host has waited for is complete: nobody needs to be told. So is a copy that held the host until it
+   was, and what its stream was given before.
+5. What stands between a capture and its replay may run as it stands or as a graph (`_capture`, `_replay`): only
+   what is so either way is known.
 6. Where paths meet, only what is known on both remains. `run` repeats this to the fixpoint.
 7. Meeting loses which facts belong together, so `run_alone` follows one site with all combinations of facts.
 

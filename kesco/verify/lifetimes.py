@@ -4,14 +4,16 @@ In: the serial region and the concurrent one. Out: the serial region in the form
 with, and what speaks against the lives of the memory. Apart from the order of the device's work because most of it is
 about the host: which call comes first in the text, on every path.
 
-1. Memory is the same in both programs if it has the same name, which only one buffer of each has. 2. Along every path
-of the concurrent program each of these is there or not. An operation that uses it, in either program, must find it
-there; it is taken where it is not there, and given back where it is. 3. Where the serial program has surely freed it
-at an exit, so has the concurrent one. 4. From where it is taken to where the serial
-program frees it, nothing runs that could keep the pointer or find one that was kept: a kernel or a call that touches
-unknown memory. 5. What the serial program's ``cudaFree`` does to the host is to wait for the device: in its place the
-region has a synchronize. 6. That the device keeps to it is the rest of the proof's business: taking and giving back
-write the memory.
+1. Memory is the same in both programs if it has the same name, which only one buffer of each has, and the same size in
+   terms of the program's integers, where that can be followed.
+2. Along every path of the concurrent program each of these is there or not. An operation that uses it, in either
+   program, must find it there; it is taken where it is not there, and given back where it is.
+3. Where the serial program has surely freed it at an exit, so has the concurrent one.
+4. From where it is taken to where the serial program frees it, nothing runs that could keep the pointer or find one
+   that was kept: a kernel or a call that touches unknown memory.
+5. What the serial program's ``cudaFree`` does to the host is to wait for the device: in its place the region has a
+   synchronize.
+6. That the device keeps to it is the rest of the proof's business: taking and giving back write the memory.
 
 It refuses memory that is taken or given back on a stream that may be one of several.
 """
@@ -63,11 +65,15 @@ def problems(serial: Region, concurrent: Region, to_serial: tuple[int, ...]) -> 
 
 
 def _of_one(name: str, serial: Region, concurrent: Region, to_serial: tuple[int, ...]) -> Iterator[str]:
+    lengths = set()
     for region in (serial, concurrent):
         found = {a.buffer for s in region.sites for a in s.accesses if a.buffer.name == name}
         if len(found) != 1 or any(b.kind is not BufferKind.DEVICE for b in found):
             yield f"'{name}' is not the name of one allocation"
             return
+        lengths |= {b.length for b in found}
+    if len(lengths) != 1:
+        yield f"'{name}' may have another size than in the serial program"
     ends = {s.number for s in serial.sites if _touches(s, name) and _is_free(s)}
     states = _states(concurrent, name, {c for c, s in enumerate(to_serial) if s in ends})
     for site in concurrent.sites:

@@ -36,6 +36,9 @@ KERNELS = {
     "for (int i = n; i >= 0; --i) x[i] = 1;": ("[0, 17179869184)", 0),
     "float* p = n ? x : x + 1; p[threadIdx.x] = 1;": ("[0, 4*blockDim.x + 4)", 0),
     "x[threadIdx.x * n] = 1;": ("[0, 4*blockDim.x*u32 arg1 - 4*u32 arg1 + 4)", 1),
+    "x[(unsigned)(n / 2)] = 1;": ("[0, 17179869184)", 0),  # half of a negative number is larger than it, unsigned
+    "x[(unsigned)(n >> 1)] = 1;": ("[0, 17179869184)", 0),
+    "if (n >= 0) x[(unsigned)(n / 2)] = 1;": ("[0, 4*s32 arg1 + 4)", 0),
     "x[(int)x[0]] = 1;": None,
     "float* p = n ? x : y; p[threadIdx.x] = 1;": None,
     "x[0] = 1; x[n] = 1;": None,

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.usefixtures("toolchain")
 
 HEAD = """#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 __global__ void inc(float* a) { a[threadIdx.x] += 1; }
 __global__ void add(const float* a, float* b) { b[threadIdx.x] += a[threadIdx.x]; }
 void other(float*);
@@ -155,3 +156,47 @@ def test_a_text_in_which_another_function_calls_one_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize("options", [Options(prefetch=True), Options(emit="graph")])
 def test_prefetches_and_graphs_are_of_one_function(options: Options, tmp_path: Path) -> None:
     assert not names(compiled(tmp_path, options=options))
+
+
+def test_a_look_at_the_clock_keeps_its_wait_in_all_calls(tmp_path: Path) -> None:
+    """A function is one for all its calls, and so is what they look at."""
+    timed = "static double timed(float* x) {\n  inc<<<1, 32>>>(x);\n  cudaDeviceSynchronize();\n  return clock();\n}\n"
+    other = "static void apart(float* y) {\n  inc<<<1, 32>>>(y);\n}\n"
+    body = "".join(f"  apart(y);\n  const double t{n} = timed(x);\n" for n in range(2))
+    body += '  apart(y);\n  cudaDeviceSynchronize();\n  printf("%f", t1 - t0);\n'
+    one = compiled(tmp_path, timed + other, body)
+    assert names(one) == ["timed", "apart"]
+    at = next(n for n, line in enumerate(one.lines) if "return clock()" in line)
+    assert one.lines[at - 1] == "  cudaDeviceSynchronize();"
+    assert "may not be done when the host reaches" in one.refuses([*one.lines[: at - 1], *one.lines[at:]])
+
+
+def test_a_function_that_waits_and_prints_may_be_called_twice(tmp_path: Path) -> None:
+    half = STEP.replace("}", '  cudaDeviceSynchronize();\n  printf("done");\n}')
+    says = half.replace("}", half.partition("\n")[2])
+    one = compiled(tmp_path, says, "  step(x, y, z);\n  step(z, x, y);\n")
+    assert one.function("step").rewritten
+
+
+def test_a_function_that_only_waits_stays_a_join(tmp_path: Path) -> None:
+    """If its wait were taken out, nothing of it would be left that could be paired."""
+    wait = "static int settle() {\n  cudaDeviceSynchronize();\n  return 1;\n}\n"
+    body = LOOP.replace(
+        "    mix(x, y);", "    if (argc > 4) settle();\n    add<<<1, 32>>>(x, y);\n    inc<<<1, 32>>>(z);"
+    )
+    one = compiled(tmp_path, STEP + wait, body)
+    assert "settle" not in names(one)
+    assert "  cudaDeviceSynchronize();" in one.lines
+
+
+@pytest.mark.parametrize("once", ["cudaDeviceSynchronize()", "(cudaError_t)wait()"])
+def test_static_variables_are_initialised_once(once: str, tmp_path: Path) -> None:
+    """What their initial value waits for is waited for no second time."""
+    wait = "static int wait() {\n  inc<<<1, 32>>>(nullptr);\n  cudaDeviceSynchronize();\n  return 0;\n}\n"
+    body = "  for (int i = 0; i < argc; ++i) {\n    inc<<<1, 32>>>(x);\n    inc<<<1, 32>>>(y);\n"
+    body += f"    static const cudaError_t first = {once};\n    add<<<1, 32>>>(x, y);\n    inc<<<1, 32>>>(z);\n  }}\n"
+    one = compiled(tmp_path, wait, body)
+    found = {(d.source, d.target) for d in one.function("main").dfg.dependences}
+    sites = one.function("main").dfg.region.sites
+    label = {s.number: s.label.partition("#")[0] for s in sites}
+    assert any(label[a] == "inc" and label[b] == "add" and a < b for a, b in found)

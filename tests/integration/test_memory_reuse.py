@@ -152,6 +152,13 @@ def test_no_life_may_be_shorter_or_longer(plain: Compiled) -> None:
         assert plain.refuses(lines), what
 
 
+@pytest.mark.parametrize("size", ["64", "bytes / 2", "bytes + n", "argc"])
+def test_the_size_stays(plain: Compiled, size: str) -> None:
+    lines = [line.replace("kesco_malloc(&c, bytes", f"kesco_malloc(&c, {size}") for line in plain.lines]
+    assert lines != plain.lines
+    assert "'c' may have another size than in the serial program" in plain.refuses(lines)
+
+
 MORE = {  # texts, and which allocations move
     "freed where it stands": (program(MADE + USES + FREED), "abcde"),
     "in a loop": (program(f"  for (int i = 0; i < argc; ++i) {{\n{MADE}{USES}{FREED}  }}\n"), "abcde"),
@@ -231,6 +238,26 @@ LEFT = {
     "each check prints": (
         program((MADE + USES + FREED).replace("CHECK(cudaMalloc(&c", "say(cudaMalloc(&c"),
                 'static void say(cudaError_t e) {\n  printf("%d", (int)e);\n}\n'), "abde"),
+    "the check prints where all is well": (
+        program((MADE + USES + FREED).replace("CHECK(cudaMalloc(&c", "say(cudaMalloc(&c"),
+                'static void say(cudaError_t e) {\n  if (e == cudaSuccess) puts("fine");\n  else exit(1);\n}\n'),
+        "abde"),
+    "a macro in its size changes": (
+        program("#define SIZE bytes\n" + MADE.replace("&c, bytes", "&c, SIZE") + "#undef SIZE\n#define SIZE 4\n" + USES
+                + FREED), ""),  # nor are macros followed that are used in macros
+    "a name in its size is hidden": (
+        program("  {\n" + MADE + '  const size_t bytes = n * 4 + 16;\n  printf("%zu", bytes);\n'
+                + USES.replace(", bytes,", ", 64,") + FREED + "  }\n"), ""),
+    "a type in its size is hidden": (
+        program("  typedef float T;\n  {\n" + MADE.replace("&c, bytes", "&c, n * sizeof(T)") + "  typedef char T;\n"
+                + '  printf("%zu", sizeof(T));\n' + USES + FREED + "  }\n"), "abde"),
+    "the trips of an array's loop change": (
+        program(ARRAYS.replace("i < 3; ++i) CHECK(cudaMalloc(&p", "i < m; ++i) CHECK(cudaMalloc(&p")
+                .replace("i < 3; ++i) CHECK(cudaFree(p", "i < m; ++i) CHECK(cudaFree(p")
+                .replace("  float *p", "  int m = 3;\n  float *p").replace("  add<<<", "  m = 3;\n  add<<<")
+                .replace(EACH + "CHECK(cudaMemcpy", "  m = 1;\n" + EACH + "CHECK(cudaMemcpy")), "q"),
+    "some of an array is allocated": (
+        program(ARRAYS.replace("++i) CHECK(cudaMalloc(&p", "++i) if (i < argc) CHECK(cudaMalloc(&p")), "q"),
     "an array is copied": (program(ARRAYS.replace(EACH + "square<<<1, 32>>>(p", "  CHECK(cudaMemcpy(p[0], p, 24, "
         "cudaMemcpyHostToDevice));\n" + EACH + "square<<<1, 32>>>(p", 1)), "q"),
     "not all of an array is freed": (

@@ -142,3 +142,16 @@ def test_a_helper_waits_for_what_unseen_code_left_running(tmp_path: Path, caller
     text = compile_file(str(program), Options()).text.decode()
     body = text[text.index("static void helper") : text.index("k1<<<1, 1, 0", text.index("static void helper"))]
     assert ("streams of code not seen here come first" in body) == fenced
+
+
+@pytest.mark.parametrize("work", ["k1<<<1, next()>>>(y);", "cudaMemsetAsync(y, next(), 256);"])
+def test_arguments_that_change_something_are_read_again(work: str, tmp_path: Path) -> None:
+    """That the text then names a stream beside them is no reason to know less."""
+    path = tmp_path / "app.cu"
+    path.write_text(
+        "static int seed;\nstatic int next() { return ++seed; }\n"
+        + HEAD
+        + f"  k1<<<1, 64>>>(x);\n  {work}\n  k2<<<1, 64>>>(x);\n  k2<<<1, 64>>>(y);\n  cudaDeviceSynchronize(); }}\n"
+    )
+    (function,) = (f for f in compile_file(str(path), Options()).functions if f.region.function == "main")
+    assert function.rewritten

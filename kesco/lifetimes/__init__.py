@@ -26,6 +26,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.lifetimes import Moved
+from kesco.lifetimes.statements import is_stable, is_stable_loop, keeps_its_meaning, statement_of
 from kesco.source import Span
 
 _SMALL = 1 << 25  # bytes: what a memory pool takes from the device at a time
@@ -34,8 +35,6 @@ _LOOKS_AT_MEMORY = re.compile(
     rb"\bcu(?:da)?(?:MemGetInfo|PointerGetAttribute|Malloc\w*Async|MallocFromPool|Mem\w*Pool|FreeAsync|DeviceGetMem|"
     rb"DeviceSetMem|DeviceGetDefaultMem|MemGetAddressRange|Ipc|\w*Peer)"
 )
-_CHECKED = {"cudaMalloc", "cudaFree", "cudaGetErrorString", "cudaGetErrorName"}
-_CALL = re.compile(rb"(?:::)?(cudaMalloc|cudaFree)\s*\(")
 
 
 def movable(program: ir.Program, regions: Sequence[Region]) -> tuple[Moved, ...]:
@@ -131,7 +130,7 @@ def _candidate(
     target = _bare(call.arguments[0]) if len(call.arguments) == 2 else None
     pointer = _bare(target.target) if isinstance(target, ir.AddressOf) else None
     variable = _owner(pointer, block[at])
-    if variable is None or not _is_stable(function, call.arguments[1]):
+    if variable is None or not is_stable(function, call.arguments[1]):
         return None
     freed = [(n, c) for n, s in enumerate(block) for c in _calls(s, "cudaFree") if _mentions(c, variable)]
     if len(freed) != 1 or freed[0][0] <= at:
@@ -146,15 +145,24 @@ def _candidate(
     inside = sum(_is(node, variable) for n in using for node in ir.walk(block[n]))
     if not using or inside != allowed or not _all_seen(region, block[at].span, block[end].span):
         return None
-    texts = _statement(program, block[at], call), _statement(program, block[end], free)
+    texts = statement_of(program, block[at], call), statement_of(program, block[end], free)
     buffers = _buffers(region, variable, call)
     if texts[0] is None or texts[1] is None or not buffers:
+        return None
+    if not all(is_stable_loop(function, block[n]) for n in (at, end)):
         return None
     sizes = [buffer.bytes for buffer in buffers]
     if any((size or _SMALL) < _SMALL for size in sizes):
         return None
     size = program.text[call.span.start : call.span.end].rpartition(b",")[2].strip().removesuffix(b")").decode()
     first, behind = block[using[0]].span.start, block[using[-1] + 1].span.start
+    ways = (
+        (texts[0], block[at + 1 : using[0]], texts[0].end, first),
+        (texts[1], block[using[-1] + 1 : end], behind, texts[1].start),
+    )
+    for text, between, start, stop in ways:
+        if not keeps_its_meaning(program, between, program.text[text.start : text.end], start, stop, variable.name):
+            return None
     moved = Moved(function.span, variable.name, call.span, texts[0], free.span, texts[1], first, behind, size, sizes[0])
     return end, moved
 
@@ -244,36 +252,6 @@ def _handed_on(node: ir.Expr | ir.Stmt, variable: ir.Variable, inside: bool = Fa
             yield from _handed_on(child, variable, passes)
 
 
-def _is_stable(function: ir.Function, size: ir.Expr) -> bool:
-    """Whether an expression has one value all through the function, from where its variables are known."""
-    names = set()
-    for node in ir.walk(size):
-        if isinstance(node, ir.Name):
-            own = node.variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
-            if node.variable.constant is None:
-                if not own or node.variable.type.shape is not ir.Shape.INTEGER or node.variable.type.volatile:
-                    return False
-                names.add(node.variable.key)
-        elif not isinstance(node, (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)):
-            return False
-    for node in ir.walk(function.body):
-        changed: list[ir.Expr | None] = []
-        if isinstance(node, (ir.Assign, ir.AddressOf)):
-            changed = [node.target]
-        elif isinstance(node, ir.Declare):
-            if node.variable.key in names and node.initial is None:
-                return False
-            changed = [node.initial] if node.variable.type.shape is ir.Shape.REFERENCE else []
-        elif isinstance(node, ir.Call):
-            changed = [node.receiver, *(a for a, given in zip(node.arguments, node.references, strict=False) if given)]
-        elif isinstance(node, ir.Unknown):
-            changed = list(node.parts)
-        for one in filter(None, changed):
-            if any(isinstance(n, ir.Name) and n.variable.key in names for n in ir.walk(one)):
-                return False
-    return True
-
-
 def _all_seen(region: Region, begin: Span, end: Span) -> bool:
     """Whether nothing between two statements runs unseen code, changes the device or could keep the pointer in memory.
 
@@ -286,47 +264,3 @@ def _all_seen(region: Region, begin: Span, end: Span) -> bool:
         if site.foreign or (site.role is Role.JOIN and site.kind is SiteKind.SYNC):
             return False
     return True
-
-
-def _statement(program: ir.Program, statement: ir.Stmt, call: ir.Call) -> Span | None:
-    """The text of a statement that does nothing but make a call and look at its result, if it can be written again."""
-    one = program.operations[call.operation]
-    if one.statement is None or one.within or one.stuck:
-        return None
-    whole = one.statement
-    if isinstance(statement, ir.Loop) and not statement.tested_after:
-        whole = replace(statement.span, end=max(statement.span.end, one.statement.end))
-    elif one.lone or one.statement.start != statement.span.start:
-        return None
-    text = program.text[whole.start : whole.end]
-    inner = program.text[call.span.start : call.span.end]
-    plain = (
-        _CALL.match(inner) and inner.endswith(b")") and b"//" not in text and b"/*" not in text and b"\\" not in text
-    )
-    inside = whole.start <= call.span.start and call.span.end <= whole.end
-    if not plain or not inside or isinstance(statement, ir.Declare):
-        return None
-    functions = {f.key: f for f in program.functions}
-    own = {n.variable.key for n in ir.walk(statement) if isinstance(n, ir.Declare)}
-    return whole if _does_nothing_else(statement, functions, own, ()) else None
-
-
-def _does_nothing_else(
-    node: ir.Expr | ir.Stmt, functions: dict[str, ir.Function], own: set[str], stack: tuple[str, ...]
-) -> bool:
-    """Whether a statement, where no error is found, does nothing that could be seen but to make its CUDA call."""
-    if isinstance(node, ir.Call) and node.name not in _CHECKED:
-        function = functions.get(node.key)
-        if function is None or node.key in stack:
-            return False
-        inside = own | {n.variable.key for n in ir.walk(function.body) if isinstance(n, ir.Declare)}
-        inside |= {p.key for p in function.parameters if p.type.shape is not ir.Shape.REFERENCE}
-        if not _does_nothing_else(function.body, functions, inside, (*stack, node.key)):
-            return False
-    if isinstance(node, (ir.Launch, ir.Unknown, ir.Obstacle, ir.New)):
-        return False
-    if isinstance(node, ir.Assign) and not (isinstance(node.target, ir.Name) and node.target.variable.key in own):
-        return False
-    if isinstance(node, (ir.If, ir.Branch)):  # what is inside runs where there is an error
-        return _does_nothing_else(node.condition, functions, own, stack)
-    return all(_does_nothing_else(child, functions, own, stack) for child in ir.children(node))

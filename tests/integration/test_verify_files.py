@@ -1,0 +1,49 @@
+"""``kesco verify`` of two files: what it asks of the second one beside the order of its work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.options import Options
+from kesco.pipeline import compile_file, verify_files
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+TEXT = """\
+__global__ void up(float* y, const float* x) { y[threadIdx.x] = x[threadIdx.x] + 1; }
+void work(float* a, float* b) {
+  up<<<1, 64>>>(a, a);
+  up<<<1, 64>>>(b, b);
+}
+void other(float* a) {
+  cudaStream_t s;
+  cudaStreamCreate(&s);
+  up<<<1, 64, 0, s>>>(a, a);
+  cudaStreamSynchronize(s);
+}
+"""
+
+
+def said(tmp_path: Path, old: str, new: str) -> dict[str, tuple[list[str], str]]:
+    """What is found of each function where a line of the output is another one."""
+    serial, concurrent = tmp_path / "a.cu", tmp_path / "b.cu"
+    serial.write_text(TEXT)
+    prologue, end, body = compile_file(str(serial), Options()).text.decode().partition("kesco: end")
+    assert old in body
+    concurrent.write_text(prologue + end + body.replace(old, new))
+    verdicts = verify_files(str(serial), str(concurrent), Options())
+    return {v.function: ([d.message for d in v.problems], v.unchanged) for v in verdicts}
+
+
+def test_what_stays_as_it_was_need_not_be_followed(tmp_path: Path) -> None:
+    why = "up uses a stream of its own (line 9)"
+    assert said(tmp_path, "a", "a") == {"work": ([], ""), "other": ([], why)}
+    changed = said(tmp_path, "cudaStreamSynchronize(s);", ";")
+    assert changed["other"] == ([f"'other' cannot be followed: {why}"], "")
+
+
+def test_pointers_must_be_compared(tmp_path: Path) -> None:
+    found = said(tmp_path, "kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1])", "kesco_streams()")
+    assert found["work"][0] == ["work: the run-time check of its pointers is missing"]
