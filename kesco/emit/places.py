@@ -95,6 +95,41 @@ def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool =
     return Edit(offset, offset, text)
 
 
+def around(
+    program: ir.Program, place: tuple[int, int], operation: int, before: list[str], after: list[str]
+) -> list[Edit]:
+    """Lines before and behind the statement at a place; `operation` is the first one in it."""
+    first, newline = program.operations[operation], newline_of(program.text)
+    if after and first.within:
+        raise CannotInsert(f"line {first.span.line}: {first.stuck}")
+    start, end = place
+    source = program.text
+    edits = []
+    indent = line_indent(source, start)
+    if first.lone:
+        outer = indent if at_line_start(source, start) else indent + "  "
+        joined = "".join(f"{newline}{outer}{line}" for line in before)
+        edits.append(Edit(start, start, f"{{{joined}{newline}{outer}"))
+        tail = "".join(f"{newline}{outer}{line}" for line in after)
+        edits.append(Edit(end, end, f"{tail}{newline}{indent}}}"))
+        return edits
+    if before:
+        edits.append(lines_before(source, start, before))
+    if after:
+        text = "".join(f"{newline}{indent}{line}" for line in after)
+        rest = source[end : line_end(source, end)]
+        if rest.strip() and not rest.strip().startswith((b"//", b"}")):
+            text += f"{newline}{indent}"
+        if rest.strip().startswith(b"//"):
+            end = line_end(source, end)
+        elif rest.strip().startswith(b"}"):
+            text += newline + indent
+        if rest.rstrip().endswith(b"\\"):
+            raise CannotInsert(f"line {first.span.line}: its line goes on behind the end of the line")
+        edits.append(Edit(end, end, text))
+    return edits
+
+
 def streams_call(region: Region, name: str) -> str:
     """The expression that fetches the streams of a function; `name` is that of the local pointer."""
     if region.guards:

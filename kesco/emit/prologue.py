@@ -17,10 +17,9 @@ from kesco.emit.names import defined_in, in_the_way
 
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
-OUR_NAMES = re.compile(
-    rb"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Memory)"
-    rb"|kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|malloc|freed?))\b"
-)
+_FUNCTIONS = r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|malloc|freed?)"
+_CALLED = re.compile(rf"\b{_FUNCTIONS}\s*\(")
+OUR_NAMES = re.compile(rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Memory)|{_FUNCTIONS})\b".encode())
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
     "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
@@ -86,8 +85,7 @@ def is_genuine(text: bytes) -> bool:
     normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
     start, end = normal.find(MARK), normal.find(END)
     if start < 0:
-        names = r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|malloc|freed?)"
-        return re.search(rf"\b{names}\s*\(", normal) is None
+        return _CALLED.search(normal) is None
     if end < start or normal.count(MARK) != 1:
         return False
     written = normal[start : normal.find("\n", end) + 1]

@@ -15,13 +15,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
-from kesco.emit.edits import Edit, apply, at_line_start, line_indent, newline_of
+from kesco.emit.edits import Edit, apply, newline_of
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
 from kesco.emit.moves import renamed
 from kesco.emit.names import changed, counter, free_name, macros
 from kesco.emit.places import (
     CannotInsert,
     Rewrite,
+    around,
     as_operation,
     at_entry,
     fetch,
@@ -110,6 +111,8 @@ class _Writer:
         self.waiting: dict[int, list[str]] = {}
         for wait in self.plan.waits:
             self.waiting.setdefault(wait.source, []).append(self.region.sites[wait.target].label)
+        stay = (s for s in self.region.sites if s.role is Role.DEVICE_SYNC and s.number not in self.plan.needless)
+        self.awaited = {(s.operation, s.iterations) for s in stay}
         recorded = set(self.plan.events)
         self.event_of: dict[int, int] = {}
         for sites in by_operation.values():
@@ -144,7 +147,10 @@ class _Writer:
                 raise CannotInsert(f"line {one.span.line}: {one.stuck or 'no statement stands around it'}")
             by_statement.setdefault((one.statement.start, one.statement.end), []).append(operation)
         for place, operations in by_statement.items():
-            result += self._statement_edits(place, operations)
+            self._share(operations)
+            before = [line for o in operations for line in self.before.get(o, ())]
+            after = [line for o in operations for line in self.after.get(o, ())]
+            result += around(self.program, place, operations[0], before, after)
         result += renamed(self.program, self.region)
         gone = dict.fromkeys(self.region.sites[number].operation for number in self.plan.needless)
         result += [taken_out(self.program, one) for one in gone if one not in self.by_operation]
@@ -164,6 +170,15 @@ class _Writer:
             self.heads.setdefault(number, []).extend(loop_head(self.program.text, replay, number, self.name))
         self.inserted = [e.text for e in result] + [line for lines in self.heads.values() for line in lines]
         return wrapped(self.program, result, self.replays, self.heads)
+
+    def _share(self, operations: list[int]) -> None:
+        """Operations of one statement share what stands around it, which must be right for each."""
+        line = self.program.operations[operations[0]].span.line
+        moved = [o for o in operations if o in self.by_operation]
+        if len(moved) > 1:
+            raise CannotInsert(f"line {line}: two operations share one statement")
+        if moved and any(self.before.get(o) for o in operations if o not in moved):
+            raise CannotInsert(f"line {line}: a call in the same statement needs its own place")
 
     # ---- text ---------------------------------------------------------------------------------------------------
 
@@ -189,8 +204,7 @@ class _Writer:
 
     def _is_waited_for(self, site: Site) -> bool:
         """Whether the host also waits for the device where it waits for a copy."""
-        behind = site.number + 1
-        return site.held is not None and behind not in self.plan.needless
+        return site.held is not None and (site.operation, site.iterations) in self.awaited
 
     def _waits(self) -> None:
         """One line for all waits of an operation for another, where one condition and one number fit them."""
@@ -357,44 +371,3 @@ class _Writer:
             body = f"{record % (s, s)} {wait % s}"
             return [f"for (int {s} = 0; {s} < {len(streams)}; ++{s}) {{ {body} }}  {why}"]
         return [x for s in streams for x in (record % (s, s), f"{wait % s}  {why}")]
-
-    # ---- places -------------------------------------------------------------------------------------------------
-
-    def _statement_edits(self, place: tuple[int, int], operations: list[int]) -> list[Edit]:
-        first = self.program.operations[operations[0]]
-        before = [line for o in operations for line in self.before.get(o, ())]
-        after = [line for o in operations for line in self.after.get(o, ())]
-        moved = [o for o in operations if o in self.by_operation]
-        if len(moved) > 1:
-            raise CannotInsert(f"line {first.span.line}: two operations share one statement")
-        if moved and any(self.before.get(o) for o in operations if o not in moved):
-            raise CannotInsert(f"line {first.span.line}: a call in the same statement needs its own place")
-        if after and first.within:
-            raise CannotInsert(f"line {first.span.line}: {first.stuck}")
-        start, end = place
-        source = self.program.text
-        edits = []
-        if first.lone:
-            indent = line_indent(source, start)
-            outer = indent if at_line_start(source, start) else indent + "  "
-            joined = "".join(f"{self.newline}{outer}{line}" for line in before)
-            edits.append(Edit(start, start, f"{{{joined}{self.newline}{outer}"))
-            tail = "".join(f"{self.newline}{outer}{line}" for line in after)
-            edits.append(Edit(end, end, f"{tail}{self.newline}{indent}}}"))
-            return edits
-        if before:
-            edits.append(lines_before(self.program.text, start, before))
-        if after:
-            indent = line_indent(source, start)
-            text = "".join(f"{self.newline}{indent}{line}" for line in after)
-            rest = source[end : line_end(source, end)]
-            if rest.strip() and not rest.strip().startswith((b"//", b"}")):
-                text += f"{self.newline}{indent}"
-            if rest.strip().startswith(b"//"):
-                end = line_end(source, end)
-            elif rest.strip().startswith(b"}"):
-                text += self.newline + indent
-            if rest.rstrip().endswith(b"\\"):
-                raise CannotInsert(f"line {first.span.line}: its line goes on behind the end of the line")
-            edits.append(Edit(end, end, text))
-        return edits

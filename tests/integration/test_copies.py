@@ -34,7 +34,8 @@ def held(outcome: Compiled) -> list[tuple[Held, bool]]:
     (result,) = outcome.rewritten
     region, gone = result.region, result.plan.needless
     moved = [s for s in region.sites if s.held is not None and s.role is Role.MOVABLE]
-    return [(s.held, s.number + 1 not in gone) for s in moved if s.held]
+    waits = {(s.operation, s.iterations) for s in region.sites if s.role is Role.DEVICE_SYNC and s.number not in gone}
+    return [(s.held, (s.operation, s.iterations) in waits) for s in moved if s.held]
 
 
 @pytest.mark.parametrize("name", COUNTS)

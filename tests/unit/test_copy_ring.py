@@ -105,7 +105,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->stream != nullptr) event->stream->reach(event->place);
   return cudaSuccess;
 }
+Stream* on_default = nullptr;  // what the legacy default stream was given
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream == nullptr) stream = on_default;
   if (stream != nullptr) stream->drain();
   return cudaSuccess;
 }
@@ -163,6 +165,19 @@ int main() {
     staged = 0;
     seen.clear();
   }
+  // What is pending, there or on the default stream, may write the source: a host function, say.
+  Stream legacy;
+  on_default = &legacy;
+  for (std::size_t size : {(std::size_t(1) << 16) + 1, std::size_t(3) << 20, std::size_t(9) << 20})
+    for (Stream* before : {&one, &legacy}) {
+      std::vector<char> late(size, 'x'), device(size), back(size);
+      before->push([&] { std::fill(late.begin(), late.end(), 'y'); });
+      const bool ok = kesco_copy(device.data(), late.data(), size, cudaMemcpyHostToDevice, &one) == cudaSuccess;
+      one.drain();
+      before->drain();
+      std::printf("late %s\n", ok && device == std::vector<char>(size, 'y') ? "right" : "WRONG");
+    }
+  on_default = nullptr;
   std::vector<char> a(std::size_t(9) << 20, 'a'), b(a.size());
   for (fails_after = 0; fails_after < 8; fails_after += 3) {
     const int after = fails_after;
@@ -226,7 +241,7 @@ PIECES = (0, 0, 0, 0, 36, 64, 152)  # through the ring: two copies there and two
 def test_what_is_copied_arrives(tmp_path: Path) -> None:
     lines = said(built(tmp_path, ("", "")))
     assert lines[: len(SIZES)] == [f"{size} right {n} waited" for size, n in zip(SIZES, PIECES, strict=True)]
-    assert lines[len(SIZES) :] == ["failed 719 719"] * 3 + ["shared 1 0", "threads 0"]
+    assert lines[len(SIZES) :] == ["late right"] * 6 + ["failed 719 719"] * 3 + ["shared 1 0", "threads 0"]
 
 
 def test_threads_wait_for_each_other(tmp_path: Path) -> None:
@@ -243,6 +258,8 @@ def test_threads_wait_for_each_other(tmp_path: Path) -> None:
         ("until(job.done[i % slots], i + 1);", ";"),  # a piece is sent before it is there
         ("if (error == cudaSuccess) error = cudaEventSynchronize(moved[i % slots]);", ";"),  # it is taken too early
         ("if (error == cudaSuccess) error = cudaEventSynchronize(each);", ";"),  # the copy before still needs its slot
+        ("error = cudaStreamSynchronize(cudaStreamLegacy);", "error = cudaSuccess;"),  # the source is read too early
+        ("if (error == cudaSuccess) error = cudaStreamSynchronize(stream);\n", "\n"),
     ],
 )
 def test_each_wait_is_needed(tmp_path: Path, change: tuple[str, str]) -> None:
