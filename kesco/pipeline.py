@@ -237,11 +237,12 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
 
 
 def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> list[Diagnostic]:
-    """What speaks against the graphs of a text."""
+    """What speaks against the graphs of a text, and against what it copies in the background."""
     from kesco.emit.prologue import replays_in
     from kesco.verify.replays import replay_problems
+    from kesco.verify.sources import source_problems
 
-    found = replay_problems(program, regions, replays_in(text))
+    found = (*replay_problems(program, regions, replays_in(text)), *source_problems(program))
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
 
 

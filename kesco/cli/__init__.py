@@ -208,7 +208,8 @@ def _summary(result: Any, target: Path | None) -> str:
         waits = _count(len(one.plan.waits), "wait")
         moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
         gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
-        copies = f", {len(moved)} of them cudaMemcpy" if moved else ""
+        behind = f" ({len(one.sends.operations)} read in the background)" if one.sends is not None else ""
+        copies = f", {len(moved)} of them cudaMemcpy{behind}" if moved else ""
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
         graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
         saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
