@@ -64,7 +64,7 @@ class Session:
             from kesco.frontend.clang import SourceFile, load
             from kesco.toolchain.compile import host_arguments
 
-            self.looks = has_removable(self.text) or options.copies == "move" or COPY.encode() in self.text
+            self.looks = has_removable(self.text) or options.copies != "keep" or COPY.encode() in self.text
             load(str(self.toolchain.libclang))
             self.arguments = host_arguments(self.toolchain, options.flags)
             host = pool.submit(SourceFile, path, to_parse(self.text), self.arguments)
@@ -245,11 +245,12 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
 
 
 def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> list[Diagnostic]:
-    """What speaks against the graphs of a text."""
+    """What speaks against the graphs of a text, and against what it copies in the background."""
     from kesco.emit.prologue import replays_in
     from kesco.verify.replays import replay_problems
+    from kesco.verify.sources import source_problems
 
-    found = replay_problems(program, regions, replays_in(text))
+    found = (*replay_problems(program, regions, replays_in(text)), *source_problems(program))
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
 
 

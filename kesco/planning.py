@@ -23,11 +23,11 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.emit.places import Rewrite
     from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
-    from kesco.ir.program import Program
+    from kesco.ir.program import Function, Program
     from kesco.ir.replay import Replay
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
-    from kesco.ir.transfers import Prefetch
+    from kesco.ir.transfers import Prefetch, Sends
     from kesco.model.forecast import Prices
     from kesco.options import Options
 
@@ -97,9 +97,9 @@ def _variants(program: Program, region: Region, options: Options) -> Iterator[tu
 
     streams = options.emit == "streams"
     more, prefetches = insert(program, region) if options.prefetch and streams else (region, ())
-    if options.copies == "move" and streams:
+    if options.copies != "keep" and streams:
         renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
-        with_copies = moved(more, renamed)
+        with_copies = moved(more, renamed, background=options.copies == "send")
         if with_copies is not more:
             yield with_copies, prefetches
     if prefetches:
@@ -134,6 +134,8 @@ def _planned(
 
         if dfg.graph and in_model(within):
             result = replace(result, expected=expected(region, dfg, prices, schedule, found))
+    if options.copies == "send" and not region.serial_because:
+        result = replace(result, sends=_sends(program, result))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = "it launches nothing that could be moved"
@@ -146,6 +148,30 @@ def _planned(
     if not why:
         why = _cannot_emit(program, result)
     return replace(result, left_because=why)
+
+
+def _sends(program: Program, result: FunctionResult) -> Sends | None:
+    """The copies of a function that are read in the background; none for which the host always waits."""
+    from kesco.ir.flow import Held, Role
+    from kesco.ir.transfers import LEAST
+    from kesco.transfers.sending import sends
+
+    sites = [s for s in result.region.sites if s.role is Role.MOVABLE]
+    stay = {
+        (s.operation, s.iterations)
+        for s in result.region.sites
+        if s.role is Role.DEVICE_SYNC and s.number not in result.plan.needless
+    }
+    large = [s for s in sites if s.held is Held.SOURCE and (s.bytes is None or s.bytes >= LEAST)]
+    copies = {s.operation for s in large if (s.operation, s.iterations) not in stay}
+    return sends(program, _functions(program, result), copies, {s.operation for s in sites if s.held is Held.ALL})
+
+
+def _functions(program: Program, result: FunctionResult) -> tuple[Function, ...]:
+    """The function of a result, and those whose calls are a part of it."""
+    spans = [result.region.span, *(span for _, span in result.region.members)]
+    found = {f.span: f for f in program.functions if f.here}
+    return tuple(found[span] for span in spans)
 
 
 def _cannot_pay(result: FunctionResult) -> str:
@@ -272,7 +298,7 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
     """What the emitter needs of a function."""
     from kesco.emit.places import Rewrite
 
-    function = next(f for f in program.functions if f.here and f.span == result.region.span)
-    inside = {span for _, span in result.region.members}
-    members = tuple(f for f in program.functions if f.here and f.span in inside)
-    return Rewrite(function, result.region, result.schedule, result.plan, result.prefetches, members)
+    function, *members = _functions(program, result)
+    return Rewrite(
+        function, result.region, result.schedule, result.plan, result.prefetches, tuple(members), result.sends
+    )

@@ -21,7 +21,6 @@ from kesco.toolchain.process import run
 
 NOT_BUILT = "K522"
 NO_BUILD = "K523"
-_COPIES = {False: "keep", True: "move"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def build(
         name = f"{workload.name}-{style.name}-{program}"
         streams = waits = 0
         if program in FORMS:
-            options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program], copies=_COPIES[style.move])
+            options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program], copies=style.copies)
             source, streams, waits = rewrite(source, options, folder / f"{name}.cu")
         made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
         if made.returncode != 0:

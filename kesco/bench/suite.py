@@ -18,8 +18,8 @@ NO_WORKLOADS = "K521"
 class Style:
     """How the data is held: which serial program, which macro for the hand-written ones, and what is timed.
 
-    `insert` tells that kesco puts prefetches in, which the serial program then has none of; `move` that it puts copies
-    from and to pageable memory on streams. `experts` are the hand-written programs that there are.
+    `insert` tells that kesco puts prefetches in, which the serial program then has none of; `copies` is what it does
+    with copies from and to pageable memory. `experts` are the hand-written programs that there are.
     """
 
     name: str
@@ -28,10 +28,11 @@ class Style:
     expert_flags: tuple[str, ...]
     title: str
     insert: bool = False
-    move: bool = False
+    copies: str = "keep"
     experts: tuple[str, ...] = ("async", "graph")
 
 
+_WHOLE = "allocate, copy in, compute, copy out, free"
 STYLES = {
     style.name: style
     for style in (
@@ -39,8 +40,9 @@ STYLES = {
         Style("pinned", "pinned.cu", (), ("-DPINNED",), "explicit copies from and to pinned memory, copies included"),
         Style("managed", "managed.cu", (), ("-DMANAGED",), "managed memory without prefetch"),
         Style("inserted", "managed.cu", (), ("-DPREFETCH",), "managed memory, prefetched by kesco and by hand", True),
+        Style("whole", "whole.cu", (), ("-DWHOLE",), _WHOLE, False, "move", ("async",)),
         Style(
-            "whole", "whole.cu", (), ("-DWHOLE",), "allocate, copy in, compute, copy out, free", False, True, ("async",)
+            "sent", "whole.cu", (), ("-DWHOLE",), f"{_WHOLE}; sources read in the background", False, "send", ("async",)
         ),
         Style("prefetch", "managed.cu", ("-DPREFETCH",), ("-DPREFETCH",), "managed memory, prefetched by hand"),
     )

@@ -72,10 +72,10 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--copies",
-            type=click.Choice(("keep", "move")),
+            type=click.Choice(("keep", "move", "send")),
             default="keep",
             show_default=True,
-            help="Keep cudaMemcpy as it is, or put it on streams and copy with several threads; with streams only.",
+            help="Keep cudaMemcpy, put it on streams and copy with threads, or do so in the background; streams only.",
         ),
         click.option(
             "--memory",
@@ -210,7 +210,8 @@ def _summary(result: Any, target: Path | None) -> str:
         waits = _count(len(one.plan.waits), "wait")
         moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
         gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
-        copies = f", {len(moved)} of them cudaMemcpy" if moved else ""
+        behind = f" ({len(one.sends.operations)} read in the background)" if one.sends is not None else ""
+        copies = f", {len(moved)} of them cudaMemcpy{behind}" if moved else ""
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
         graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
         saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""

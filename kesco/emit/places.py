@@ -17,7 +17,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import Prefetch
+from kesco.ir.transfers import Prefetch, Sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Rewrite:
     plan: SyncPlan
     prefetches: tuple[Prefetch, ...] = ()
     members: tuple[ir.Function, ...] = ()
+    sends: Sends | None = None
 
 
 class CannotInsert(Exception):
@@ -227,5 +228,6 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         stretches=stretches,
         replays=replays,
         urgent=tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
+        sends=any(r.sends is not None for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
     )

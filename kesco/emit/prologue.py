@@ -17,15 +17,22 @@ from kesco.emit.names import defined_in, in_the_way
 
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
-_FUNCTIONS = r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|malloc|freed?)"
+_FUNCTIONS = (
+    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|reach|settle"
+    r"|send|sent|malloc|freed?)"
+)
 _CALLED = re.compile(rf"\b{_FUNCTIONS}\s*\(")
-OUR_NAMES = re.compile(rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Memory)|{_FUNCTIONS})\b".encode())
+OUR_NAMES = re.compile(
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Reach|Memory)|{_FUNCTIONS})\b".encode()
+)
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
     "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "void kesco_prefetch(const volatile void*, cudaStream_t); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
+    "cudaError_t kesco_send(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
+    "void kesco_sent(); "
     "template <typename Kesco> cudaError_t kesco_malloc(Kesco**, decltype(sizeof(0)), cudaStream_t); "
     "void kesco_free(const void*, cudaStream_t); cudaError_t kesco_freed(const void*); "
     "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
@@ -48,11 +55,12 @@ class Parts:
     replays: int = 0
     urgent: tuple[int, ...] = ()
     memory: bool = False
+    sends: bool = False
 
 
 @cache
-def _template() -> str:
-    return files("kesco.emit").joinpath("templates/prologue.cu.j2").read_text("utf-8")
+def _template(name: str) -> str:
+    return files("kesco.emit").joinpath(f"templates/{name}").read_text("utf-8")
 
 
 def prologue(streams: int, events: int, parts: Parts, macros: Collection[str] = ()) -> str:
@@ -70,7 +78,8 @@ def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -
     )
     flags = ("true" if stream in parts.urgent else "false" for stream in range(streams))
     values = asdict(parts) | {"urgent": ", ".join(flags) if parts.urgent else ""}
-    return environment.from_string(_template()).render(streams=streams, events=events, macros=macros, **values)
+    template = environment.from_string(_template("prologue.cu.j2"))
+    return template.render(streams=streams, events=events, macros=macros, sender=_template("sender.cu.j2"), **values)
 
 
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
@@ -99,7 +108,9 @@ def is_genuine(text: bytes) -> bool:
     flags = m[1].split(", ") if (m := _URGENT.search(written)) else []
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
     guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
-    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, "KescoMemory" in written)
+    parts = Parts(
+        guards, prefetches, copies, stretches, replays, urgent, "KescoMemory" in written, "KescoSender" in written
+    )
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 

@@ -38,7 +38,9 @@ from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Role, Site, SiteKind
-from kesco.ir.transfers import COPY
+from kesco.ir.transfers import COPY, SEND, SENT
+
+_SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
 
 
 def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
@@ -152,6 +154,9 @@ class _Writer:
             after = [line for o in operations for line in self.after.get(o, ())]
             result += around(self.program, place, operations[0], before, after)
         result += renamed(self.program, self.region)
+        if (sends := self.rewrite.sends) is not None:
+            result += [lines_before(self.program.text, at, [_SENT]) for at in sends.before]
+            result += [lines_before(self.program.text, at, [_SENT], inside=True) for at in sends.ends]
         gone = dict.fromkeys(self.region.sites[number].operation for number in self.plan.needless)
         result += [taken_out(self.program, one) for one in gone if one not in self.by_operation]
         if self.at_end:
@@ -198,7 +203,8 @@ class _Writer:
         if operation.rename is not None:
             (first, last), name = operation.rename
             if sites[0].held is not None:
-                name = COPY
+                sends = self.rewrite.sends
+                name = SEND if sends is not None and operation.number in sends.operations else COPY
             edits.append(Edit(first, last, name))
         return edits
 

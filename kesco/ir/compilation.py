@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.lifetimes import Moved
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
-    from kesco.ir.transfers import Prefetch
+    from kesco.ir.transfers import Prefetch, Sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class FunctionResult:
     `expected` is what the model expects of streams, where there is a profile and the model can say something.
     `region` has a site for each prefetch of `prefetches`, too; `serial` is the function as its author wrote it.
     `joins_saved` is how many joins it has fewer than its parts by themselves, if its region has members.
+    `sends` are its copies that are read in the background.
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
     """
 
@@ -38,6 +39,7 @@ class FunctionResult:
     expected: Expected | None = None
     joins_saved: int = 0
     moved: tuple[Moved, ...] = ()
+    sends: Sends | None = None
 
     @property
     def rewritten(self) -> bool:

@@ -167,6 +167,9 @@ def _function(function: Any) -> Iterator[str]:
     done = f"left because {function.left_because}" if function.left_because else "rewritten"
     region = function.region
     yield f"function {region.function} at {_plain(region.span)}: {done}, width {function.width}"
+    if function.sends is not None:
+        places = len(function.sends.before) + len(function.sends.ends)
+        yield f"  read in the background: {_numbers(sorted(function.sends.operations))}, awaited in {places} places"
     for part in (function.dfg, function.schedule, function.plan):
         yield from ("  " + line for line in _lines(part))
 

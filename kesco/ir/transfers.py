@@ -24,3 +24,44 @@ class Prefetch:
     reader: str
     before: int
     statement: Span
+
+
+SEND, SENT = "kesco_send", "kesco_sent"
+"""`COPY` to the device whose source may be read in the background, and the wait until all such have been."""
+LEAST = 1 << 23
+"""Bytes of the smallest copy that is read in the background: what is declared with fewer is no part of its source."""
+FILLS = frozenset(
+    {
+        *("cudaMalloc", "cudaMallocAsync", "cudaEventCreate", "cudaEventCreateWithFlags"),
+        *("cudaStreamCreate", "cudaStreamCreateWithFlags", "kesco_malloc"),
+    }
+)
+"""Calls that write what their first argument points to, no other memory of the host, and run no code of the program."""
+LEAVES = frozenset(
+    {
+        *("cudaFree", "cudaFreeAsync", "cudaMemset", "cudaMemsetAsync", "cudaGetLastError", "cudaPeekAtLastError"),
+        *("cudaGetErrorString", "cudaGetErrorName", "cudaDeviceSynchronize", "cudaStreamSynchronize"),
+        *("cudaEventRecord", "cudaEventSynchronize", "cudaStreamWaitEvent", "cudaEventDestroy"),
+        *("kesco_streams", "kesco_streams_if_distinct", "kesco_stretch", "kesco_prefetch", "kesco_freed"),
+    }
+)
+"""Calls that write no memory of the host, or none that is pageable, and run no code of the program."""
+COPIES = frozenset({"cudaMemcpy", "cudaMemcpyAsync", COPY, SEND})
+"""Copies whose fourth argument is the direction."""
+TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
+"""The directions of a copy, as ``cudaMemcpyKind`` numbers them."""
+PRINTS = frozenset({"printf", "fprintf", "puts", "fputs", "putc", "fputc", "perror", "fflush", "operator<<"})
+"""Functions that a program calls to say why it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sends:
+    """Which copies of a function are read in the background, and where the host waits until they are.
+
+    `operations` are the copies. `before` are the offsets of statements before which the host waits, `ends` those of
+    closing braces.
+    """
+
+    operations: frozenset[int]
+    before: frozenset[int]
+    ends: frozenset[int]

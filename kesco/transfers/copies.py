@@ -10,8 +10,9 @@ does with its own side of the copy needs no order, unless other work of the func
 the copy stays as it is. 3. That the host has also waited for everything else becomes a site of its own: where the host
 looks before it waits again, it has to stay.
 
-What it refuses to do: move copies whose direction or device memory is not known, small ones (the launch of which costs
-more than they do), or those in a text that cannot be edited.
+What it refuses to do: move copies whose direction or device memory is not known, or those in a text that cannot be
+edited; nor small ones (the launch of which costs more than they do), unless they stand behind a large one that is read
+in the background with nothing in between that waits: on the default stream they would wait for that.
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ from dataclasses import replace
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import SMALL, Held, Region, Role, Site, SiteKind
 
+_WAITS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.DEVICE_SYNC)
 
-def moved(region: Region, editable: Collection[int]) -> Region:
-    """The region with its copies on streams; `editable` has the operations whose text can be changed."""
+
+def moved(region: Region, editable: Collection[int], background: bool = False) -> Region:
+    """The region with its copies on streams; `editable` has the operations whose text can be changed.
+
+    `background`: sources may be read while the host goes on, so small copies behind a large one move, too.
+    """
     if region.serial_because:
         return region
     others = _touched_by_others(region)
@@ -32,6 +38,7 @@ def moved(region: Region, editable: Collection[int]) -> Region:
     chosen -= {
         s.operation for s in region.sites if s.operation in chosen and not (_could_move(s) and _apart(s, others))
     }
+    chosen -= _small(region, chosen, background)
     if not chosen:
         return region
     place: list[int] = []
@@ -61,8 +68,22 @@ def _could_move(site: Site) -> bool:
     if site.kind is not SiteKind.COPY or site.role is not Role.LEGACY or site.held is None:
         return False
     device = [a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)]
-    small = site.bytes is not None and site.bytes <= SMALL
-    return not small and bool(device) and all(b.kind is BufferKind.DEVICE for b in device)
+    return bool(device) and all(b.kind is BufferKind.DEVICE for b in device)
+
+
+def _small(region: Region, chosen: Collection[int], background: bool) -> set[int]:
+    """The small copies among `chosen`, but for those that would wait for a large one read in the background."""
+    sites = [s for s in region.sites if s.operation in chosen]
+    large = {s.operation for s in sites if s.bytes is None or s.bytes > SMALL}
+    sources = [s.number for s in sites if s.operation in large and s.held is Held.SOURCE]
+    behind: set[int] = set()
+    stack = [after for number in sources for after in region.successors[number]] if background else []
+    while stack:
+        number = stack.pop()
+        if number not in behind and region.sites[number].role not in _WAITS:
+            behind.add(number)
+            stack += region.successors[number]
+    return {s.operation for s in sites} - large - {region.sites[n].operation for n in behind}
 
 
 def _on_the_hosts_side(site: Site, access: Access) -> bool:

@@ -16,6 +16,7 @@ import pytest
 
 from kesco.diagnostics import render
 from kesco.emit.prologue import END, MARK, is_genuine
+from kesco.ir.flow import SiteKind
 from kesco.options import Options
 from kesco.pipeline import Compilation, FunctionResult, compile_file
 from kesco.toolchain.compile import check_compiles
@@ -25,7 +26,8 @@ HERE = Path(__file__).parent
 CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
-             "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused")  # fmt: skip
+             "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused",
+             "copies_in_the_background")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -38,7 +40,10 @@ def compiled(case: str) -> Compilation:
     given = dict(zip(words[::2], words[1::2], strict=True))
     strategy, emit = given.get("--strategy", "kesco"), given.get("--emit", "streams")
     memory, streams = given.get("--memory", "keep"), int(given.get("--streams", 0))
-    return compile_file(str(source), Options(streams=streams, strategy=strategy, emit=emit, memory=memory))
+    copies = given.get("--copies", "keep")
+    return compile_file(
+        str(source), Options(streams=streams, strategy=strategy, emit=emit, memory=memory, copies=copies)
+    )
 
 
 def elided(result: Compilation) -> bytes:
@@ -57,6 +62,8 @@ def elided(result: Compilation) -> bytes:
     timed = f", {stretches[1]} stretches" if stretches is not None else ""
     replays = re.search(r"KescoReplay places\[(\d+)\]", written)
     timed += f", {replays[1]} graphs" if replays is not None else ""
+    timed += ", copies" if "KescoRing" in written else ""
+    timed += ", in the background" if "KescoSender" in written else ""
     timed += ", memory" if "KescoMemory" in written else ""
     line = f"// <prologue: {streams[1]} streams, {events} events{check}{timed}>"
     return text[:start] + line.encode() + text[text.index(b"\n", end) :]
@@ -87,6 +94,10 @@ def described(function: FunctionResult) -> Iterator[str]:
     yield f"  {len(plan.removed)} needed no wait"
     for join in plan.joins:
         yield f"  join of {', '.join(map(str, join.streams))} before {label(sites[join.target])}"
+    if function.sends is not None:
+        sent = [label(s) for s in sites if s.operation in function.sends.operations and s.kind is SiteKind.COPY]
+        places = len(function.sends.before) + len(function.sends.ends)
+        yield f"  in the background: {', '.join(sent)}; awaited in {places} places"
     for one in plan.replays:
         inside = ", ".join(label(sites[site]) for site in one.sites)
         yield f"  graph{' alone' if one.alone else ''} on stream {one.stream}: {inside}; of {', '.join(one.values)}"

@@ -13,19 +13,20 @@ from kesco.options import Options
 from kesco.pipeline import verify_files
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
-MOVE = Options(copies="move")
+SEND = Options(copies="send")
 pytestmark = pytest.mark.usefixtures("toolchain")
 
-# Of each workload: copies on streams, how many of them then wait for the device, waits between streams, streams.
+# Of each workload: copies on streams, how many of them then wait for the device, waits between streams, streams; and
+# copies in the text that are read in the background, places where the host waits for that.
 COUNTS = {
-    "vec": (2, 1, 1, 3),
-    "bs": (20, 1, 0, 10),
-    "img": (5, 1, 6, 4),
-    "ml": (5, 1, 3, 5),
-    "hits": (10, 1, 6, 2),
-    "dl": (3, 1, 1, 3),
-    "m1": (14, 1, 10, 7),
-    "m2": (19, 1, 11, 13),
+    "vec": (3, 1, 1, 2, 2, 0),
+    "bs": (20, 1, 0, 10, 1, 1),
+    "img": (5, 1, 6, 4, 4, 0),
+    "ml": (8, 1, 4, 4, 2, 0),
+    "hits": (10, 1, 6, 2, 8, 0),
+    "dl": (8, 1, 2, 3, 3, 0),
+    "m1": (14, 1, 10, 7, 2, 1),
+    "m2": (22, 1, 38, 13, 2, 0),
 }
 
 
@@ -40,11 +41,13 @@ def held(outcome: Compiled) -> list[tuple[Held, bool]]:
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_workloads_as_a_whole(name: str) -> None:
-    outcome = compile_and_keep(WORKLOADS / name / "whole.cu", MOVE)
+    outcome = compile_and_keep(WORKLOADS / name / "whole.cu", SEND)
     (result,) = outcome.rewritten
     copies = held(outcome)
     found = len(copies), sum(waits for _, waits in copies), len(result.plan.waits), result.schedule.streams
-    assert found == COUNTS[name]
+    sends = result.sends
+    assert sends is not None
+    assert (*found, len(sends.operations), len(sends.before) + len(sends.ends)) == COUNTS[name]
 
 
 HEAD = """\
@@ -79,17 +82,19 @@ int main(int argc, char** argv) {
 """
 
 
-def compiled(tmp_path: Path, before: str = "", between: str = "", behind: str = "", body: str = BODY) -> Compiled:
+def compiled(
+    tmp_path: Path, before: str = "", between: str = "", behind: str = "", body: str = BODY, how: str = "send"
+) -> Compiled:
     path = tmp_path / "app.cu"
     text = body.replace("@BEFORE@", before).replace("@BETWEEN@", between).replace("@BEHIND@", behind)
     path.write_text(HEAD + text)
-    return compile_and_keep(path, MOVE)
+    return compile_and_keep(path, Options(copies=how))
 
 
 def copies(outcome: Compiled) -> list[str]:
     """What became of each copy, in the text's order: plain, on a stream, or on a stream with a wait."""
     body = outcome.result.text.decode().partition("int main")[2]
-    calls = re.findall(r"\b(kesco_copy|cudaMemcpy)\(([^;]*)\)\)?;", body)
+    calls = re.findall(r"\b(kesco_copy|kesco_send|cudaMemcpy)\(([^;]*)\)\)?;", body)
     return ["plain" if name == "cudaMemcpy" else "waits" if "true)" in rest + ")" else "moved" for name, rest in calls]
 
 
@@ -106,6 +111,14 @@ def copies(outcome: Compiled) -> list[str]:
         ({"between": "if (cudaGetLastError() != cudaSuccess) exit(1);"}, ["waits", "moved", "moved", "waits"]),
         ({"between": "memset(h, 0, n);"}, ["moved", "moved", "moved", "waits"]),
         ({"before": "n = 4096;"}, ["plain", "plain", "plain", "plain"]),  # which is small
+        (
+            {"between": "CHECK(cudaMemcpy(c, h, 8, cudaMemcpyHostToDevice));"},
+            ["moved"] * 4 + ["waits"],
+        ),  # behind a large one
+        (
+            {"before": "CHECK(cudaMalloc(&c, n)); CHECK(cudaMemcpy(c, h, 8, cudaMemcpyHostToDevice));"},
+            ["plain", "moved", "moved", "moved", "waits"],
+        ),
     ],
 )
 def test_what_becomes_of_copies(tmp_path: Path, change: dict[str, str], expected: list[str]) -> None:
@@ -133,7 +146,7 @@ def test_the_proof_sees_what_a_copy_is_needed_for(tmp_path: Path) -> None:
     """On another stream a copy must be waited for, and a kernel's result before it is copied."""
     outcome = compiled(tmp_path)
     assert outcome.rewritten[0].schedule.streams == 2
-    own = [n for n, line in enumerate(outcome.lines) if "CHECK(kesco_copy(" in line]
+    own = [n for n, line in enumerate(outcome.lines) if re.search(r"CHECK\(kesco_(?:copy|send)\(", line)]
     assert len(own) == 4
     for number in own:
         line = outcome.lines[number].replace("stream[0]", "stream[X]").replace("stream[1]", "stream[0]")
@@ -238,3 +251,12 @@ def test_a_loop_with_two_copies_that_may_be_of_nothing(tmp_path: Path) -> None:
     path.write_text(HEAD + text)
     assert compile_and_keep(path).rewritten
     assert compiled(tmp_path, body=text).rewritten
+
+
+def test_what_moves_is_read_before_the_host_goes_on(tmp_path: Path) -> None:
+    """Without ``send`` nothing is read in the background, and small copies stay, also behind large ones."""
+    small = "CHECK(cudaMemcpy(c, h, 8, cudaMemcpyHostToDevice));"
+    outcome = compiled(tmp_path, between=small, how="move")
+    assert copies(outcome) == ["moved", "plain", "moved", "moved", "waits"] and outcome.rewritten[0].sends is None
+    text = outcome.result.text
+    assert b"kesco_copy(" in text and b"kesco_send(" not in text and b"KescoSender" not in text

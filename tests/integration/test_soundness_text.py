@@ -153,6 +153,7 @@ def test_macros_with_names_of_inserted_lines(tmp_path: Path, toolchain: Toolchai
 def test_a_macro_that_changes_the_prologue_is_not_genuine() -> None:
     text = prologue(2, 1, Parts())
     assert is_genuine(text.encode())
+    assert is_genuine(prologue(2, 1, Parts(copies=True, sends=True)).encode())
     assert not is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{text}".encode())
     mended = prologue(2, 1, Parts(), macros=("cudaStreamCreate",))
     assert is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{mended}".encode())

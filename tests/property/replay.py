@@ -477,6 +477,7 @@ class Run:
         self.steps = self.stretches = self.replays = 0
         self.replaying: tuple[bool, int, dict[str, int], dict[str, int]] | None = None
         self.graphs: dict[tuple, list] = {}  # place and values → what was captured
+        self.sending = False  # whether a source may still be read, which nothing may write or free
         self.tables: dict[str, list[Any]] = {}  # allocation → the pointers that were copied into it
         self.frame: dict[str, Cell] = {name: Cell(Pointer(name)) for name in program.symbols}
         for one in program.globals:
@@ -492,7 +493,15 @@ class Run:
 
     def call(self, name: str, arguments: list[Cell], visible: dict[str, Cell] | None = None) -> Any:
         parameters, body = self.functions[name]
-        return self._enter(parameters, body, arguments, visible or {})
+        result = self._enter(parameters, body, arguments, visible or {})
+        self._changes(f"{name} is left")
+        return result
+
+    def _changes(self, what: str) -> None:
+        """The host may write or free any of its memory."""
+        if self.sending:
+            self.machine.on_host(f"{what} while a source is read")
+            self.sending = False
 
     def _enter(self, parameters: list, body: tuple, arguments: list[Cell], visible: dict[str, Cell]) -> Any:
         outer, self.frame = self.frame, dict(visible)
@@ -686,6 +695,7 @@ class Run:
         given = self.value(value)
         if target[0] == "index" and isinstance(memory := self.value(target[1]), Pointer):
             mode = "w" if sign == "=" else "rw"
+            self._changes("the host writes memory")
             self.machine.on_host(f"host writes {memory.buffer}", (memory.buffer, mode))
             return
         cell = self.place(target)
@@ -735,6 +745,13 @@ class Run:
             return None  # it orders nothing and changes nothing
         if name == "kesco_copy":
             return self._kesco_copy(*values)
+        if name == "kesco_send":
+            self._kesco_copy(*values)
+            self.sending = self.sending or values[2] != 0
+            return 0
+        if name == "kesco_sent":
+            self.sending = False
+            return None
         if name in ("kesco_malloc", "kesco_free", "kesco_freed"):
             return self._memory(name, self.place(arguments[0]) if name == "kesco_free" else values[0], values)
         if name in ("kesco_replay", "kesco_replay_alone"):
@@ -802,6 +819,7 @@ class Run:
 
     def _kesco_copy(self, target: Any, source: Any, size: int, kind: str, stream: str, *rest: bool) -> int:
         """The host waits for what it copies to itself, and then for all if it is told to."""
+        self.sending = self.sending and kind not in _WAITS
         if size:
             self._copy(kind not in _WAITS, target, source, kind, [stream], size if isinstance(size, int) else None)
         if rest and rest[0]:
@@ -846,6 +864,8 @@ class Run:
                 device.host |= device.behind[number] | 1 << number
         elif name in _COPIES:
             size = values[2] if name == "cudaMemcpy" and isinstance(values[2], int) else None
+            if values[_COPIES[name][1]] in _WAITS:
+                self._changes("a copy to the host")
             self._copy(
                 asynchronous, values[0], *(values[n] for n in _COPIES[name][:2]), values[_COPIES[name][2] :], size
             )
@@ -858,6 +878,7 @@ class Run:
             if values[1] is not None:
                 device.wait(values[0], values[1])
         elif name in ("elsewhere", "touch"):
+            self._changes("unseen code")
             self.escaped |= dict.fromkeys(p.buffer for p in values)
             everything = tuple((buffer, "rw") for buffer in self.escaped)
             device.issue(LEGACY, f"{name} on the default stream", *everything)

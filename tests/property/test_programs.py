@@ -54,10 +54,12 @@ def test_the_proof_never_accepts_what_goes_wrong(compiled: tuple[int, Compiled])
     serial, lines = outcome.result.source.decode(), outcome.lines
     drawn = random.Random(file)
     orders = [n for n, line in enumerate(lines) if re.search(r"cuda(StreamWaitEvent|EventRecord)\(.*// kesco: ", line)]
-    for number in drawn.sample(orders, min(2, len(orders))):
+    sources = [n for n, line in enumerate(lines) if "kesco_sent();  // kesco: " in line]
+    chosen = drawn.sample(orders, min(2, len(orders))) + drawn.sample(sources, min(1, len(sources)))
+    for number in chosen:
         less = [
             *lines[:number],
-            lines[number].replace("cuda", "if (0) cuda", 1).partition("//")[0],
+            re.sub(r"cuda|kesco_sent", r"if (0) \g<0>", lines[number], count=1).partition("//")[0],
             *lines[number + 1 :],
         ]
         if outcome.refuses(less):
@@ -72,6 +74,16 @@ def test_the_oracle_sees_missing_waits(compiled: tuple[int, Compiled]) -> None:
     file, outcome = compiled
     less = [line for line in outcome.lines if "// kesco: wait for" not in line]
     if len(outcome.lines) - len(less) > 4:
+        serial = outcome.result.source.decode()
+        assert any(complaints(serial, "\n".join(less), program.name) for program in programs_of(file))
+
+
+def test_the_oracle_sees_what_is_read_too_late(compiled: tuple[int, Compiled]) -> None:
+    """Without the waits for sources, and with all copies to the device in the background."""
+    file, outcome = compiled
+    less = [line for line in outcome.lines if "kesco_sent();  // kesco: " not in line]
+    if len(less) < len(outcome.lines):
+        assert "may write or free what this copies" in outcome.refuses(less)
         serial = outcome.result.source.decode()
         assert any(complaints(serial, "\n".join(less), program.name) for program in programs_of(file))
 

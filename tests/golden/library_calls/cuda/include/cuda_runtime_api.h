@@ -1,0 +1,1 @@
+// What a CUDA toolkit's folder of headers is known by.

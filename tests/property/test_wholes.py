@@ -1,0 +1,63 @@
+"""Programs with copies, run on paper before and after; what is read in the background must be safe on every path."""
+
+from __future__ import annotations
+
+import pytest
+from integration.compiled import Compiled, compile_and_keep
+from property.oracle import TOGETHER, complaints
+from property.programs import Program, text_of
+from property.wholes import Whole
+
+from kesco.options import Options
+
+FILES = range(2)
+MARK = "kesco_sent();  // kesco: "
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+def names(file: int) -> list[str]:
+    return [f"whole{n}" for n in range(file * TOGETHER, (file + 1) * TOGETHER)]
+
+
+@pytest.fixture(scope="module", params=FILES)
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Compiled]:
+    path = tmp_path_factory.mktemp("wholes") / "file.cu"
+    programs = [Program(name, Whole(int(name[5:]), name).functions()) for name in names(request.param)]
+    path.write_text(text_of(programs))
+    options = Options(copies="send", streams=(0, 3)[request.param % 2], force=True)
+    return request.param, compile_and_keep(path, options)
+
+
+def found(file: int, outcome: Compiled, lines: list[str]) -> dict[str, list[str]]:
+    """What the oracle has against each program, if anything."""
+    serial, text = outcome.result.source.decode(), "\n".join(lines)
+    return {name: those for name in names(file) if (those := list(complaints(serial, text, name)))}
+
+
+def test_nothing_is_read_too_late(compiled: tuple[int, Compiled]) -> None:
+    file, outcome = compiled
+    assert found(file, outcome, outcome.lines) == {}
+    text = "\n".join(outcome.lines)
+    assert text.count("kesco_send(") > 8
+    assert text.count(MARK) > 4
+
+
+def test_what_the_oracle_refuses_the_proof_refuses(compiled: tuple[int, Compiled]) -> None:
+    """Without one wait, or with it a statement later: where the proof still accepts it, nothing goes wrong."""
+    file, outcome = compiled
+    waits = [n for n, line in enumerate(outcome.lines) if MARK in line]
+    assert found(file, outcome, [line for n, line in enumerate(outcome.lines) if n not in waits])
+    wrong = refused = 0
+    for number in waits[:: 1 + len(waits) // 5]:
+        lines = outcome.lines
+        late = [*lines[:number], lines[number + 1], lines[number], *lines[number + 2 :]]
+        for mutant in ([*lines[:number], *lines[number + 1 :]], late):
+            if mutant is late and (
+                "{" in lines[number + 1] or "}" in lines[number + 1] or "return" in lines[number + 1]
+            ):
+                continue
+            against = found(file, outcome, mutant)
+            said = outcome.refuses(mutant)
+            wrong, refused = wrong + bool(against), refused + bool(said)
+            assert said or not against, f"accepted: line {number + 1}"
+    assert 0 < wrong <= refused
