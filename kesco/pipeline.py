@@ -123,9 +123,10 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     text, kept = _emit(program, functions)
     observe("text", text)
     verify(session, functions, text)
+    from kesco import tasks
     from kesco.remarks import diagnose
 
-    found = (*said, *map(back, diagnose(program, functions)))
+    found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
     return Compilation(path, source, text, functions, found, kept if program is session.program else ())
 
 
@@ -168,7 +169,8 @@ def _planned(
     from kesco.emit.moves import moved_text
     from kesco.lifetimes import all_planned, movable
 
-    moves = movable(session.program, regions) if options.memory == "reuse" and options.emit == "streams" else ()
+    late = options.memory == "reuse" and options.emit == "streams" and not session.program.tasks
+    moves = movable(session.program, regions) if late else ()
     while moves:
         text, back = moved_text(session.text, moves)
         again = session.regions_of(text, streams=False)

@@ -19,7 +19,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("ir", "options"),
     ("parts", "model"),
     (
-        *("toolchain", "frontend", "analysis", "capture", "dataflow", "lifetimes", "scheduling", "transfers"),
+        *("tasks", "toolchain", "frontend", "analysis", "capture", "dataflow", "lifetimes", "scheduling", "transfers"),
         *("synchronize", "pricing", "emit", "verify", "report", "remarks", "fikit", "runtime"),
     ),
     ("choosing",),

@@ -15,7 +15,7 @@ from kesco.emit.names import macros
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
-from kesco.ir.schedule import Schedule
+from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import Prefetch
 
@@ -185,12 +185,14 @@ def as_operation(prefetch: Prefetch) -> ir.Operation:
 def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
     """What the prologue must have for these functions."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
+    ranks = joined_ranks([r.schedule for r in rewrites], max(r.schedule.streams for r in rewrites))
     return Parts(
         guards=any(r.region.guards for r in rewrites),
         prefetches=any(r.prefetches for r in rewrites),
         copies=any(s.held for _, s in sites),
         stretches=stretches,
         replays=replays,
-        urgent=tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
+        urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
+        ranks=ranks,
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
     )

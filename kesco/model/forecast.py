@@ -68,7 +68,7 @@ def serial_time(region: Region, prices: Prices) -> float:
 
 def concurrent_time(region: Region, prices: Prices, schedule: Schedule, plan: SyncPlan) -> float:
     """Microseconds of a function with these streams and events."""
-    return makespan(prices.machine, _steps(region, prices, schedule, plan), schedule.urgent)
+    return makespan(prices.machine, _steps(region, prices, schedule, plan), schedule.preferred)
 
 
 def _steps(region: Region, prices: Prices, schedule: Schedule | None, plan: SyncPlan | None) -> list[Step]:

@@ -194,7 +194,7 @@ class _Speaker:
             text = "the default stream is made a barrier first: code not seen here may have streams of its own"
             said.setdefault(site, []).append(text)
         for wait in self.plan.waits:
-            why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences))
+            why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences)) or wait.why
             name = f"{sites[wait.source].label} on stream {self.stream_of[wait.source]}"
             said.setdefault(wait.target, []).append(f"waits for {name}: {why}")
         for removed in self.plan.removed:

@@ -20,7 +20,11 @@ VALUES = {
 }
 """Options that take a value, and their fields."""
 _SWITCHES = {"--force": ("force", True), "--prefetch": ("prefetch", True), "--no-prefetch": ("prefetch", False)}
-_CHOICES = {"strategy": ("kesco", "serial"), "emit": ("streams", "graph", "auto"), "copies": ("keep", "move")}
+_CHOICES = {
+    "strategy": ("kesco", "serial", "zones", "zones-fair"),
+    "emit": ("streams", "graph", "auto"),
+    "copies": ("keep", "move"),
+}
 _OFF = {"off", "0", "no", "false"}
 _ON = {"", "on", "1", "yes", "true"}
 DECIDING = (
