@@ -114,8 +114,8 @@ def _placed(
         ]  # fmt: skip
         taken: set[int] = set()
         for number in sorted(range(len(local)), key=lambda n: not any(site in beside for site in local[n])):
-            early = any(site in beside for site in local[number])
-            stream = _stream(members, [g for g in free if g not in taken], taken, streams, early, finals)
+            avoid = {beside[site] for site in local[number] if site in beside}
+            stream = _stream(members, [g for g in free if g not in taken], taken, streams, avoid, finals)
             if stream == len(members):
                 members.append([])
                 above.append(zone.priority)
@@ -128,15 +128,18 @@ def _placed(
 
 
 def _stream(
-    members: Sequence[Sequence[int]], free: Sequence[int], taken: set[int], streams: int, early: bool,
+    members: Sequence[Sequence[int]], free: Sequence[int], taken: set[int], streams: int, avoid: set[int],
     finals: frozenset[int],
 ) -> int:  # fmt: skip
-    """A stream for one of a zone's: of a finished zone, else a new one, else the shortest that it has not taken."""
+    """A stream for one of a zone's: of a finished zone, else a new one, else the shortest that it has not taken.
+
+    Not one with a site of `avoid`, if there is another; rather one that ends with one of `finals`.
+    """
 
     def ends_last(stream: int) -> bool:
         return members[stream][-1] in finals
 
-    fitting = [g for g in free if not (early and ends_last(g))]
+    fitting = [g for g in free if avoid.isdisjoint(members[g])]
     if fitting:
         return min(fitting, key=lambda g: (not ends_last(g), g))
     if len(members) < streams:

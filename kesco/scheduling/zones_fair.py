@@ -10,7 +10,8 @@ pay: it is there only where a lower operation would take what a higher one needs
    It cannot take a place from a block that runs, and says nothing about the memory's bandwidth; hence the barriers.
 2. An operation is held behind those of higher tasks that the host has issued before it, in their order, up to the first
    of them beside which there is room. Where costs are known there is room if what runs then leaves enough block slots
-   and bandwidth, and has not been promised to others. A copy between host and device has room beside kernels.
+   and bandwidth, and has not been promised to others. A copy between host and device leaves room for a kernel, and a
+   kernel for a copy: for one each, or as many as fit into its time where that is known.
 3. It is not held for an operation that may be late without making its task late: one whose slack is longer.
 4. *Ageing*: for the first n operations of a task to run, the barriers make it wait for at most n times `age`
    operations of higher tasks, all in all. So a task gets on at least once while higher tasks run `age` operations.
@@ -53,6 +54,8 @@ from kesco.scheduling.tasks import (
 )
 from kesco.scheduling.zones import between
 
+_ANY = KernelCost(1.0, 1, 1)
+"""What counts for one of something where nothing is known."""
 AGE = 4
 """Operations of higher tasks that one operation may be held for."""
 
@@ -95,6 +98,7 @@ class _Room:
     sm: float
     memory: float
     area: float  # free block slots times microseconds, less what has been promised
+    engine: float  # the same of the copy engines: microseconds
 
 
 @dataclass(slots=True)
@@ -147,7 +151,7 @@ class _Holding:
                 own |= self.before.get(source, 0) | 1 << source
             last[self.stream_of[site]] = site
             self.before[site] = own
-            if site not in self.priority or site not in works:
+            if site not in works or self.own[site] == NO_TASK:
                 continue
             number = zone_of[site]
             turns[number] = turns.get(number, 0) + 1
@@ -175,8 +179,8 @@ class _Holding:
                 break
             for_this = (self.before[x] | 1 << x) & above
             if for_this & endless:
-                self.released[site] = f"{name} would come behind a loop"
-                break
+                self.released[site] = f"{name} is in a loop or behind one, which may last"
+                continue
             if (spent | for_this).bit_count() > budget:
                 self.released[site] = f"held for {self.age} operations a turn, and {name} would be one more"
                 break
@@ -189,6 +193,9 @@ class _Holding:
     def _measure(self, tasks: Sequence[int]) -> None:
         """What each operation leaves free, and by how much it may be late."""
         if self.costs is None:
+            for site in tasks:
+                free = 1.0 if site in self.ways else 0.0
+                self.rooms[site] = _Room(free, free, free, free, 1.0)
             return
         for priority in {self.priority[site] for site in tasks}:
             level = [site for site in tasks if self.priority[site] == priority]
@@ -212,16 +219,18 @@ class _Holding:
         """What is free while an operation and others of its level run."""
         costs = [self._cost(x) for x in (site, *beside)]
         slots = 1.0 - min(1.0, sum(self._slots(x) for x in (site, *beside)))
-        area = slots * costs[0].microseconds
-        return _Room(slots, 1.0 - sum(c.sm for c in costs), 1.0 - sum(c.memory for c in costs), area)
+        time = costs[0].microseconds
+        return _Room(slots, 1.0 - sum(c.sm for c in costs), 1.0 - sum(c.memory for c in costs), slots * time, time)
 
     def _fits(self, higher: int, site: int) -> bool:
         """Whether there is room for an operation beside a higher one; what it takes is taken."""
-        if self.ways.get(site) is not self.ways.get(higher):
-            return True  # a copy takes the engine of its direction, and nothing of the processors
-        if self.costs is None or site in self.ways:
-            return False
-        room, cost, slots = self.rooms[higher], self._cost(site), self._slots(site)
+        room = self.rooms[higher]
+        if site in self.ways:
+            if room.engine <= 0.0 or self.ways.get(higher) is self.ways[site]:
+                return False
+            room.engine -= self._cost(site).microseconds
+            return True
+        cost, slots = self._cost(site), self._slots(site)
         if room.area <= 0.0 or slots > room.slots or cost.sm > room.sm or cost.memory > room.memory:
             return False
         room.area -= slots * cost.microseconds
@@ -231,9 +240,13 @@ class _Holding:
         return self.costs is not None and self.slack[higher] >= self._cost(site).microseconds > 0.0
 
     def _cost(self, site: int) -> KernelCost:
-        assert self.costs is not None
-        return self.costs[site]
+        return _ANY if self.costs is None else self.costs[site]
 
     def _slots(self, site: int) -> float:
+        """The share of the GPU's block slots that an operation takes."""
+        if site in self.ways:
+            return 0.0
+        if self.costs is None:
+            return 1.0
         cost = self._cost(site)
         return min(1.0, max(cost.blocks, 1) / self.machine.blocks_at_once(cost))

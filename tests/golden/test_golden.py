@@ -35,7 +35,7 @@ def compiled(case: str) -> Compilation:
     found = re.match(r"// golden: (.*)\n", source.read_text("utf-8", "surrogateescape"))
     words = found[1].split() if found else []
     given = dict(zip(words[::2], words[1::2], strict=True))
-    strategy, emit = given.get("--strategy", "kesco"), given.get("--emit", "streams")
+    strategy, emit = given.get("--strategy", ""), given.get("--emit", "streams")
     memory, streams = given.get("--memory", "keep"), int(given.get("--streams", 0))
     return compile_file(str(source), Options(streams=streams, strategy=strategy, emit=emit, memory=memory))
 
@@ -77,11 +77,15 @@ def described(function: FunctionResult) -> Iterator[str]:
     sites = region.sites
     yield f"{region.function}: rewritten, width {function.width}"
     yield from (f"  checked at run time: {', '.join(region.guards)}" for _ in region.guards[:1])
+    if function.schedule.by_task:
+        tasks = dict.fromkeys((-s.priority, s.task) for s in sites if s.task)
+        yield f"  {function.schedule.strategy}: {', '.join(f'{name} has priority {-p}' for p, name in sorted(tasks))}"
     for number in range(function.schedule.streams):
         members = [label(sites[site]) for site, stream in function.schedule.stream_of if stream == number]
-        yield f"  stream {number}: {', '.join(members)}"
+        rank = f" (rank {function.schedule.ranks[number]})" if function.schedule.ranks else ""
+        yield f"  stream {number}{rank}: {', '.join(members)}"
     for wait in plan.waits:
-        reasons = "; ".join(dict.fromkeys(one.reason(region) for one in wait.dependences))
+        reasons = "; ".join(dict.fromkeys(one.reason(region) for one in wait.dependences)) or wait.why
         yield f"  wait {label(sites[wait.source])} -> {label(sites[wait.target])}: {reasons}"
     yield f"  {len(plan.removed)} needed no wait"
     for join in plan.joins:

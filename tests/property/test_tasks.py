@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import random
 from collections.abc import Iterator
 
+import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 from property.regions import lines, regions
@@ -24,17 +26,20 @@ from kesco.scheduling.zones_fair import zones_fair
 from kesco.synchronize import synchronize
 
 LIMITS, AGES = (1, 2, 6), (0, 1, 2, 5)
+SETTINGS = st.lists(
+    st.tuples(st.sampled_from(STREAMS), st.sampled_from(LIMITS), st.sampled_from(AGES)), min_size=2, max_size=2
+)
 
 
-def plans(dfg: Dfg) -> Iterator[tuple[Schedule, SyncPlan, int, int]]:
-    """Schedules and plans of both strategies with all settings, each different schedule once."""
+def plans(dfg: Dfg, settings: list[tuple[int, int, int]]) -> Iterator[tuple[Schedule, SyncPlan, int]]:
+    """Schedules and plans of both strategies with some settings, each different schedule once."""
     seen = set()
-    for streams, limit, age in itertools.product(STREAMS, LIMITS, (None, *AGES)):
-        schedule = zones(dfg, streams, limit) if age is None else zones_fair(dfg, streams, limit, age)
-        key = schedule.strategy, schedule.stream_of, schedule.barriers
-        if key not in seen:
-            seen.add(key)
-            yield schedule, synchronize(dfg, schedule), limit, age or 0
+    for streams, limit, age in settings:
+        for schedule in (zones(dfg, streams, limit), zones_fair(dfg, streams, limit, age)):
+            key = schedule.strategy, schedule.stream_of, schedule.barriers
+            if key not in seen:
+                seen.add(key)
+                yield schedule, synchronize(dfg, schedule), limit
 
 
 def without_barriers(plan: SyncPlan) -> SyncPlan:
@@ -42,12 +47,14 @@ def without_barriers(plan: SyncPlan) -> SyncPlan:
 
 
 @examples(60)
-@given(with_tasks(regions(size=7)), st.integers(0, 1000))
-def test_every_site_has_a_stream_and_no_conflict_is_unordered(region: Region, seed: int) -> None:
+@given(with_tasks(regions(size=7)), SETTINGS, st.integers(0, 1000))
+def test_every_site_has_a_stream_and_no_conflict_is_unordered(
+    region: Region, settings: list[tuple[int, int, int]], seed: int
+) -> None:
     """With the barriers between tasks and, since nothing may rest on them, without."""
     dfg, clash = build(region), conflicts(region)
     walks = [random_walk(region, seed + number) for number in range(3)]
-    for schedule, plan, _, _ in plans(dfg):
+    for schedule, plan, _ in plans(dfg, settings):
         assert [number for number, _ in schedule.stream_of] == sorted(schedule.order) == sorted(dfg.graph.nodes)
         assert set(schedule.as_dict().values()) == set(range(schedule.streams))
         assert len(schedule.ranks) in (0, schedule.streams)
@@ -57,13 +64,13 @@ def test_every_site_has_a_stream_and_no_conflict_is_unordered(region: Region, se
 
 
 @examples(60)
-@given(with_tasks(regions(size=7)))
-def test_barriers_lead_forward_from_higher_to_lower_tasks(region: Region) -> None:
+@given(with_tasks(regions(size=7)), SETTINGS)
+def test_barriers_lead_forward_from_higher_to_lower_tasks(region: Region, settings: list[tuple[int, int, int]]) -> None:
     """From what the host issues earlier to what it issues later: no circle of waits, so no deadlock."""
     dfg = build(region)
     priority = {site: zone.priority for zone in zones_of(dfg) for site in zone.sites}
     light = set(dfg.graph.nodes) - heavy(dfg)
-    for schedule, plan, _, _ in plans(dfg):
+    for schedule, plan, _ in plans(dfg, settings):
         known = {(b.source, b.target): b for b in schedule.barriers}
         for wait in (w for w in plan.waits if not w.dependences):
             assert known[wait.source, wait.target].why == wait.why
@@ -94,16 +101,18 @@ def test_zones_keep_the_order_of_priorities(region: Region) -> None:
                     level = [s for s in works_here if priority[s] == priority[a]]
                     assert a == level[-1], "only the last one of a priority may be passed"
                     early += 1
-            assert early < len({priority[s] for s in works_here})
+            assert early < max(1, len({priority[s] for s in works_here}))
 
 
 @examples(60)
-@given(with_tasks(regions(size=9)))
-def test_no_more_than_the_limit_of_one_priority_is_in_flight(region: Region) -> None:
+@given(with_tasks(regions(size=9)), SETTINGS)
+def test_no_more_than_the_limit_of_one_priority_is_in_flight(
+    region: Region, settings: list[tuple[int, int, int]]
+) -> None:
     """A stream runs one operation at a time: so many streams, so many operations."""
     dfg = build(region)
     found = zones_of(dfg)
-    for schedule, _, limit, _ in plans(dfg) if has_tasks(dfg) else ():
+    for schedule, _, limit in plans(dfg, settings) if has_tasks(dfg) else ():
         stream_of = schedule.as_dict()
         if schedule.strategy == "zones-fair" and schedule.streams < len(found):
             continue  # the last zones share
@@ -129,22 +138,28 @@ def test_ageing_bounds_how_long_a_task_is_held(region: Region) -> None:
             less = order_of(region, schedule, tuple(w for w in waits if w.dependences or w.target not in own))
             higher = sum(1 << s for other in found if other.priority > zone.priority for s in other.sites)
             for phase in phases(dfg):
-                held = turns = 0
-                for site in (s for s in phase if s in own and s in works):
-                    turns += 1
+                held = 0
+                for turns, site in enumerate((s for s in phase if s in own and s in works), 1):
                     held |= (full[site] & ~less[site]) & higher
                     assert held.bit_count() <= age * turns
 
 
-@examples(40)
-@given(with_tasks(regions(size=7)), st.randoms(use_true_random=False))
-def test_the_answer_is_always_the_same(region: Region, shuffle: object) -> None:
-    for streams in STREAMS:
-        for strategy in (zones, zones_fair):
-            assert strategy(build(region), streams) == strategy(build(region), streams)
+@examples(30)
+@given(with_tasks(regions(size=7)), SETTINGS, st.randoms(use_true_random=False))
+def test_the_answer_does_not_depend_on_incidental_order(
+    region: Region, settings: list[tuple[int, int, int]], shuffle: random.Random
+) -> None:
+    dfg = build(region)
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(shuffle.sample(sorted(dfg.graph.nodes), len(dfg.graph)))
+    graph.add_edges_from(shuffle.sample(sorted(dfg.graph.edges), len(dfg.graph.edges)))
+    shuffled = Dfg(region, nx.freeze(graph), dfg.dependences)
+    for streams, limit, age in settings:
+        assert zones(dfg, streams, limit) == zones(shuffled, streams, limit)
+        assert zones_fair(dfg, streams, limit, age) == zones_fair(shuffled, streams, limit, age)
 
 
-@examples(60)
+@examples(30)
 @given(regions(size=7))
 def test_without_tasks_nothing_changes(region: Region) -> None:
     from kesco.scheduling.distributor import distribute
