@@ -36,6 +36,7 @@ class CannotInsert(Exception):
     """A place where text would have to be inserted has none; the message is the reason in words."""
 
 
+_PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
 
 
@@ -78,7 +79,10 @@ def line_end(source: bytes, offset: int) -> int:
 
 
 def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool = False) -> Edit:
-    """Lines before the statement at an offset; with `inside`, before the brace there, as statements of its block."""
+    """Lines before the statement at an offset; with `inside`, before the brace there, as statements of its block.
+
+    Pragmas right above a statement are about it, and stay with it.
+    """
     newline = newline_of(source)
     indent = line_indent(source, offset)
     if inside:
@@ -87,12 +91,26 @@ def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool =
         start = source.rfind(b"\n", 0, offset) + 1 if not head else offset
         text = head + "".join(f"{deeper}{line}{newline}" for line in lines) + (indent if head else "")
         return Edit(start, start, text, 5)
+    if at_line_start(source, offset) and (start := _above_pragmas(source, offset)) >= 0:
+        return Edit(start, start, "".join(f"{indent}{line}{newline}" for line in lines))
     if at_line_start(source, offset):
         deeper = "  " if source[offset : offset + 1] == b"}" else ""
         text = "".join(f"{deeper}{line}{newline}{indent}" for line in lines)
     else:
         text = newline + "".join(f"{indent}{line}{newline}" for line in lines) + indent
     return Edit(offset, offset, text)
+
+
+def _above_pragmas(source: bytes, offset: int) -> int:
+    """The line of the first of the pragmas that stand right above the line of an offset; negative for none."""
+    found, start = -1, source.rfind(b"\n", 0, offset) + 1
+    while start > 0:
+        previous = source.rfind(b"\n", 0, start - 1) + 1
+        line = source[previous:start]
+        if not _PRAGMA.match(line) or source[:previous].rstrip(b"\r\n").endswith(b"\\"):
+            break
+        found = start = previous
+    return found
 
 
 def streams_call(region: Region, name: str) -> str:

@@ -184,6 +184,10 @@ def _schedule(schedule: Schedule) -> Iterator[str]:
     yield f"schedule {schedule.strategy}, streams {schedule.streams}, order {_numbers(schedule.order)}{urgent}"
     for stream in sorted({stream for _, stream in schedule.stream_of}):
         yield f"  stream {stream}: {_numbers(site for site, at in schedule.stream_of if at == stream)}"
+    for one in schedule.barriers:
+        yield f"  barrier {one.source} → {one.target}: {one.why}"
+    for site, why in schedule.released:
+        yield f"  {site} is released: {why}"
 
 
 def _plan(plan: SyncPlan) -> Iterator[str]:
@@ -228,6 +232,8 @@ def _program(program: ir.Program) -> Iterator[str]:
         if not record.standard:
             fields = ", ".join(f"{one.type.spelling} {one.name} at {one.offset}" for one in record.fields)
             yield f"record {record.name}: {fields or 'no field'}" + ", destructor" * record.destructor
+    for task in program.tasks:
+        yield f"task '{task.name}' of priority {task.priority} at {printer.place(task.span)}: {_plain(task.marked)}"
     for variable, initial in program.globals:
         yield "global " + printer.declared(variable, initial)
     for function in program.functions:

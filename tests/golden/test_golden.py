@@ -24,7 +24,8 @@ HERE = Path(__file__).parent
 CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
-             "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused")  # fmt: skip
+             "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused",
+             "tasks_as_graphs")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 

@@ -63,7 +63,7 @@ def test_every_site_has_a_stream_and_no_conflict_is_unordered(
             assert run(region, clash, schedule.as_dict(), without_barriers(plan), walk) == ""
 
 
-@examples(60)
+@examples(240)
 @given(with_tasks(regions(size=7)), SETTINGS)
 def test_barriers_lead_forward_from_higher_to_lower_tasks(region: Region, settings: list[tuple[int, int, int]]) -> None:
     """From what the host issues earlier to what it issues later: no circle of waits, so no deadlock."""
@@ -82,7 +82,7 @@ def test_barriers_lead_forward_from_higher_to_lower_tasks(region: Region, settin
             assert one.why == f"zone of priority {source} before {target}"
 
 
-@examples(60)
+@examples(240)
 @given(with_tasks(lines(12)))
 def test_zones_keep_the_order_of_priorities(region: Region) -> None:
     """All that comes later in the text waits for all of higher tasks, but for one operation that is issued early."""

@@ -21,8 +21,8 @@ int main() {
   cudaMalloc(&p4, 4096);
   cudaMalloc(&p5, 4096);
 
-#pragma kesco task priority(3) name(high)
   KescoStreams* kesco = &kesco_streams();
+#pragma kesco task priority(3) name(high)
   {
     A<<<1, 1024, 0, kesco->stream[0]>>>(a);
     cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: C waits for this

@@ -16,8 +16,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 3; ++i) cudaMalloc(&x[i], 1 << 20);
   cudaMallocHost(&pinned, 1 << 20);
 
-#pragma kesco task priority(5) name(iterate)
   KescoStreams* kesco = &kesco_streams();
+#pragma kesco task priority(5) name(iterate)
   {
     cudaMemcpyAsync(a, pinned, 1 << 20, cudaMemcpyHostToDevice, kesco->stream[0]);
     cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: price waits for this
@@ -42,9 +42,9 @@ int main(int argc, char** argv) {
       spread<<<1, 1024, 0, kesco->stream[1]>>>(d, c);
       cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: price#4 waits for this
     }
-#pragma kesco task priority(1) name(options)
     cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: price#4 waits for cudaMemcpy (zone of priority 5 before 1)
     cudaStreamWaitEvent(kesco->stream[2], kesco->done[1], 0);  // kesco: price#4 waits for spread#4 (zone of priority 5 before 1)
+#pragma kesco task priority(1) name(options)
     price<<<1, 1024, 0, kesco->stream[2]>>>(x[0], 2.0f);
   }
   cudaDeviceSynchronize();
