@@ -20,8 +20,8 @@ class Options:
     `profile` is a file with the measured costs of the operations.
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
     `strategy` is empty for the one that fits: by tasks where there are any, by costs with a profile. Where there are
-    tasks, at most `zone_limit` operations of one priority are in flight, and one of a lower priority is held for at
-    most `zone_age` operations of higher ones.
+    tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
+    times as long as it runs (None: 4 with a profile, else 0).
     """
 
     streams: int = 0
@@ -38,7 +38,7 @@ class Options:
     profile: str | None = None
     memory: str = "keep"
     zone_limit: int = 6
-    zone_age: int = 4
+    zone_age: int | None = None
 
     def strategy_for(self, tasks: bool) -> str:
         """The strategy for a function in which there are tasks, or none; those for tasks do nothing without."""

@@ -64,9 +64,7 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--zone-age",
             type=click.IntRange(0, 1000),
-            default=4,
-            show_default=True,
-            help="With zones-fair: an operation waits for at most this many of higher tasks.",
+            help="With zones-fair: hold a task at most this many times as long as it runs (default: 4, 0 unprofiled).",
         ),
         click.option("--profile", metavar="RUN.kprof", help="What the operations cost, from 'kesco profile'."),
         click.option(

@@ -37,6 +37,7 @@ class CannotInsert(Exception):
 
 
 _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
+_TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
 
 
@@ -122,7 +123,7 @@ def streams_call(region: Region, name: str) -> str:
 
 
 def prologue_place(text: bytes, top: int) -> int:
-    """Where the prologue goes: before the first rewritten declaration, its attributes and its comment."""
+    """Where the prologue goes: before the first rewritten declaration, its attributes, its comment and its task."""
     start = text.rfind(b"\n", 0, top) + 1
     if text[start:top].strip():
         return top
@@ -131,7 +132,7 @@ def prologue_place(text: bytes, top: int) -> int:
         line = text[previous:start].strip()
         attribute = line.startswith(b"[[") and line.endswith(b"]]")
         comment = line.startswith(b"//") and b"*/" not in line and not line.endswith(b"\\")
-        if not (attribute or comment):
+        if not (attribute or comment or _TASK.match(line)):
             break
         start = previous
     return start

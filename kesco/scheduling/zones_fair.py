@@ -13,9 +13,11 @@ pay: it is there only where a lower operation would take what a higher one needs
    and bandwidth, and has not been promised to others. A copy between host and device leaves room for a kernel, and a
    kernel for a copy: for one each, or as many as fit into its time where that is known.
 3. It is not held for an operation that may be late without making its task late: one whose slack is longer.
-4. *Ageing*: for the first n operations of a task to run, the barriers make it wait for at most n times `age`
-   operations of higher tasks, all in all. So a task gets on at least once while higher tasks run `age` operations.
-   An operation in a loop counts as endless for those outside: nobody is held behind it. With an age of 0 nothing is.
+4. *Ageing*: before the first operations of a task have run, its barriers hold it for at most `age` times as long as
+   they take, all in all; so holding makes no task slower than 1 + `age` times. Without costs every operation counts the
+   same. An operation in a loop counts as endless for those outside: nobody is held behind it. With an age of 0 nothing
+   is held. That is the default without costs: then nothing is known to be gained, and a short task that is held behind
+   one long kernel would starve.
 5. Barriers that dependences, streams or other barriers imply are left out (`synchronize`).
 
 Barriers lead from what the host issues earlier to what it issues later, so that there is no deadlock. What it refuses
@@ -25,7 +27,7 @@ ones share one, and nothing is promised of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kesco.ir.dfg import Dfg
@@ -57,18 +59,21 @@ from kesco.scheduling.zones import between
 _ANY = KernelCost(1.0, 1, 1)
 """What counts for one of something where nothing is known."""
 AGE = 4
-"""Operations of higher tasks that one operation may be held for."""
+"""How many times as long as it runs itself a task may be held."""
 
 
 def zones_fair(
     dfg: Dfg,
     streams: int,
     limit: int = LIMIT,
-    age: int = AGE,
+    age: int | None = None,
     costs: Mapping[int, KernelCost] | None = None,
     machine: Machine | None = None,
 ) -> Schedule:
-    """The schedule of `dfg` over at most `streams` streams; the distributor's own one where nothing is marked."""
+    """The schedule of `dfg` over at most `streams` streams; the distributor's own one where nothing is marked.
+
+    `age` None is `AGE` where there are costs, and 0 where there are none.
+    """
     if not has_tasks(dfg):
         return distribute(dfg, streams)
     found = folded(zones_of(dfg), streams, limit)
@@ -82,7 +87,8 @@ def zones_fair(
         stream_of |= {site: len(rank_of) + stream for site, stream in placed.stream_of}
         order += placed.order
         rank_of += [levels.index(zone.priority)] * placed.streams
-    holding = _Holding(dfg, found, stream_of, age, costs, machine or Machine())
+    bound = age if age is not None else 0 if costs is None else AGE
+    holding = _Holding(dfg, found, stream_of, bound, costs, machine or Machine())
     held = holding.barriers()
     pairs = tuple(sorted(stream_of.items()))
     preferred = tuple(rank_of) if len({*rank_of}) > 1 else ()
@@ -142,7 +148,7 @@ class _Holding:
         tasks = [site for site in phase if site in self.priority and site in works]
         self._measure(tasks)
         last: dict[int, int] = {}  # stream → its last operation
-        turns: dict[int, int] = {}  # zone → how many of its operations were looked at
+        worked: dict[int, float] = {}  # zone → how long its operations take that were looked at
         held: dict[int, int] = {}  # zone → what its operations were held for
         found: list[ZoneBarrier] = []
         for site in phase:
@@ -154,9 +160,9 @@ class _Holding:
             if site not in works or self.own[site] == NO_TASK:
                 continue
             number = zone_of[site]
-            turns[number] = turns.get(number, 0) + 1
+            worked[number] = worked.get(number, 0.0) + self._cost(site).microseconds
             higher = [x for x in tasks if x < site and self.priority[x] > self.urgent[site] and after[x] >> site & 1]
-            taken, spent = self._taken(site, higher, held.get(number, 0), self.age * turns[number])
+            taken, spent = self._taken(site, higher, held.get(number, 0), self.age * worked[number])
             held[number] = spent
             for source in taken:
                 self.before[site] |= self.before[source] | 1 << source
@@ -165,7 +171,7 @@ class _Holding:
             found += [one for one in why if self.stream_of[one.source] != self.stream_of[site]]
         return found
 
-    def _taken(self, site: int, higher: Sequence[int], spent: int, budget: int) -> tuple[list[int], int]:
+    def _taken(self, site: int, higher: Sequence[int], spent: int, budget: float) -> tuple[list[int], int]:
         """What an operation is held behind, and what its task has been held for since its phase began, as bits."""
         taken: list[int] = []
         endless = self.loops.endless(site) if higher else 0
@@ -181,8 +187,8 @@ class _Holding:
             if for_this & endless:
                 self.released[site] = f"{name} is in a loop or behind one, which may last"
                 continue
-            if (spent | for_this).bit_count() > budget:
-                self.released[site] = f"held for {self.age} operations a turn, and {name} would be one more"
+            if sum(self._cost(one).microseconds for one in _bits(spent | for_this)) > budget:
+                self.released[site] = f"with {name} its task would wait over {self.age} times as long as it runs"
                 break
             spent |= for_this
             taken.append(x)
@@ -250,3 +256,10 @@ class _Holding:
             return 1.0
         cost = self._cost(site)
         return min(1.0, max(cost.blocks, 1) / self.machine.blocks_at_once(cost))
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

@@ -38,7 +38,9 @@ def compiled(case: str) -> Compilation:
     given = dict(zip(words[::2], words[1::2], strict=True))
     strategy, emit = given.get("--strategy", ""), given.get("--emit", "streams")
     memory, streams = given.get("--memory", "keep"), int(given.get("--streams", 0))
-    return compile_file(str(source), Options(streams=streams, strategy=strategy, emit=emit, memory=memory))
+    age = int(given["--zone-age"]) if "--zone-age" in given else None
+    options = Options(streams=streams, strategy=strategy, emit=emit, memory=memory, zone_age=age)
+    return compile_file(str(source), options)
 
 
 def elided(result: Compilation) -> bytes:

@@ -33,6 +33,7 @@ def options_of(file: int) -> Options:
     return Options(
         streams=(0, 2, 3, 8, 1, 16)[file % 6],
         strategy=("kesco", "zones-fair", "critical_path", "zones", "kesco", "critical_path", "serial")[file % 7],
+        zone_age=2,
         force=file % 2 == 0,
         prefetch=file % 3 < 2,
         emit=("streams", "graph", "streams", "auto", "graph")[file % 5],

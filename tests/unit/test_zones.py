@@ -94,7 +94,7 @@ def test_what_the_host_issues_earlier_is_not_held() -> None:
 
 def test_tasks_of_one_priority_do_not_wait_for_each_other() -> None:
     dfg = graph("A(rw A) B(rw A) 1(rw a) 2(rw a)", {"AB": 3, "12": 3})
-    for schedule in (zones(dfg, 16), zones_fair(dfg, 16)):
+    for schedule in (zones(dfg, 16), zones_fair(dfg, 16, age=4)):
         assert streams(dfg.region, schedule) == ["AB", "12"]
         assert schedule.barriers == ()
         assert schedule.ranks == ()
@@ -114,7 +114,7 @@ def test_what_a_task_needs_is_its_own_and_the_rest_is_nobodys() -> None:
 def test_what_a_higher_task_needs_is_not_held() -> None:
     """1 is of the low task, but A cannot begin without it."""
     dfg = graph("H(w H) 1(w a) 2(w b) A(r a,H; w A)", {"HA": 5, "12": 2})
-    assert barriers(dfg, zones_fair(dfg, 16)) == ["H2"]
+    assert barriers(dfg, zones_fair(dfg, 16, age=4)) == ["H2"]
     text = "H(w H) I(w I) 1(w a) 2(w b) A(r a,H,I; w A)"
     assert barriers(graph(text, {"HIA": 5, "12": 2}), zones(graph(text, {"HIA": 5, "12": 2}), 16)) == ["H2", "I2"]
 
@@ -157,6 +157,24 @@ def test_ageing_lets_a_task_on(age: int, expected: list[str]) -> None:
     assert barriers(dfg, zones_fair(dfg, 16, age=age)) == expected
 
 
+def test_ageing_counts_time_where_it_is_known() -> None:
+    """A short task is not held behind a long kernel, and a long one is behind short kernels."""
+    dfg = graph("A(rw A) B(rw A) C(rw A) 1(rw a) 2(rw a)", {"ABC": 3, "12": 1})
+    full = KernelCost(100.0, 132 * 32, 256)
+    for short, expected in ((10.0, []), (25.0, ["A1", "B2"]), (75.0, ["C1"])):
+        costs = dict.fromkeys(dfg.graph.nodes, full) | {
+            named(dfg.region, label): KernelCost(short, 132 * 32, 256) for label in "12"
+        }
+        assert barriers(dfg, zones_fair(dfg, 16, costs=costs)) == expected
+
+
+def test_without_costs_and_unasked_only_the_streams_have_priorities() -> None:
+    dfg = graph(PICTURE, HIGH_AND_LOW)
+    schedule = zones_fair(dfg, 16)
+    assert schedule.barriers == ()
+    assert schedule.ranks == (0, 0, 1, 1, 1, 1)
+
+
 def test_published_zones_starve_where_fair_ones_do_not() -> None:
     dfg = graph(LONG, {"ABCDEFGH": 3, "123": 1})
     assert barriers(dfg, zones(dfg, 16)) == ["G1", "H2"]
@@ -166,7 +184,7 @@ def test_published_zones_starve_where_fair_ones_do_not() -> None:
 def test_released_operations_say_why() -> None:
     dfg = graph(LONG, {"ABCDEFGH": 3, "123": 1})
     released = dict(zones_fair(dfg, 16, age=3).released)
-    assert released[named(dfg.region, "1")] == "held for 3 operations a turn, and D would be one more"
+    assert released[named(dfg.region, "1")] == "with D its task would wait over 3 times as long as it runs"
 
 
 @pytest.mark.parametrize(
@@ -199,19 +217,19 @@ def test_nobody_waits_for_what_may_be_late() -> None:
 
 def test_a_copy_leaves_room_for_a_kernel() -> None:
     dfg = graph("P(r host; w P) A(rw P) 1(rw a) 2(rw b)", {"PA": 3, "12": 1})
-    assert barriers(dfg, zones_fair(dfg, 16)) == ["A2"]  # 1 is beside the copy
+    assert barriers(dfg, zones_fair(dfg, 16, age=4)) == ["A2"]  # 1 is beside the copy
 
 
 def test_nobody_is_held_behind_a_loop() -> None:
     """A and B may run any number of times before 1; C stands behind them and needs them."""
     dfg = graph("A(rw A) B(rw A) C(r A; w C) D(w D) 1(rw a)", {"ABCD": 3, "1": 1}, "B>A")
-    assert barriers(dfg, zones_fair(dfg, 16)) == ["D1"]
+    assert barriers(dfg, zones_fair(dfg, 16, age=4)) == ["D1"]
     assert barriers(dfg, zones(dfg, 16)) != ["D1"]
 
 
 def test_in_a_common_loop_a_step_is_held_behind_a_step() -> None:
     dfg = graph("A(rw A) B(rw A) 1(rw a)", {"AB": 3, "1": 1}, "1>A")
-    assert barriers(dfg, zones_fair(dfg, 16)) == ["B1"]
+    assert barriers(dfg, zones_fair(dfg, 16, age=4)) == ["B1"]
 
 
 def test_what_is_endless() -> None:

@@ -1,4 +1,4 @@
-// golden: --emit graph
+// golden: --emit graph --zone-age 4
 // A loop with two tasks becomes a graph: the barriers between them are edges of it, and its nodes keep priorities.
 __global__ void spread(const float* in, float* out) { out[threadIdx.x] = in[threadIdx.x] * 0.5f; }
 __global__ void price(float* x, float rate) { x[threadIdx.x] *= rate; }

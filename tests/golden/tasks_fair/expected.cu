@@ -1,4 +1,6 @@
-// The two tasks of tasks_published_zones with the strategy that is the default: the GPU prefers the streams of high.
+// golden: --zone-age 4
+// The two tasks of tasks_published_zones with the strategy that is the default: the GPU prefers the streams of high,
+// and low is held because it is asked for.
 __global__ void A(float* a) { a[threadIdx.x] += 1.0f; }
 __global__ void B(const float* a, float* b) { b[threadIdx.x] = a[threadIdx.x] * 2.0f; }
 __global__ void C(const float* a, float* c) { c[threadIdx.x] = a[threadIdx.x] * 3.0f; }

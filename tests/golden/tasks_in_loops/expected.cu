@@ -1,3 +1,4 @@
+// golden: --zone-age 4
 // Copies, host work and loops inside tasks. Nobody is held behind a loop of unknown length, since that may last; but
 // in one loop with a step of each task the low one is held.
 #include <cstdio>

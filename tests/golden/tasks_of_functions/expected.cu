@@ -1,12 +1,13 @@
+// golden: --zone-age 4
 // Functions that only main calls are tasks: one is marked where it is defined, the other ones where they are called.
 // What fills `shared` belongs to no pragma, but high needs it, and so it counts as high's; `rest` is nobody's.
 __global__ void fill(float* x) { x[threadIdx.x] = 1.0f; }
 __global__ void scale(float* x) { x[threadIdx.x] *= 2.0f; }
 __global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }
 
-#pragma kesco task priority(7)
 // <prologue: 5 streams, 3 events>
 
+#pragma kesco task priority(7)
 static void high(const float* shared, float* x, float* y) {
   KescoStreams* kesco = &kesco_streams();
   copy<<<1, 1024, 0, kesco->stream[0]>>>(shared, x);

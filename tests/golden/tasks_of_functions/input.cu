@@ -1,3 +1,4 @@
+// golden: --zone-age 4
 // Functions that only main calls are tasks: one is marked where it is defined, the other ones where they are called.
 // What fills `shared` belongs to no pragma, but high needs it, and so it counts as high's; `rest` is nobody's.
 __global__ void fill(float* x) { x[threadIdx.x] = 1.0f; }

@@ -4,7 +4,7 @@ __global__ void also_urgent(float* x, int outputs = 1, int priority = 4) { x[thr
 __global__ void patient(float* x, int outputs = 1, int priority = 1) { x[threadIdx.x] += 3.0f; }
 __global__ void wrong(float* x, int outputs = 1, int priority = 42) { x[threadIdx.x] += 4.0f; }
 
-// <prologue: 4 streams, 2 events>
+// <prologue: 4 streams, 0 events>
 
 int main() {
   float *a, *b, *c, *d;
@@ -15,12 +15,8 @@ int main() {
   KescoStreams* kesco = &kesco_streams();
   patient<<<1, 1024, 0, kesco->stream[2]>>>(c);  // comes first in the text: only the streams' priorities can hold it
   urgent<<<1, 1024, 0, kesco->stream[0]>>>(a);
-  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: patient#2 waits for this
   also_urgent<<<1, 1024, 0, kesco->stream[1]>>>(b);
   urgent<<<1, 1024, 0, kesco->stream[1]>>>(b);
-  cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: patient#2 waits for this
-  cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: patient#2 waits for urgent#1 (zone of priority 4 before 1)
-  cudaStreamWaitEvent(kesco->stream[2], kesco->done[1], 0);  // kesco: patient#2 waits for urgent#2 (zone of priority 4 before 1)
   patient<<<1, 1024, 0, kesco->stream[2]>>>(c);
   wrong<<<1, 1024, 0, kesco->stream[3]>>>(d);
   cudaDeviceSynchronize();
