@@ -30,7 +30,7 @@ _CLAUSE = re.compile(r"(reads|writes)\s*\(([^)]*)\)")
 _TASK = re.compile(r"\s*task\b(.*)$")
 _TASK_CLAUSE = re.compile(r"\s*(priority|name)\s*\(\s*([^()]*?)\s*\)")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
-_BLANK = re.compile(rb"\s+|^[ \t]*#[^\n]*", re.MULTILINE)  # white space, and lines of the preprocessor
+_BLANK = re.compile(rb"\s+|#[^\n]*")  # white space, and lines of the preprocessor
 _FORMS = (
     "write '#pragma kesco kernel(name) reads(a, b) writes(c)' with its parameter names, "
     "or '#pragma kesco task priority(p)' with 'name(n)' or without"

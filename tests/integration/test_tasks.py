@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from integration.compiled import compile_and_keep
+from integration.test_compile_profile import profile_of
 
 from kesco.options import Options
 from kesco.pipeline import compile_file, verify_files
 from kesco.report.explain import explain
+from kesco.report.graph import draw
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -83,6 +85,8 @@ def test_options_and_the_proof(tmp_path: Path) -> None:
     (main,) = (f for f in compiled.result.functions if f.rewritten)
     assert "zone of priority 3 before 1" in explain(compiled.result)
     assert main.schedule.strategy == "zones-fair"
+    for form in ("svg", "dot", "json"):
+        assert draw((main,), form).count("zone of priority 3 before 1") >= 2
 
     def lines(options: Options) -> list[str]:
         return [x for x in compile_file(str(source), options).text.decode().splitlines() if "zone of" in x]
@@ -108,3 +112,17 @@ def test_the_output_can_be_proven_again(tmp_path: Path) -> None:
     assert b"#pragma kesco task priority(7)\nstatic void high(" in text
     (main,) = verify_files(str(source), str(output), Options())
     assert main.problems == ()
+
+
+def test_a_profile_says_who_is_held(tmp_path: Path) -> None:
+    """What fills the GPU is held behind what fills it, unless it is so short that it would starve."""
+    source = tmp_path / "app.cu"
+    source.write_text(PLAIN.replace("for (int i = 0; i < 100; ++i) {", "{"))
+    high = [n for n, line in enumerate(source.read_text().splitlines(), 1) if re.search(r"up<<<.*>>>\([ab]\)", line)]
+    low = high[-1] + 3
+    for blocks, time, held in ((132 * 8, 100.0, 1), (1, 100.0, 0), (132 * 8, 10.0, 0)):
+        times: dict[int | str, float] = {**dict.fromkeys(high, 100.0), low: time}
+        profile = profile_of(source, tmp_path / "run.kprof", times, blocks=blocks, threads=256)
+        text = compile_file(str(source), Options(profile=str(profile), force=True)).text.decode()
+        assert text.count("(zone of priority 3 before 1)") == held
+        assert "const int rank" in text

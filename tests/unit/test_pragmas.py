@@ -16,6 +16,7 @@ TEXT = """\
 static void high() { go(); }
 int main() {
 #pragma kesco task priority(2) name(low)
+  #pragma unroll
   for (;;) { go(); }
   #  pragma kesco task name( low ) priority( 2 )
   go();
@@ -59,7 +60,7 @@ def tasks(text: str) -> tuple[ir.Task, ...]:
 def test_what_is_marked() -> None:
     found = tasks(TEXT)
     assert [(t.name, t.priority, t.span.line) for t in found] == [
-        ("high", 7, 1), ("low", 2, 5), ("low", 2, 7), ("go", 0, 9), ("line 12", 0, 11)
+        ("high", 7, 1), ("low", 2, 5), ("low", 2, 8), ("go", 0, 10), ("line 13", 0, 12)
     ]  # fmt: skip
     marked = [TEXT[t.marked.start : t.marked.end] for t in found]
     assert marked == ["static void high() { go(); }", "for (;;) { go(); }", "go()", "go()", "{ go(); }"]
