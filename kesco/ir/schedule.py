@@ -42,12 +42,6 @@ class Schedule:
         """Whether it orders tasks by their priorities."""
         return self.strategy.startswith("zones")
 
-    @property
-    def preferred(self) -> tuple[int, ...]:
-        """The streams that come before others for the GPU."""
-        first = tuple(stream for stream, rank in enumerate(self.ranks) if rank == 0)
-        return first if 0 < len(first) < self.streams else self.urgent
-
     def as_dict(self) -> dict[int, int]:
         """Site number → stream."""
         return dict(self.stream_of)
