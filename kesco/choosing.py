@@ -23,10 +23,14 @@ from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.model.forecast import Price, Prices, concurrent_time, serial_time
 from kesco.model.gpu import KernelCost
+from kesco.options import BY_TASK, Options
 from kesco.scheduling.critical_path import critical_path, longest_chain, ranks
 from kesco.scheduling.distributor import distribute, small
 from kesco.scheduling.levels import predecessors
 from kesco.scheduling.strategies import STRATEGIES, default_streams
+from kesco.scheduling.tasks import has_tasks, zone_streams
+from kesco.scheduling.zones import zones
+from kesco.scheduling.zones_fair import zones_fair
 from kesco.synchronize import synchronize
 from kesco.synchronize.fences import fences
 
@@ -45,6 +49,18 @@ def strategy(name: str, prices: Prices | None) -> Callable[[Dfg, int], Schedule]
         return critical_path(dfg, streams, costs_of(dfg, known), known.machine)
 
     return with_prices
+
+
+def placed(dfg: Dfg, options: Options, prices: Prices | None) -> Schedule:
+    """The schedule that the options ask for, with as many streams as it can use where they do not say how many."""
+    name = options.strategy_for(has_tasks(dfg))
+    if name not in BY_TASK:
+        return strategy(name, prices)(dfg, options.streams or default_streams(dfg))
+    streams = options.streams or zone_streams(dfg, options.zone_limit)
+    if name == "zones":
+        return zones(dfg, streams, options.zone_limit)
+    costs, machine = (costs_of(dfg, prices), prices.machine) if prices is not None else (None, None)
+    return zones_fair(dfg, streams, options.zone_limit, options.zone_age, costs, machine)
 
 
 def costs_of(dfg: Dfg, prices: Prices) -> dict[int, KernelCost]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BY_TASK = ("zones", "zones-fair")
+"""The strategies that order tasks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -17,10 +20,13 @@ class Options:
     on streams, or ``send`` for that with sources that are read in the background.
     `profile` is a file with the measured costs of the operations.
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
+    `strategy` is empty for the one that fits: by tasks where there are any, by costs with a profile. Where there are
+    tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
+    times as long as it runs (None: 4 with a profile, else 0).
     """
 
     streams: int = 0
-    strategy: str = "kesco"
+    strategy: str = ""
     flags: tuple[str, ...] = ()
     clang: str | None = None
     libclang: str | None = None
@@ -32,3 +38,13 @@ class Options:
     copies: str = "keep"
     profile: str | None = None
     memory: str = "keep"
+    zone_limit: int = 6
+    zone_age: int | None = None
+
+    def strategy_for(self, tasks: bool) -> str:
+        """The strategy for a function in which there are tasks, or none; those for tasks do nothing without."""
+        if self.strategy and (tasks or self.strategy not in BY_TASK):
+            return self.strategy
+        if tasks:
+            return "zones-fair"
+        return "critical_path" if self.profile is not None else "kesco"

@@ -36,6 +36,9 @@ def plan_all(
     program: Program, regions: Sequence[Region], options: Options, prices: Prices | None = None
 ) -> tuple[FunctionResult, ...]:
     """What is made of each function; some become one with those they call, where that saves joins or overlaps more."""
+    from kesco.tasks import marked
+
+    regions = marked(program, regions)
     found = {(region.function, region.span): plan(program, region, options, prices) for region in regions}
     for region in regions:
         if region.linked is None or options.prefetch or options.emit != "streams":
@@ -64,18 +67,21 @@ def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
 def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
     """Whether two operations of one call may overlap in the part by itself, and not in the whole.
 
-    One set of accesses stands for all calls of a function, so that the whole may see conflicts that no call has.
+    One set of accesses stands for all calls of a function, so that the whole may see conflicts that no call has. What a
+    full barrier keeps apart in the part does not overlap there.
     """
     import networkx as nx
+
+    from kesco.scheduling.levels import phases
 
     def name(result: FunctionResult, site: int) -> tuple[object, ...]:
         return result.dfg.region.sites[site].operation, result.dfg.region.sites[site].iterations
 
-    there = {name(part, n) for n in part.dfg.graph}
+    phase_of = {name(part, n): number for number, phase in enumerate(phases(part.dfg)) for n in phase}
     closure = nx.transitive_closure(part.dfg.graph)
     known = {(name(part, a), name(part, b)) for a, b in closure.edges}
     ours = {(name(whole, d.source), name(whole, d.target)) for d in whole.dfg.dependences if not d.carried}
-    return any(a in there and b in there and (a, b) not in known for a, b in ours)
+    return any(a in phase_of and phase_of[a] == phase_of.get(b) and (a, b) not in known for a, b in ours)
 
 
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
@@ -188,8 +194,8 @@ def _scheduled(
     program: Program, region: Region, dfg: Dfg, options: Options, prices: Prices | None
 ) -> tuple[Schedule, SyncPlan]:
     """The schedule and the plan, with graphs where they are asked for."""
-    from kesco.choosing import choose, may_refuse, strategy
-    from kesco.scheduling.strategies import default_streams
+    from kesco.choosing import choose, may_refuse, placed
+    from kesco.scheduling.tasks import has_tasks
     from kesco.synchronize import synchronize
     from kesco.synchronize.fences import fences
     from kesco.synchronize.stretches import stretches
@@ -201,10 +207,11 @@ def _scheduled(
             begins, pauses = _trials(region, schedule, found, options)
             if begins or options.emit == "graph":
                 return schedule, replace(found, fences=fences(region), stretches=begins, pauses=pauses)
-    if prices is not None and options.profile and options.strategy == "critical_path":
+    by_costs = options.strategy_for(has_tasks(dfg)) == "critical_path"
+    if prices is not None and options.profile and by_costs:
         schedule, made = choose(dfg, prices, options.streams, 1 if may_refuse(dfg, prices) and not options.force else 2)
     else:
-        schedule = strategy(options.strategy, prices)(dfg, options.streams or default_streams(dfg))
+        schedule = placed(dfg, options, prices)
         made = synchronize(dfg, schedule)
     begins = () if options.emit == "graph" or region.members else stretches(region, schedule)
     return schedule, replace(made, fences=fences(region), stretches=begins)
@@ -228,17 +235,17 @@ def _with_replays(
     from kesco import dataflow
     from kesco.capture import candidates
     from kesco.capture.regions import outside
-    from kesco.choosing import strategy
-    from kesco.scheduling.strategies import default_streams
+    from kesco.choosing import placed
     from kesco.synchronize import synchronize
 
     function = next(f for f in program.functions if f.here and f.span == region.span)
     replays = candidates(program, function, region)
-    place = strategy(options.strategy, prices)
     while replays:
         dfg = dataflow.build(outside(region, replays))
-        schedule = place(dfg, options.streams or default_streams(dfg))
-        found = synchronize(dfg, schedule)
+        schedule = placed(dfg, options, prices)
+        heads = {r.sites[0] for r in replays}  # a graph is not held: it would be none
+        free = tuple(b for b in schedule.barriers if heads.isdisjoint((b.source, b.target)))
+        found = synchronize(dfg, replace(schedule, barriers=free))
         awaited = {n for wait in found.waits for n in (wait.source, wait.target)}
         kept = tuple(r for r in replays if r.sites[0] not in awaited)
         if kept == replays:
@@ -258,22 +265,24 @@ def _joined(
     """What is outside the replays and what is in each of them, in one."""
     from kesco import dataflow
     from kesco.capture.regions import inside, is_alone
-    from kesco.choosing import strategy
-    from kesco.ir.schedule import Schedule
+    from kesco.choosing import placed
+    from kesco.ir.schedule import Schedule, joined_ranks
     from kesco.ir.syncplan import SyncPlan
     from kesco.scheduling.chains import chains
-    from kesco.scheduling.strategies import MOST_STREAMS, default_streams
+    from kesco.scheduling.streams import MOST_STREAMS
+    from kesco.scheduling.tasks import has_tasks
     from kesco.synchronize import synchronize
 
     stream_of, order, streams = schedule.as_dict(), list(schedule.order), schedule.streams
-    plans, placed = [found], []
+    plans, parts, replayed = [found], [schedule], []
     for one in replays:
         dfg = dataflow.build(inside(region, one))
-        inner = None if options.streams or options.strategy == "serial" else chains(dfg, MOST_STREAMS)
-        inner = inner or strategy(options.strategy, prices)(dfg, options.streams or default_streams(dfg))
+        free = not options.streams and options.strategy != "serial" and not has_tasks(dfg)
+        inner = (chains(dfg, MOST_STREAMS) if free else None) or placed(dfg, options, prices)
+        parts.append(inner)
         plans.append(synchronize(dfg, inner))
         head = one.sites[0]
-        placed.append(replace(one, stream=stream_of.pop(head), alone=is_alone(region, one)))
+        replayed.append(replace(one, stream=stream_of.pop(head), alone=is_alone(region, one)))
         at = order.index(head)
         order[at : at + 1] = inner.order
         stream_of |= {site: stream for site, stream in inner.stream_of if site in one.sites}
@@ -283,9 +292,10 @@ def _joined(
         tuple(sorted((w for p in plans for w in p.waits), key=lambda w: (w.target, w.source))),
         found.joins,
         tuple(sorted((r for p in plans for r in p.removed), key=lambda r: (r.target, r.source))),
-        replays=tuple(placed),
+        replays=tuple(replayed),
     )
-    return Schedule(schedule.strategy, streams, tuple(sorted(stream_of.items())), tuple(order)), merged
+    ranks = joined_ranks(parts, streams)
+    return Schedule(schedule.strategy, streams, tuple(sorted(stream_of.items())), tuple(order), ranks=ranks), merged
 
 
 def _cannot_emit(program: Program, result: FunctionResult) -> str:

@@ -31,9 +31,11 @@ def outside(region: Region, replays: Sequence[Replay]) -> Region:
         for number in members - {head}:
             sites[number] = replace(sites[number], role=Role.HOST, kind=SiteKind.HOST_USE, accesses=(), looks=False)
             successors[number] = set()
+        tasks = {region.sites[n].task for n in members if region.sites[n].role is Role.MOVABLE}
         sites[head] = replace(
-            sites[head], role=Role.MOVABLE, kind=SiteKind.KERNEL, accesses=_union(region, one), bytes=None
-        )
+            sites[head], role=Role.MOVABLE, kind=SiteKind.KERNEL, accesses=_union(region, one), bytes=None,
+            task=tasks.pop() if len(tasks) == 1 else "",
+        )  # fmt: skip
         successors[head] = left | again
     return replace(region, sites=tuple(sites), successors=tuple(tuple(sorted(s)) for s in successors))
 

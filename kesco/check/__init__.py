@@ -26,7 +26,7 @@ from kesco.diagnostics import Diagnostic
 from kesco.errors import InputError, ToolchainError
 from kesco.ir.effects import KernelEffects
 from kesco.options import Options
-from kesco.pipeline import read as source_text
+from kesco.session import read as source_text
 from kesco.toolchain import dryrun, recorder
 from kesco.toolchain.compile import architectures
 from kesco.toolchain.discover import discover

@@ -28,7 +28,7 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
 
-_STRATEGIES = ("kesco", "critical_path", "serial")
+_STRATEGIES = ("kesco", "critical_path", "serial", "zones", "zones-fair")
 _FORMS = ("streams", "graph", "auto")
 _STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
 
@@ -54,7 +54,19 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--strategy",
             type=click.Choice(_STRATEGIES),
-            help="Who goes to which stream (default: critical_path with a profile, else kesco).",
+            help="Who goes to which stream (default: zones-fair with tasks, critical_path with a profile, else kesco).",
+        ),
+        click.option(
+            "--zone-limit",
+            type=click.IntRange(1, 64),
+            default=6,
+            show_default=True,
+            help="With tasks: at most this many operations of one priority in flight.",
+        ),
+        click.option(
+            "--zone-age",
+            type=click.IntRange(0, 1000),
+            help="With zones-fair: hold a task at most this many times as long as it runs (default: 4, 0 unprofiled).",
         ),
         click.option("--profile", metavar="RUN.kprof", help="What the operations cost, from 'kesco profile'."),
         click.option(
@@ -98,7 +110,9 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options(values: dict[str, Any]) -> Options:
     return Options(
         streams=values["streams"] or 0,
-        strategy=values["strategy"] or ("critical_path" if values["profile"] is not None else "kesco"),
+        strategy=values["strategy"] or "",
+        zone_limit=values["zone_limit"],
+        zone_age=values["zone_age"],
         flags=taken_apart(values["flags"]),
         clang=values["clang"],
         libclang=values["libclang"],
@@ -254,7 +268,7 @@ def _target(source: str, output: str | None) -> Path | None:
 @_compile_options
 def verify_command(serial: str, concurrent: str, **values: Any) -> None:
     """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, whoever wrote it."""
-    from kesco.pipeline import verify_files
+    from kesco.proving import verify_files
 
     printer = Printer(values["diagnostics"], values["quiet"])
     with ends_well(printer):

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kesco.ir.dfg import Dependence
 from kesco.ir.flow import Region, Site
+from kesco.ir.syncplan import Wait
 
 
-def wait_reason(region: Region, dependences: tuple[Dependence, ...]) -> str:
-    """Why an operation waits, such as ``wait for sobel#2 (RAW on coarse)``; at most three dependences are named."""
+def wait_reason(region: Region, wait: Wait) -> str:
+    """Why an operation waits, such as ``wait for sobel#2 (RAW on coarse)``; at most three dependences are named.
+
+    For the order of tasks: ``square#1 waits for sobel#2 (zone of priority 3 before 2)``.
+    """
+    dependences = wait.dependences
+    if not dependences:
+        name, source = (region.sites[n].label for n in (wait.target, wait.source))
+        return f"{name} waits for {source} ({wait.why})"
     text = ", ".join(dict.fromkeys(f"{d.kind.value} on {d.buffer.name}" for d in dependences[:3]))
     around = " of an earlier iteration" if all(d.carried for d in dependences) else ""
     return f"wait for {region.sites[dependences[0].source].label}{around} ({text})"

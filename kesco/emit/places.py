@@ -15,7 +15,7 @@ from kesco.emit.names import macros
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
-from kesco.ir.schedule import Schedule
+from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import Prefetch, Sends
 
@@ -37,6 +37,8 @@ class CannotInsert(Exception):
     """A place where text would have to be inserted has none; the message is the reason in words."""
 
 
+_PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
+_TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
 
 
@@ -79,7 +81,10 @@ def line_end(source: bytes, offset: int) -> int:
 
 
 def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool = False) -> Edit:
-    """Lines before the statement at an offset; with `inside`, before the brace there, as statements of its block."""
+    """Lines before the statement at an offset; with `inside`, before the brace there, as statements of its block.
+
+    Pragmas right above a statement are about it, and stay with it.
+    """
     newline = newline_of(source)
     indent = line_indent(source, offset)
     if inside:
@@ -88,6 +93,8 @@ def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool =
         start = source.rfind(b"\n", 0, offset) + 1 if not head else offset
         text = head + "".join(f"{deeper}{line}{newline}" for line in lines) + (indent if head else "")
         return Edit(start, start, text, 5)
+    if at_line_start(source, offset) and (start := _above_pragmas(source, offset)) >= 0:
+        return Edit(start, start, "".join(f"{indent}{line}{newline}" for line in lines))
     if at_line_start(source, offset):
         deeper = "  " if source[offset : offset + 1] == b"}" else ""
         text = "".join(f"{deeper}{line}{newline}{indent}" for line in lines)
@@ -131,6 +138,18 @@ def around(
     return edits
 
 
+def _above_pragmas(source: bytes, offset: int) -> int:
+    """The line of the first of the pragmas that stand right above the line of an offset; negative for none."""
+    found, start = -1, source.rfind(b"\n", 0, offset) + 1
+    while start > 0:
+        previous = source.rfind(b"\n", 0, start - 1) + 1
+        line = source[previous:start]
+        if not _PRAGMA.match(line) or source[:previous].rstrip(b"\r\n").endswith(b"\\"):
+            break
+        found = start = previous
+    return found
+
+
 def streams_call(region: Region, name: str) -> str:
     """The expression that fetches the streams of a function; `name` is that of the local pointer."""
     if region.guards:
@@ -140,7 +159,7 @@ def streams_call(region: Region, name: str) -> str:
 
 
 def prologue_place(text: bytes, top: int) -> int:
-    """Where the prologue goes: before the first rewritten declaration, its attributes and its comment."""
+    """Where the prologue goes: before the first rewritten declaration, its attributes, its comment and its task."""
     start = text.rfind(b"\n", 0, top) + 1
     if text[start:top].strip():
         return top
@@ -149,7 +168,7 @@ def prologue_place(text: bytes, top: int) -> int:
         line = text[previous:start].strip()
         attribute = line.startswith(b"[[") and line.endswith(b"]]")
         comment = line.startswith(b"//") and b"*/" not in line and not line.endswith(b"\\")
-        if not (attribute or comment):
+        if not (attribute or comment or _TASK.match(line)):
             break
         start = previous
     return start
@@ -221,13 +240,15 @@ def as_operation(prefetch: Prefetch) -> ir.Operation:
 def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
     """What the prologue must have for these functions."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
+    ranks = joined_ranks([r.schedule for r in rewrites], max(r.schedule.streams for r in rewrites))
     return Parts(
         guards=any(r.region.guards for r in rewrites),
         prefetches=any(r.prefetches for r in rewrites),
         copies=any(s.held for _, s in sites),
         stretches=stretches,
         replays=replays,
-        urgent=tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
         sends=any(r.sends is not None for r in rewrites),
+        urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
+        ranks=ranks,
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
     )

@@ -45,7 +45,7 @@ STAND_IN = (
 class Parts:
     """What a prologue has beside streams and events; `stretches` and `replays` are how many there are.
 
-    `urgent` are the streams that get the highest priority, ascending.
+    `urgent` are the streams that get the highest priority, ascending; or `ranks` has one for each, 0 for the highest.
     """
 
     guards: bool = False
@@ -56,6 +56,7 @@ class Parts:
     urgent: tuple[int, ...] = ()
     memory: bool = False
     sends: bool = False
+    ranks: tuple[int, ...] = ()
 
 
 @cache
@@ -77,7 +78,10 @@ def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     flags = ("true" if stream in parts.urgent else "false" for stream in range(streams))
-    values = asdict(parts) | {"urgent": ", ".join(flags) if parts.urgent else ""}
+    values = asdict(parts) | {
+        "urgent": ", ".join(flags) if parts.urgent else "",
+        "ranks": ", ".join(map(str, parts.ranks)),
+    }
     template = environment.from_string(_template("prologue.cu.j2"))
     return template.render(streams=streams, events=events, macros=macros, sender=_template("sender.cu.j2"), **values)
 
@@ -86,6 +90,7 @@ _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _SIZES = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};\n  KescoEvent done\[(\d+)\] = \{\};")
 _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
 _URGENT = re.compile(r"const bool urgent\[\d+\] = \{([a-z, ]*)\};")
+_RANKS = re.compile(r"const int rank\[\d+\] = \{([\d, ]*)\};")
 _REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
 
 
@@ -107,10 +112,10 @@ def is_genuine(text: bytes) -> bool:
     stretches, replays = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS))
     flags = m[1].split(", ") if (m := _URGENT.search(written)) else []
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
+    ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
     guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
-    parts = Parts(
-        guards, prefetches, copies, stretches, replays, urgent, "KescoMemory" in written, "KescoSender" in written
-    )
+    memory, sends = ("KescoMemory" in written, "KescoSender" in written)
+    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, ranks)
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 

@@ -217,7 +217,7 @@ class _Writer:
         groups: dict[tuple[int, int, int], dict[Trip, tuple[int, str]]] = {}
         for wait in self.plan.waits:
             source, target = self.region.sites[wait.source], self.region.sites[wait.target]
-            entry = (self.event_of[wait.source], wait_reason(self.region, wait.dependences))
+            entry = (self.event_of[wait.source], wait_reason(self.region, wait))
             rank = 0  # of several executions of one operation that this one waits for
             while target.iterations in groups.get((target.operation, source.operation, rank), ()):
                 rank += 1

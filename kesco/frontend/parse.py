@@ -22,14 +22,13 @@ from pathlib import Path
 
 from clang.cindex import Cursor, CursorKind
 
-from kesco.diagnostics import Diagnostic, Severity
-from kesco.errors import InputError
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, is_standard_path, kind_of
 from kesco.frontend.declarations import CLASSES, FUNCTIONS
 from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
 from kesco.frontend.invocations import kernel_symbol
+from kesco.frontend.pragmas import Pragmas, span_at
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 from kesco.source import Span
@@ -48,9 +47,6 @@ _OPENMP = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp\b", re.MULTILINE)
 _OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
 _MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
-_PRAGMA = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+kesco\b([^\n]*)", re.MULTILINE)
-_STATED = re.compile(r"\s*kernel\s*\(\s*([\w:]+)\s*\)((?:\s*(?:reads|writes)\s*\([^)]*\))*)\s*$")
-_CLAUSE = re.compile(r"(reads|writes)\s*\(([^)]*)\)")
 _COMMENT = re.compile(
     rb'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(//[^\n]*|/\*.*?\*/)', re.DOTALL
 )  # a comment, or what only looks like one inside a literal
@@ -116,9 +112,10 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     constructs = (*statements.seen, *_file_wide(source, texts, arguments))
     # what the output inserts uses names with small letters, and such macros would change it
     constructs += tuple((f"macro {n}", at) for n, at in defined.items() if any(c.islower() for c in n))
+    said = Pragmas(source.path, texts[0].bare)
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
-        tuple(kernels), _stated(source), statements.launched,
+        tuple(kernels), said.stated(), statements.launched, said.tasks(done) if earlier is None else (),
     )  # fmt: skip
 
 
@@ -174,7 +171,7 @@ def _macros(texts: tuple[_Text, ...], arguments: tuple[str, ...]) -> dict[str, S
     found = {re.split(r"[=(]", one)[0]: top for one in given}
     for text in texts:
         for match in _MACRO.finditer(_CONTINUED.sub(lambda m: b" " * len(m.group()), text.bare)):
-            found.setdefault(match[1].decode(), _span_at(text.name, text.bare, match.start(1), match.end(1)))
+            found.setdefault(match[1].decode(), span_at(text.name, text.bare, match.start(1), match.end(1)))
     return found
 
 
@@ -310,7 +307,7 @@ def _file_wide(
         for text in texts:
             match = pattern.search(text.bare)
             if match:
-                found.append((name, _span_at(text.name, text.bare, match.start(), match.end())))
+                found.append((name, span_at(text.name, text.bare, match.start(), match.end())))
                 break
     per_thread = any(b"CUDA_API_PER_THREAD_DEFAULT_STREAM" in t.bare for t in texts) or any(
         "CUDA_API_PER_THREAD_DEFAULT_STREAM" in a or "default-stream=per-thread" in a for a in arguments
@@ -318,26 +315,3 @@ def _file_wide(
     if per_thread or any(a == "per-thread" for a in arguments):
         found.append(("per-thread-stream", Span(source.path, 0, 1, 1, 1)))
     return tuple(found)
-
-
-def _stated(source: SourceFile) -> tuple[ir.Stated, ...]:
-    """The ``#pragma kesco`` lines; raises `InputError` for one that cannot be read."""
-    found = []
-    bare = _bare(source.text)
-    for match in _PRAGMA.finditer(bare):
-        span = _span_at(source.path, bare, match.start(), match.end())
-        stated = _STATED.match(match[1].decode("utf-8", "replace"))
-        if stated is None:
-            raise InputError(
-                Diagnostic("K105", Severity.ERROR, "this pragma is not understood", span,
-                           help="write '#pragma kesco kernel(name) reads(a, b) writes(c)' with its parameter names")
-            )  # fmt: skip
-        names: dict[str, tuple[str, ...]] = {"reads": (), "writes": ()}
-        for clause, inside in _CLAUSE.findall(stated[2]):
-            names[clause] += tuple(n.strip() for n in inside.split(",") if n.strip())
-        found.append(ir.Stated(stated[1].rpartition("::")[2], names["reads"], names["writes"], span))
-    return tuple(found)
-
-
-def _span_at(path: str, text: bytes, start: int, end: int) -> Span:
-    return Span(path, start, end, text.count(b"\n", 0, start) + 1, start - text.rfind(b"\n", 0, start))

@@ -99,7 +99,8 @@ class Site:
     show how far the device is without touching its memory: a clock, output, a query for errors. `added` marks a
     prefetch that is not in the user's text; its `operation` is a number behind those of the text. `acts` is False for
     work that may turn out to be none: a copy of 0 bytes, a launch of 0 blocks (which fails), a refused prefetch.
-    `held` tells until when a movable copy keeps the host, where that is certain.
+    `held` tells until when a movable copy keeps the host, where that is certain. `task` is the name of the task that it
+    belongs to, and `priority` that task's; empty where it belongs to none.
     """
 
     number: int
@@ -120,6 +121,7 @@ class Site:
     added: bool = False
     acts: bool = True
     held: Held | None = None
+    task: str = ""
 
 
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})

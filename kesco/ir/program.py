@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kesco.ir.task import Task as Task
 from kesco.ir.tree import AddressOf as AddressOf
 from kesco.ir.tree import Assign as Assign
 from kesco.ir.tree import Binary as Binary
@@ -134,3 +135,4 @@ class Program:
     kernels: tuple[str, ...] = ()
     stated: tuple[Stated, ...] = ()
     launches: bool = True
+    tasks: tuple[Task, ...] = ()

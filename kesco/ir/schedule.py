@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneBarrier:
+    """Site `target` waits for `source`, an earlier one of a task with a higher priority, and `why`.
+
+    No dependence needs it: without it the program computes the same.
+    """
+
+    source: int
+    target: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +24,8 @@ class Schedule:
 
     `streams` is how many are used; `stream_of` maps site number → stream as a tuple of pairs in site order; `order` is
     the order in which the distributor placed the sites. `urgent` are the streams whose work the GPU should prefer,
-    ascending.
+    ascending. Where there are tasks, `ranks` has for each stream which comes first for the GPU, counted from 0;
+    `barriers` order work of different tasks, by target; and `released` has sites that are not held further, with why.
     """
 
     strategy: str
@@ -19,7 +33,29 @@ class Schedule:
     stream_of: tuple[tuple[int, int], ...]
     order: tuple[int, ...] = ()
     urgent: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()
+    barriers: tuple[ZoneBarrier, ...] = ()
+    released: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def by_task(self) -> bool:
+        """Whether it orders tasks by their priorities."""
+        return self.strategy.startswith("zones")
 
     def as_dict(self) -> dict[int, int]:
         """Site number → stream."""
         return dict(self.stream_of)
+
+
+def joined_ranks(schedules: Sequence[Schedule], streams: int) -> tuple[int, ...]:
+    """The ranks of streams that several schedules share: that of the most urgent one, and the last where none has any.
+
+    Empty where none of the schedules ranks its streams.
+    """
+    found: dict[int, int] = {}
+    for one in schedules:
+        for stream, rank in [*enumerate(one.ranks), *((stream, 0) for stream in one.urgent)]:
+            found[stream] = min(rank, found.get(stream, rank))
+    if not any(one.ranks for one in schedules):
+        return ()
+    return tuple(found.get(stream, max(found.values())) for stream in range(streams))

@@ -10,11 +10,15 @@ from kesco.ir.replay import Replay
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Before site `target` is issued its stream waits for the event recorded after site `source`."""
+    """Before site `target` is issued its stream waits for the event recorded after site `source`.
+
+    It is for `dependences`; or, where there are none, for the order of tasks, and `why` says of which.
+    """
 
     source: int
     target: int
     dependences: tuple[Dependence, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

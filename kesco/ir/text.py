@@ -141,7 +141,8 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f" → {_numbers(successors)}"
     for word, handle in (("stream", site.stream), ("event", site.event)):
         text += f"; {word} {_handle(handle)}" if handle else ""
-    text += f"; priority {site.priority}" if site.priority != 1 else ""
+    text += f"; priority {site.priority}" if site.priority != 1 or site.task else ""
+    text += f" of task '{site.task}'" if site.task else ""
     text += "; foreign" * site.foreign + "; put in" * site.added
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""
     text += "" if site.acts else "; may be none"
@@ -182,9 +183,14 @@ def _dfg(dfg: Dfg) -> Iterator[str]:
 
 def _schedule(schedule: Schedule) -> Iterator[str]:
     urgent = f", urgent {_numbers(schedule.urgent)}" if schedule.urgent else ""
+    urgent += f", ranks {_numbers(schedule.ranks)}" if schedule.ranks else ""
     yield f"schedule {schedule.strategy}, streams {schedule.streams}, order {_numbers(schedule.order)}{urgent}"
     for stream in sorted({stream for _, stream in schedule.stream_of}):
         yield f"  stream {stream}: {_numbers(site for site, at in schedule.stream_of if at == stream)}"
+    for one in schedule.barriers:
+        yield f"  barrier {one.source} → {one.target}: {one.why}"
+    for site, why in schedule.released:
+        yield f"  {site} is released: {why}"
 
 
 def _plan(plan: SyncPlan) -> Iterator[str]:
@@ -199,6 +205,7 @@ def _plan(plan: SyncPlan) -> Iterator[str]:
         yield f"  graph of {_numbers(replay.sites)} on stream {replay.stream}: {how}values {values}"
     for wait in plan.waits:
         why = ", ".join(f"{d.kind.value} on {d.buffer.name}" + " carried" * d.carried for d in wait.dependences)
+        why = why or wait.why
         yield f"  wait {wait.source} → {wait.target}" + (f": {why}" if why else "")
     for join in plan.joins:
         yield f"  join before {join.target}: streams {_numbers(join.streams)}"
@@ -228,6 +235,8 @@ def _program(program: ir.Program) -> Iterator[str]:
         if not record.standard:
             fields = ", ".join(f"{one.type.spelling} {one.name} at {one.offset}" for one in record.fields)
             yield f"record {record.name}: {fields or 'no field'}" + ", destructor" * record.destructor
+    for task in program.tasks:
+        yield f"task '{task.name}' of priority {task.priority} at {printer.place(task.span)}: {_plain(task.marked)}"
     for variable, initial in program.globals:
         yield "global " + printer.declared(variable, initial)
     for function in program.functions:

@@ -23,7 +23,7 @@ from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
-from kesco.model.gpu import KernelCost, Kind, Machine, Step, makespan
+from kesco.model.gpu import KernelCost, Kind, Machine, Step, ends, makespan
 
 ROUNDS = 4
 _LEGACY = -1
@@ -68,7 +68,25 @@ def serial_time(region: Region, prices: Prices) -> float:
 
 def concurrent_time(region: Region, prices: Prices, schedule: Schedule, plan: SyncPlan) -> float:
     """Microseconds of a function with these streams and events."""
-    return makespan(prices.machine, _steps(region, prices, schedule, plan), schedule.urgent)
+    return makespan(prices.machine, _steps(region, prices, schedule, plan), _preferred(schedule))
+
+
+def task_times(region: Region, prices: Prices, schedule: Schedule, plan: SyncPlan) -> dict[str, float]:
+    """When the last operation of each task ends, in microseconds from the function's beginning."""
+    ranks = dict(enumerate(schedule.ranks)) or dict.fromkeys(schedule.urgent, 0)
+    order = map(region.sites.__getitem__, walk(region, prices))
+    works = [s for s in order if (s.role is Role.MOVABLE and not prices.at(s).absent) or _known_legacy(s, prices)]
+    steps = [s for s in _steps(region, prices, schedule, plan) if s.stream != _LEGACY]
+    found: dict[str, float] = {}
+    for site, end in zip(works, ends(prices.machine, steps, ranks), strict=True):
+        found[site.task] = max(end, found.get(site.task, 0.0))
+    return found
+
+
+def _preferred(schedule: Schedule) -> tuple[int, ...]:
+    """The streams that come before others for the GPU."""
+    first = tuple(stream for stream, rank in enumerate(schedule.ranks) if rank == 0)
+    return first or schedule.urgent
 
 
 def _steps(region: Region, prices: Prices, schedule: Schedule | None, plan: SyncPlan | None) -> list[Step]:
@@ -111,8 +129,13 @@ def _barrier(site: Site, prices: Prices) -> list[Step]:
         return []
     if site.role is Role.DEVICE_SYNC:
         return [Step(Kind.SYNCHRONIZE)]
-    known = site.role is Role.LEGACY and site.kind in _WORKS and prices.at(site).measured
-    return [Step(Kind.BARRIER), *([_work(site, 0, prices), Step(Kind.BARRIER)] if known else [])]
+    work = [_work(site, 0, prices), Step(Kind.BARRIER)] if _known_legacy(site, prices) else []
+    return [Step(Kind.BARRIER), *work]
+
+
+def _known_legacy(site: Site, prices: Prices) -> bool:
+    """Whether an operation stays on the default stream, and it is known how long it takes."""
+    return site.role is Role.LEGACY and site.kind in _WORKS and prices.at(site).measured
 
 
 def _work(site: Site, stream: int, prices: Prices) -> Step:

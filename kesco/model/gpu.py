@@ -20,7 +20,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -120,7 +120,7 @@ class _Device:
     running: list[tuple[_Task, int]] = field(default_factory=list)
     starting: list[tuple[float, int, _Task, int]] = field(default_factory=list)
     count: int = 0
-    urgent: frozenset[int] = frozenset()
+    ranks: Mapping[int, int] = field(default_factory=dict)  # of streams; those without one come last
     busy: set[int] = field(default_factory=set)  # streams whose kernel or copy runs or is about to
     engines: set[str] = field(default_factory=set)  # those that are copying
 
@@ -174,14 +174,16 @@ class _Device:
 
     def _served(self) -> list[int]:
         """The order in which running kernels get their slots, as places in `running`, where they are by age."""
+        last = max(self.ranks.values(), default=0) + 1
 
-        def yields(place: int) -> bool:
+        def rank(place: int) -> int:
             task, stream = self.running[place]
             cost = _cost(task)
-            return stream not in self.urgent and cost.blocks > self.machine.blocks_at_once(cost)
+            waiting = cost.blocks > self.machine.blocks_at_once(cost)
+            return self.ranks.get(stream, last) if waiting else 0
 
         places = range(len(self.running))
-        return sorted(places, key=yields) if self.urgent else list(places)
+        return sorted(places, key=rank) if self.ranks else list(places)
 
     def advance(self, limit: float, until: _Task | None = None) -> None:
         """Go on from event to event, at most to `limit`, or until a task is done."""
@@ -224,7 +226,21 @@ def makespan(machine: Machine, steps: Iterable[Step], urgent: Collection[int] = 
 
     Kernels of the streams in `urgent` come before those of others.
     """
-    device = _Device(machine, urgent=frozenset(urgent))
+    return _run(machine, steps, dict.fromkeys(urgent, 0))[0]
+
+
+def ends(machine: Machine, steps: Iterable[Step], ranks: Mapping[int, int]) -> list[float]:
+    """When each launch and copy ends, in microseconds from the host's first call, in the order of the steps.
+
+    Kernels of streams with a lower rank come before others; those of streams without one come last.
+    """
+    return [task.done for task in _run(machine, steps, ranks)[1]]
+
+
+def _run(machine: Machine, steps: Iterable[Step], ranks: Mapping[int, int]) -> tuple[float, list[_Task]]:
+    """When a synchronize behind the last step returns, and the launches and copies."""
+    device = _Device(machine, ranks=ranks)
+    works: list[_Task] = []
     records: dict[int, _Task] = {}
     prices = {Kind.RECORD: machine.record, Kind.WAIT: machine.wait}  # everything else is given to the device
     host = 0.0
@@ -242,8 +258,10 @@ def makespan(machine: Machine, steps: Iterable[Step], urgent: Collection[int] = 
         task = _Task(step, host, records.get(step.event) if step.kind is Kind.WAIT else None)
         if step.kind is Kind.RECORD:
             records[step.event] = task
+        elif step.kind in (Kind.LAUNCH, Kind.COPY):
+            works.append(task)
         device.queues.setdefault(step.stream, deque()).append(task)
-    return host
+    return host, works
 
 
 def _awaited(device: _Device, step: Step, record: _Task | None, host: float) -> float:

@@ -103,7 +103,11 @@ def edges_of(function: Function) -> list[Edge]:
             kind = "stream"
         why = tuple(dict.fromkeys(one.reason(function.region) for one in dependences))
         found.append(Edge(source, target, kind, all(one.carried for one in dependences), (*why, how)))
-    return found
+    for wait in function.plan.waits if function.rewritten else ():
+        if not wait.dependences:
+            how = f"stream {stream_of[wait.target]} waits for stream {stream_of[wait.source]}"
+            found.append(Edge(wait.source, wait.target, "wait", False, (wait.why, how)))
+    return sorted(found, key=lambda edge: (edge.source, edge.target))
 
 
 def levels_of(function: Function) -> tuple[tuple[int, ...], ...]:

@@ -194,9 +194,11 @@ class _Speaker:
             text = "the default stream is made a barrier first: code not seen here may have streams of its own"
             said.setdefault(site, []).append(text)
         for wait in self.plan.waits:
-            why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences))
+            why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences)) or wait.why
             name = f"{sites[wait.source].label} on stream {self.stream_of[wait.source]}"
             said.setdefault(wait.target, []).append(f"waits for {name}: {why}")
+        for released, why in self.function.schedule.released:
+            said.setdefault(released, []).append(f"not held any further: {why}")
         for removed in self.plan.removed:
             edge = removed.source, removed.target
             found = self.function.dfg.between(*edge) if self.function.dfg.graph.has_edge(*edge) else ()
@@ -212,7 +214,8 @@ class _Speaker:
     def where(self, site: Site) -> str:
         """The stream of a site, or its role in words, and its note."""
         if site.number in self.stream_of:
-            return f"stream {self.stream_of[site.number]}"
+            task = f", task {site.task} of priority {site.priority}" if site.task else ""
+            return f"stream {self.stream_of[site.number]}{task}"
         if site.role is Role.LEGACY and site.note:
             return f"default stream: {site.note}"
         if site.role is Role.MOVABLE:

@@ -151,7 +151,7 @@ def _json_function(function: Function) -> dict[str, Any]:
             }
             for one in dependences
         ],
-        "waits": [{"from": one.source, "to": one.target} for one in waits],
+        "waits": [{"from": one.source, "to": one.target} | ({"because": one.why} if one.why else {}) for one in waits],
         "removed": [{"from": one.source, "to": one.target, "because": one.because} for one in removed],
         "joins": [{"before": one.target, "streams": list(one.streams)} for one in plan.joins] if done else [],
         "fences": list(plan.fences) if done else [],

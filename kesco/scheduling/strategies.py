@@ -14,30 +14,18 @@ from collections.abc import Callable
 
 from kesco.ir.dfg import Dfg
 from kesco.ir.schedule import Schedule
-from kesco.scheduling import lanes
 from kesco.scheduling.critical_path import critical_path
-from kesco.scheduling.distributor import distribute, memory, small
-from kesco.scheduling.levels import levelize, phases, width
+from kesco.scheduling.distributor import distribute
 from kesco.scheduling.serial import serial
+from kesco.scheduling.streams import MOST_STREAMS as MOST_STREAMS
+from kesco.scheduling.streams import default_streams as default_streams
+from kesco.scheduling.zones import zones
+from kesco.scheduling.zones_fair import zones_fair
 
 STRATEGIES: dict[str, Callable[[Dfg, int], Schedule]] = {
     "kesco": distribute,
     "critical_path": critical_path,
     "serial": serial,
+    "zones": zones,
+    "zones-fair": zones_fair,
 }
-MOST_STREAMS = 16
-
-
-def default_streams(dfg: Dfg) -> int:
-    """As many streams as operations can run at once, and one for each direction of transfers; at most 16."""
-    ways = lanes.transfers(dfg, small(dfg))
-    apart = {*ways, *memory(dfg)}
-    phase_of = {site: number for number, phase in enumerate(phases(dfg)) for site in phase}
-    together: dict[tuple[int, int], int] = {}
-    for level, sites in enumerate(levelize(dfg, apart)):
-        for site in sites:
-            slot = (phase_of[site], level)
-            together[slot] = together.get(slot, 0) + 1
-    if max(together.values(), default=0) >= MOST_STREAMS:
-        return MOST_STREAMS  # the exact width would not change the answer
-    return max(1, min(MOST_STREAMS, width(dfg, apart) + len({*ways.values()})))

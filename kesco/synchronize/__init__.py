@@ -30,6 +30,8 @@ Method:
    decide most facts at once.
 5. A join takes one stream after the other off its list while U over those that remain has no pending site in
    common.
+6. Barriers between tasks come last. They are candidates like others, against the waits that are there by then, so that
+   no dependence ever rests on one: without them all the program computes the same.
 
 Why all redundant waits may go at once: fix any execution and look at its operations in the order in which the
 host issues them. Stream order and waits are edges from earlier to later ones. A redundant wait from an
@@ -45,10 +47,12 @@ program. Where the search of step 4 grows beyond `SEARCH_LIMIT` it keeps the wai
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kesco.ir.dfg import Dfg
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import RemovedWait, SyncPlan, Wait
-from kesco.synchronize.facts import Task, facts_of, prepare
+from kesco.synchronize.facts import Result, Task, facts_of, prepare
 from kesco.synchronize.witness import SEARCH_LIMIT as SEARCH_LIMIT
 from kesco.synchronize.witness import has_witness
 
@@ -57,16 +61,30 @@ def synchronize(dfg: Dfg, schedule: Schedule) -> SyncPlan:
     """The needed waits and joins of `dfg` under `schedule`."""
     task = prepare(dfg, schedule)
     result = facts_of(task)
-    needed = result.needed
-    if any(len(before) > 1 for before in task.predecessors):
-        needed = {(x, b) for x, b in needed if has_witness(task, result.behind, x, b)}
-    waits = tuple(
-        Wait(source, target, dfg.between(source, target))
-        for source, target in sorted(needed, key=lambda pair: (pair[1], pair[0]))
-    )
+    needed = _needed(task, result)
+    waits = [Wait(source, target, dfg.between(source, target)) for source, target in needed]
+    waits += _between_tasks(dfg, schedule, needed)
     joins = tuple(sorted(result.joins, key=lambda join: join.target))
-    events = tuple(sorted({source for source, _ in needed}))
-    return SyncPlan(events, waits, joins, _removed(dfg, task, needed))
+    events = tuple(sorted({wait.source for wait in waits}))
+    waits.sort(key=lambda wait: (wait.target, wait.source))
+    return SyncPlan(events, tuple(waits), joins, _removed(dfg, task, needed))
+
+
+def _needed(task: Task, result: Result) -> set[tuple[int, int]]:
+    """The candidates that are left after step 4."""
+    if all(len(before) < 2 for before in task.predecessors):
+        return result.needed
+    return {(x, b) for x, b in result.needed if has_witness(task, result.behind, x, b)}
+
+
+def _between_tasks(dfg: Dfg, schedule: Schedule, needed: Collection[tuple[int, int]]) -> list[Wait]:
+    """The waits for the order of tasks that those for dependences, and each other, do not imply (step 6)."""
+    why = {(b.source, b.target): b.why for b in schedule.barriers if (b.source, b.target) not in needed}
+    if not why:
+        return []
+    task = prepare(dfg, schedule, {*needed, *why})
+    left = _needed(task, facts_of(task))
+    return [Wait(*pair, why=text) for pair, text in why.items() if pair in left]
 
 
 _Waiters = dict[int, list[tuple[int, tuple[int, ...]]]]  # stream → its sites that wait, ascending, and for whom

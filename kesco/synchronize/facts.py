@@ -7,7 +7,7 @@ as far as facts that are united where paths meet can tell, and the joins.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from kesco.ir.dfg import Dfg
@@ -36,14 +36,14 @@ class Task:
         return is_sure_barrier(self.region.sites[site])
 
 
-def prepare(dfg: Dfg, schedule: Schedule) -> Task:
-    """The question in the form that the walk works on."""
+def prepare(dfg: Dfg, schedule: Schedule, pairs: Collection[tuple[int, int]] | None = None) -> Task:
+    """The question in the form that the walk works on: of `pairs`, or of all edges of the graph."""
     stream_of = schedule.as_dict()
     missing = sorted(set(dfg.graph.nodes) - stream_of.keys())
     if missing:
         raise ValueError(f"the schedule has no stream for {', '.join(map(str, missing))}")
     candidates: dict[int, list[int]] = {}
-    for source, target in sorted(dfg.graph.edges):
+    for source, target in sorted(dfg.graph.edges if pairs is None else pairs):
         if stream_of[source] != stream_of[target]:
             candidates.setdefault(target, []).append(source)
     order = _reverse_post_order(dfg.region)

@@ -8,7 +8,8 @@ several streams than on one, and whether that is so depends on sizes that no com
 that are executed again, with work in between; other functions may be called again, so that their entry begins one, too.
 3. Behind unseen code a function fetches its streams anew, several of them: all work is joined there, so that no wait
 relies on an event that was left out before, and the next stretch chooses again. 4. Where work may also be replayed as
-graphs, only stretches with such work are tried, and what is between them takes the same way.
+graphs, only stretches with such work are tried, and what is between them takes the same way. 5. Where tasks have
+priorities nothing is tried: one stream keeps none of them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _until_waits(region: Region, start: int) -> set[int]:
 
 def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
     """The sites behind which a stretch begins, 0 for the entry, ascending."""
-    if schedule.streams < 2:
+    if schedule.streams < 2 or schedule.by_task:
         return ()
     work = {site for site, _ in schedule.stream_of}
     moving = {region.sites[n].operation for n in work}  # copies that also wait for the device

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 VALUES = {
     "--streams": "streams",
     "--strategy": "strategy",
+    "--zone-limit": "zone_limit",
+    "--zone-age": "zone_age",
     "--emit": "emit",
     "--copies": "copies",
     "--clang": "clang",
@@ -20,7 +22,12 @@ VALUES = {
 }
 """Options that take a value, and their fields."""
 _SWITCHES = {"--force": ("force", True), "--prefetch": ("prefetch", True), "--no-prefetch": ("prefetch", False)}
-_CHOICES = {"strategy": ("kesco", "serial"), "emit": ("streams", "graph", "auto"), "copies": ("keep", "move", "send")}
+_CHOICES = {
+    "strategy": ("kesco", "serial", "zones", "zones-fair"),
+    "emit": ("streams", "graph", "auto"),
+    "copies": ("keep", "move", "send"),
+}
+_RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000)}
 _OFF = {"off", "0", "no", "false"}
 _ON = {"", "on", "1", "yes", "true"}
 DECIDING = (
@@ -82,9 +89,10 @@ class Settings:
 
 
 def _value(key: str, text: str, what: str) -> object:
-    if key == "streams":
-        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 64):
-            raise Wrong(f"{what} is '{text}': it is a number from 1 to 64")
+    if key in _RANGES:
+        least, most = _RANGES[key]
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise Wrong(f"{what} is '{text}': it is a number from {least} to {most}")
         return int(text)
     if key in _CHOICES and text not in _CHOICES[key]:
         raise Wrong(f"{what} is '{text}': it is {' or '.join(_CHOICES[key])}")

@@ -27,7 +27,7 @@ CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
              "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused",
-             "copies_in_the_background")  # fmt: skip
+             "copies_in_the_background", "tasks_as_graphs")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -38,12 +38,18 @@ def compiled(case: str) -> Compilation:
     found = re.match(r"// golden: (.*)\n", source.read_text("utf-8", "surrogateescape"))
     words = found[1].split() if found else []
     given = dict(zip(words[::2], words[1::2], strict=True))
-    strategy, emit = given.get("--strategy", "kesco"), given.get("--emit", "streams")
+    strategy, emit = given.get("--strategy", ""), given.get("--emit", "streams")
     memory, streams = given.get("--memory", "keep"), int(given.get("--streams", 0))
-    copies = given.get("--copies", "keep")
-    return compile_file(
-        str(source), Options(streams=streams, strategy=strategy, emit=emit, memory=memory, copies=copies)
+    age = int(given["--zone-age"]) if "--zone-age" in given else None
+    options = Options(
+        streams=streams,
+        strategy=strategy,
+        emit=emit,
+        memory=memory,
+        copies=given.get("--copies", "keep"),
+        zone_age=age,
     )
+    return compile_file(str(source), options)
 
 
 def elided(result: Compilation) -> bytes:
@@ -85,11 +91,15 @@ def described(function: FunctionResult) -> Iterator[str]:
     sites = region.sites
     yield f"{region.function}: rewritten, width {function.width}"
     yield from (f"  checked at run time: {', '.join(region.guards)}" for _ in region.guards[:1])
+    if function.schedule.by_task:
+        tasks = dict.fromkeys((-s.priority, s.task) for s in sites if s.task)
+        yield f"  {function.schedule.strategy}: {', '.join(f'{name} has priority {-p}' for p, name in sorted(tasks))}"
     for number in range(function.schedule.streams):
         members = [label(sites[site]) for site, stream in function.schedule.stream_of if stream == number]
-        yield f"  stream {number}: {', '.join(members)}"
+        rank = f" (rank {function.schedule.ranks[number]})" if function.schedule.ranks else ""
+        yield f"  stream {number}{rank}: {', '.join(members)}"
     for wait in plan.waits:
-        reasons = "; ".join(dict.fromkeys(one.reason(region) for one in wait.dependences))
+        reasons = "; ".join(dict.fromkeys(one.reason(region) for one in wait.dependences)) or wait.why
         yield f"  wait {label(sites[wait.source])} -> {label(sites[wait.target])}: {reasons}"
     yield f"  {len(plan.removed)} needed no wait"
     for join in plan.joins:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from kesco import pipeline
+from kesco import pipeline, proving
 from kesco.errors import VerificationError
 from kesco.ir.flow import Region, Role
 from kesco.options import Options
-from kesco.pipeline import Compilation, FunctionResult, Session
+from kesco.pipeline import Compilation, FunctionResult
+from kesco.session import Session
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Compiled:
     def refuses(self, lines: list[str]) -> str:
         """What the proof has against another text for the file; empty where it accepts it."""
         try:
-            pipeline.verify(self.session, self.result.functions, "\n".join(lines).encode())
+            proving.verify(self.session, self.result.functions, "\n".join(lines).encode())
         except VerificationError as error:
             return str(error)
         return ""

@@ -107,7 +107,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, proven: bytes) -> None:
     """A compiler that knows the answer at once, for tests of what comes after it."""
 
     def known(path: str, *_: object) -> pipeline.Compilation:
-        return pipeline.Compilation(path, pipeline.read(path), proven, (), ())
+        return pipeline.Compilation(path, Path(path).read_bytes(), proven, (), ())
 
     monkeypatch.setattr(pipeline, "compile_file", known)
 

@@ -22,7 +22,8 @@ from kesco.ir.compilation import Compilation, FunctionResult
 from kesco.ir.costs import Cost, Costs, Identity, Origin, Times
 from kesco.ir.flow import SiteKind
 from kesco.options import Options
-from kesco.pipeline import compile_file, verify_files
+from kesco.pipeline import compile_file
+from kesco.proving import verify_files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MEASURED = known.read(ROOT / "workloads/costs.toml")

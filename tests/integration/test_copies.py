@@ -10,7 +10,7 @@ from integration.compiled import Compiled, compile_and_keep
 
 from kesco.ir.flow import Held, Role
 from kesco.options import Options
-from kesco.pipeline import verify_files
+from kesco.proving import verify_files
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 SEND = Options(copies="send")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kesco.options import Options
-from kesco.pipeline import Compilation, compile_file, verify_files
+from kesco.pipeline import Compilation, compile_file
+from kesco.proving import verify_files
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 

@@ -8,7 +8,9 @@ import pytest
 
 from kesco.analysis.effects import kernel_effects
 from kesco.options import Options
-from kesco.pipeline import _device_ir, _discover, compile_file, verify_files
+from kesco.pipeline import compile_file
+from kesco.proving import verify_files
+from kesco.session import device_ir_of, toolchain_for
 
 KERNELS = {
     # how the index is made: bytes behind the first parameter, and how many conditions there are
@@ -55,7 +57,7 @@ def effects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     lines = [f"__global__ void k{at}{head} {{ {body} }}" for at, body in enumerate(KERNELS)]
     path.write_text(HEAD + "\n".join(lines))
     options = Options(flags=("-rdc=true",))
-    (ir,) = _device_ir(_discover(options), str(path), options)
+    (ir,) = device_ir_of(toolchain_for(options), str(path), options)
     return {one.display: one for one in kernel_effects(ir)}
 
 

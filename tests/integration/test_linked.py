@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kesco.options import Options
-from kesco.pipeline import verify_files
+from kesco.proving import verify_files
 from tests.integration.compiled import Compiled, compile_and_keep
 
 pytestmark = pytest.mark.usefixtures("toolchain")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kesco.options import Options
-from kesco.pipeline import verify_files
+from kesco.proving import verify_files
 from kesco.toolchain.compile import check_compiles
 from kesco.toolchain.model import Toolchain
 from tests.integration.compiled import Compiled, compile_and_keep

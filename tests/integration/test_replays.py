@@ -12,7 +12,9 @@ from kesco.check import Run, observe, prepare
 from kesco.emit.prologue import Parts, prologue
 from kesco.errors import VerificationError
 from kesco.options import Options
-from kesco.pipeline import Session, compile_file, verify, verify_files
+from kesco.pipeline import compile_file
+from kesco.proving import verify, verify_files
+from kesco.session import Session
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 

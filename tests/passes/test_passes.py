@@ -19,7 +19,7 @@ from wrapper.building import clang_command
 
 from kesco.analysis.effects import kernel_effects
 from kesco.options import Options
-from kesco.pipeline import _device_ir, _discover
+from kesco.session import device_ir_of, toolchain_for
 from kesco.toolchain.model import Toolchain
 
 HERE = Path(__file__).resolve().parent
@@ -97,7 +97,7 @@ def test_access_modes_agree(sample: Path, built: tuple[Path, Path], tmp_path: Pa
     flags = sample.parent / "cuda" / "include"
     if flags.is_dir():
         options = Options(flags=("-I", str(flags)))
-    (ir, *_) = _device_ir(_discover(options), str(sample), options)
+    (ir, *_) = device_ir_of(toolchain_for(options), str(sample), options)
     module = tmp_path / "device.ll"
     module.write_text(ir)
     command = [tools / "opt", "-load-pass-plugin", plugins / "KernelEffects.so", "-passes=kernel-effects"]

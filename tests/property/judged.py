@@ -16,7 +16,7 @@ from property.oracle import differences, executions
 from property.replay import Machine, Parser
 from property.runnable import lines_of, observed
 
-from kesco import pipeline
+from kesco import proving
 from kesco.check import Prepared
 from kesco.check.messages import CERTAIN, POSSIBLE
 from kesco.errors import VerificationError
@@ -83,7 +83,7 @@ class Judge:
         """What the proof has against the programs of a text; None where it does not compile."""
         found: dict[str, str] = {}
         try:
-            pipeline.verify(self.compiled.session, self.compiled.result.functions, "\n".join(lines).encode())
+            proving.verify(self.compiled.session, self.compiled.result.functions, "\n".join(lines).encode())
         except VerificationError as error:
             for one in error.diagnostics:
                 if "does not compile" in one.message:

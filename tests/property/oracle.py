@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from property.programs import Program, draw
+from property.programs import Program, draw, in_tasks
 from property.replay import MEMORY, Machine, Parser, Run
 
-from kesco.options import Options
+from kesco.options import BY_TASK, Options
 
 TOGETHER = 8  # programs in a file: one is main, the others are entered from elsewhere
 RUNS = 12
@@ -24,14 +24,16 @@ def name_of(number: int) -> str:
 
 
 def programs_of(file: int) -> list[Program]:
-    return [draw(n, name_of(n)) for n in range(file * TOGETHER, (file + 1) * TOGETHER)]
+    drawn = [draw(n, name_of(n)) for n in range(file * TOGETHER, (file + 1) * TOGETHER)]
+    return [in_tasks(one, file) for one in drawn] if options_of(file).strategy in BY_TASK else drawn
 
 
 def options_of(file: int) -> Options:
     """Every strategy, number of streams and form of the output gets its turn."""
     return Options(
         streams=(0, 2, 3, 8, 1, 16)[file % 6],
-        strategy={6: "serial", 2: "critical_path", 5: "critical_path"}.get(file % 7, "kesco"),
+        strategy=("kesco", "zones-fair", "critical_path", "zones", "kesco", "critical_path", "serial")[file % 7],
+        zone_age=2,
         force=file % 2 == 0,
         prefetch=file % 3 < 2,
         emit=("streams", "graph", "streams", "auto", "graph")[file % 5],

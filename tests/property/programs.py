@@ -66,6 +66,21 @@ def _smaller_body(node: Node) -> Iterator[Node]:
             yield replace(node, body=(*before, less, *after))
 
 
+def in_tasks(program: Program, seed: int) -> Program:
+    """The program with some statements of its last function marked as up to three tasks."""
+    drawn = random.Random(seed)
+    priorities = drawn.sample(range(10), 3)
+    *others, last = program.functions
+    body: list[Node] = []
+    for node in last.body or ():
+        if node.head.startswith(("k_", "for (", "if (", "{", f"{program.name}_helper")) and drawn.random() < 0.7:
+            task = drawn.randrange(3)
+            text = f"#pragma kesco task priority({priorities[task]}) name({program.name}_t{task})"
+            body.append(Node(text, kept=True))
+        body.append(node)
+    return replace(program, functions=(*others, replace(last, body=tuple(body))))
+
+
 _LARGE = "1048576"  # worth a prefetch
 
 

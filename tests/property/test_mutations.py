@@ -16,7 +16,7 @@ from property.programs import text_of
 from property.runnable import INPUT, built, dry, observed
 
 from kesco.options import Options
-from kesco.pipeline import verify_files
+from kesco.proving import verify_files
 
 FILE, MOST = 5001, 5
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kesco.model.gpu import KernelCost, Kind, Machine, Step, graph_makespan, makespan
+from kesco.model.gpu import KernelCost, Kind, Machine, Step, ends, graph_makespan, makespan
 
 FREE = Machine(launch=0, record=0, wait=0, synchronize=0, start=0, graph_launch=0, graph_node=0)
 SMALL = KernelCost(100, 64, 32)
@@ -154,3 +154,14 @@ def test_a_barrier_costs_the_host_nothing() -> None:
     machine = Machine(launch=0, start=0)
     assert makespan(machine, [one, Step(Kind.BARRIER), one]) == pytest.approx(205)
     assert makespan(machine, [one, Step(Kind.SYNCHRONIZE), one]) == pytest.approx(210)
+
+
+def test_waiting_blocks_are_served_by_the_rank_of_their_stream() -> None:
+    """Three kernels that fill the GPU twice over end in the order of the ranks, whatever the order of the launches."""
+    machine = Machine(launch=0.0, start=0.0, synchronize=0.0)
+    twice = replace(WHOLE, blocks=2 * machine.blocks_at_once(WHOLE))
+    steps = launches(0, 1, 2, cost=twice)
+    first, second, third = ends(machine, steps, {0: 2, 1: 1, 2: 0})
+    assert third < second < first
+    first, second, third = ends(machine, steps, {1: 0})
+    assert second < first < third

@@ -207,6 +207,7 @@ def test_flags_of_kesco(yard: Yard) -> None:
         ({"KESCO_FLAGS": "--stream 4"}, "--stream"),
         ({"KESCO_FLAGS": "--streams"}, "needs a value"),
         ({"KESCO_FLAGS": "--streams 65"}, "1 to 64"),
+        ({"KESCO_FLAGS": "--zone-age never"}, "0 to 1000"),
         ({"KESCO_FLAGS": "--emit 'x"}, "cannot be read"),
         ({"KESCO_FLAGS": "--emit fast"}, "streams or graph or auto"),
         ({"KESCO_TIMEOUT": "soon"}, "number of seconds"),

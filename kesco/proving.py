@@ -1,0 +1,184 @@
+"""The proof of a text, and of any pair of files: `verify/` asked about every function.
+
+In: a `Session` and what was made of it, or two paths. Out: nothing, or a `FunctionVerdict` for each function; what is
+not proven is an error. It is apart from the pipeline, which it ends, because `kesco verify` has nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.errors import InputError, VerificationError
+from kesco.ir.compilation import FunctionResult
+from kesco.nesting import deep
+from kesco.options import Options
+from kesco.session import Observer, Session, silent
+from kesco.source import Span
+
+if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.ir.flow import Region
+    from kesco.ir.program import Program
+
+_UNGUARDED = "the run-time check of its pointers is missing"
+
+
+def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes) -> None:
+    """Read the output again and prove it; raises `VerificationError` naming every pair that is not ordered."""
+    if text == session.text:
+        return
+    from kesco.verify.guards import guarded
+    from kesco.verify.order import explain, same_members, verify_region
+
+    problems: list[Diagnostic] = []
+    _check_prologue(session.path, text)
+    try:
+        regions = session.regions_of(text)
+    except InputError as error:
+        raise VerificationError(
+            Diagnostic("K402", Severity.ERROR, "the output does not compile", Span(session.path, 0, 1, 1, 1),
+                       tuple(Note(d.message, d.span) for d in error.diagnostics))
+        ) from None  # fmt: skip
+    problems += _replayed(session.again, regions, text)
+    read_again = {(r.function, n): r for n, r in numbered(regions)}
+    for number, result in numbered_results(session.program, functions):
+        if not result.rewritten:
+            continue
+        concurrent = read_again.get((result.region.function, number))
+        if result.region.members and concurrent is not None:
+            concurrent = same_members(result.region, concurrent.linked)
+        if concurrent is None or concurrent.serial_because:
+            why = concurrent.serial_because if concurrent else "it is not there"
+            problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
+            continue
+        verdict = verify_region(result.serial, concurrent)
+        problems += [explain(u, concurrent) for u in verdict.unordered]
+        problems += [_unproven(result.region, one) for one in verdict.unmatched]
+        if not {*result.region.guards, *concurrent.guards} <= guarded(text, concurrent):
+            problems.append(_unproven(result.region, _UNGUARDED))
+    if problems:
+        raise VerificationError(*problems)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionVerdict:
+    """What the proof of one function of a pair of files found; `unchanged`: why it cannot be followed, nor need be."""
+
+    function: str
+    pairs: int
+    problems: tuple[Diagnostic, ...]
+    unchanged: str = ""
+
+
+def verify_files(
+    serial: str, concurrent: str, options: Options, observe: Observer = silent
+) -> tuple[FunctionVerdict, ...]:
+    """Prove any pair of programs, function by function; raises `InputError` when there is nothing to compare."""
+    return deep(serial, lambda: _verify_files(serial, concurrent, options, observe))
+
+
+def _verify_files(serial: str, concurrent: str, options: Options, observe: Observer) -> tuple[FunctionVerdict, ...]:
+    from kesco.analysis.resolve import resolve
+    from kesco.verify.order import same_members
+
+    before = Session(serial, options, observe)
+    after = Session(concurrent, options, observe)
+    _check_prologue(concurrent, after.text)
+    before.looks |= after.looks
+    again = resolve(after.program, after.effects, streams=True, looks=before.looks, wraps=after.wraps)
+    theirs = {(r.function, n): r for n, r in numbered(again)}
+    wrong = tuple(_replayed(after.program, again, after.text))
+    verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []
+    ours = before.regions()
+    found = {(region.function, region.span): _compared(region, theirs.get((region.function, number)), before, after)
+             for number, region in numbered(ours)}  # fmt: skip
+    for number, region in numbered(ours):  # those without a join between them are proven as one
+        other = theirs.get((region.function, number))
+        whole = same_members(region.linked, other.linked) if region.linked is not None and other is not None else None
+        if region.linked is None or whole is None:
+            continue
+        parts = [(region.function, region.span), *region.linked.members]
+        if any(one is not None and one.problems for one in map(found.get, parts)):
+            found |= dict.fromkeys(parts)
+            found[parts[0]] = _judged(region.linked, whole, after.text)
+    verdicts += filter(None, found.values())
+    if not verdicts:
+        raise InputError(
+            Diagnostic("K403", Severity.ERROR, f"{serial} launches nothing, so there is nothing to prove",
+                       Span(serial, 0, 1, 1, 1), help="name the serial program first, the concurrent one second")
+        )  # fmt: skip
+    return tuple(verdicts)
+
+
+def _compared(region: Region, other: Region | None, before: Session, after: Session) -> FunctionVerdict | None:
+    """What the proof of one function finds, if it gives the device work; what stays as it was needs none."""
+    from kesco.ir.flow import Role
+
+    if not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
+        return None
+    what = f"{after.path} has no function '{region.function}'"
+    if other is not None:
+        why = region.serial_because or other.serial_because
+        if not why:
+            return _judged(region, other, after.text)
+        texts = [t[r.span.start : r.span.end] for t, r in ((before.text, region), (after.text, other))]
+        if texts[0] == texts[1]:
+            return FunctionVerdict(region.function, 0, (), why)
+        what = f"'{region.function}' cannot be followed: {why}"
+    return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, what, region.span),))
+
+
+def _judged(region: Region, other: Region, text: bytes) -> FunctionVerdict:
+    from kesco.verify.guards import guarded
+    from kesco.verify.order import explain, verify_region
+
+    verdict = verify_region(region, other)
+    problems = [explain(u, other) for u in verdict.unordered]
+    problems += [_unproven(region, one) for one in verdict.unmatched]
+    on_streams = any(s.stream is not None for s in other.sites)
+    if on_streams and not {*region.guards, *other.guards} <= guarded(text, other):
+        problems.append(_unproven(region, _UNGUARDED))
+    return FunctionVerdict(region.function, verdict.pairs, tuple(problems))
+
+
+def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> list[Diagnostic]:
+    """What speaks against the graphs of a text, and against what it copies in the background."""
+    from kesco.emit.prologue import replays_in
+    from kesco.verify.replays import replay_problems
+    from kesco.verify.sources import source_problems
+
+    found = (*replay_problems(program, regions, replays_in(text)), *source_problems(program))
+    return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
+
+
+def _unproven(region: Region, what: str) -> Diagnostic:
+    return Diagnostic("K402", Severity.ERROR, f"{region.function}: {what}", region.span)
+
+
+def _check_prologue(path: str, text: bytes) -> None:
+    """The names that the proof relies on must mean what the template says: the prologue is compared as text."""
+    from kesco.emit.prologue import is_genuine
+
+    if not is_genuine(text):
+        where = Span(path, 0, 1, 1, 1)
+        raise VerificationError(Diagnostic("K402", Severity.ERROR, "the prologue is not the one kesco writes", where))
+
+
+def numbered(regions: tuple[Region, ...]) -> list[tuple[int, Region]]:
+    """Regions with a number that tells functions of one name apart."""
+    seen: dict[str, int] = {}
+    result = []
+    for region in regions:
+        seen[region.function] = seen.get(region.function, -1) + 1
+        result.append((seen[region.function], region))
+    return result
+
+
+def numbered_results(program: Program, functions: tuple[FunctionResult, ...]) -> list[tuple[int, FunctionResult]]:
+    """The same for results, some of which stand for several functions."""
+    seen: dict[str, int] = {}
+    numbers = {}
+    for one in (f for f in program.functions if f.here):
+        numbers[one.name, one.span] = seen[one.name] = seen.get(one.name, -1) + 1
+    return [(numbers[f.serial.function, f.serial.span], f) for f in functions]

@@ -1,0 +1,134 @@
+"""One file opened for analysis: what both compilers say of it.
+
+In: a path and options. Out: a `Session` with the parsed host side, the device code and the effects of the kernels; it
+gives the regions of the file and those of another text in the file's place. It is apart from the pipeline because the
+proof of two files opens them in the same way.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import InputError, UsageError
+from kesco.ir.transfers import COPY
+from kesco.options import Options
+
+if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.ir.effects import KernelEffects
+    from kesco.ir.flow import Region
+    from kesco.ir.program import Program
+    from kesco.toolchain.model import Toolchain
+
+_STAGES = (
+    *("frontend.parse", "analysis.resolve", "transfers", "dataflow", "synchronize", "emit.render", "verify.order"),
+    "remarks",
+)
+Observer = Callable[[str, object], None]
+
+
+def silent(name: str, value: object) -> None:
+    """The observer that looks at nothing."""
+
+
+class Session:
+    """One file opened for analysis: its parsed host side and the effects of its kernels."""
+
+    def __init__(self, path: str, options: Options, observe: Observer = silent) -> None:
+        """Parse both sides of the file; raises `InputError` or `ToolchainError`."""
+        self.path, self.options, self.observe = path, options, observe
+        self.text = read(path)
+        self.wraps = any("-fwrapv" in flag or "-fno-strict-overflow" in flag for flag in options.flags)
+        self.toolchain = toolchain_for(options)
+        observe("toolchain", self.toolchain)
+        with ThreadPoolExecutor(2) as pool:
+            device = pool.submit(device_ir_of, self.toolchain, path, options)
+            from kesco.emit.places import has_removable
+            from kesco.emit.prologue import to_parse
+            from kesco.frontend.clang import SourceFile, load
+            from kesco.toolchain.compile import host_arguments
+
+            self.looks = has_removable(self.text) or options.copies != "keep" or COPY.encode() in self.text
+            load(str(self.toolchain.libclang))
+            self.arguments = host_arguments(self.toolchain, options.flags)
+            host = pool.submit(SourceFile, path, to_parse(self.text), self.arguments)
+            from kesco.analysis.effects import kernel_effects  # the rest is imported while both compilers run
+
+            for stage in _STAGES:
+                importlib.import_module(f"kesco.{stage}")
+            self.file = host.result()
+            from kesco.frontend.parse import parse
+
+            self.program: Program = parse(self.file, self.arguments)
+            observe("program", self.program)
+            observe("includes", self.file.included())
+            texts = device.result()
+            from kesco.toolchain.generations import further_device_ir
+
+            asked = (self.text, *self.file.user_headers())
+            texts += further_device_ir(self.toolchain, path, options.flags, asked)
+        found: dict[str, KernelEffects] = {}
+        for one in (effect for text in texts for effect in kernel_effects(text)):
+            found[one.name] = found[one.name] | one if one.name in found else one
+        self.effects: Mapping[str, KernelEffects] = found
+        self.device_code = texts
+        observe("effects", self.effects)
+        self.again = self.program  # what `regions_of` read last
+
+    def regions(self) -> tuple[Region, ...]:
+        """The regions of the serial program."""
+        from kesco.analysis.resolve import resolve
+
+        return resolve(self.program, self.effects, looks=self.looks, wraps=self.wraps)
+
+    def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
+        """The regions of another text for the same file, with streams and events included."""
+        from kesco.analysis.resolve import resolve
+        from kesco.emit.prologue import stand_in
+        from kesco.frontend.parse import parse
+
+        self.file.reparse(stand_in(text))
+        self.again = parse(self.file, self.arguments, self.program)
+        return resolve(self.again, self.effects, streams=streams, looks=self.looks, wraps=self.wraps)
+
+
+def toolchain_for(options: Options) -> Toolchain:
+    """The tools that the options and the environment lead to; raises `ToolchainError` where one is missing."""
+    from kesco.toolchain.discover import discover
+
+    return discover(
+        clang=options.clang,
+        cuda_path=options.cuda_path,
+        arch=options.arch,
+        libclang=options.libclang,
+        environ=os.environ,
+    )
+
+
+def device_ir_of(toolchain: Toolchain, path: str, options: Options) -> list[str]:
+    """The device IR for each architecture the user compiles for: a kernel does what it does for any of them."""
+    from kesco.toolchain.compile import architectures, device_ir
+
+    return [device_ir(toolchain, path, options.flags, arch=a) for a in architectures(toolchain, options.flags)]
+
+
+def read(path: str) -> bytes:
+    """The bytes of a source file; raises `InputError` when it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except IsADirectoryError:
+        raise UsageError(Diagnostic("K102", Severity.ERROR, f"{path} is a directory", help="name a .cu file")) from None
+    except OSError as error:
+        raise InputError(
+            Diagnostic(
+                "K102",
+                Severity.ERROR,
+                f"cannot read {path}: {error.strerror}",
+                help="check the path and its permissions",
+            )
+        ) from None
