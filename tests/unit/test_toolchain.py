@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -708,6 +709,13 @@ def test_a_compiler_that_says_nothing_is_a_toolchain_error(machine: Machine, pro
     with pytest.raises(ToolchainError, match="failed with exit code 3") as raised:
         device_ir(machine.discover(), program)
     assert raised.value.diagnostics[0].notes[0].message == "odd"
+
+
+def test_another_installation_may_be_on_the_include_path(toolchain: Toolchain, program: Path, tmp_path: Path) -> None:
+    shutil.copytree(hostcxx.OWN_HEADERS, tmp_path / "theirs")
+    flags = ["-DFACTOR=2", "-isystem", str(tmp_path / "theirs"), "--cuda-host-only", "-fsyntax-only"]
+    finished = check_compiles(toolchain, program, flags)
+    assert finished.returncode == 0, finished.stderr
 
 
 @pytest.mark.parametrize("compiler", ["clang", "nvcc"])

@@ -5,6 +5,8 @@
 #if __has_include_next(<curand_mtgp32_kernel.h>)
 #include_next <curand_mtgp32_kernel.h>
 #endif
+#ifndef KESCO_LIKE_NVCC // another installation of kesco may have its copy of this on the include path
+#define KESCO_LIKE_NVCC
 #include <string.h>
 #include <time.h>
 
@@ -36,3 +38,4 @@ KESCO_HOST(double, double, float)
 #pragma pop_macro("KESCO_HOST")
 #pragma pop_macro("max")
 #pragma pop_macro("min")
+#endif
