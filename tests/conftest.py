@@ -19,14 +19,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files; the diff is the review")
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Give a worker whole files: tests of one file share compiled programs, which each worker makes anew."""
-    from xdist.scheduler import LoadFileScheduling
-
-    return LoadFileScheduling(config, log)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_gpu():

@@ -1,5 +1,6 @@
 """lit's settings for the tests of the plugins; `test_passes.py` builds them and runs lit with its parameters."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ config.test_exec_root = str(Path(lit_config.params["plugins"]) / "lit")
 programs = Path(lit_config.params["programs"])
 if programs.is_dir():  # clang++ for CUDA, kesco and kesco-clang++, where ScheduleAction can be tried
     config.available_features.add("cuda-clang")
+if os.environ.get("KESCO_THOROUGH"):
+    config.available_features.add("thorough")
 config.environment |= {
     "KESCO_PROGRAM": str(programs / "kesco"),
     "KESCO_CLANGXX": str(programs / "clang++"),

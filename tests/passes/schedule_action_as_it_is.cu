@@ -1,4 +1,4 @@
-// REQUIRES: cuda-clang
+// REQUIRES: cuda-clang, thorough
 // Where kesco has no text, all passes compile the source, and one line says why; -Werror does not make it an error.
 
 // RUN: env KESCO_PROGRAM=%t.none %clang %kesco -Werror -fsyntax-only %s 2>&1 | %filecheck %s --check-prefix=MISSING
