@@ -56,16 +56,19 @@ class Harmless:
             return False
         *before, last = calls
         ends = isinstance(last, ir.Call) and last.standard and _last(last) in ENDS
-        return ends and all(map(self._says, before)) and all(map(self.expression, ir.children(last)))  # type: ignore[arg-type]
+        return ends and all(map(self._says, before)) and self._inside(last)
 
     def _says(self, one: ir.Expr) -> bool:
         if isinstance(one, ir.Call) and one.standard and _last(one) in PRINTS:
-            return all(self._says(a) for a in ir.children(one) if isinstance(a, ir.Expr))
+            return all(isinstance(a, ir.Expr) and self._says(a) for a in ir.children(one))
         return self.expression(one)
+
+    def _inside(self, one: ir.Expr) -> bool:
+        return all(isinstance(c, ir.Expr) and self.expression(c) for c in ir.children(one))
 
     def expression(self, one: ir.Expr) -> bool:
         """Whether evaluating an expression is harmless."""
-        inner = all(self.expression(c) for c in ir.children(one) if isinstance(c, ir.Expr))
+        inner = self._inside(one)
         if isinstance(one, ir.Assign):
             return inner and self._own(one.target)
         if isinstance(one, ir.Call):
