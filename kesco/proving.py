@@ -28,8 +28,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
     """Read the output again and prove it; raises `VerificationError` naming every pair that is not ordered."""
     if text == session.text:
         return
-    from kesco.verify.guards import guarded
-    from kesco.verify.order import explain, same_members, verify_region
+    from kesco.verify.order import same_members
 
     problems: list[Diagnostic] = []
     _check_prologue(session.path, text)
@@ -52,11 +51,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
             why = concurrent.serial_because if concurrent else "it is not there"
             problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
             continue
-        verdict = verify_region(result.serial, concurrent)
-        problems += [explain(u, concurrent) for u in verdict.unordered]
-        problems += [_unproven(result.region, one) for one in verdict.unmatched]
-        if not {*result.region.guards, *concurrent.guards} <= guarded(text, concurrent):
-            problems.append(_unproven(result.region, _UNGUARDED))
+        problems += _judged(result.serial, concurrent, text, result.region.guards).problems
     if problems:
         raise VerificationError(*problems)
 
@@ -129,17 +124,18 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
     return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, what, region.span),))
 
 
-def _judged(region: Region, other: Region, text: bytes) -> FunctionVerdict:
+def _judged(serial: Region, other: Region, text: bytes, guards: tuple[str, ...] = ()) -> FunctionVerdict:
+    """The proof of one function; `guards` are further pointers that were taken to be distinct."""
     from kesco.verify.guards import guarded
     from kesco.verify.order import explain, verify_region
 
-    verdict = verify_region(region, other)
+    verdict = verify_region(serial, other)
     problems = [explain(u, other) for u in verdict.unordered]
-    problems += [_unproven(region, one) for one in verdict.unmatched]
+    problems += [_unproven(serial, one) for one in verdict.unmatched]
     on_streams = any(s.stream is not None for s in other.sites)
-    if on_streams and not {*region.guards, *other.guards} <= guarded(text, other):
-        problems.append(_unproven(region, _UNGUARDED))
-    return FunctionVerdict(region.function, verdict.pairs, tuple(problems))
+    if on_streams and not {*serial.guards, *guards, *other.guards} <= guarded(text, other):
+        problems.append(_unproven(serial, _UNGUARDED))
+    return FunctionVerdict(serial.function, verdict.pairs, tuple(problems))
 
 
 def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> list[Diagnostic]:
