@@ -16,8 +16,8 @@ class Options:
     own compiler flags. `prefetch` puts prefetches of managed memory in, where streams are emitted. `clang`, `libclang`,
     `cuda_path` and `arch` override what would be found. `force` rewrites also where no gain is expected. `emit` is
     ``streams``, ``graph`` for work that is replayed as a CUDA graph where it runs again and again, or ``auto`` for
-    both, of which the program keeps the faster one. `copies` is ``keep``, ``move`` for ``cudaMemcpy``
-    on streams, or ``send`` for that with sources that are read in the background.
+    both, of which the program keeps the faster one. `copies` is ``keep``, or ``move`` for ``cudaMemcpy``
+    on streams, with sources that are read in the background where that can be.
     `profile` is a file with the measured costs of the operations.
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
     `strategy` is empty for the one that fits: by tasks where there are any, by costs with a profile. Where there are

@@ -105,7 +105,7 @@ def _variants(program: Program, region: Region, options: Options) -> Iterator[tu
     more, prefetches = insert(program, region) if options.prefetch and streams else (region, ())
     if options.copies != "keep" and streams:
         renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
-        with_copies = moved(more, renamed, background=options.copies == "send")
+        with_copies = moved(more, renamed)
         if with_copies is not more:
             yield with_copies, prefetches
     if prefetches:
@@ -140,7 +140,7 @@ def _planned(
 
         if dfg.graph and in_model(within):
             result = replace(result, expected=expected(region, dfg, prices, schedule, found))
-    if options.copies == "send" and not region.serial_because:
+    if options.copies == "move" and not region.serial_because:
         result = replace(result, sends=_sends(program, result))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):

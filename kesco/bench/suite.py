@@ -41,9 +41,6 @@ STYLES = {
         Style("managed", "managed.cu", (), ("-DMANAGED",), "managed memory without prefetch"),
         Style("inserted", "managed.cu", (), ("-DPREFETCH",), "managed memory, prefetched by kesco and by hand", True),
         Style("whole", "whole.cu", (), ("-DWHOLE",), _WHOLE, False, "move", ("async",)),
-        Style(
-            "sent", "whole.cu", (), ("-DWHOLE",), f"{_WHOLE}; sources read in the background", False, "send", ("async",)
-        ),
         Style("prefetch", "managed.cu", ("-DPREFETCH",), ("-DPREFETCH",), "managed memory, prefetched by hand"),
     )
 }

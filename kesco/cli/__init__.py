@@ -84,10 +84,10 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--copies",
-            type=click.Choice(("keep", "move", "send")),
+            type=click.Choice(("keep", "move")),
             default="keep",
             show_default=True,
-            help="Keep cudaMemcpy, put it on streams and copy with threads, or do so in the background; streams only.",
+            help="Keep cudaMemcpy, or put it on streams, copied with threads and in the background; streams only.",
         ),
         click.option(
             "--memory",

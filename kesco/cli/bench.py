@@ -34,7 +34,7 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
     callback=_names,
     default="device",
     show_default=True,
-    help="device,pinned,managed,inserted,prefetch,whole,sent",
+    help="device,pinned,managed,inserted,prefetch,whole",
 )
 @click.option("--sizes", callback=_names, default="small,1gb", show_default=True, help="Names of sizes, or numbers.")
 @click.option("--blocks", callback=_names, default="32,256", show_default=True, help="Threads per block.")

@@ -26,11 +26,8 @@ from kesco.ir.flow import SMALL, Held, Region, Role, Site, SiteKind
 _WAITS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.DEVICE_SYNC)
 
 
-def moved(region: Region, editable: Collection[int], background: bool = False) -> Region:
-    """The region with its copies on streams; `editable` has the operations whose text can be changed.
-
-    `background`: sources may be read while the host goes on, so small copies behind a large one move, too.
-    """
+def moved(region: Region, editable: Collection[int]) -> Region:
+    """The region with its copies on streams; `editable` has the operations whose text can be changed."""
     if region.serial_because:
         return region
     others = _touched_by_others(region)
@@ -38,7 +35,7 @@ def moved(region: Region, editable: Collection[int], background: bool = False) -
     chosen -= {
         s.operation for s in region.sites if s.operation in chosen and not (_could_move(s) and _apart(s, others))
     }
-    chosen -= _small(region, chosen, background)
+    chosen -= _small(region, chosen)
     if not chosen:
         return region
     place: list[int] = []
@@ -71,13 +68,13 @@ def _could_move(site: Site) -> bool:
     return bool(device) and all(b.kind is BufferKind.DEVICE for b in device)
 
 
-def _small(region: Region, chosen: Collection[int], background: bool) -> set[int]:
+def _small(region: Region, chosen: Collection[int]) -> set[int]:
     """The small copies among `chosen`, but for those that would wait for a large one read in the background."""
     sites = [s for s in region.sites if s.operation in chosen]
     large = {s.operation for s in sites if s.bytes is None or s.bytes > SMALL}
     sources = [s.number for s in sites if s.operation in large and s.held is Held.SOURCE]
     behind: set[int] = set()
-    stack = [after for number in sources for after in region.successors[number]] if background else []
+    stack = [after for number in sources for after in region.successors[number]]
     while stack:
         number = stack.pop()
         if number not in behind and region.sites[number].role not in _WAITS:

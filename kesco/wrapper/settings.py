@@ -25,7 +25,7 @@ _SWITCHES = {"--force": ("force", True), "--prefetch": ("prefetch", True), "--no
 _CHOICES = {
     "strategy": ("kesco", "serial", "zones", "zones-fair"),
     "emit": ("streams", "graph", "auto"),
-    "copies": ("keep", "move", "send"),
+    "copies": ("keep", "move"),
 }
 _RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000)}
 _OFF = {"off", "0", "no", "false"}

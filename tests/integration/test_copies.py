@@ -13,7 +13,7 @@ from kesco.options import Options
 from kesco.proving import verify_files
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
-SEND = Options(copies="send")
+SEND = Options(copies="move")
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 # Of each workload: copies on streams, how many of them then wait for the device, waits between streams, streams; and
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
 
 
 def compiled(
-    tmp_path: Path, before: str = "", between: str = "", behind: str = "", body: str = BODY, how: str = "send"
+    tmp_path: Path, before: str = "", between: str = "", behind: str = "", body: str = BODY, how: str = "move"
 ) -> Compiled:
     path = tmp_path / "app.cu"
     text = body.replace("@BEFORE@", before).replace("@BETWEEN@", between).replace("@BEHIND@", behind)
@@ -251,12 +251,3 @@ def test_a_loop_with_two_copies_that_may_be_of_nothing(tmp_path: Path) -> None:
     path.write_text(HEAD + text)
     assert compile_and_keep(path).rewritten
     assert compiled(tmp_path, body=text).rewritten
-
-
-def test_what_moves_is_read_before_the_host_goes_on(tmp_path: Path) -> None:
-    """Without ``send`` nothing is read in the background, and small copies stay, also behind large ones."""
-    small = "CHECK(cudaMemcpy(c, h, 8, cudaMemcpyHostToDevice));"
-    outcome = compiled(tmp_path, between=small, how="move")
-    assert copies(outcome) == ["moved", "plain", "moved", "moved", "waits"] and outcome.rewritten[0].sends is None
-    text = outcome.result.text
-    assert b"kesco_copy(" in text and b"kesco_send(" not in text and b"KescoSender" not in text

@@ -11,7 +11,7 @@ from integration.compiled import Compiled, compile_and_keep
 from kesco.options import Options
 from kesco.verify.sources import source_problems
 
-SEND = Options(copies="send")
+SEND = Options(copies="move")
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 HEAD = """\

@@ -37,7 +37,7 @@ def options_of(file: int) -> Options:
         force=file % 2 == 0,
         prefetch=file % 3 < 2,
         emit=("streams", "graph", "streams", "auto", "graph")[file % 5],
-        copies=("move", "keep", "send")[file % 3],
+        copies=("move", "keep", "move")[file % 3],
         memory=("reuse", "keep", "reuse", "reuse")[file % 4],
     )
 

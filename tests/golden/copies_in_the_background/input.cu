@@ -1,4 +1,4 @@
-// golden: --copies send
+// golden: --copies move
 // The second kernel's input is still being read while the first kernel runs; the host waits before it writes memory.
 #include <cstdio>
 #include <cstdlib>
