@@ -21,7 +21,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 
@@ -57,6 +57,8 @@ class Machine:
     """From the end of the last work to the host's return."""
     start: float = 1.2
     """From a kernel being ready to its first instruction."""
+    hop: float = 0.0
+    """From the end of work to when a stream goes on that waited for it behind another stream's event."""
     graph_launch: float = 6.0
     graph_node: float = 0.8
 
@@ -137,7 +139,7 @@ class _Device:
     def _begin(self, task: _Task, stream: int) -> bool:
         if task.issued > self.now or stream in self.busy:
             return False
-        if task.step.kind is Kind.WAIT and task.after is not None and task.after.done > self.now:
+        if task.step.kind is Kind.WAIT and self._passes(task, stream) > self.now:
             return False
         if task.step.kind is Kind.COPY and task.step.engine in self.engines:
             return False
@@ -150,6 +152,12 @@ class _Device:
         else:
             task.done = self.now
         return True
+
+    def _passes(self, task: _Task, stream: int) -> float:
+        """When a stream goes on behind a wait."""
+        if task.after is None:
+            return self.now
+        return task.after.done + (self.machine.hop if task.after.step.stream != stream else 0.0)
 
     def speeds(self) -> list[float]:
         """How fast each running kernel or copy goes, as a part of its speed alone."""
@@ -198,7 +206,8 @@ class _Device:
             ]
             issued = [q[0].issued for q in self.queues.values() if q and q[0].issued > self.now]
             starts = [self.starting[0][0]] if self.starting else []
-            following = min([*ends, *issued, *starts, limit])
+            passes = [self._passes(q[0], s) for s, q in self.queues.items() if q and q[0].step.kind is Kind.WAIT]
+            following = min([*ends, *issued, *starts, *(t for t in passes if t > self.now), limit])
             if following == math.inf:
                 return
             passed = following - self.now
@@ -281,7 +290,7 @@ def graph_makespan(machine: Machine, costs: Sequence[KernelCost], edges: Iterabl
     before: dict[int, list[int]] = {}
     for source, target in edges:
         before.setdefault(target, []).append(source)
-    device = _Device(machine)
+    device = _Device(replace(machine, hop=0.0))  # a graph has its own ways from node to node
     records: dict[int, _Task] = {}
     for number, cost in enumerate(costs):
         ready = machine.graph_launch + machine.graph_node * number
