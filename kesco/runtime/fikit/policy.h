@@ -12,9 +12,9 @@
  *
  * Use. One thread. Times are nanoseconds of one clock and must not go back (an earlier one counts as the latest one).
  * After one event or several comes `kesco_policy_decide`; call it again until it fills less than `room`, and again at
- * `*wake`. Only `new`, `cost` and `free` allocate. Functions that return int return 0, or -1 for what makes no sense
- * (an unknown task, a ticket that is there already): then nothing changed. Nothing here ends or blocks: who is not
- * granted is let go by its deadline, which the client keeps as well (`abandoned`), since a daemon can die.
+ * `*wake`. Only `new`, `task_arrives` and `cost` allocate. Functions that return int return 0, or -1 for what makes no
+ * sense (an unknown task, a ticket that is there already): then nothing changed. Nothing here ends or blocks: who is
+ * not granted is let go by its deadline, which the client keeps as well (`abandoned`), since a daemon can die.
  */
 #ifndef KESCO_FIKIT_POLICY_H
 #define KESCO_FIKIT_POLICY_H
@@ -77,8 +77,8 @@ typedef struct {
 } KescoCost;
 
 typedef enum {
-    KESCO_GRANT_HOLDER = 0,   /* it became the holder while it waited, or it is the acting task and there is room */
-    KESCO_GRANT_FREE = 1,     /* every higher task is away */
+    KESCO_GRANT_HOLDER = 0,   /* it became the holder while it waited */
+    KESCO_GRANT_FREE = 1,     /* it is the acting task: every higher one is away */
     KESCO_GRANT_FILL = 2,     /* fits what is left of the acting task's gap */
     KESCO_GRANT_AGED = 3,     /* waited for age_ns */
     KESCO_GRANT_DEADLINE = 4, /* waited for deadline_ns */
@@ -118,18 +118,18 @@ typedef struct {
     uint64_t holds; /* tickets that ever waited */
     uint64_t grants[KESCO_GRANT_REASONS];
     uint64_t abandoned;
-    uint64_t waited_ns;     /* of all tickets that no longer wait */
-    uint64_t longest_ns;    /* of one of them */
-    uint64_t filled_ns;     /* predicted time of its fills */
-    uint64_t overruns;      /* its fills were not done when the higher task came back */
-    uint64_t gaps;          /* it became idle and came back */
-    uint64_t gap_ns;        /* all of them together */
-    uint64_t gaps_promised; /* of these, with a prediction worth filling */
-    uint64_t gaps_short;    /* of these, it came back before the predicted time */
-    uint64_t harms;         /* it came back and lower work was in its way */
-    uint64_t harm_ns;       /* until that was done */
-    uint64_t drifted;       /* predictions no longer believed: kernels' times and gaps */
-    uint64_t unknown;       /* launches of which no time is known */
+    uint64_t waited_ns;  /* of all tickets that no longer wait */
+    uint64_t longest_ns; /* of one of them */
+    uint64_t filled_ns;  /* predicted time of its fills */
+    uint64_t overruns;   /* its fills were not done when the higher task came back */
+    uint64_t gaps;       /* it became idle and came back */
+    uint64_t gap_ns;     /* all of them together */
+    uint64_t promises;   /* predictions that it stays idle, worth filling */
+    uint64_t broken;     /* of these, it came back before */
+    uint64_t harms;      /* it came back and lower work was in its way */
+    uint64_t harm_ns;    /* until that was done */
+    uint64_t drifted;    /* predictions no longer believed: kernels' times and gaps */
+    uint64_t unknown;    /* launches of which no time is known */
 } KescoTaskState;
 
 typedef struct KescoPolicy KescoPolicy;
@@ -153,7 +153,7 @@ int kesco_policy_passed(KescoPolicy *policy, uint64_t now, uint32_t task, uint64
 /* Stopped at its launch. Tickets of one task are granted in the order in which they came. They are never 0. */
 int kesco_policy_waits(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t ticket);
 /* The client's own deadline let it go. Counts as passed, unless it has been granted: then it was counted already, and
- * this is 0 and changes nothing. */
+ * this changes nothing. */
 int kesco_policy_abandoned(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t ticket);
 /* So many of this task's launches have ended, in all; `now` is when the last of them did, as well as that is known. Say
  * so too where a synchronize tells it. Without it a task is taken to be busy for good, and everyone else lives by
