@@ -10,6 +10,8 @@
  * from the kernel that ended last. A task whose gap has outlasted every prediction is *away*; the first task in order
  * of priority that is not away is *acting*, and its gaps are those to fill.
  *
+ * What a profile knows comes from `costs_file.h`, the form without JSON of `*.kfikit` (kesco/ir/kfikit.py).
+ *
  * Use. One thread. Times are nanoseconds of one clock and must not go back (an earlier one counts as the latest one).
  * After one event or several comes `kesco_policy_decide`; call it again until it fills less than `room`, and again at
  * `*wake`. Only `new`, `task_arrives` and `cost` allocate. Functions that return int return 0, or -1 for what makes no
