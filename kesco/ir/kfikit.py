@@ -79,11 +79,12 @@ class TaskProfile:
     @property
     def costs(self) -> Costs:
         """As a profile for `kesco compile --profile`; kernels of one place and launch are one there."""
-        named = [one for _, one in self.kernels if one.name]
-        return Costs.of(Origin(method="fikit"), (
-            Cost(Identity("kernel", one.name, one.grid, one.block, one.shared, one.at), "", one.time, one.gap)
-            for one in named
-        ))  # fmt: skip
+        return Costs.of(Origin(method="fikit"), (_cost(one) for _, one in self.kernels if one.name))
+
+
+def _cost(one: Kernel) -> Cost:
+    identity = Identity("kernel", one.name, one.grid, one.block, one.shared, one.at)
+    return Cost(identity, one.name.partition("(")[0], one.time, one.gap)
 
 
 @dataclass(frozen=True, slots=True)
