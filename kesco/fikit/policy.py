@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 from kesco.ir.costs import Times
 from kesco.ir.kfikit import KNOTS, Kernel, knots
@@ -66,6 +66,7 @@ class Settings(ctypes.Structure):
         ("threshold_ns", ctypes.c_uint64),
         ("guard_ns", ctypes.c_uint64),
         ("inflight_ns", ctypes.c_uint64),
+        ("switch_ns", ctypes.c_uint64),
         ("inflight_launches", ctypes.c_uint32),
         ("time_percent", ctypes.c_uint32),
         ("gap_percent", ctypes.c_uint32),
@@ -174,8 +175,10 @@ def _library(path: str) -> ctypes.CDLL:
     return found
 
 
-def settings(kind: Kind, environ: Mapping[str, str] = os.environ, **chosen: int) -> Settings:
-    """The library's defaults for a kind of policy, some of them (`NAMES`) changed."""
+def settings(
+    kind: Kind, chosen: Mapping[str, int] = MappingProxyType({}), environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """The library's defaults for a kind of policy, some of them (`NAMES`) changed; `ValueError` for another name."""
     found = Settings()
     _library(str(policy_library(environ))).kesco_policy_defaults(ctypes.byref(found), kind)
     for name, value in chosen.items():

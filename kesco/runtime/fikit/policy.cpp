@@ -12,6 +12,7 @@ void kesco_policy_defaults(KescoPolicySettings *settings, uint32_t kind) {
     settings->kind = kind;
     settings->threshold_ns = 100'000;
     settings->guard_ns = 30'000;
+    settings->switch_ns = 50'000;
     settings->inflight_ns = 500'000;
     settings->inflight_launches = kind == KESCO_REACTIVE ? 1 : 16; // one, as Tally does
     settings->time_percent = 95;
@@ -29,9 +30,9 @@ KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings) {
         !settings->inflight_launches || !settings->quantum_ns || settings->time_percent > 100 ||
         settings->gap_percent > 100 || settings->drift_limit > 32)
         return nullptr;
-    for (uint64_t time :
-         {settings->threshold_ns, settings->guard_ns, settings->inflight_ns, settings->unknown_ns, settings->away_ns,
-          settings->react_ns, settings->quantum_ns, settings->deadline_ns, settings->age_ns, settings->harm_permille})
+    for (uint64_t time : {settings->threshold_ns, settings->guard_ns, settings->switch_ns, settings->inflight_ns,
+                          settings->unknown_ns, settings->away_ns, settings->react_ns, settings->quantum_ns,
+                          settings->deadline_ns, settings->age_ns, settings->harm_permille})
         if (time > kesco::fikit::kLongest)
             return nullptr;
     return new (std::nothrow) KescoPolicy(*settings);

@@ -46,11 +46,12 @@ typedef enum {
 } KescoPolicyKind;
 
 typedef struct {
-    uint32_t version;      /* KESCO_POLICY_VERSION */
-    uint32_t kind;         /* KescoPolicyKind */
-    uint64_t threshold_ns; /* a predicted gap below this is not worth beginning to fill */
-    uint64_t guard_ns;     /* kept free at the end of a gap: switching contexts, and the way of a grant to its launch */
-    uint64_t inflight_ns;  /* most predicted time of granted work that is not done; one kernel may be longer */
+    uint32_t version;           /* KESCO_POLICY_VERSION */
+    uint32_t kind;              /* KescoPolicyKind */
+    uint64_t threshold_ns;      /* a predicted gap below this is not worth beginning to fill */
+    uint64_t guard_ns;          /* kept free at the end of a gap: the way of a grant to its launch, and of reports */
+    uint64_t inflight_ns;       /* most predicted time of granted work that is not done; one kernel may be longer */
+    uint64_t switch_ns;         /* until another task's kernel begins than the one before: of contexts; 0 under MPS */
     uint32_t inflight_launches; /* most granted launches that are not done; at least 1 */
     uint32_t time_percent;      /* which quantile of a kernel's time counts (KESCO_QUANTILE): high */
     uint32_t gap_percent;       /* which quantile of a gap counts (KESCO_QUANTILE): low */
@@ -92,7 +93,7 @@ typedef struct {
     uint32_t reason; /* KescoGrantReason */
     uint64_t ticket;
     uint64_t identity;
-    uint64_t predicted_ns; /* how long it is taken for */
+    uint64_t predicted_ns; /* how long it is taken for, a switch of contexts included */
     uint64_t gap_left_ns;  /* KESCO_GRANT_FILL: of the gap before it, the guard taken off; else 0 */
 } KescoGrant;
 

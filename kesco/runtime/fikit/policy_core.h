@@ -49,6 +49,7 @@ struct KescoPolicy {
     // policy_gaps.cpp
     bool believed(const Task &task, int32_t cost) const;
     uint64_t predicted(const Task &task, const Ticket &ticket) const;
+    uint64_t occupied(const Task &task, const Ticket &ticket) const;
     void promise(Task &task);
     void settle_promise(Task &task);
     bool away(Task &task);
@@ -72,11 +73,12 @@ struct KescoPolicy {
     std::array<uint32_t, KESCO_POLICY_TASKS> order_ = {}; // the active tasks, the holder first
     size_t active_ = 0;
     uint64_t turn_began_ = 0;
-    uint64_t launches_ = 0;  // of all tasks
-    uint64_t on_gpu_ = 0;    // launches of all tasks that are not done
-    uint64_t harmed_ = 0;    // tasks that wait for lower work
-    uint64_t anchor_ = 0;    // since when the granted work in flight runs, as far as is known
-    uint64_t flights_ = 0;   // launches of others than the holder that are not done, their predicted time,
-    uint64_t flight_ns_ = 0; // and how many are unknown; as of this decision
+    const Task *latest_ = nullptr; // whose launch was the last one
+    uint64_t launches_ = 0;        // of all tasks
+    uint64_t on_gpu_ = 0;          // launches of all tasks that are not done
+    uint64_t harmed_ = 0;          // tasks that wait for lower work
+    uint64_t anchor_ = 0;          // since when the granted work in flight runs, as far as is known
+    uint64_t flights_ = 0;         // launches of others than the holder that are not done, their predicted time,
+    uint64_t flight_ns_ = 0;       // and how many are unknown; as of this decision
     uint64_t flights_unknown_ = 0;
 };

@@ -81,12 +81,12 @@ void KescoPolicy::count_flights() {
 void KescoPolicy::grant(Grants &out, uint32_t number, KescoGrantReason reason, uint64_t left) {
     Task &task = *tasks[number];
     Ticket ticket = task.tickets[0];
-    uint64_t time = predicted(task, ticket);
+    uint64_t time = occupied(task, ticket);
     out.grants[out.size++] = {number, static_cast<uint32_t>(reason), ticket.number, ticket.identity, time, left};
     task.drop_ticket(0, now_);
     ++task.state.grants[reason];
     if (reason == KESCO_GRANT_FILL)
-        task.state.filled_ns += time;
+        task.state.filled_ns += predicted(task, ticket);
     launch(task, ticket.cost, time, reason == KESCO_GRANT_FILL);
     if (static_cast<int>(number) == holder())
         return;
@@ -167,7 +167,7 @@ int KescoPolicy::best_fit(size_t acting, uint64_t begin, uint64_t until) {
             break;
         if (!task.state.waiting)
             continue;
-        uint64_t time = predicted(task, task.tickets[0]);
+        uint64_t time = occupied(task, task.tickets[0]);
         if (begin >= until || until - begin < settings.guard_ns || until - begin - settings.guard_ns < time) {
             task.state.held_reason = KESCO_HELD_NO_FIT;
         } else if (!room_in_flight(task)) {
@@ -192,7 +192,7 @@ bool KescoPolicy::room_in_flight(const Task &task) const {
     const Ticket &ticket = task.tickets[0];
     if (flights_unknown_ || (settings.kind != KESCO_CLAIRVOYANT && !believed(task, ticket.cost)))
         return false;
-    return flight_ns_ + predicted(task, ticket) <= settings.inflight_ns;
+    return flight_ns_ + occupied(task, ticket) <= settings.inflight_ns;
 }
 
 // Whether one of the first `ranks` tasks has lost more than its part; `*until` is then when it no longer has.

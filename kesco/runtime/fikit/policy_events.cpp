@@ -32,6 +32,8 @@ void KescoPolicy::sort_in(uint32_t number) {
 int KescoPolicy::arrives(uint64_t at, uint32_t number, int priority) {
     if (number >= KESCO_POLICY_TASKS || priority < 0 || priority > 9 || active(number))
         return -1;
+    if (latest_ == tasks[number].get())
+        latest_ = nullptr;
     auto task = std::unique_ptr<Task>(new (std::nothrow) Task);
     if (!task || !(task->flights = std::unique_ptr<Flight[]>(new (std::nothrow) Flight[KESCO_POLICY_FLIGHT])))
         return -1;
@@ -79,7 +81,7 @@ int KescoPolicy::passed(uint64_t at, uint32_t number, uint64_t identity) {
     came_back(number);
     ++task->state.passed;
     int32_t cost = identity ? task->costs.find(identity) : kUnknown;
-    launch(*task, cost, predicted(*task, {0, identity, now_, 0, cost}), false);
+    launch(*task, cost, occupied(*task, {0, identity, now_, 0, cost}), false);
     return 0;
 }
 
@@ -109,7 +111,7 @@ int KescoPolicy::abandoned(uint64_t at, uint32_t number, uint64_t ticket) {
             continue;
         task->drop_ticket(place, now_);
         ++task->state.abandoned;
-        launch(*task, gone.cost, predicted(*task, gone), false);
+        launch(*task, gone.cost, occupied(*task, gone), false);
         return 0;
     }
     return 0;
@@ -145,6 +147,7 @@ void KescoPolicy::launch(Task &task, int32_t cost, uint64_t time, bool fill) {
     flight.began = now_;
     flight.predicted = time;
     task.begin(flight);
+    latest_ = &task;
     ++on_gpu_;
 }
 
@@ -156,7 +159,8 @@ void KescoPolicy::observe(Task &task, const Flight &ended) {
     if (!known.cost.time.count)
         return;
     bool before = known.time.drifted(settings.drift_limit);
-    uint64_t expected = kesco::fikit::quantile(known.cost.time, settings.time_percent) + settings.guard_ns;
+    uint64_t expected =
+        kesco::fikit::quantile(known.cost.time, settings.time_percent) + settings.guard_ns + settings.switch_ns;
     known.time.add(now_ - ended.began > expected);
     task.state.drifted += !before && known.time.drifted(settings.drift_limit);
 }

@@ -29,6 +29,11 @@ uint64_t KescoPolicy::predicted(const Task &task, const Ticket &ticket) const {
     return settings.kind == KESCO_MEAN ? times.mean : kesco::fikit::quantile(times, settings.time_percent);
 }
 
+// With the switch of contexts before it.
+uint64_t KescoPolicy::occupied(const Task &task, const Ticket &ticket) const {
+    return predicted(task, ticket) + (latest_ && latest_ != &task ? settings.switch_ns : 0);
+}
+
 // Makes a promise for an idle task where the profile says that the gap is worth filling. A promise stands until it is
 // over; only then what is left of the gap is asked anew, of the gaps that lasted as long. So a promise is broken as
 // often as `gap_percent` says, however often anybody asks.
