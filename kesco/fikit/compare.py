@@ -61,6 +61,7 @@ def compare(
             costs[task.name] = one.costs
         elif (known := store.task(task.key or task.name)) is not None:
             costs[task.name] = dict(known.kernels)
+    chosen = {"switch_ns": 0 if machine.concurrent else machine.switch_ns} | chosen
     replays = {}
     for kind in kinds:
         forced = {"deadline_ns": 0} if kind is Kind.EXCLUSIVE else {}  # a job that has the GPU keeps it

@@ -202,6 +202,10 @@ class Policy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free it; nothing may be asked of it afterwards."""
         self._library.kesco_policy_free(self._policy)
         self._policy = None
 

@@ -12,8 +12,8 @@ is on the GPU; gaps and waiting times come out of the replay. JSON:
 
 A step is one launch. ``gap_ns`` is the host's own time before it: since the last launch returned, or, where the host
 waited for it (``waits`` is 1), since that was done. ``kernel`` is a place in the list of kernels, ``time_ns`` how long
-it took on the GPU alone. ``ends_ns`` is the host's time behind the last one, for which it always waits. ``share`` says how much
-of the GPU a kernel can use (1 where it is missing); it matters where kernels of several tasks run at once.
+it took on the GPU alone. ``ends_ns`` is the host's time behind the last one, for which it always waits. ``share``
+says how much of the GPU a kernel can use (1 where it is missing); it matters where kernels of several tasks run at once.
 
 A file that is damaged or newer than this program is refused (K541).
 """
