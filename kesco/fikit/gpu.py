@@ -134,7 +134,7 @@ class Sliced(Gpu):
             self._switch(chosen)
 
     def _switch(self, task: int) -> None:
-        self.ready = self.now + (0 if task == self.loaded else self.machine.switch_ns)
+        self.ready = self.now + (0 if self.loaded in (-1, task) else self.machine.switch_ns)
         self.slice_end = self.ready + self.machine.slice_ns
         self.running = self.loaded = task
 

@@ -13,9 +13,10 @@ is on the GPU; gaps and waiting times come out of the replay. JSON:
 A step is one launch. ``gap_ns`` is the host's own time before it: since the last launch returned, or, where the host
 waited for it (``waits`` is 1), since that was done. ``kernel`` is a place in the list of kernels, ``time_ns`` how long
 it took on the GPU alone. ``ends_ns`` is the host's time behind the last one, for which it always waits. ``share``
-says how much of the GPU a kernel can use (1 where it is missing); it matters where kernels of several tasks run at once.
+says how much of the GPU a kernel can use (1 where it is missing); it matters where kernels of several tasks run at
+once.
 
-A file that is damaged or newer than this program is refused (K541).
+A file that is damaged or newer than this program is refused (K548).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from kesco.ir.costs import Three
 from kesco.ir.kprof import count_from_json, three_from_json
 
 VERSION = 1
-BAD_TRACE = "K541"
+BAD_TRACE = "K548"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _task_to_json(one: TracedTask) -> str:
 
 
 def read(path: Path) -> Trace:
-    """The trace in a file; raises `UsageError` (K541) with what is wrong with it."""
+    """The trace in a file; raises `UsageError` (K548) with what is wrong with it."""
     again = "docs/fikit.md describes the form; 'kesco fikit synthesize' writes an example"
     try:
         found = json.loads(path.read_bytes().decode("utf-8"))

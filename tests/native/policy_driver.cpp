@@ -2,9 +2,11 @@
 //
 //   policy_driver explore KIND AGE   every interleaving of the events of small sets of tasks
 //   policy_driver random KIND SEED   long runs of many tasks, chosen at random
+//   policy_driver costs FILE         reads a file of costs as the daemon does, and prints what it read
 //   policy_driver million KIND       a million launches; the hot calls must not allocate
 //
 // It prints what it did and ends with 0, or prints the first broken rule and the events before it, and ends with 1.
+#include "costs_file.h"
 #include "policy.h"
 
 #include <algorithm>
@@ -282,7 +284,7 @@ KescoPolicySettings small(uint32_t kind, uint64_t age) {
     settings.guard_ns = 100;
     settings.switch_ns = 50;
     settings.inflight_ns = 700;
-    settings.inflight_launches = 3;
+    settings.inflight_launches = 2;
     settings.unknown_ns = 1000;
     settings.away_ns = 6000;
     settings.react_ns = 1000;
@@ -507,11 +509,40 @@ int million(uint32_t kind) {
     return made || !counted ? 1 : 0;
 }
 
+void print(const KescoTimes &times) {
+    std::printf(" %llu %llu", static_cast<unsigned long long>(times.count),
+                static_cast<unsigned long long>(times.mean));
+    for (uint64_t knot : times.knots)
+        std::printf(" %llu", static_cast<unsigned long long>(knot));
+}
+
+int read_file(const char *path) {
+    std::string why;
+    auto found = kesco::fikit::read_costs(path, why);
+    if (!found) {
+        std::printf("%s\n", why.c_str());
+        return 1;
+    }
+    for (const auto &[key, kernels] : *found) {
+        std::printf("task %s\n", key.c_str());
+        for (const auto &[identity, cost] : kernels) {
+            std::printf("kernel %016llx", static_cast<unsigned long long>(identity));
+            print(cost.time);
+            print(cost.gap);
+            std::printf("\n");
+        }
+    }
+    std::printf("end\n");
+    return 0;
+}
+
 } // namespace
 
 int main(int count, char **words) {
     if (count < 3)
         return 2;
+    if (!std::strcmp(words[1], "costs"))
+        return read_file(words[2]);
     auto kind = static_cast<uint32_t>(std::atoi(words[2]));
     uint64_t value = count > 3 ? std::strtoull(words[3], nullptr, 10) : 0;
     if (!std::strcmp(words[1], "explore"))
