@@ -31,9 +31,9 @@ class Shape:
     arrives_ns: int = 0
 
 
-INFERENCE = Shape("inference", 9, 600, 12, 150_000, 400_000, waits=1.0, outliers=0.01)
-TRAINING = Shape("training", 3, 3000, 20, 200_000, 3_000, waits=0.02)
-BATCH = Shape("batch", 0, 2000, 6, 80_000, 2_000, waits=0.01)
+INFERENCE = Shape("inference", 9, 300, 12, 150_000, 400_000, waits=1.0, outliers=0.01)
+TRAINING = Shape("training", 3, 1500, 20, 200_000, 3_000, waits=0.02)
+BATCH = Shape("batch", 0, 1000, 6, 80_000, 2_000, waits=0.01)
 
 
 def trace(seed: int, shapes: tuple[Shape, ...] = (INFERENCE, TRAINING, BATCH)) -> Trace:
