@@ -79,6 +79,20 @@ def test_launches_that_nobody_waits_for_are_queued() -> None:
     assert alone.costs[1].gap and alone.costs[1].gap.longest == 0
 
 
+def test_a_host_that_is_far_ahead_waits_for_the_driver() -> None:
+    many = simulate.QUEUE + 500
+    tasks = (
+        TracedTask("a", 5, steps(many, 0, 0, 10, waits=False)),
+        TracedTask("b", 4, steps(many, 1, 1, 10, waits=False)),
+    )
+    alone = simulate.alone(Trace(TWO, tasks), 0, policy.settings(Kind.EXCLUSIVE), AT_ONCE)
+    assert alone.taken_ns == many * 10 * US
+    for kind in (Kind.SHARING, Kind.QUANTILE):
+        found = replayed(kind, tasks)
+        assert [one.counters["done"] for one in found.tasks] == [many, many]
+        assert max(one.completed_ns for one in found.tasks) == pytest.approx(2 * many * 10 * US, rel=0.3)
+
+
 URGENT = TracedTask("urgent", 9, steps(50, 1000, 0, 100))
 GREEDY = TracedTask("greedy", 1, steps(400, 0, 1, 200, waits=False))
 
