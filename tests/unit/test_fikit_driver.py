@@ -40,7 +40,7 @@ def drive(program: Path, *words: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def driver() -> Path:
-    return make(RUNTIME, *(SANITIZED if THOROUGH else ()))
+    return make(RUNTIME, *(SANITIZED if THOROUGH else ("-O1",)))
 
 
 # The sanitizers make a run take half a minute.

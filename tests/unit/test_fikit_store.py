@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kesco.cli import main
@@ -38,11 +38,13 @@ def written(folder: Path, store: Store, name: str = "a.kfikit") -> Path:
     return folder / name
 
 
+@settings(max_examples=40, deadline=None)
 @given(STORES)
 def test_a_store_comes_back_as_it_was(store: Store) -> None:
     assert kfikit.from_json(json.loads(kfikit.to_json(store))) == store
 
 
+@settings(max_examples=40, deadline=None)
 @given(STORES, STORES, STORES)
 def test_merging_does_not_depend_on_the_order(one: Store, two: Store, three: Store) -> None:
     assert (one + two) + three == one + (two + three)
