@@ -19,6 +19,7 @@ import click
 from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
+from kesco.cli.fikit import fikit_group
 from kesco.cli.flags import taken_apart
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
@@ -371,3 +372,4 @@ main.add_command(regress_command)
 main.add_command(check_command)
 main.add_command(plugin_command)
 main.add_command(profile_command)
+main.add_command(fikit_group)

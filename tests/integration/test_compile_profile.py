@@ -17,10 +17,11 @@ from kesco.bench import costs as known
 from kesco.check import Run, check
 from kesco.diagnostics import Diagnostic
 from kesco.errors import UsageError
-from kesco.ir import kprof
+from kesco.ir import kfikit, kprof
 from kesco.ir.compilation import Compilation, FunctionResult
 from kesco.ir.costs import Cost, Costs, Identity, Origin, Times
 from kesco.ir.flow import SiteKind
+from kesco.ir.kfikit import Kernel, Store, TaskProfile
 from kesco.options import Options
 from kesco.pipeline import compile_file
 from kesco.proving import verify_files
@@ -93,6 +94,27 @@ def test_a_rewrite_that_pays_is_made_and_explained(tmp_path: Path) -> None:
     assert remark.data is not None
     assert (remark.data["streams"], remark.data["measured"], remark.data["operations"]) == (2, 3, 3)
     assert only(result).schedule.streams == 2
+
+
+def test_a_profile_of_tasks_prices_kernels_by_their_names_and_refuses_nothing(tmp_path: Path) -> None:
+    source, profile = tmp_path / "app.cu", tmp_path / "tasks.kfikit"
+    source.write_text(FORK)
+    names = {"_Z2upPfi": 500_000, "_Z4bothPfPKf": 100_000}
+    kernels = tuple(
+        (number, Kernel(name, (1, 1, 1), (32, 1, 1), time=Times.of([time])))
+        for number, (name, time) in enumerate(names.items(), 1)
+    )
+    profile.write_text(kfikit.to_json(Store("H200", "", (TaskProfile("app", kernels),))))
+    result = compile_file(str(source), Options(profile=str(profile)))
+    (remark,) = said(result, "K210")
+    assert remark.data is not None
+    assert (remark.data["streams"], remark.data["measured"], remark.data["operations"]) == (2, 3, 3)
+    assert remark.data["serial_us"] == pytest.approx(1120, rel=0.02)  # up, up and both
+    assert not said(result, "K532")
+    short = tuple((number, replace(kernel, time=Times.of([1000]))) for number, kernel in kernels)
+    profile.write_text(kfikit.to_json(Store("H200", "", (TaskProfile("app", short),))))
+    assert only(compile_file(str(source), Options(profile=str(profile), force=True))).rewritten
+    assert not said(compile_file(str(source), Options(profile=str(profile))), "K211")
 
 
 def test_a_rewrite_that_cannot_pay_is_refused(tmp_path: Path) -> None:
