@@ -36,9 +36,11 @@ def _has_gpu() -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests neither read nor write the user's cache."""
+    """Tests neither read nor write the user's cache, but one that all of xdist's workers share."""
     before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if os.environ.get("PYTEST_XDIST_WORKER") else folder
+    os.environ["XDG_CACHE_HOME"] = str(folder / "shared-cache")
     yield
     if before is None:
         del os.environ["XDG_CACHE_HOME"]

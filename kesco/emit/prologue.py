@@ -12,8 +12,12 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from kesco.emit.names import defined_in, in_the_way
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
@@ -59,9 +63,19 @@ class Parts:
     ranks: tuple[int, ...] = ()
 
 
-@cache
-def _template(name: str) -> str:
+def _text_of(name: str) -> str:
     return files("kesco.emit").joinpath(f"templates/{name}").read_text("utf-8")
+
+
+@cache
+def _template() -> Template:
+    """The prologue's template, compiled once: it is written, and then written again to compare with."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    return environment.from_string(_text_of("prologue.cu.j2"), {"sender": _text_of("sender.cu.j2")})
 
 
 def prologue(streams: int, events: int, parts: Parts, macros: Collection[str] = ()) -> str:
@@ -72,18 +86,12 @@ def prologue(streams: int, events: int, parts: Parts, macros: Collection[str] = 
 
 
 def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -> str:
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
     flags = ("true" if stream in parts.urgent else "false" for stream in range(streams))
     values = asdict(parts) | {
         "urgent": ", ".join(flags) if parts.urgent else "",
         "ranks": ", ".join(map(str, parts.ranks)),
     }
-    template = environment.from_string(_template("prologue.cu.j2"))
-    return template.render(streams=streams, events=events, macros=macros, sender=_template("sender.cu.j2"), **values)
+    return _template().render(streams=streams, events=events, macros=macros, **values)
 
 
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)

@@ -14,7 +14,7 @@ import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from clang import cindex
 from clang.cindex import Cursor, CursorKind, SourceLocation
@@ -30,6 +30,7 @@ BINARY_OPERATORS = (
 UNARY_OPERATORS = "? post++ post-- ++ -- & * + - ~ ! __real __imag __extension__ co_await".split()
 _PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: reading the output again then costs little
 _SET_ASIDE = re.compile(rb"\b(?:push|pop)_macro\b")  # a preamble does not keep the macros that were pushed in it
+_DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:|\?\?=)(?:[^\\\n]|\\\r?\n|\\.)*", re.MULTILINE)
 _TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
@@ -102,6 +103,40 @@ def _precompile(arguments: tuple[str, ...], empty: Path, header: Path) -> bool:
     return True
 
 
+class Include(NamedTuple):
+    """One inclusion of a file: its name, how deep (1: by the main file itself), and where in the file that does so."""
+
+    name: str
+    depth: int
+    at: int
+
+
+def _inclusions(unit: cindex.TranslationUnit) -> tuple[Include, ...]:
+    """As the binding's ``get_includes``, without what it asks beside for each of some hundred files."""
+    lib, found = cindex.conf.lib, list[Include]()
+
+    def visit(file: Any, places: Any, depth: int, _: object) -> None:
+        if depth:
+            found.append(Include(_file_name(file), depth, places[0].offset if depth == 1 else 0))
+
+    lib.clang_getInclusions(unit, cindex.callbacks["translation_unit_includes"](visit), None)
+    return tuple(found)
+
+
+def _children_here(unit: cindex.TranslationUnit) -> list[Cursor]:
+    """The outermost cursors that begin in the main file: thousands come from headers, and are let go at once."""
+    lib, found = cindex.conf.lib, list[Cursor]()
+
+    def visit(child: Cursor, _: Cursor, __: object) -> int:
+        if lib.clang_Location_isFromMainFile(lib.clang_getCursorLocation(child)):
+            child._tu = unit
+            found.append(child)
+        return 1  # CXChildVisit_Continue
+
+    lib.clang_visitChildren(unit.cursor, cindex.callbacks["cursor_visit"](visit), None)
+    return found
+
+
 class SourceFile:
     """The parsed translation unit of one named file, which can be parsed again with other text."""
 
@@ -110,6 +145,7 @@ class SourceFile:
         self.path, self.text = path, text
         _names.clear()
         self._top: list[Cursor] | None = None
+        self._includes: tuple[Include, ...] | None = None
         self._headers: tuple[bytes, ...] | None = None
         header = find(Path(_library()), arguments, lambda empty, out: _precompile(arguments, empty, out))
         started = header is not None and self._parse((*arguments, *use(header)))
@@ -140,6 +176,8 @@ class SourceFile:
         """Parse other text under the same name; raises `InputError` as the constructor does."""
         _names.clear()
         self._top = None
+        if _DIRECTIVE.findall(text) != _DIRECTIVE.findall(self.text):
+            self._includes = None
         self.text = text
         self.unit.reparse([(self.path, text)], options=_PREAMBLE)
         self._check()
@@ -155,23 +193,33 @@ class SourceFile:
     def top_level(self) -> list[Cursor]:
         """The declarations of the named file itself, in order."""
         if self._top is None:
-            self._top = [c for c in self.unit.cursor.get_children() if self.is_here(c)]
+            self._top = _children_here(self.unit)
         return self._top
+
+    def includes(self) -> tuple[Include, ...]:
+        """All files that are included, also through others, in the order of the text.
+
+        Another text with the same directives includes the same ones, and `Include.at` stays what it was in the first:
+        asking libclang takes as long as a third of a parse.
+        """
+        if self._includes is None:
+            self._includes = _inclusions(self.unit)
+        return self._includes
 
     def user_headers(self) -> tuple[bytes, ...]:
         """The bytes of the headers that are not the system's or the toolkit's, read once: output includes no others."""
         if self._headers is None:
             found = []
-            for include in self.unit.get_includes():
-                if not is_standard_path(include.include.name):
+            for include in self.includes():
+                if not is_standard_path(include.name):
                     with contextlib.suppress(OSError):
-                        found.append(Path(include.include.name).read_bytes())
+                        found.append(Path(include.name).read_bytes())
             self._headers = tuple(found)
         return self._headers
 
     def included(self) -> tuple[str, ...]:
         """The files that this one includes, also through others; without those that came precompiled."""
-        return tuple(dict.fromkeys(include.include.name for include in self.unit.get_includes()))
+        return tuple(dict.fromkeys(include.name for include in self.includes()))
 
     def is_here(self, cursor: Cursor) -> bool:
         """Whether the cursor begins in the named file."""

@@ -132,10 +132,10 @@ def _texts(source: SourceFile, arguments: tuple[str, ...]) -> tuple[_Text, ...]:
     """The file itself, then the user's headers, also those that only the command line names."""
     found = [_Text(source.path, _bare(source.text), 0)]
     at, included = 0, list[tuple[str, int]]()
-    for one in source.unit.get_includes():
-        at = one.location.offset if one.depth == 1 else at
-        if not is_standard_path(one.include.name):
-            included.append((one.include.name, at))
+    for one in source.includes():
+        at = one.at if one.depth == 1 else at
+        if not is_standard_path(one.name):
+            included.append((one.name, at))
     folders = [Path(), *map(Path, _given(arguments, "-I", "-iquote", "-isystem"))]
     forced = _given(arguments, "-include", "-imacros")  # libclang does not list them, nor what they include
     work = [*((name, 0, Path()) for name in forced), *((name, place, Path()) for name, place in included)]

@@ -77,7 +77,7 @@ def _compile(toolchain: Toolchain, source: str, flags: Sequence[str], made: Path
     rest = ("-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(image), *plain, "-c", source, "-o", str(made))
 
     def make(empty: Path, header: Path) -> bool:
-        finished = run((*command, "-Xclang", "-emit-pch", str(empty), "-o", str(header)), timeout=300)
+        finished = run((*command, "-Xclang", "-emit-pch", "-c", str(empty), "-o", str(header)), timeout=300)
         return finished.returncode == 0 and header.is_file()
 
     header = precompiled.find(Path(toolchain.clang[0]), command[1:], make)

@@ -14,6 +14,8 @@ It needs a compiler that links C++ (K612), and it never changes a library that i
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -85,13 +87,16 @@ def runtime_library(
         return library
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        place = TemporaryDirectory(prefix="kesco-", dir=folder)
+        lock, place = (folder / "lock").open("w"), TemporaryDirectory(prefix="kesco-", dir=folder)
     except OSError:
         _make(compiler, toolchain, kind, spare)
         return spare / kind.value
-    with place as name:
-        _make(compiler, toolchain, kind, Path(name))
-        (Path(name) / kind.value).replace(library)  # several may do this at once
+    with lock, place as name:
+        with contextlib.suppress(OSError):  # where files cannot be locked, several do the same at once
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.is_file():
+            _make(compiler, toolchain, kind, Path(name))
+            (Path(name) / kind.value).replace(library)
     return library
 
 

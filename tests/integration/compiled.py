@@ -13,6 +13,10 @@ from kesco.ir.flow import Region, Role
 from kesco.options import Options
 from kesco.pipeline import Compilation, FunctionResult
 from kesco.session import Session
+from kesco.toolchain import precompiled
+from kesco.toolchain.compile import host_arguments
+from kesco.toolchain.model import Toolchain
+from kesco.toolchain.process import Finished, run
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,21 @@ def compile_and_keep(path: Path, options: Options | None = None) -> Compiled:
     with mock.patch.object(pipeline, "Session", Kept):
         result = pipeline.compile_file(str(path), options or Options())
     return Compiled(kept[0], result)
+
+
+def read_host_side(toolchain: Toolchain, path: Path, *flags: str) -> Finished:
+    """What clang says of a file's host side, warnings included: all that an output can have made wrong.
+
+    The device's side is the input's own, which clang compiled when kesco read it.
+    """
+    command = (*toolchain.clang, *(one for one in host_arguments(toolchain) if one != "-w"))
+
+    def make(empty: Path, header: Path) -> bool:
+        return run((*command, "-Xclang", "-emit-pch", "-c", str(empty), "-o", str(header)), timeout=300).returncode == 0
+
+    header = precompiled.find(Path(toolchain.clang[0]), command[1:], make)
+    started = precompiled.use(header) if header is not None else ()
+    return run((*command, *started, *flags, "-fsyntax-only", str(path)), timeout=300)
 
 
 def without_one_wait(lines: list[str], region: Region) -> Iterator[tuple[str, list[str]]]:

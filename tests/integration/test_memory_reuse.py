@@ -13,9 +13,8 @@ import pytest
 
 from kesco.options import Options
 from kesco.proving import verify_files
-from kesco.toolchain.compile import check_compiles
 from kesco.toolchain.model import Toolchain
-from tests.integration.compiled import Compiled, compile_and_keep
+from tests.integration.compiled import Compiled, compile_and_keep, read_host_side
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -86,7 +85,7 @@ def test_allocations_are_late_and_frees_are_early(plain: Compiled, toolchain: To
     assert at("square<<<1, 32, 0, kesco->stream[0]>>>(a, c") < at("kesco_free(a") < at("CHECK(kesco_malloc(&e")
     output = tmp_path / "output.cu"
     output.write_bytes(plain.result.text)
-    finished = check_compiles(toolchain, output)
+    finished = read_host_side(toolchain, output)
     assert finished.returncode == 0, finished.stderr
 
 

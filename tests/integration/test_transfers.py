@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from integration.compiled import read_host_side
 
 from kesco.options import Options
 from kesco.pipeline import compile_file
-from kesco.toolchain.compile import check_compiles
 from kesco.toolchain.model import Toolchain
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
@@ -68,7 +68,7 @@ def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_
     added = sum(site.added for site in main.region.sites)
     assert (main.schedule.streams, len(main.plan.events), len(main.plan.waits), added) == INSERTED[name]
     (tmp_path / "output.cu").write_bytes(done.text)
-    finished = check_compiles(toolchain, tmp_path / "output.cu", (f"-I{WORKLOADS / name}",))
+    finished = read_host_side(toolchain, tmp_path / "output.cu", f"-I{WORKLOADS / name}")
     assert finished.returncode == 0, finished.stderr
     assert "warning" not in finished.stderr, finished.stderr
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kesco.frontend.clang import SourceFile, load
-from kesco.toolchain import precompiled
+from kesco.toolchain import dryrun, precompiled
 from kesco.toolchain.compile import device_ir, host_arguments
 from kesco.toolchain.model import Toolchain
 
@@ -144,6 +144,13 @@ def test_a_damaged_one_costs_time_and_nothing_else(
         file.write_bytes(file.read_bytes()[:4_000_000] if content is None else content)
     assert compile_both(toolchain, tmp_path) == expected
     assert list(headers.glob("*.pch")) == []
+
+
+def test_the_dry_runs_host_side_is_compiled_from_one_too(toolchain: Toolchain, tmp_path: Path, headers: Path) -> None:
+    before = {*headers.glob("*.pch")}
+    (tmp_path / "build").mkdir()
+    dryrun._compile(toolchain, str(tmp_path / "program.cu"), (), tmp_path / "build/program.o")
+    assert len({*headers.glob("*.pch")} - before) == 1
 
 
 def test_an_error_in_the_users_text_leaves_them_be(toolchain: Toolchain, tmp_path: Path, headers: Path) -> None:
