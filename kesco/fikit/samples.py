@@ -53,7 +53,5 @@ def _read(key: str, display: str, file: Path) -> TaskProfile:
     for identity, one in sorted(kernels.items()):
         if identity in times:
             gap = Times.of(gaps[identity]) if identity in gaps else None
-            found.append(
-                (identity, Kernel(one.name, one.grid, one.block, one.shared, "", Times.of(times[identity]), gap))
-            )
+            found.append((identity, replace(one, time=Times.of(times[identity]), gap=gap)))
     return TaskProfile(key, tuple(found), display)
