@@ -55,11 +55,16 @@ def _cost(one: Cost) -> dict[str, object]:
         found["display"] = one.display
     for name, times in (("time_ns", one.time), ("gap_ns", one.gap)):
         if times is not None:
-            found[name] = {
-                "count": times.count, "total": times.total, "shortest": times.shortest, "longest": times.longest,
-                "median": round(times.median), "bins": [list(pair) for pair in times.bins],
-            }  # fmt: skip
+            found[name] = times_to_json(times)
     return found | {name: value for name in _FACTS if (value := getattr(one, name)) is not None}
+
+
+def times_to_json(times: Times) -> dict[str, object]:
+    """A distribution as plain data."""
+    return {
+        "count": times.count, "total": times.total, "shortest": times.shortest, "longest": times.longest,
+        "median": round(times.median), "bins": [list(pair) for pair in times.bins],
+    }  # fmt: skip
 
 
 def read(path: Path) -> Costs:
@@ -95,7 +100,7 @@ def from_json(found: dict[str, Any]) -> Costs:
     origin = found["origin"]
     texts = {name: str(origin.get(name, "")) for name in ("gpu", "driver", "cuda", "method")}
     sources = tuple(sorted((str(k), str(v)) for k, v in origin.get("sources", {}).items()))
-    limits = tuple(sorted((str(k), _count(v, k)) for k, v in origin.get("limits", {}).items()))
+    limits = tuple(sorted((str(k), count_from_json(v, k)) for k, v in origin.get("limits", {}).items()))
     where = Origin(**texts, sources=sources, limits=limits)
     return Costs.of(where, map(_read_cost, found["costs"]))
 
@@ -105,21 +110,27 @@ def _read_cost(found: dict[str, Any]) -> Cost:
         raise ValueError(f"an operation of kind '{found['kind']}' is not known")
     shape: tuple[Three, Three, int] = ((0, 0, 0), (0, 0, 0), 0)
     if found["kind"] == "kernel":
-        shape = (_three(found["grid"]), _three(found["block"]), _count(found["shared"], "shared"))
+        shape = (
+            three_from_json(found["grid"]),
+            three_from_json(found["block"]),
+            count_from_json(found["shared"], "shared"),
+        )
     identity = Identity(found["kind"], str(found["name"]), *shape, str(found.get("at", "")))
-    time, gap = (_times(found[name]) if name in found else None for name in ("time_ns", "gap_ns"))
+    time, gap = (times_from_json(found[name]) if name in found else None for name in ("time_ns", "gap_ns"))
     registers, shared, size = (
-        _count(found[name], name) if name in found else None for name in ("registers", "static_shared", "bytes")
+        count_from_json(found[name], name) if name in found else None
+        for name in ("registers", "static_shared", "bytes")
     )
     sm, memory = (_share(found[name], name) if name in found else None for name in ("sm", "memory"))
     return Cost(identity, str(found.get("display", "")), time, gap, registers, shared, sm, memory, size)
 
 
-def _times(found: dict[str, Any]) -> Times:
-    bins = tuple((int(number), _count(many, "bins")) for number, many in found["bins"])
+def times_from_json(found: dict[str, Any]) -> Times:
+    """The distribution that `times_to_json` wrote; `KeyError`, `TypeError`, `ValueError` if it cannot be one."""
+    bins = tuple((int(number), count_from_json(many, "bins")) for number, many in found["bins"])
     if any(not -1 <= number < 2500 for number, _ in bins):  # 1.02 to the 2500 is more than any time
         raise ValueError("it has bins that no time falls into")
-    ends = [_count(found[name], name) for name in ("count", "total", "shortest", "longest")]
+    ends = [count_from_json(found[name], name) for name in ("count", "total", "shortest", "longest")]
     count, total, shortest, longest = ends
     if count < 1 or count != sum(many for _, many in bins) or list(bins) != sorted(set(bins)):
         raise ValueError("its bins do not hold as many times as it counts")
@@ -128,12 +139,14 @@ def _times(found: dict[str, Any]) -> Times:
     return Times(count, total, shortest, longest, bins)
 
 
-def _three(found: Any) -> Three:
-    x, y, z = (_count(one, "grid or block") for one in found)
+def three_from_json(found: Any) -> Three:
+    """The three parts of a grid or a block; `ValueError` for anything else."""
+    x, y, z = (count_from_json(one, "grid or block") for one in found)
     return x, y, z
 
 
-def _count(value: Any, name: str) -> int:
+def count_from_json(value: Any, name: str) -> int:
+    """A whole number of at least 0 that fits 63 bits; `ValueError` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
         raise ValueError(f"'{name}' is not a whole number of at least 0")
     return value

@@ -1,0 +1,112 @@
+// The C interface: what is asked for is checked here or where it is done; nothing throws through it.
+#include "policy.h"
+
+#include "policy_core.h"
+#include "policy_times.h"
+
+#include <new>
+
+void kesco_policy_defaults(KescoPolicySettings *settings, uint32_t kind) {
+    *settings = {};
+    settings->version = KESCO_POLICY_VERSION;
+    settings->kind = kind;
+    settings->threshold_ns = 100'000;
+    settings->guard_ns = 30'000;
+    settings->switch_ns = 50'000;
+    settings->inflight_ns = 500'000;
+    settings->inflight_launches = kind == KESCO_REACTIVE ? 1 : 16; // one, as Tally does
+    settings->time_percent = 95;
+    settings->gap_percent = 10;
+    settings->drift_limit = 12; // by chance, with one in ten wrong: once in 100 000 records
+    settings->unknown_ns = 1'000'000;
+    settings->away_ns = 5'000'000;
+    settings->react_ns = 100'000; // as Tally
+    settings->quantum_ns = 10'000'000;
+    settings->deadline_ns = 100'000'000;
+}
+
+KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings) {
+    if (!settings || settings->version != KESCO_POLICY_VERSION || settings->kind >= KESCO_KINDS ||
+        !settings->inflight_launches || !settings->quantum_ns || settings->time_percent > 100 ||
+        settings->gap_percent > 100 || settings->drift_limit > 32)
+        return nullptr;
+    for (uint64_t time : {settings->threshold_ns, settings->guard_ns, settings->switch_ns, settings->inflight_ns,
+                          settings->unknown_ns, settings->away_ns, settings->react_ns, settings->quantum_ns,
+                          settings->deadline_ns, settings->age_ns, settings->harm_permille})
+        if (time > kesco::fikit::kLongest)
+            return nullptr;
+    return new (std::nothrow) KescoPolicy(*settings);
+}
+
+void kesco_policy_free(KescoPolicy *policy) {
+    delete policy;
+}
+
+int kesco_policy_cost(KescoPolicy *policy, uint32_t task, uint64_t identity, const KescoCost *cost) try {
+    if (!cost || !kesco::fikit::sensible(cost->time) || !kesco::fikit::sensible(cost->gap) || !policy->active(task))
+        return -1;
+    policy->active(task)->costs.put(identity, *cost);
+    return 0;
+} catch (const std::bad_alloc &) {
+    return -1;
+}
+
+int kesco_policy_task_arrives(KescoPolicy *policy, uint64_t now, uint32_t task, int priority) {
+    return policy->arrives(now, task, priority);
+}
+
+int kesco_policy_task_leaves(KescoPolicy *policy, uint64_t now, uint32_t task) {
+    return policy->leaves(now, task);
+}
+
+int kesco_policy_passed(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity) {
+    return policy->passed(now, task, identity);
+}
+
+int kesco_policy_waits(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t ticket) {
+    return policy->waits(now, task, identity, ticket);
+}
+
+int kesco_policy_abandoned(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t ticket) {
+    return policy->abandoned(now, task, ticket);
+}
+
+int kesco_policy_done(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches) {
+    return policy->done(now, task, launches);
+}
+
+int kesco_policy_tell_return(KescoPolicy *policy, uint32_t task, uint64_t at) {
+    if (!policy->active(task))
+        return -1;
+    policy->active(task)->told_return = at;
+    return 0;
+}
+
+int kesco_policy_tell_time(KescoPolicy *policy, uint32_t task, uint64_t ticket, uint64_t time_ns) {
+    auto *found = policy->active(task);
+    if (time_ns > kesco::fikit::kLongest)
+        return -1;
+    for (uint32_t place = 0; found && place < found->state.waiting; ++place) {
+        if (found->tickets[place].number != ticket)
+            continue;
+        found->tickets[place].told = time_ns;
+        return 0;
+    }
+    return -1;
+}
+
+size_t kesco_policy_decide(KescoPolicy *policy, uint64_t now, KescoGrant *grants, size_t room, uint64_t *wake) {
+    return policy->decide(now, grants, room, wake);
+}
+
+int kesco_policy_holder(const KescoPolicy *policy) {
+    return policy->holder();
+}
+
+int kesco_policy_acting(const KescoPolicy *policy) {
+    return policy->acting_task;
+}
+
+const KescoTaskState *kesco_policy_task(const KescoPolicy *policy, uint32_t task) {
+    return task < KESCO_POLICY_TASKS && policy->tasks[task] ? &policy->tasks[task]->state : nullptr;
+}

@@ -1,0 +1,185 @@
+/* Who may launch now: the policy by which processes share one GPU, as a library without clock, thread or allocation.
+ *
+ * The daemon feeds it with what clients report and with real times; `kesco fikit simulate` and the tests feed the very
+ * same code with virtual ones. Same events, same answers.
+ *
+ * Words. A *task* is a process with a priority from 0 to 9; 9 comes first. The *holder* is the active task of highest
+ * priority: it is never held, its launches are reported when they have happened (`passed`). Every other task stops at
+ * its launch (`waits`) and goes on when its *ticket* is granted; then the launch counts as made, and no `passed`
+ * follows. A task is *idle* when all its launches are done and none waits. What it leaves idle is its *gap*: predicted
+ * from the kernel that ended last. A task whose gap has outlasted every prediction is *away*; the first task in order
+ * of priority that is not away is *acting*, and its gaps are those to fill.
+ *
+ * What a profile knows comes from `costs_file.h`, the form without JSON of `*.kfikit` (kesco/ir/kfikit.py).
+ *
+ * Use. One thread. Times are nanoseconds of one clock and must not go back (an earlier one counts as the latest one).
+ * After one event or several comes `kesco_policy_decide`; call it again until it fills less than `room`, and again at
+ * `*wake`. Only `new`, `task_arrives` and `cost` allocate. Functions that return int return 0, or -1 for what makes no
+ * sense (an unknown task, a ticket that is there already): then nothing changed. Nothing here ends or blocks: who is
+ * not granted is let go by its deadline, which the client keeps as well (`abandoned`), since a daemon can die.
+ */
+#ifndef KESCO_FIKIT_POLICY_H
+#define KESCO_FIKIT_POLICY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KESCO_POLICY_VERSION 1
+#define KESCO_POLICY_TASKS 256   /* tasks are numbered from 0 to this, less one; a number may be used again */
+#define KESCO_POLICY_TICKETS 64  /* that may wait of one task: its threads that stand at a launch */
+#define KESCO_POLICY_FLIGHT 1024 /* launches of one task whose prediction is remembered; the driver queues no more */
+#define KESCO_NEVER UINT64_MAX
+
+typedef enum {
+    KESCO_EXCLUSIVE = 0,   /* whoever came first has the GPU until it leaves */
+    KESCO_SHARING = 1,     /* everything is granted at once: the driver's time slices, or MPS */
+    KESCO_STRICT = 2,      /* lower tasks run while higher ones have nothing on the GPU; no prediction */
+    KESCO_REACTIVE = 3,    /* the same once they have had nothing for react_ns */
+    KESCO_MEAN = 4,        /* BestPrioFit with mean times, as published */
+    KESCO_QUANTILE = 5,    /* BestPrioFit with a high quantile of kernels, a low one of what is left of the gap */
+    KESCO_CLAIRVOYANT = 6, /* BestPrioFit with the true times, which only a simulator can tell */
+    KESCO_KINDS = 7
+} KescoPolicyKind;
+
+typedef struct {
+    uint32_t version;           /* KESCO_POLICY_VERSION */
+    uint32_t kind;              /* KescoPolicyKind */
+    uint64_t threshold_ns;      /* a predicted gap below this is not worth beginning to fill */
+    uint64_t guard_ns;          /* kept free at the end of a gap: the way of a grant to its launch, and of reports */
+    uint64_t inflight_ns;       /* most predicted time of granted work that is not done; one kernel may be longer */
+    uint64_t switch_ns;         /* until another task's kernel begins than the one before: of contexts; 0 under MPS */
+    uint32_t inflight_launches; /* most granted launches that are not done; at least 1 */
+    uint32_t time_percent;      /* which quantile of a kernel's time counts (KESCO_QUANTILE): high */
+    uint32_t gap_percent;       /* which quantile of a gap counts (KESCO_QUANTILE): low */
+    uint32_t drift_limit;   /* of its last 32 predictions so many were wrong: no longer believed; 0: always believed */
+    uint64_t unknown_ns;    /* what a kernel without a believable time is taken for; it is in flight alone */
+    uint64_t away_ns;       /* idle for this long, and no prediction says that it comes back: away */
+    uint64_t react_ns;      /* KESCO_REACTIVE: away after this */
+    uint64_t quantum_ns;    /* tasks of one priority take turns as holder, this long each */
+    uint64_t deadline_ns;   /* a ticket that waited this long is granted whatever else holds; 0: never */
+    uint64_t age_ns;        /* the same as an option for fairness (ageing); 0: off */
+    uint64_t harm_permille; /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
+} KescoPolicySettings;
+
+/* Values of a distribution at fixed probabilities, in percent: 0 1 2 5 10 20 30 40 50 60 70 80 90 95 99 100. */
+#define KESCO_KNOTS 16
+typedef struct {
+    uint64_t count; /* measured values; 0: not known, and the rest means nothing */
+    uint64_t mean;
+    uint64_t knots[KESCO_KNOTS]; /* ascending, in nanoseconds; the first is the shortest one, the last is the longest */
+} KescoTimes;
+
+typedef struct {
+    KescoTimes time; /* of the kernel on the device, alone */
+    KescoTimes gap;  /* how long the device then stands idle until the task's next operation */
+} KescoCost;
+
+typedef enum {
+    KESCO_GRANT_HOLDER = 0,   /* it became the holder while it waited */
+    KESCO_GRANT_FREE = 1,     /* it is the acting task: every higher one is away */
+    KESCO_GRANT_FILL = 2,     /* fits what is left of the acting task's gap */
+    KESCO_GRANT_AGED = 3,     /* waited for age_ns */
+    KESCO_GRANT_DEADLINE = 4, /* waited for deadline_ns */
+    KESCO_GRANT_REASONS = 5
+} KescoGrantReason;
+
+typedef struct {
+    uint32_t task;
+    uint32_t reason; /* KescoGrantReason */
+    uint64_t ticket;
+    uint64_t identity;
+    uint64_t predicted_ns; /* how long it is taken for, a switch of contexts included */
+    uint64_t gap_left_ns;  /* KESCO_GRANT_FILL: of the gap before it, the guard taken off; else 0 */
+} KescoGrant;
+
+/* Why the head of a task's order still waits, as of the last decision. */
+typedef enum {
+    KESCO_NOT_HELD = 0,
+    KESCO_HELD_BUSY = 1,      /* a higher task has work on the GPU */
+    KESCO_HELD_NO_GAP = 2,    /* it is idle, but no gap is predicted, or one too short to begin with */
+    KESCO_HELD_NO_FIT = 3,    /* the kernel is longer than what is left of the gap */
+    KESCO_HELD_IN_FLIGHT = 4, /* as much granted work as allowed is not done */
+    KESCO_HELD_HARM = 5,      /* the harm budget is spent */
+    KESCO_HELD_DRIFT = 6,     /* the gap's profile is no longer believed */
+    KESCO_HELD_REASONS = 7
+} KescoHeldReason;
+
+/* Counters of one task since it arrived; for top, metrics and explain. */
+typedef struct {
+    uint32_t active; /* 1: arrived and not left */
+    int32_t priority;
+    uint32_t waiting;     /* tickets */
+    uint32_t held_reason; /* KescoHeldReason of the first of them */
+    uint64_t launched;    /* passed, granted or abandoned */
+    uint64_t done;
+    uint64_t passed;
+    uint64_t holds; /* tickets that ever waited */
+    uint64_t grants[KESCO_GRANT_REASONS];
+    uint64_t abandoned;
+    uint64_t waited_ns;  /* of all tickets that no longer wait */
+    uint64_t longest_ns; /* of one of them */
+    uint64_t filled_ns;  /* predicted time of its fills */
+    uint64_t overruns;   /* its fills were not done when the higher task came back */
+    uint64_t gaps;       /* it became idle and came back */
+    uint64_t gap_ns;     /* all of them together */
+    uint64_t promises;   /* predictions that it stays idle, worth filling */
+    uint64_t broken;     /* of these, it came back before */
+    uint64_t harms;      /* it came back and lower work was in its way */
+    uint64_t harm_ns;    /* until that was done */
+    uint64_t drifted;    /* predictions no longer believed: kernels' times and gaps */
+    uint64_t unknown;    /* launches of which no time is known */
+} KescoTaskState;
+
+typedef struct KescoPolicy KescoPolicy;
+
+/* What is taken where nobody measured better; `kind` as in KescoPolicyKind. */
+void kesco_policy_defaults(KescoPolicySettings *settings, uint32_t kind);
+
+/* Null without memory, or for settings of another version or that make no sense. */
+KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings);
+void kesco_policy_free(KescoPolicy *policy);
+
+/* What a profile knows of a kernel of an active task; forgotten when it leaves. Identity 0 stands for no kernel: its
+ * `gap` is the one between the task's arrival and its first launch. */
+int kesco_policy_cost(KescoPolicy *policy, uint32_t task, uint64_t identity, const KescoCost *cost);
+
+/* Events, in order of time. */
+int kesco_policy_task_arrives(KescoPolicy *policy, uint64_t now, uint32_t task, int priority);
+int kesco_policy_task_leaves(KescoPolicy *policy, uint64_t now, uint32_t task); /* its tickets are forgotten */
+/* Launched without being held: by the holder, or after failing open. */
+int kesco_policy_passed(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity);
+/* Stopped at its launch. Tickets of one task are granted in the order in which they came. They are never 0. */
+int kesco_policy_waits(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t ticket);
+/* The client's own deadline let it go. Counts as passed, unless it has been granted: then it was counted already, and
+ * this changes nothing. */
+int kesco_policy_abandoned(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t ticket);
+/* So many of this task's launches have ended, in all; `now` is when the last of them did, as well as that is known. Say
+ * so too where a synchronize tells it. Without it a task is taken to be busy for good, and everyone else lives by
+ * deadlines. */
+int kesco_policy_done(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches);
+
+/* What only a simulator knows (KESCO_CLAIRVOYANT): when an idle task's next launch comes, and how long a waiting one
+ * takes. */
+int kesco_policy_tell_return(KescoPolicy *policy, uint32_t task, uint64_t at);
+int kesco_policy_tell_time(KescoPolicy *policy, uint32_t task, uint64_t ticket, uint64_t time_ns);
+
+/* Which waiting tickets are granted now: writes at most `room` of them and says how many. `*wake` (may be null) is when
+ * to ask again if nothing happens before; KESCO_NEVER: only after an event. */
+size_t kesco_policy_decide(KescoPolicy *policy, uint64_t now, KescoGrant *grants, size_t room, uint64_t *wake);
+
+/* The task whose gate is open; -1: none. It changes with arrivals and departures, and in `decide` by turns. */
+int kesco_policy_holder(const KescoPolicy *policy);
+/* The task whose gaps are filled now, as of the last decision: the holder, or who acts while it is away; -1: none. */
+int kesco_policy_acting(const KescoPolicy *policy);
+/* Null for a task that never arrived. */
+const KescoTaskState *kesco_policy_task(const KescoPolicy *policy, uint32_t task);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,212 @@
+// What clients report: the books of launches, tickets, gaps and harm.
+#include "policy_core.h"
+#include "policy_times.h"
+
+#include <algorithm>
+#include <new>
+
+using kesco::fikit::Flight;
+using kesco::fikit::kUnknown;
+using kesco::fikit::Ticket;
+
+KescoPolicy::Task *KescoPolicy::active(uint32_t number) {
+    Task *task = number < KESCO_POLICY_TASKS ? tasks[number].get() : nullptr;
+    return task && task->state.active ? task : nullptr;
+}
+
+size_t KescoPolicy::rank_of(uint32_t number) const {
+    return static_cast<size_t>(std::find(order_.begin(), order_.begin() + active_, number) - order_.begin());
+}
+
+// Behind all of its priority; for who came first has the GPU, behind all.
+void KescoPolicy::sort_in(uint32_t number) {
+    int priority = settings.kind == KESCO_EXCLUSIVE ? -1 : tasks[number]->state.priority;
+    size_t rank = active_++;
+    for (; rank > 0 && at_rank(rank - 1).state.priority < priority; --rank)
+        order_[rank] = order_[rank - 1];
+    order_[rank] = number;
+    if (rank == 0)
+        turn_began_ = now_;
+}
+
+int KescoPolicy::arrives(uint64_t at, uint32_t number, int priority) {
+    if (number >= KESCO_POLICY_TASKS || priority < 0 || priority > 9 || active(number))
+        return -1;
+    if (latest_ == tasks[number].get())
+        latest_ = nullptr;
+    auto task = std::unique_ptr<Task>(new (std::nothrow) Task);
+    if (!task || !(task->flights = std::unique_ptr<Flight[]>(new (std::nothrow) Flight[KESCO_POLICY_FLIGHT])))
+        return -1;
+    now_ = std::max(now_, at);
+    task->state.active = 1;
+    task->state.priority = priority;
+    task->arrived = now_;
+    becomes_idle(*task);
+    tasks[number] = std::move(task);
+    sort_in(number);
+    return 0;
+}
+
+int KescoPolicy::leaves(uint64_t at, uint32_t number) {
+    Task *task = active(number);
+    if (!task)
+        return -1;
+    now_ = std::max(now_, at);
+    while (task->state.waiting)
+        task->drop_ticket(0, now_);
+    on_gpu_ -= task->in_flight();
+    while (task->in_flight())
+        task->end();
+    size_t rank = rank_of(number);
+    std::copy(order_.begin() + rank + 1, order_.begin() + active_, order_.begin() + rank);
+    --active_;
+    if (rank == 0)
+        turn_began_ = now_;
+    harmed_ -= task->harmed;
+    task->harmed = task->idle = false;
+    task->state.active = 0;
+    task->costs.clear();
+    if (acting_task == static_cast<int>(number))
+        acting_task = -1;
+    anchor_ = now_;
+    settle_harms();
+    return 0;
+}
+
+int KescoPolicy::passed(uint64_t at, uint32_t number, uint64_t identity) {
+    Task *task = active(number);
+    if (!task)
+        return -1;
+    now_ = std::max(now_, at);
+    came_back(number);
+    ++task->state.passed;
+    int32_t cost = identity ? task->costs.find(identity) : kUnknown;
+    launch(*task, cost, occupied(*task, {0, identity, now_, 0, cost}), false);
+    return 0;
+}
+
+int KescoPolicy::waits(uint64_t at, uint32_t number, uint64_t identity, uint64_t ticket) {
+    Task *task = active(number);
+    if (!task || !ticket || task->state.waiting == KESCO_POLICY_TICKETS)
+        return -1;
+    Ticket *end = task->tickets + task->state.waiting;
+    if (std::any_of(task->tickets, end, [&](const Ticket &one) { return one.number == ticket; }))
+        return -1;
+    now_ = std::max(now_, at);
+    came_back(number);
+    *end = {ticket, identity, now_, 0, identity ? task->costs.find(identity) : kUnknown};
+    ++task->state.waiting;
+    ++task->state.holds;
+    return 0;
+}
+
+int KescoPolicy::abandoned(uint64_t at, uint32_t number, uint64_t ticket) {
+    Task *task = active(number);
+    if (!task || !ticket)
+        return -1;
+    now_ = std::max(now_, at);
+    for (uint32_t place = 0; place < task->state.waiting; ++place) {
+        Ticket gone = task->tickets[place];
+        if (gone.number != ticket)
+            continue;
+        task->drop_ticket(place, now_);
+        ++task->state.abandoned;
+        launch(*task, gone.cost, occupied(*task, gone), false);
+        return 0;
+    }
+    return 0;
+}
+
+int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches) {
+    Task *task = active(number);
+    if (!task)
+        return -1;
+    now_ = std::max(now_, at);
+    uint64_t until = std::min(launches, task->state.launched); // a client's counter may be ahead of its records
+    if (until <= task->state.done)
+        return 0;
+    if (task->in_flight() == 1)
+        observe(*task, task->flight(task->state.done));
+    on_gpu_ -= until - task->state.done;
+    while (task->state.done < until)
+        task->end();
+    anchor_ = now_;
+    if (task->empty())
+        becomes_idle(*task);
+    settle_harms();
+    return 0;
+}
+
+void KescoPolicy::launch(Task &task, int32_t cost, uint64_t time, bool fill) {
+    Flight flight;
+    flight.cost = cost;
+    flight.unknown = !believed(task, cost);
+    flight.fill = fill;
+    flight.alone = on_gpu_ == 0;
+    flight.sequence = ++launches_;
+    flight.began = now_;
+    flight.predicted = time;
+    task.begin(flight);
+    latest_ = &task;
+    ++on_gpu_;
+}
+
+// A kernel that was alone from its launch to its end tells how long it takes, the way to the GPU and back included.
+void KescoPolicy::observe(Task &task, const Flight &ended) {
+    if (settings.kind != KESCO_QUANTILE || ended.cost == kUnknown || !ended.alone || ended.sequence != launches_)
+        return;
+    Known &known = task.costs[ended.cost];
+    if (!known.cost.time.count)
+        return;
+    bool before = known.time.drifted(settings.drift_limit);
+    uint64_t expected =
+        kesco::fikit::quantile(known.cost.time, settings.time_percent) + settings.guard_ns + settings.switch_ns;
+    known.time.add(now_ - ended.began > expected);
+    task.state.drifted += !before && known.time.drifted(settings.drift_limit);
+}
+
+void KescoPolicy::becomes_idle(Task &task) {
+    task.idle = true;
+    task.idle_since = now_;
+    task.promise = {};
+    task.told_return = 0;
+}
+
+// The end of a gap: what was promised of it, and who is in the way.
+void KescoPolicy::came_back(uint32_t number) {
+    Task &task = *tasks[number];
+    if (!task.idle)
+        return;
+    task.idle = false;
+    ++task.state.gaps;
+    task.state.gap_ns += now_ - task.idle_since;
+    settle_promise(task);
+    size_t rank = rank_of(number);
+    if (task.harmed || settings.kind == KESCO_SHARING || !lower_in_flight(rank))
+        return;
+    task.harmed = true;
+    task.harmed_since = now_;
+    ++harmed_;
+    ++task.state.harms;
+    for (size_t lower = rank + 1; lower < active_; ++lower)
+        at_rank(lower).state.overruns += at_rank(lower).fills > 0;
+}
+
+bool KescoPolicy::lower_in_flight(size_t rank) {
+    for (size_t lower = rank + 1; lower < active_; ++lower)
+        if (at_rank(lower).in_flight())
+            return true;
+    return false;
+}
+
+// The harm to a task ends when no lower work is in its way any more, or it has none of its own.
+void KescoPolicy::settle_harms() {
+    for (size_t rank = 0; harmed_ && rank < active_; ++rank) {
+        Task &task = at_rank(rank);
+        if (!task.harmed || (!task.idle && lower_in_flight(rank)))
+            continue;
+        task.harmed = false;
+        task.state.harm_ns += now_ - task.harmed_since;
+        --harmed_;
+    }
+}

@@ -1,0 +1,107 @@
+// What the policy knows of each task: its costs, its launches that are not done, its tickets and its gap.
+#pragma once
+
+#include "policy.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kesco::fikit {
+
+/// Whether the last 32 predictions of one kind held. Fixed memory, and it forgets: who is right again is believed
+/// again.
+struct Record {
+    uint32_t misses = 0; // a bit for each, the latest one lowest
+
+    void add(bool missed) { misses = misses << 1 | (missed ? 1 : 0); }
+    bool drifted(uint32_t limit) const { return limit && static_cast<uint32_t>(__builtin_popcount(misses)) >= limit; }
+};
+
+/// One kernel of a task's profile.
+struct Known {
+    uint64_t identity = 0;
+    KescoCost cost = {};
+    Record time, gap;
+};
+
+constexpr int32_t kUnknown = -1;
+
+/// The costs of one task by identity: an open hash table of places in a list, so that a place stays good when it grows.
+class Costs {
+  public:
+    int32_t find(uint64_t identity) const; // kUnknown where there is none
+    void put(uint64_t identity, const KescoCost &cost);
+    void clear();
+    Known &operator[](int32_t place) { return known_[static_cast<size_t>(place)]; }
+    const Known &operator[](int32_t place) const { return known_[static_cast<size_t>(place)]; }
+
+  private:
+    size_t slot_of(uint64_t identity) const;
+    std::vector<Known> known_;
+    std::vector<int32_t> slots_;
+};
+
+/// A launch that is not done.
+struct Flight {
+    int32_t cost = kUnknown;
+    bool unknown = false;   // in flight alone
+    bool fill = false;      // granted to fill a gap
+    bool alone = false;     // nothing else was on the GPU when it was launched
+    uint64_t sequence = 0;  // of all launches
+    uint64_t began = 0;     // launched or granted
+    uint64_t predicted = 0; // nanoseconds
+};
+
+/// A launch that waits.
+struct Ticket {
+    uint64_t number = 0;
+    uint64_t identity = 0;
+    uint64_t since = 0;
+    uint64_t told = 0; // KESCO_CLAIRVOYANT: its true time; 0: not told
+    int32_t cost = kUnknown;
+};
+
+/// A prediction that an idle task stays idle until a time.
+struct Promise {
+    bool made = false;
+    bool believed = true;
+    uint64_t until = 0;
+};
+
+/// One task. `state` is what others may see.
+struct Task {
+    KescoTaskState state = {};
+    Costs costs;
+
+    std::unique_ptr<Flight[]> flights; // a ring by the launch's number
+    uint64_t predicted = 0;            // of all that are remembered in it
+    uint64_t unknown = 0, fills = 0;   // how many of these there are among them
+
+    Ticket tickets[KESCO_POLICY_TICKETS]; // in order; the first `state.waiting`
+    uint64_t arrived = 0;
+
+    bool idle = false;
+    uint64_t idle_since = 0;
+    int32_t last = kUnknown; // the kernel launched last
+    Promise promise;
+    uint64_t told_return = 0; // KESCO_CLAIRVOYANT: 0: not told
+
+    bool harmed = false; // it came back, and lower work is in its way
+    uint64_t harmed_since = 0;
+
+    uint64_t in_flight() const { return state.launched - state.done; }
+    Flight &flight(uint64_t number) { return flights[number % KESCO_POLICY_FLIGHT]; }
+    bool empty() const { return in_flight() == 0 && state.waiting == 0; }
+    /// What the device is predicted to stand idle for after the last kernel, or null.
+    Known *gap();
+
+    void begin(const Flight &flight); // a launch; the oldest one is forgotten where too many are not done
+    void end();                       // the oldest launch that is not done is done
+    void drop_ticket(uint32_t place, uint64_t now);
+
+  private:
+    void forget(uint64_t number);
+};
+
+} // namespace kesco::fikit
