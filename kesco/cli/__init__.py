@@ -220,7 +220,7 @@ def _summary(result: Any, target: Path | None) -> str:
     done = [f for f in result.functions if f.rewritten]
     where = str(target) if target is not None else "standard output"
     if not done:
-        return f"{where}: unchanged"
+        return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
     parts = []
     for one in done:
         removed = len(one.plan.removed)
