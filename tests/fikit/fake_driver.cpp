@@ -59,8 +59,8 @@ int launch(unsigned microseconds) {
 
 } // namespace
 
-SHOWN int cuLaunchKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                         void **) {
+SHOWN int cuLaunchKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                         void **, void **) {
     return launch(x);
 }
 SHOWN int cuLaunchKernel_ptsz(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
