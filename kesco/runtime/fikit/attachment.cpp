@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <new>
 
@@ -41,7 +40,7 @@ struct Tie {
     std::mutex first; // one thread attaches
     bool attendant = false;
     std::mutex naming;
-    std::timed_mutex publishing;
+    std::mutex publishing;
     std::atomic<bool> ending{false};
     Shared *words = nullptr; // the address never changes once it is there
 };
@@ -211,8 +210,9 @@ void *attend(void *) {
 void end() {
     Tie &t = tie();
     t.ending.store(true);
-    if (t.publishing.try_lock_for(std::chrono::milliseconds(50)))
-        t.publishing.unlock();
+    for (int tries = 0; tries < 50; ++tries, nap(kSecond / 1000))
+        if (t.publishing.try_lock())
+            return t.publishing.unlock();
 }
 
 // Starts the attendant with all signals blocked, so that the program's handlers never run on it.
@@ -309,7 +309,7 @@ void say_name(Shared *shared, std::uint64_t identity, const char *name) noexcept
 
 void publish(Shared *shared) noexcept {
     Tie &t = tie();
-    const std::lock_guard<std::timed_mutex> guard(t.publishing); // so that the number never goes back
+    const std::lock_guard<std::mutex> guard(t.publishing); // so that the number never goes back
     if (t.ending.load())
         return;
     const std::uint32_t before = t.epoch.load();
