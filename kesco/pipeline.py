@@ -83,9 +83,10 @@ def _profile(options: Options) -> Costs | None:
     """The profile that is asked for; raises `UsageError` for one that cannot be read, before the compilers run."""
     if options.profile is None:
         return None
-    from kesco.ir.kprof import read as read_profile
+    from kesco.ir import kfikit, kprof
 
-    return read_profile(Path(options.profile))
+    path = Path(options.profile)
+    return kfikit.read(path).costs if path.suffix == ".kfikit" else kprof.read(path)
 
 
 def _prices(
@@ -98,8 +99,8 @@ def _prices(
     from kesco.analysis.device_work import device_work
 
     if profile is not None:
-        exact = pricing.is_of(session.program, profile)
-        return pricing.measured(session.program, profile), () if exact else (pricing.stale(session.program),)
+        fits = pricing.is_of(session.program, profile) or not profile.origin.sources  # a .kfikit is of no one text
+        return pricing.measured(session.program, profile), () if fits else (pricing.stale(session.program),)
     work: dict[str, int] = {}
     for text in session.device_code:
         work |= device_work(text)

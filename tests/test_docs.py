@@ -208,6 +208,10 @@ def undocumented_options(group: click.Group, page: str) -> list[str]:
         if name not in sections:
             found.append(f"command '{name}' is not documented")
             continue
+        if isinstance(command, click.Group):  # its commands have sections within its own
+            inner = re.sub(rf"^### kesco {name} ", "## kesco ", sections[name], flags=re.MULTILINE)
+            found += [f"of kesco {name}: {one}" for one in undocumented_options(command, inner)]
+            continue
         text = sections[name] + "".join(common[title] for title in common if title in sections[name])
         rows = {o for row in re.findall(r"^\| (`-[^|]*)\|", text, re.MULTILINE) for o in re.findall(r"`(-[\w-]+)", row)}
         options = [p for p in command.params if isinstance(p, click.Option)]
@@ -302,11 +306,16 @@ def test_a_missing_code_is_found(tmp_path: Path) -> None:
 def test_a_missing_option_is_found() -> None:
     page = (ROOT / "docs/reference.md").read_text("utf-8")
     broken = page.replace("| `--time`", "| `--tame`").replace("## kesco doctor", "## kesco nurse")
+    broken = broken.replace("### kesco fikit merge", "### kesco fikit marge").replace("| `--slice-us`", "| `--size`")
     assert undocumented_options(main, broken) == [
         "'nurse' is no command",
         "kesco compile: --time is not documented",
         "kesco compile: there is no --tame",
         "command 'doctor' is not documented",
+        "of kesco fikit: 'marge' is no command",
+        "of kesco fikit: command 'merge' is not documented",
+        "of kesco fikit: kesco simulate: --slice-us is not documented",
+        "of kesco fikit: kesco simulate: there is no --size",
     ]
 
 

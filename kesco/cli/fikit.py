@@ -88,7 +88,7 @@ def merge_command(files: tuple[str, ...], output: str) -> None:
         for file, one in zip(files, stores, strict=True):
             if why := stores[0].why_not_with(one):
                 what = f"{files[0]} and {file} cannot be merged: {why}"
-                raise UsageError(Diagnostic("K542", Severity.ERROR, what, help="keep one file for each GPU"))
+                raise UsageError(Diagnostic("K549", Severity.ERROR, what, help="keep one file for each GPU"))
         found = kfikit.merged(stores)
         write_whole(target, kfikit.to_json(found).encode())
         click.echo(f"{target}: {len(found.tasks)} tasks", err=True)
