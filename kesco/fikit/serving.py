@@ -27,6 +27,14 @@ NO_DAEMON = "K542"
 NO_FOLDER = "K543"
 NO_PROGRAM = "K544"
 _MAGIC, _VERSION, _STATUS = 0x4B464B54, 1, 2  # kesco/runtime/fikit/protocol.h
+_VARIABLES = {
+    "SOCKET": "KESCO_FIKIT_SOCKET",
+    "PRIORITY": "KESCO_FIKIT_PRIORITY",
+    "DEADLINE_MS": "KESCO_FIKIT_DEADLINE_MS",
+    "SPIN_US": "KESCO_FIKIT_SPIN_US",
+    "TASK": "KESCO_FIKIT_TASK",
+    "MEASURE": "KESCO_FIKIT_MEASURE",
+}
 _HELLO = struct.Struct("IIIi40s64s")
 
 
@@ -98,7 +106,7 @@ def task_key(command: Sequence[str], environ: Mapping[str, str] = os.environ) ->
 
 
 def environment(library: Path, settings: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of a program that runs under FIKIT; `settings` are ``KESCO_FIKIT_…`` without that prefix."""
+    """The environment of a program that runs under FIKIT; the names of `settings` are keys of the table above."""
     preload = " ".join(filter(None, (str(library), environ.get("LD_PRELOAD", ""))))
-    cleaned = {name: value for name, value in environ.items() if not name.startswith("KESCO_FIKIT_")}
-    return cleaned | {"LD_PRELOAD": preload} | {f"KESCO_FIKIT_{name}": value for name, value in settings.items()}
+    cleaned = {name: value for name, value in environ.items() if name not in _VARIABLES.values()}
+    return cleaned | {"LD_PRELOAD": preload} | {_VARIABLES[name]: value for name, value in settings.items()}
