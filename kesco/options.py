@@ -22,7 +22,7 @@ class Options:
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
     `strategy` is empty for the one that fits: by tasks where there are any, by costs with a profile. Where there are
     tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
-    times as long as it runs (None: 4 with a profile, else 0).
+    times as long as it runs (None: 4 with a profile, else 0). `fikit` puts a runtime's hooks around each launch.
     """
 
     streams: int = 0
@@ -40,6 +40,7 @@ class Options:
     memory: str = "keep"
     zone_limit: int = 6
     zone_age: int | None = None
+    fikit: bool = False
 
     def strategy_for(self, tasks: bool) -> str:
         """The strategy for a function in which there are tasks, or none; those for tasks do nothing without."""

@@ -34,10 +34,11 @@ def compile_file(path: str, options: Options, observe: Observer = silent) -> Com
 
 
 def _compile_file(path: str, options: Options, observe: Observer) -> Compilation:
+    from kesco.emit import hooks
     from kesco.emit.prologue import MARK
 
     source = read(path)
-    if MARK.encode() in source:
+    if MARK.encode() in source or hooks.MARK.encode() in source:
         done = Diagnostic("K206", Severity.REMARK, f"{path} is already kesco's output: left as it is")
         return Compilation(path, source, source, (), (done,))
     profile = _profile(options)
@@ -54,7 +55,28 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     from kesco.remarks import diagnose
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
-    return Compilation(path, source, text, functions, found, kept if program is session.program else ())
+    kept = kept if program is session.program else ()
+    if options.fikit:
+        text, kept, without = _hooked(session, text, kept)
+        found = (*found, *without)
+        observe("text", text)
+        verify(session, functions, text)
+    return Compilation(path, source, text, functions, found, kept)
+
+
+def _hooked(
+    session: Session, text: bytes, before: tuple[tuple[int, int, int], ...]
+) -> tuple[bytes, tuple[tuple[int, int, int], ...], tuple[Diagnostic, ...]]:
+    """A proven text with hooks around its launches, what it keeps, and which launches have none (K218)."""
+    from kesco.emit.edits import apply, kept, kept_through
+    from kesco.emit.hooks import hooks
+
+    read_as = session.again if text != session.text else session.program
+    edits, without = hooks(read_as, text, session.program)
+    said = tuple(
+        Diagnostic("K218", Severity.REMARK, f"this launch has no hook: {why}", place) for place, why in without
+    )
+    return apply(text, edits), kept_through(before, kept(text, edits)), said
 
 
 def _profile(options: Options) -> Costs | None:

@@ -48,6 +48,7 @@ class Session:
         observe("toolchain", self.toolchain)
         with ThreadPoolExecutor(2) as pool:
             device = pool.submit(device_ir_of, self.toolchain, path, options)
+            from kesco.emit.hooks import without_hooks
             from kesco.emit.places import has_removable
             from kesco.emit.prologue import to_parse
             from kesco.frontend.clang import SourceFile, load
@@ -56,7 +57,7 @@ class Session:
             self.looks = has_removable(self.text) or options.copies != "keep" or COPY.encode() in self.text
             load(str(self.toolchain.libclang))
             self.arguments = host_arguments(self.toolchain, options.flags)
-            host = pool.submit(SourceFile, path, to_parse(self.text), self.arguments)
+            host = pool.submit(SourceFile, path, to_parse(without_hooks(self.text)), self.arguments)
             from kesco.analysis.effects import kernel_effects  # the rest is imported while both compilers run
 
             for stage in _STAGES:
@@ -89,10 +90,11 @@ class Session:
     def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
         """The regions of another text for the same file, with streams and events included."""
         from kesco.analysis.resolve import resolve
+        from kesco.emit.hooks import without_hooks
         from kesco.emit.prologue import stand_in
         from kesco.frontend.parse import parse
 
-        self.file.reparse(stand_in(text))
+        self.file.reparse(stand_in(without_hooks(text)))
         self.again = parse(self.file, self.arguments, self.program)
         return resolve(self.again, self.effects, streams=streams, looks=self.looks, wraps=self.wraps)
 

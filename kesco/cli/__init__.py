@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from kesco import __version__
+from kesco.cli import fikit_runtime as _fikit_runtime  # noqa: F401  adds its commands to the group
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
 from kesco.cli.fikit import fikit_group
@@ -97,6 +98,7 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Reuse: device memory is allocated before its first use and freed behind its last; with streams only.",
         ),
+        click.option("--fikit", is_flag=True, help="Put a runtime's hooks around each launch (kesco fikit)."),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
         click.option(
             "--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."
@@ -120,6 +122,7 @@ def _options(values: dict[str, Any]) -> Options:
         cuda_path=values["cuda_path"],
         arch=values["arch"],
         force=values["force"],
+        fikit=values["fikit"],
         prefetch=values["prefetch"],
         memory=values["memory"],
         emit=values["emit"],
@@ -217,7 +220,7 @@ def _summary(result: Any, target: Path | None) -> str:
     done = [f for f in result.functions if f.rewritten]
     where = str(target) if target is not None else "standard output"
     if not done:
-        return f"{where}: unchanged"
+        return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
     parts = []
     for one in done:
         removed = len(one.plan.removed)

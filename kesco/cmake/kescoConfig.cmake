@@ -5,6 +5,7 @@
 #   kesco_target(app)                       # as many streams as the work is wide
 #   kesco_target(app STREAMS 4)             # at most four
 #   kesco_target(app GRAPH)                 # graphs for work that runs again and again
+#   kesco_target(app FIKIT)                 # with hooks around launches, for 'kesco fikit run'
 #
 # Nothing but the target's CUDA compiler launcher is set. A source that kesco cannot rewrite is compiled as it is.
 find_program(KESCO_LAUNCH kesco-launch
@@ -24,11 +25,8 @@ function(kesco_target target)
     message(FATAL_ERROR "kesco_target: there is no target '${target}'")
   endif()
   if(given_UNPARSED_ARGUMENTS OR given_KEYWORDS_MISSING_VALUES)
-    message(FATAL_ERROR "kesco_target(${target}): write [STREAMS n] [GRAPH], not "
+    message(FATAL_ERROR "kesco_target(${target}): write [STREAMS n] [GRAPH] [FIKIT], not "
       "'${given_UNPARSED_ARGUMENTS}${given_KEYWORDS_MISSING_VALUES}'")
-  endif()
-  if(given_FIKIT)
-    message(FATAL_ERROR "kesco_target(${target}): this kesco has no FIKIT runtime yet; leave FIKIT out")
   endif()
   get_target_property(launcher ${target} CUDA_COMPILER_LAUNCHER)
   if(launcher)
@@ -44,6 +42,9 @@ function(kesco_target target)
   endif()
   if(given_GRAPH)
     list(APPEND options "--emit=graph")
+  endif()
+  if(given_FIKIT)
+    list(APPEND options "--fikit")
   endif()
   set_property(TARGET ${target} PROPERTY CUDA_COMPILER_LAUNCHER "${KESCO_LAUNCH}" ${options} --)
 endfunction()

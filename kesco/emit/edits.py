@@ -68,3 +68,17 @@ def at_line_start(source: bytes, offset: int) -> bool:
 def newline_of(source: bytes) -> str:
     """The line ending that the file uses."""
     return "\r\n" if b"\r\n" in source[:4096] else "\n"
+
+
+def kept_through(
+    first: Iterable[tuple[int, int, int]], second: Iterable[tuple[int, int, int]]
+) -> tuple[tuple[int, int, int], ...]:
+    """What two rounds of edits keep together: `second` begins where `first` ends."""
+    result: list[tuple[int, int, int]] = []
+    later = tuple(second)
+    for start, end, place in first:
+        for begin, stop, at in later:
+            low, high = max(place, begin), min(place + end - start, stop)
+            if low < high:
+                result.append((start + low - place, start + high - place, at + low - begin))
+    return tuple(result)

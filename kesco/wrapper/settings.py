@@ -21,7 +21,12 @@ VALUES = {
     "--cuda-path": "cuda_path",
 }
 """Options that take a value, and their fields."""
-_SWITCHES = {"--force": ("force", True), "--prefetch": ("prefetch", True), "--no-prefetch": ("prefetch", False)}
+_SWITCHES = {
+    "--force": ("force", True),
+    "--fikit": ("fikit", True),
+    "--prefetch": ("prefetch", True),
+    "--no-prefetch": ("prefetch", False),
+}
 _CHOICES = {
     "strategy": ("kesco", "serial", "zones", "zones-fair"),
     "emit": ("streams", "graph", "auto"),

@@ -27,7 +27,7 @@ CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
              "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused",
-             "copies_in_the_background", "tasks_as_graphs")  # fmt: skip
+             "copies_in_the_background", "tasks_as_graphs", "fikit_hooks")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -37,6 +37,8 @@ def compiled(case: str) -> Compilation:
     source = HERE / case / "input.cu"
     found = re.match(r"// golden: (.*)\n", source.read_text("utf-8", "surrogateescape"))
     words = found[1].split() if found else []
+    fikit = "--fikit" in words
+    words = [word for word in words if word != "--fikit"]
     given = dict(zip(words[::2], words[1::2], strict=True))
     strategy, emit = given.get("--strategy", ""), given.get("--emit", "streams")
     memory, streams = given.get("--memory", "keep"), int(given.get("--streams", 0))
@@ -48,6 +50,7 @@ def compiled(case: str) -> Compilation:
         memory=memory,
         copies=given.get("--copies", "keep"),
         zone_age=age,
+        fikit=fikit,
     )
     return compile_file(str(source), options)
 

@@ -40,19 +40,20 @@ def test_kesco_nvcc_as_the_compiler(yard: Yard) -> None:
 def test_one_target_of_two(yard: Yard) -> None:
     targets = ("one", "two", "three")
     text = PACKAGE + "".join(f"add_library({name} OBJECT src/app.cu)\n" for name in targets)
-    text += "kesco_target(one)\nkesco_target(three STREAMS 1)\n"
+    text += "kesco_target(one FIKIT)\nkesco_target(three STREAMS 1)\n"
     done = configure(yard, text)
     assert done.code == 0, done.err
     done = yard.run("cmake", "--build", "build")
     assert done.code == 0, done.out + done.err
     results = [f"CMakeFiles/{name}.dir/src/app.cu.o" for name in targets]
     assert [is_concurrent(yard, result) for result in results] == [True, False, False]
+    hooked = [b"kesco_launch_before" in (yard.folder / "build" / result).read_bytes() for result in results]
+    assert hooked == [True, False, False]
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("kesco_target(app FIKIT)", "no FIKIT runtime yet"),
         ("kesco_target(app STREAMS 65)", "from 1 to 64"),
         ("kesco_target(app STREAMS many)", "from 1 to 64"),
         ("kesco_target(app STREAMS)", "STREAMS n"),

@@ -32,7 +32,7 @@ typedef struct {
 
 /* What is only known when the launch happens. `stream` is a cudaStream_t. */
 typedef struct {
-  const void *function; /* what identifies the kernel to the CUDA runtime */
+  const void *function; /* what identifies the kernel to the CUDA runtime; null from `kesco compile --fikit` */
   uint32_t grid[3];
   uint32_t block[3];
   size_t shared; /* dynamic shared memory, in bytes */

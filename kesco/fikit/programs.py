@@ -1,0 +1,35 @@
+"""The two programs of the FIKIT runtime, made on demand from ``kesco/runtime/fikit``: the client and the daemon.
+
+In: the environment, for the compiler and the cache. Out: their paths. They need no CUDA, neither headers nor libraries,
+and carry the C++ library in them, so that they load into any program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from kesco.toolchain.native import built
+from kesco.toolchain.runtimes import SOURCES
+
+CLIENT = "libkesco_fikit.so"
+DAEMON = "kesco-fikitd"
+_CLIENT = ("client", "attachment", "driver", "hooks", "intercept", "markers", "measure", "names")
+_DAEMON = ("daemon", "server", "status", "guest", "driver", "costs_file")
+_OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-as-needed", "-ldl", "-lpthread")
+
+
+def client(environ: Mapping[str, str] = os.environ) -> Path:
+    """The library that goes in front of a program's driver and has the hooks; `ToolchainError` (K612) without g++."""
+    return built(CLIENT, _sources(_CLIENT), ("-shared", *_OWN, "-Wl,-z,nodelete"), environ)
+
+
+def daemon(environ: Mapping[str, str] = os.environ) -> Path:
+    """The program that decides; `ToolchainError` (K612) without g++."""
+    policy = sorted((SOURCES / "fikit").glob("policy*.cpp"))
+    return built(DAEMON, (*_sources(_DAEMON), *policy), _OWN, environ)
+
+
+def _sources(names: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(SOURCES / "fikit" / f"{name}.cpp" for name in names)

@@ -1,0 +1,57 @@
+"""What the client measured of a task (``kesco/runtime/fikit/measure.cpp``) as a part of a profile.
+
+In: files of samples, one for each process of the task. Out: a `TaskProfile`. A line that was cut off because its
+process was ended is left out; a file of another kind is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import InputError
+from kesco.ir.costs import Times
+from kesco.ir.kfikit import Kernel, TaskProfile
+
+NO_SAMPLES = "K541"
+_HEAD = "kesco-fikit-samples 1 "
+
+
+def task_profile(key: str, display: str, files: Iterable[Path]) -> TaskProfile:
+    """All samples of a task; `InputError` (K541) where there are none."""
+    parts = [_read(key, display, file) for file in sorted(files)]
+    whole = reduce(lambda one, other: one + other, parts, TaskProfile(key, (), display))
+    if not whole.kernels:
+        what = f"'{display}' launched no kernel that could be measured"
+        help_ = "it must use the CUDA driver from this process or its children; 'kesco doctor' says what is there"
+        raise InputError(Diagnostic(NO_SAMPLES, Severity.ERROR, what, help=help_))
+    return whole
+
+
+def _read(key: str, display: str, file: Path) -> TaskProfile:
+    lines = file.read_text("utf-8", "replace").splitlines(keepends=True)
+    if not lines or not lines[0].startswith(_HEAD):
+        raise InputError(Diagnostic(NO_SAMPLES, Severity.ERROR, f"{file} has no samples of this kesco's form"))
+    kernels: dict[int, Kernel] = {}
+    times: dict[int, list[int]] = {}
+    gaps: dict[int, list[int]] = {}
+    for line in lines[1:]:
+        words = line.split()
+        if not line.endswith("\n") or not words:
+            continue
+        if words[0] == "K" and len(words) >= 9:
+            gx, gy, gz, bx, by, bz, shared = map(int, words[2:9])
+            kernels[int(words[1], 16)] = Kernel(" ".join(words[9:]), (gx, gy, gz), (bx, by, bz), shared)
+        elif words[0] == "S" and len(words) == 4:
+            times.setdefault(int(words[1], 16), []).append(int(words[2]))
+            if words[3] != "-":
+                gaps.setdefault(int(words[1], 16), []).append(int(words[3]))
+    found = []
+    for identity, one in sorted(kernels.items()):
+        if identity in times:
+            gap = Times.of(gaps[identity]) if identity in gaps else None
+            found.append((identity, replace(one, time=Times.of(times[identity]), gap=gap)))
+    return TaskProfile(key, tuple(found), display)

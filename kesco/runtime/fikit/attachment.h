@@ -1,0 +1,40 @@
+// A client's tie to its daemon: the socket, the shared words, and the attendant, the one thread that the client adds.
+//
+// The attendant says what has ended, notices when the daemon is gone, and comes back when there is one again. The words
+// stay mapped at one address for the life of the process: another daemon's memory is put in the place of the old one,
+// so no thread ever reads what is not there.
+#pragma once
+
+#include "shared_memory.h"
+
+#include <string>
+
+namespace fikit {
+
+struct Settings {
+    std::string socket;  // empty: no daemon is asked for
+    std::string profile; // where a measurement goes; empty: none
+    int priority = 0;
+    std::uint64_t deadline = 500000000; // of a hold, in nanoseconds
+    std::uint64_t spin = 20000;         // before a wait sleeps
+    std::string task;
+};
+const Settings &settings() noexcept;
+
+// The shared words while there is a daemon, else null. The first call of a process attaches.
+Shared *attached() noexcept;
+// Changes with each daemon and in each child after fork.
+std::uint32_t epoch() noexcept;
+// Tells the daemon that something waits, if it sleeps.
+void ring() noexcept;
+// Writes a record, and a name.
+void say(Shared *shared, What what, std::uint64_t identity, std::uint64_t ticket) noexcept;
+void say_name(Shared *shared, std::uint64_t identity, const char *name) noexcept;
+// What has ended, if anybody wants to know.
+void publish(Shared *shared) noexcept;
+// Launches since the daemon was attached to: the next ticket.
+std::uint64_t next_ticket() noexcept;
+// After fork in the child.
+void reopen_locks() noexcept;
+
+} // namespace fikit

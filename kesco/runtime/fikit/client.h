@@ -1,0 +1,34 @@
+// The client: what a process does around its launches while it shares a GPU.
+//
+// The holder writes a record and reads an open gate: no wait, no system call. Anyone else stops at the launch until its
+// ticket is granted, for at most its deadline. Without a daemon, or when it dies or hangs, everything goes on at once.
+// The whole process stops at its gate, never a single stream. What is captured, and what must not be held (cooperative
+// launches, NCCL), is never held.
+#pragma once
+
+#include <cstdint>
+
+namespace fikit {
+
+struct Launch {
+    std::uint64_t identity;
+    const char *name;                  // of the kernel, for people; may be null
+    void *stream;                      // CUstream or cudaStream_t
+    bool per_thread;                   // a null stream means the thread's own
+    bool never_held;                   // cooperative, NCCL
+    const std::uint32_t *grid, *block; // three numbers each
+    std::uint64_t shared;              // dynamic, in bytes
+};
+
+// Around a launch, by the thread that launches. Nested calls (a hook around cudaLaunchKernel around cuLaunchKernel)
+// count once: `enter` is false inside, and then `leave` is not called.
+bool enter(const Launch &launch) noexcept;
+void leave(const Launch &launch, bool launched) noexcept;
+// Whether this thread is between the two.
+bool inside() noexcept;
+// Whether anything is asked for at all: a daemon's socket or a measurement is named.
+bool wanted() noexcept;
+// The thread has waited for the device: what has ended can be said at once.
+void synchronized() noexcept;
+
+} // namespace fikit

@@ -1,0 +1,139 @@
+#include "guest.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace fikit {
+
+Guest::~Guest() {
+    if (words)
+        munmap(words, sizeof(Shared));
+    if (socket >= 0)
+        close(socket);
+}
+
+int make_words(Guest &guest) {
+    const int fd = memfd_create("kesco-fikit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    // Sealed, so that no client can cut it off under the daemon's feet.
+    if (ftruncate(fd, sizeof(Shared)) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        close(fd);
+        return -1;
+    }
+    void *place = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (place == MAP_FAILED) {
+        close(fd);
+        return -1;
+    }
+    guest.words = static_cast<Shared *>(place);
+    return fd;
+}
+
+std::string shown(const char *text, std::size_t most) {
+    std::string result;
+    for (std::size_t i = 0; i < most && text[i]; ++i) {
+        const char one = text[i];
+        result += one < ' ' || one > '~' || one == '"' || one == '\\' ? '?' : one;
+    }
+    return result;
+}
+
+namespace {
+
+void learn_names(Guest &g) {
+    const std::uint64_t head = g.words->names_head.load(std::memory_order_acquire);
+    if (head - g.names_tail > kNames)
+        g.names_tail = head - kNames;
+    for (; g.names_tail != head; ++g.names_tail) {
+        Name &one = g.words->names[g.names_tail & (kNames - 1)];
+        char copy[kName];
+        const std::uint64_t before = one.sequence.load(std::memory_order_acquire);
+        const std::uint64_t identity = one.identity.load(std::memory_order_relaxed);
+        memcpy(copy, one.text, sizeof copy);
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (before == g.names_tail + 1 && one.sequence.load(std::memory_order_relaxed) == before &&
+            (g.names.size() < 4096 || g.names.count(identity)))
+            g.names[identity] = shown(copy, sizeof copy);
+    }
+}
+
+struct Said {
+    std::uint64_t identity, ticket, time;
+    What what;
+};
+
+enum class Read { Whole, Overwritten, NotYet };
+
+Read read_record(const Guest &g, Said &said) {
+    Record &one = g.words->records[g.tail & (kRecords - 1)];
+    const std::uint64_t before = one.sequence.load(std::memory_order_acquire);
+    said = {one.identity.load(std::memory_order_relaxed), one.ticket.load(std::memory_order_relaxed),
+            one.time.load(std::memory_order_relaxed), What(one.what.load(std::memory_order_relaxed))};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before == g.tail + 1 && one.sequence.load(std::memory_order_relaxed) == before)
+        return Read::Whole;
+    return before > g.tail + 1 ? Read::Overwritten : Read::NotYet;
+}
+
+void tell(Guest &g, KescoPolicy *policy, const Said &said, std::uint64_t time) {
+    switch (said.what) {
+    case What::Passed:
+        kesco_policy_passed(policy, time, g.task, said.identity);
+        break;
+    case What::Waits:
+        if (kesco_policy_waits(policy, time, g.task, said.identity, said.ticket) == 0) {
+            g.waiting = said.ticket;
+            g.waiting_identity = said.identity;
+        }
+        break;
+    case What::Abandoned:
+        kesco_policy_abandoned(policy, time, g.task, said.ticket);
+        g.waiting = g.waiting == said.ticket ? 0 : g.waiting;
+        break;
+    }
+}
+
+} // namespace
+
+bool listen(Guest &g, KescoPolicy *policy, std::uint64_t now) {
+    // First what has ended, then what was launched: all that has ended is then known to have been launched.
+    const std::uint64_t completed = g.words->completed.load(std::memory_order_acquire);
+    const std::uint64_t completed_at = g.words->completed_at.load(std::memory_order_relaxed);
+    const std::uint64_t head = g.words->head.load(std::memory_order_acquire);
+    bool heard = false;
+    if (head - g.tail > kRecords) {
+        g.lost += head - kRecords - g.tail;
+        g.tail = head - kRecords;
+    }
+    learn_names(g);
+    while (g.tail != head) {
+        Said said;
+        const Read how = read_record(g, said);
+        if (how == Read::NotYet) { // by a thread that is just writing, or that was ended while it did
+            g.stuck_at = g.stuck_at ? g.stuck_at : now;
+            if (now - g.stuck_at < 10000000)
+                break;
+        }
+        g.stuck_at = 0;
+        ++g.tail;
+        heard = true;
+        if (how != Read::Whole) {
+            ++g.lost;
+            continue;
+        }
+        tell(g, policy, said, std::min(said.time, now));
+    }
+    if (completed != g.completed) {
+        g.completed = completed;
+        heard = true;
+        kesco_policy_done(policy, std::min(completed_at, now), g.task, completed > g.lost ? completed - g.lost : 0);
+    }
+    return heard;
+}
+
+} // namespace fikit

@@ -1,0 +1,395 @@
+// Unmodified programs: launches and synchronizes of the driver's interface, and of the runtime's where no driver is
+// seen.
+//
+// The runtime, also where it is linked statically or loaded by a Python module, finds the driver's functions by dlsym
+// and cuGetProcAddress. Both are answered here, for the names below only, with functions that call the true ones. The
+// runtime's own launches are looked at only while the driver's were not asked for: a dry run has no driver.
+//
+// Nothing of CUDA is needed to build this: what is used of its ABI is written down here.
+#include "client.h"
+#include "driver.h"
+#include "identity.h"
+#include "names.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include <atomic>
+
+#define SHOWN extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using fikit::Launch;
+using fikit::Result;
+
+struct Attribute { // CUlaunchAttribute
+    std::uint32_t id, pad;
+    alignas(8) unsigned char value[64];
+};
+struct Config { // CUlaunchConfig
+    std::uint32_t grid[3], block[3], shared;
+    void *stream;
+    const Attribute *attributes;
+    std::uint32_t count;
+};
+struct Dim3 {
+    std::uint32_t x, y, z;
+};
+struct RuntimeConfig { // cudaLaunchConfig_t
+    Dim3 grid, block;
+    std::size_t shared;
+    void *stream;
+    const Attribute *attributes;
+    std::uint32_t count;
+};
+constexpr std::uint32_t kCooperative = 2; // CU_LAUNCH_ATTRIBUTE_COOPERATIVE, and the runtime's
+constexpr std::uint64_t kPerThread = 2;   // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+
+std::atomic<bool> driver_seen{false}; // its launches are intercepted, so the runtime's need not be
+
+bool cooperative(const Attribute *attributes, std::uint32_t count) {
+    for (std::uint32_t i = 0; attributes && i < count; ++i)
+        if (attributes[i].id == kCooperative)
+            return true;
+    return false;
+}
+
+const char *driver_name(const void *function) {
+    const fikit::Driver *d = fikit::driver();
+    const char *name = nullptr;
+    void *handle = const_cast<void *>(function);
+    if (d && d->function_name && d->function_name(&name, handle) == fikit::kSuccess && name)
+        return name;
+    return d && d->kernel_name && d->kernel_name(&name, handle) == fikit::kSuccess ? name : nullptr;
+}
+
+const char *runtime_name(const void *function) {
+    using Ask = int (*)(const char **, const void *);
+    static const auto ask = reinterpret_cast<Ask>(fikit::true_dlsym(RTLD_DEFAULT, "cudaFuncGetName"));
+    const char *name = nullptr;
+    if (ask && ask(&name, function) == 0 && name)
+        return name;
+    Dl_info info;
+    return dladdr(function, &info) ? info.dli_sname : nullptr;
+}
+
+// The launch `real()` between the two halves of the client.
+template <typename Real> Result around(const fikit::Called &called, const std::uint32_t *grid,
+                                       const std::uint32_t *block, std::uint64_t shared, void *stream, bool per_thread,
+                                       bool never_held, Real real) {
+    const std::uint64_t identity = called.hash ? kesco_kernel_identity(called.hash, grid, block, shared) : 0;
+    const Launch launch{identity, called.name, stream, per_thread, never_held || called.never_held,
+                        grid,     block,       shared};
+    const bool entered = fikit::enter(launch);
+    const Result result = real();
+    if (entered)
+        fikit::leave(launch, result == fikit::kSuccess);
+    return result;
+}
+
+bool looks() {
+    return fikit::wanted() && !fikit::inside();
+}
+
+const std::uint32_t kNothing[3] = {0, 0, 0};
+
+// Where the true function is: what the program was given, or else the driver's own.
+template <typename Function> Function truly(std::atomic<void *> &known, const char *name) {
+    void *found = known.load(std::memory_order_relaxed);
+    if (!found) {
+        void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+        found = library ? fikit::true_dlsym(library, name) : fikit::true_dlsym(RTLD_NEXT, name);
+        known.store(found, std::memory_order_relaxed);
+    }
+    return reinterpret_cast<Function>(found);
+}
+constexpr Result kNotFound = 500, kNotInitialized = 3;
+
+} // namespace
+
+// ---- the driver's functions, each for the legacy and for the per-thread default stream ----------------------------
+
+#define DRIVER_FUNCTIONS(suffix, per_thread)                                                                           \
+    static std::atomic<void *> true_cuLaunchKernel##suffix, true_cuLaunchKernelEx##suffix,                             \
+        true_cuLaunchCooperativeKernel##suffix, true_cuGraphLaunch##suffix, true_cuStreamSynchronize##suffix,          \
+        true_cuMemcpyDtoH_v2##suffix;                                                                                  \
+    SHOWN Result cuLaunchKernel##suffix(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,      \
+                                        unsigned bz, unsigned shared, void *stream, void **params, void **extra) {     \
+        using Function = decltype(&cuLaunchKernel##suffix);                                                            \
+        const auto real = truly<Function>(true_cuLaunchKernel##suffix, "cuLaunchKernel" #suffix);                      \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra); };              \
+        if (!looks())                                                                                                  \
+            return call();                                                                                             \
+        const std::uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};                                           \
+        return around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, false, call);  \
+    }                                                                                                                  \
+    SHOWN Result cuLaunchCooperativeKernel##suffix(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,        \
+                                                   unsigned by, unsigned bz, unsigned shared, void *stream,            \
+                                                   void **params) {                                                    \
+        using Function = decltype(&cuLaunchCooperativeKernel##suffix);                                                 \
+        const auto real =                                                                                              \
+            truly<Function>(true_cuLaunchCooperativeKernel##suffix, "cuLaunchCooperativeKernel" #suffix);              \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(f, gx, gy, gz, bx, by, bz, shared, stream, params); };                     \
+        if (!looks())                                                                                                  \
+            return call();                                                                                             \
+        const std::uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};                                           \
+        return around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, true, call);   \
+    }                                                                                                                  \
+    SHOWN Result cuLaunchKernelEx##suffix(const Config *config, void *f, void **params, void **extra) {                \
+        using Function = decltype(&cuLaunchKernelEx##suffix);                                                          \
+        const auto real = truly<Function>(true_cuLaunchKernelEx##suffix, "cuLaunchKernelEx" #suffix);                  \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(config, f, params, extra); };                                              \
+        if (!looks() || !config)                                                                                       \
+            return call();                                                                                             \
+        return around(fikit::called(f, driver_name, "kernel"), config->grid, config->block, config->shared,            \
+                      config->stream, per_thread, cooperative(config->attributes, config->count), call);               \
+    }                                                                                                                  \
+    SHOWN Result cuGraphLaunch##suffix(void *graph, void *stream) {                                                    \
+        using Function = decltype(&cuGraphLaunch##suffix);                                                             \
+        const auto real = truly<Function>(true_cuGraphLaunch##suffix, "cuGraphLaunch" #suffix);                        \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(graph, stream); };                                                         \
+        if (!looks())                                                                                                  \
+            return call();                                                                                             \
+        return around(fikit::called(graph, nullptr, "graph"), kNothing, kNothing, 0, stream, per_thread, false, call); \
+    }                                                                                                                  \
+    SHOWN Result cuStreamSynchronize##suffix(void *stream) {                                                           \
+        using Function = decltype(&cuStreamSynchronize##suffix);                                                       \
+        const auto real = truly<Function>(true_cuStreamSynchronize##suffix, "cuStreamSynchronize" #suffix);            \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const Result result = real(stream);                                                                            \
+        fikit::synchronized();                                                                                         \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    SHOWN Result cuMemcpyDtoH_v2##suffix(void *to, unsigned long long from, std::size_t size) {                        \
+        using Function = decltype(&cuMemcpyDtoH_v2##suffix);                                                           \
+        const auto real = truly<Function>(true_cuMemcpyDtoH_v2##suffix, "cuMemcpyDtoH_v2" #suffix);                    \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const Result result = real(to, from, size);                                                                    \
+        fikit::synchronized();                                                                                         \
+        return result;                                                                                                 \
+    }
+
+DRIVER_FUNCTIONS(, false)
+DRIVER_FUNCTIONS(_ptsz, true)
+
+static std::atomic<void *> true_cuCtxSynchronize, true_cuEventSynchronize, true_cuGetProcAddress,
+    true_cuGetProcAddress_v2;
+
+// The form of CUDA 13 has an argument; the older one, which has none, does not look at it.
+SHOWN Result cuCtxSynchronize(void *context) {
+    const auto real = truly<decltype(&cuCtxSynchronize)>(true_cuCtxSynchronize, "cuCtxSynchronize");
+    const Result result = real ? real(context) : kNotInitialized;
+    fikit::synchronized();
+    return result;
+}
+SHOWN Result cuEventSynchronize(void *event) {
+    const auto real = truly<decltype(&cuEventSynchronize)>(true_cuEventSynchronize, "cuEventSynchronize");
+    const Result result = real ? real(event) : kNotInitialized;
+    fikit::synchronized();
+    return result;
+}
+
+SHOWN Result cuGetProcAddress(const char *name, void **function, int version, std::uint64_t flags);
+SHOWN Result cuGetProcAddress_v2(const char *name, void **function, int version, std::uint64_t flags, int *status);
+
+namespace {
+
+struct Entry {
+    const char *name;
+    void *ours;
+    std::atomic<void *> *real;
+};
+#define ENTRY(name)                                                                                                    \
+    { #name, reinterpret_cast < void *>(&name), &true_##name }
+const Entry kEntries[] = {
+    ENTRY(cuLaunchKernel),
+    ENTRY(cuLaunchKernel_ptsz),
+    ENTRY(cuLaunchKernelEx),
+    ENTRY(cuLaunchKernelEx_ptsz),
+    ENTRY(cuLaunchCooperativeKernel),
+    ENTRY(cuLaunchCooperativeKernel_ptsz),
+    ENTRY(cuGraphLaunch),
+    ENTRY(cuGraphLaunch_ptsz),
+    ENTRY(cuStreamSynchronize),
+    ENTRY(cuStreamSynchronize_ptsz),
+    ENTRY(cuMemcpyDtoH_v2),
+    ENTRY(cuMemcpyDtoH_v2_ptsz),
+    ENTRY(cuEventSynchronize),
+    ENTRY(cuGetProcAddress),
+    ENTRY(cuGetProcAddress_v2),
+};
+
+const Entry *entry_of(const char *name) {
+    if (name[0] != 'c' || name[1] != 'u')
+        return nullptr;
+    for (const Entry &one : kEntries)
+        if (strcmp(one.name, name) == 0)
+            return &one;
+    return nullptr;
+}
+
+// What the program is given in place of `found`, which it asked for under this name.
+void *replaced(const char *name, void *found) {
+    const Entry *one = entry_of(name);
+    if (!one || found == one->ours)
+        return found;
+    one->real->store(found, std::memory_order_relaxed);
+    if (strncmp(name, "cuLaunchKernel", 14) == 0)
+        driver_seen.store(true, std::memory_order_relaxed);
+    return one->ours;
+}
+
+// cuGetProcAddress names functions without the suffix of their version and of the default stream.
+void *replaced_address(const char *name, void *found, int version, std::uint64_t flags) {
+    char full[64];
+    if (!name || !found || strlen(name) > 40)
+        return found;
+    strcpy(full, name);
+    if (strcmp(name, "cuGetProcAddress") == 0) {
+        strcat(full, version >= 12000 ? "_v2" : "");
+        return replaced(full, found);
+    }
+    if (strcmp(name, "cuMemcpyDtoH") == 0)
+        strcat(full, version >= 3020 ? "_v2" : "_v1");
+    if (flags & kPerThread) {
+        char own[80];
+        strcpy(own, full);
+        strcat(own, "_ptsz");
+        if (entry_of(own))
+            return replaced(own, found);
+    }
+    return replaced(full, found);
+}
+
+} // namespace
+
+SHOWN Result cuGetProcAddress(const char *name, void **function, int version, std::uint64_t flags) {
+    const auto real = truly<decltype(&cuGetProcAddress)>(true_cuGetProcAddress, "cuGetProcAddress");
+    if (!real)
+        return kNotFound;
+    const Result result = real(name, function, version, flags);
+    if (result == fikit::kSuccess && function)
+        *function = replaced_address(name, *function, version, flags);
+    return result;
+}
+SHOWN Result cuGetProcAddress_v2(const char *name, void **function, int version, std::uint64_t flags, int *status) {
+    const auto real = truly<decltype(&cuGetProcAddress_v2)>(true_cuGetProcAddress_v2, "cuGetProcAddress_v2");
+    if (!real)
+        return kNotFound;
+    const Result result = real(name, function, version, flags, status);
+    if (result == fikit::kSuccess && function)
+        *function = replaced_address(name, *function, version, flags);
+    return result;
+}
+
+// ---- dlsym: the true one must see the caller's return address, so it is jumped to, never called --------------------
+
+extern "C" {
+__attribute__((visibility("hidden"))) void *(*kesco_fikit_true_dlsym)(void *, const char *) = nullptr;
+}
+
+// What dlsym gives instead of what it would, or null to have it do its work.
+extern "C" __attribute__((visibility("hidden"))) void *kesco_fikit_instead(void *handle, const char *name) {
+    kesco_fikit_true_dlsym = fikit::dlsym_address();
+    if (!name || handle == RTLD_NEXT || !entry_of(name) || !fikit::wanted())
+        return nullptr;
+    void *found = fikit::true_dlsym(handle, name);
+    return found ? replaced(name, found) : nullptr;
+}
+
+#if defined(__x86_64__)
+asm(R"(
+    .text
+    .globl dlsym
+    .type dlsym, @function
+dlsym:
+    endbr64
+    pushq %rdi
+    pushq %rsi
+    subq $8, %rsp
+    call kesco_fikit_instead
+    addq $8, %rsp
+    popq %rsi
+    popq %rdi
+    testq %rax, %rax
+    jne 1f
+    jmpq *kesco_fikit_true_dlsym(%rip)
+1:
+    ret
+    .size dlsym, .-dlsym
+)");
+#endif
+
+// ---- the runtime's launches, where no driver is seen
+// -----------------------------------------------------------------
+
+namespace {
+
+bool looks_at_runtime() {
+    return looks() && !driver_seen.load(std::memory_order_relaxed);
+}
+
+} // namespace
+
+#define RUNTIME_FUNCTIONS(suffix, per_thread)                                                                          \
+    SHOWN Result cudaLaunchKernel##suffix(const void *f, Dim3 grid, Dim3 block, void **args, std::size_t shared,       \
+                                          void *stream) {                                                              \
+        using Function = decltype(&cudaLaunchKernel##suffix);                                                          \
+        static const auto real = reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaLaunchKernel" #suffix)); \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(f, grid, block, args, shared, stream); };                                  \
+        if (!looks_at_runtime())                                                                                       \
+            return call();                                                                                             \
+        return around(fikit::called(f, runtime_name, "kernel"), &grid.x, &block.x, shared, stream, per_thread, false,  \
+                      call);                                                                                           \
+    }                                                                                                                  \
+    SHOWN Result cudaLaunchCooperativeKernel##suffix(const void *f, Dim3 grid, Dim3 block, void **args,                \
+                                                     std::size_t shared, void *stream) {                               \
+        using Function = decltype(&cudaLaunchCooperativeKernel##suffix);                                               \
+        static const auto real =                                                                                       \
+            reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaLaunchCooperativeKernel" #suffix));           \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(f, grid, block, args, shared, stream); };                                  \
+        if (!looks_at_runtime())                                                                                       \
+            return call();                                                                                             \
+        return around(fikit::called(f, runtime_name, "kernel"), &grid.x, &block.x, shared, stream, per_thread, true,   \
+                      call);                                                                                           \
+    }                                                                                                                  \
+    SHOWN Result cudaLaunchKernelExC##suffix(const RuntimeConfig *config, const void *f, void **args) {                \
+        using Function = decltype(&cudaLaunchKernelExC##suffix);                                                       \
+        static const auto real =                                                                                       \
+            reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaLaunchKernelExC" #suffix));                   \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(config, f, args); };                                                       \
+        if (!looks_at_runtime() || !config)                                                                            \
+            return call();                                                                                             \
+        return around(fikit::called(f, runtime_name, "kernel"), &config->grid.x, &config->block.x, config->shared,     \
+                      config->stream, per_thread, cooperative(config->attributes, config->count), call);               \
+    }                                                                                                                  \
+    SHOWN Result cudaGraphLaunch##suffix(void *graph, void *stream) {                                                  \
+        using Function = decltype(&cudaGraphLaunch##suffix);                                                           \
+        static const auto real = reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaGraphLaunch" #suffix));  \
+        if (!real)                                                                                                     \
+            return kNotInitialized;                                                                                    \
+        const auto call = [&] { return real(graph, stream); };                                                         \
+        if (!looks_at_runtime())                                                                                       \
+            return call();                                                                                             \
+        return around(fikit::called(graph, nullptr, "graph"), kNothing, kNothing, 0, stream, per_thread, false, call); \
+    }
+
+RUNTIME_FUNCTIONS(, false)
+RUNTIME_FUNCTIONS(_ptsz, true)

@@ -1,0 +1,157 @@
+// The samples of one process, as lines of text:
+//
+//     kesco-fikit-samples 1 events|cupti
+//     K <identity, 16 hex digits> <grid x y z> <block x y z> <shared> <name>      once for each identity
+//     S <identity> <time on the device, ns> <idle until the next launch's start, ns>|-
+//
+// Times come from a pair of events around each launch: they resolve about half a microsecond, and where the device was
+// idle they include the way of the launch to it. `measure_activity.cpp` has the better source, where there is one.
+#include "measure.h"
+
+#include "attachment.h"
+#include "driver.h"
+#include "markers.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <set>
+
+namespace fikit {
+namespace {
+
+constexpr int kPairs = 4096;
+
+struct Pair {
+    void *from, *to;
+    std::uint64_t identity;
+};
+
+struct Samples {
+    std::mutex lock;
+    FILE *file = nullptr;
+    pid_t owner = 0;
+    std::set<std::uint64_t> known;
+    Pair ring[kPairs]; // in the order of launches; the last one waits for its successor
+    std::uint64_t first = 0, next = 0;
+    void *spare[2 * kPairs];
+    int spares = 0;
+    bool open = false; // between before and after
+};
+Samples &all() {
+    static auto &one = *new Samples;
+    return one;
+}
+
+void *take(Samples &s, const Driver &d) {
+    if (s.spares)
+        return s.spare[--s.spares];
+    void *event = nullptr;
+    return d.event_create(&event, 0) == kSuccess ? event : nullptr;
+}
+
+long elapsed(const Driver &d, void *from, void *to) {
+    float milliseconds = 0;
+    if (d.event_elapsed(&milliseconds, from, to) != kSuccess)
+        return -1;
+    return milliseconds < 0 ? 0 : long(double(milliseconds) * 1e6);
+}
+
+// Writes what has ended; with `all_of_them` waits for the rest.
+void drain(Samples &s, const Driver &d, bool all_of_them) {
+    while (s.first != s.next) {
+        Pair &one = s.ring[s.first % kPairs];
+        const bool last = s.first + 1 == s.next;
+        if (!all_of_them && (last || d.event_query(s.ring[(s.first + 1) % kPairs].from) != kSuccess))
+            return;
+        if (d.event_synchronize(one.to) != kSuccess)
+            return;
+        const long time = elapsed(d, one.from, one.to);
+        const long gap = last ? -1 : elapsed(d, one.to, s.ring[(s.first + 1) % kPairs].from);
+        if (time >= 0 && gap >= 0)
+            fprintf(s.file, "S %016" PRIx64 " %ld %ld\n", one.identity, time, gap);
+        else if (time >= 0)
+            fprintf(s.file, "S %016" PRIx64 " %ld -\n", one.identity, time);
+        s.spare[s.spares++] = one.from;
+        s.spare[s.spares++] = one.to;
+        ++s.first;
+    }
+}
+
+void finish() {
+    Samples &s = all();
+    const Driver *d = driver();
+    const std::lock_guard<std::mutex> guard(s.lock);
+    if (!s.file || s.owner != getpid())
+        return;
+    if (d)
+        drain(s, *d, true);
+    fclose(s.file);
+    s.file = nullptr;
+}
+
+// Opens the file: one for each process, since a task may be several.
+bool ready(Samples &s) {
+    if (s.file && s.owner == getpid())
+        return true;
+    if (s.owner == getpid())
+        return false; // it could not be opened, or is closed
+    if (s.owner == 0)
+        atexit(finish);
+    s.owner = getpid();
+    s.known.clear();
+    s.first = s.next = 0;
+    s.spares = 0;
+    s.file = fopen((settings().profile + "." + std::to_string(getpid())).c_str(), "w");
+    if (s.file)
+        fputs("kesco-fikit-samples 1 events\n", s.file);
+    return s.file != nullptr;
+}
+
+} // namespace
+
+bool measuring() noexcept {
+    static const bool asked = !settings().profile.empty();
+    return asked;
+}
+
+void measure_before(const Launch &launch) noexcept {
+    Samples &s = all();
+    const Driver *d = driver();
+    s.lock.lock(); // until the launch is made: the order of launches is the order of samples
+    s.open = false;
+    if (!d || !d->event_record || !d->event_elapsed || !ready(s) || capturing(launch.stream, launch.per_thread))
+        return;
+    if (s.next - s.first == kPairs)
+        drain(s, *d, true);
+    Pair &one = s.ring[s.next % kPairs];
+    one = {take(s, *d), take(s, *d), launch.identity};
+    const auto record = launch.per_thread && d->event_record_ptsz ? d->event_record_ptsz : d->event_record;
+    s.open = one.from && one.to && record(one.from, launch.stream) == kSuccess;
+}
+
+void measure_after(const Launch &launch, bool launched) noexcept {
+    Samples &s = all();
+    const Driver *d = driver();
+    if (s.open && launched) {
+        Pair &one = s.ring[s.next % kPairs];
+        const auto record = launch.per_thread && d->event_record_ptsz ? d->event_record_ptsz : d->event_record;
+        if (s.known.insert(launch.identity).second)
+            fprintf(s.file, "K %016" PRIx64 " %u %u %u %u %u %u %" PRIu64 " %s\n", launch.identity, launch.grid[0],
+                    launch.grid[1], launch.grid[2], launch.block[0], launch.block[1], launch.block[2], launch.shared,
+                    launch.name ? launch.name : "");
+        if (record(one.to, launch.stream) == kSuccess) {
+            ++s.next;
+            if (s.next % 64 == 0)
+                drain(s, *d, false);
+        }
+    }
+    s.open = false;
+    s.lock.unlock();
+}
+
+} // namespace fikit

@@ -1,0 +1,13 @@
+// Measuring a task alone: what each kernel takes on the device, and how long the device then stands idle.
+#pragma once
+
+#include "client.h"
+
+namespace fikit {
+
+// Whether this process is measured (KESCO_FIKIT_MEASURE names where the samples go).
+bool measuring() noexcept;
+void measure_before(const Launch &launch) noexcept;
+void measure_after(const Launch &launch, bool launched) noexcept;
+
+} // namespace fikit

@@ -1,0 +1,57 @@
+// What a client and the daemon share: one sealed memfd for each client, made by the daemon and passed over its socket.
+//
+// Each word has one writer. The daemon trusts nothing that the client writes: it masks every index, does a bounded
+// amount of work for what it finds, and takes a time from the future for now. So a client can spoil its own turn only.
+// All clients and the daemon are of one version (the handshake says so); nothing of this is kept on disk.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace fikit {
+
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kRecords = 1024; // a power of two
+constexpr std::size_t kNames = 256;    // likewise
+constexpr std::size_t kName = 112;     // bytes, with the final zero
+
+enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3 };
+
+// One launch, in the order in which the client's threads came to it.
+struct Record {
+    std::atomic<std::uint64_t> sequence; // its place in the whole stream, from 1; written last
+    std::atomic<std::uint64_t> identity;
+    std::atomic<std::uint64_t> ticket;
+    std::atomic<std::uint64_t> time; // CLOCK_MONOTONIC in nanoseconds
+    std::atomic<std::uint32_t> what; // What
+};
+
+// How a kernel is called: said once for each identity.
+struct Name {
+    std::atomic<std::uint64_t> sequence; // as in Record
+    std::atomic<std::uint64_t> identity;
+    char text[kName];
+};
+
+struct Shared {
+    // Written by the daemon.
+    alignas(64) std::atomic<std::uint32_t> gate;    // 1: the holder, which goes straight through
+    std::atomic<std::uint32_t> track;               // 1: others are there, so say what has ended
+    std::atomic<std::uint32_t> asleep;              // 1: write a byte to the socket when something waits
+    alignas(64) std::atomic<std::uint64_t> granted; // the last ticket that was granted; they are granted in order
+    std::atomic<std::uint32_t> grant_word;          // a futex: changes with `granted`
+    std::atomic<std::uint64_t> beat;                // when the daemon was last seen to work
+    // Written by the client.
+    alignas(64) std::atomic<std::uint64_t> head;      // records written
+    alignas(64) std::atomic<std::uint64_t> completed; // launches that have ended
+    std::atomic<std::uint64_t> completed_at;          // when that was seen
+    alignas(64) Record records[kRecords];
+    alignas(64) std::atomic<std::uint64_t> names_head;
+    Name names[kNames];
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
+              "shared between processes");
+
+} // namespace fikit

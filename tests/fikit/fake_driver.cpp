@@ -1,0 +1,139 @@
+// A libcuda.so.1 without a GPU: what the runtime's client needs of it, and a device that takes as long as it is told.
+//
+// A kernel takes `gridX` microseconds. One device for all processes that name the same file in FAKE_GPU: it does one
+// kernel at a time, in the order of launches, whoever they are from, as a GPU does without MPS.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+
+#define SHOWN extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+struct Device {
+    std::atomic<std::uint64_t> free_at; // when all that was launched has ended
+    std::atomic<std::uint64_t> launches;
+};
+
+Device *device() {
+    static Device *const one = [] {
+        const char *path = getenv("FAKE_GPU");
+        const int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+        if (fd >= 0 && ftruncate(fd, sizeof(Device)) == 0)
+            return static_cast<Device *>(mmap(nullptr, sizeof(Device), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+        return new Device{};
+    }();
+    return one;
+}
+
+std::uint64_t now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return std::uint64_t(time.tv_sec) * 1000000000U + std::uint64_t(time.tv_nsec);
+}
+
+thread_local std::uint64_t mine = 0; // when this thread's last kernel ends
+
+struct Event {
+    std::uint64_t at;
+};
+
+int launch(unsigned microseconds) {
+    Device *d = device();
+    std::uint64_t before = d->free_at.load(), end;
+    do {
+        const std::uint64_t time = now();
+        end = (before > time ? before : time) + microseconds * 1000ULL;
+    } while (!d->free_at.compare_exchange_weak(before, end));
+    d->launches.fetch_add(1);
+    mine = end;
+    return 0;
+}
+
+} // namespace
+
+SHOWN int cuLaunchKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                         void **, void **) {
+    return launch(x);
+}
+SHOWN int cuLaunchKernel_ptsz(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                              void **, void **) {
+    return launch(x);
+}
+SHOWN int cuLaunchKernelEx(const unsigned *config, void *, void **, void **) {
+    return launch(config[0]);
+}
+SHOWN int cuLaunchCooperativeKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                    void *, void **) {
+    return launch(x);
+}
+SHOWN int cuGraphLaunch(void *, void *) {
+    return launch(100);
+}
+SHOWN int cuStreamSynchronize(void *) {
+    while (now() < mine)
+        usleep(mine - now() > 200000 ? 100 : 10);
+    return 0;
+}
+SHOWN int cuEventCreate(void **event, unsigned) {
+    *event = new Event{0};
+    return 0;
+}
+SHOWN int cuEventRecord(void *event, void *) {
+    const std::uint64_t time = now();
+    static_cast<Event *>(event)->at = mine > time ? mine : time;
+    return 0;
+}
+SHOWN int cuEventQuery(void *event) {
+    return now() < static_cast<Event *>(event)->at ? 600 : 0;
+}
+SHOWN int cuEventSynchronize(void *event) {
+    while (cuEventQuery(event))
+        usleep(10);
+    return 0;
+}
+SHOWN int cuEventElapsedTime(float *result, void *from, void *to) {
+    const auto a = static_cast<Event *>(from)->at, b = static_cast<Event *>(to)->at;
+    *result = float(double(std::int64_t(b - a)) / 1e6);
+    return 0;
+}
+SHOWN int cuStreamIsCapturing(void *stream, int *status) {
+    *status = stream == reinterpret_cast<void *>(0xca); // the stream that captures
+    return 0;
+}
+SHOWN int cuCtxGetCurrent(void **context) {
+    *context = device();
+    return 0;
+}
+SHOWN int cuCtxSetCurrent(void *) {
+    return 0;
+}
+SHOWN int cuThreadExchangeStreamCaptureMode(int *mode) {
+    *mode = 0;
+    return 0;
+}
+SHOWN int cuFuncGetName(const char **name, void *function) {
+    *name = static_cast<const char *>(function);
+    return 0;
+}
+SHOWN int cuGetProcAddress_v2(const char *name, void **function, int, std::uint64_t flags, int *status) {
+    char full[80];
+    strncpy(full, name, 60);
+    full[60] = '\0';
+    if (flags & 2)
+        strcat(full, "_ptsz");
+    void *own = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+    *function = dlsym(own, full);
+    if (!*function)
+        *function = dlsym(own, name);
+    if (status)
+        *status = 0;
+    return *function ? 0 : 500;
+}

@@ -1,0 +1,104 @@
+// A task: `task ROUNDS KERNELS KERNEL_US HOST_US [how]` launches KERNELS kernels, waits for them, works HOST_US on the
+// host, and so ROUNDS times. Finds the driver as the CUDA runtime does: dlopen, dlsym, cuGetProcAddress_v2.
+//
+// how: plain; fork (a child does the same, then the parent); exec (starts itself anew halfway); threads (four launch);
+// capture (every launch is captured); cooperative; nccl (a kernel by that name).
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Launch = int (*)(const void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                       void **, void **);
+using Cooperative = int (*)(const void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                            void **);
+using Synchronize = int (*)(void *);
+
+Launch launch;
+Cooperative cooperative;
+Synchronize synchronize;
+
+double now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return double(time.tv_sec) + double(time.tv_nsec) / 1e9;
+}
+
+template <typename Function> void find(Function &function, const char *name) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(3);
+    }
+    using Get = int (*)(const char *, void **, int, std::uint64_t, int *);
+    const auto get = reinterpret_cast<Get>(dlsym(library, "cuGetProcAddress_v2"));
+    void *found = nullptr;
+    if (!get || get(name, &found, 12000, 0, nullptr) != 0)
+        exit(4);
+    function = reinterpret_cast<Function>(found);
+}
+
+void rounds(int count, int kernels, unsigned kernel, int host, const char *how) {
+    static const char plain[] = "_Z4workPf", nccl[] = "ncclDevKernel_AllReduce";
+    const char *name = strcmp(how, "nccl") == 0 ? nccl : plain;
+    void *stream = strcmp(how, "capture") == 0 ? reinterpret_cast<void *>(0xca) : nullptr;
+    for (int i = 0; i < count; ++i) {
+        for (int k = 0; k < kernels; ++k) {
+            if (strcmp(how, "cooperative") == 0)
+                cooperative(name, kernel, 1, 1, 256, 1, 1, 0, stream, nullptr);
+            else
+                launch(name, kernel, 1, 1, 256, 1, 1, 0, stream, nullptr, nullptr);
+        }
+        synchronize(nullptr);
+        if (host)
+            usleep(useconds_t(host));
+    }
+}
+
+} // namespace
+
+int main(int count, char **words) {
+    if (count < 5)
+        return 2;
+    const int times = atoi(words[1]), kernels = atoi(words[2]), host = atoi(words[4]);
+    const unsigned kernel = unsigned(atoi(words[3]));
+    const char *how = count > 5 ? words[5] : "plain";
+    find(launch, "cuLaunchKernel");
+    find(cooperative, "cuLaunchCooperativeKernel");
+    find(synchronize, "cuStreamSynchronize");
+    const double begin = now();
+    if (strcmp(how, "fork") == 0) {
+        rounds(times, kernels, kernel, host, how);
+        const pid_t child = fork();
+        rounds(times, kernels, kernel, host, how);
+        if (child == 0)
+            _exit(0);
+        int status = 0;
+        if (waitpid(child, &status, 0) != child || status != 0)
+            return 5;
+    } else if (strcmp(how, "threads") == 0) {
+        std::vector<std::thread> all;
+        for (int i = 0; i < 4; ++i)
+            all.emplace_back([&] { rounds(times, kernels, kernel, host, how); });
+        for (auto &one : all)
+            one.join();
+    } else {
+        rounds(times, kernels, kernel, host, how);
+        if (strcmp(how, "exec") == 0) {
+            words[5] = const_cast<char *>("plain");
+            execv("/proc/self/exe", words);
+            return 6;
+        }
+    }
+    printf("%.6f\n", now() - begin);
+    return 0;
+}

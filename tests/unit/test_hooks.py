@@ -1,0 +1,59 @@
+"""Launch hooks in a text, and that only genuine ones are taken out again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.emit.hooks import MARK, is_pure, without_hooks
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "fikit_hooks" / "expected.cu"
+TEXT = GOLDEN.read_bytes()
+
+
+def test_genuine_hooks_are_taken_out_and_nothing_moves() -> None:
+    plain = without_hooks(TEXT)
+    assert len(plain) == len(TEXT) and plain.count(b"\n") == TEXT.count(b"\n")
+    assert b"kesco_before" not in plain and MARK.encode() not in plain
+    for line, before in zip(plain.splitlines(), TEXT.splitlines(), strict=True):
+        assert line == before or line.strip() in (b"", b";")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"kesco_before(1, shape.grid,", b"kesco_before(1, shape.grid + evil(),"),
+        (b"kesco_before(1, shape.grid,", b"kesco_before(1, shape.grid = 3,"),
+        (b"kesco_before(1, shape.grid,", b"kesco_before(1, n++,"),
+        (b"kesco_before(1, shape.grid,", b"kesco_before(1, f<1>(n),"),
+        (b"#define BLOCK 256", b"#define BLOCK evil()"),
+        (b"#define BLOCK 256", b"#define kesco_before evil"),
+        (b"  kesco_after(1);  // kesco: launch hook", b"  evil(); kesco_after(1);  // kesco: launch hook"),
+        (b"  kesco_after(1);  // kesco: launch hook", b"  kesco_after(1);"),
+        (b"  if (!kesco_launch_before) return;", b"  evil();"),
+        (b'"serial"},', b'"serial"}, evil(),'),
+        (b"__attribute__((weak)) void kesco_launch_after", b"void kesco_launch_after"),
+    ],
+)
+def test_what_is_not_written_by_kesco_stays(old: bytes, new: bytes) -> None:
+    assert old in TEXT
+    assert b"kesco_after(2)" in without_hooks(TEXT.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("text", ["n", "(n + 255) / 256", "dim3(a.x, b->y[2])", "1 << k", "sizeof(float) * n"])
+def test_what_only_reads(text: str) -> None:
+    assert is_pure(text, {})
+
+
+@pytest.mark.parametrize(
+    "text", ["f()", "n++", "--n", "n = 3", "a, f(b)", "(f)(b)", "{1}", "n;", "a[f()](1)", "("]
+)
+def test_what_may_do_more(text: str) -> None:
+    assert not is_pure(text, {})
+
+
+def test_macros_are_looked_into() -> None:
+    assert is_pure("N + 1", {"N": "(BLOCK * 2)", "BLOCK": "256"})
+    assert not is_pure("N + 1", {"N": "(BLOCK * 2)", "BLOCK": "next()"})
+    assert not is_pure("N", {"N": "N"})
