@@ -20,8 +20,9 @@ from kesco.ir.access import UNKNOWN, Access, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Iteration, Region, Role, Site, SiteKind
 from kesco.pipeline import Compilation, FunctionResult
 from kesco.report import edges_of
+from kesco.report.drawing import PALETTE
 from kesco.report.explain import explain, help_for
-from kesco.report.graph import FORMS, PALETTE, draw
+from kesco.report.graph import FORMS, draw
 from kesco.report.layout import BOX_GAP, lay_out, levels, wrap
 from kesco.scheduling import levels as measure
 from kesco.scheduling.strategies import STRATEGIES, default_streams
