@@ -54,7 +54,9 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     from kesco.remarks import diagnose
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
-    return Compilation(path, source, text, functions, found, kept if program is session.program else ())
+    same = program is session.program
+    shown, priced = _shown(session, prices, regions) if same and options.page else (prices, "")
+    return Compilation(path, source, text, functions, found, kept if same else (), shown if same else None, priced)
 
 
 def _profile(options: Options) -> Costs | None:
@@ -72,17 +74,31 @@ def _prices(
     """What operations cost, where somebody asks for it, and what is wrong with the profile."""
     if profile is None and session.options.strategy != "critical_path":
         return None, ()
+    if profile is None:
+        return _estimated(session, regions), ()
+    from kesco import pricing
+
+    exact = pricing.is_of(session.program, profile)
+    return pricing.measured(session.program, profile), () if exact else (pricing.stale(session.program),)
+
+
+def _shown(session: Session, prices: Prices | None, regions: tuple[Region, ...]) -> tuple[Prices, str]:
+    """The prices of the report's page, and where they come from."""
+    if session.options.profile is not None and prices is not None:
+        return prices, f"the model of a GPU, with the times of {Path(session.options.profile).name}"
+    return prices or _estimated(session, regions), ""
+
+
+def _estimated(session: Session, regions: tuple[Region, ...]) -> Prices:
+    """Weights from the device code, where nothing was measured."""
     from kesco import pricing
     from kesco.analysis.device_work import device_work
 
-    if profile is not None:
-        exact = pricing.is_of(session.program, profile)
-        return pricing.measured(session.program, profile), () if exact else (pricing.stale(session.program),)
     work: dict[str, int] = {}
     for text in session.device_code:
         work |= device_work(text)
     sizes = {s.operation: s.bytes for r in regions for s in r.sites if s.bytes is not None}
-    return pricing.of_copies(pricing.estimated(session.program, work), sizes), ()
+    return pricing.of_copies(pricing.estimated(session.program, work), sizes)
 
 
 def _planned(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Prefetch, Sends
+    from kesco.model.forecast import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Compilation:
     """The outcome for one file: `text` is the input's bytes where nothing was changed.
 
     `kept` are the stretches of the input that are in the text: begin and end in the input, begin in the text, in bytes.
+    `prices` are what operations cost, where somebody asked; `priced` says in words where they come from.
     """
 
     path: str
@@ -65,6 +67,8 @@ class Compilation:
     functions: tuple[FunctionResult, ...]
     diagnostics: tuple[Diagnostic, ...]
     kept: tuple[tuple[int, int, int], ...] = ()
+    prices: Prices | None = None
+    priced: str = ""
 
     @property
     def changed(self) -> bool:
