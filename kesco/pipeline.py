@@ -25,7 +25,10 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.flow import Region
     from kesco.ir.lifetimes import Moved
     from kesco.ir.program import Program
+    from kesco.ir.timeline import Timeline
     from kesco.model.forecast import Prices
+
+ESTIMATED = "weights from the device code: nothing was measured"
 
 
 def compile_file(path: str, options: Options, observe: Observer = silent) -> Compilation:
@@ -55,8 +58,8 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
     same = program is session.program
-    shown, priced = _shown(session, prices, regions) if same and options.page else (prices, "")
-    return Compilation(path, source, text, functions, found, kept if same else (), shown if same else None, priced)
+    shown = _timelines(session, prices, regions, functions) if same and options.page else ()
+    return Compilation(path, source, text, functions, found, kept if same else (), shown)
 
 
 def _profile(options: Options) -> Costs | None:
@@ -82,11 +85,26 @@ def _prices(
     return pricing.measured(session.program, profile), () if exact else (pricing.stale(session.program),)
 
 
-def _shown(session: Session, prices: Prices | None, regions: tuple[Region, ...]) -> tuple[Prices, str]:
-    """The prices of the report's page, and where they come from."""
-    if session.options.profile is not None and prices is not None:
-        return prices, f"the model of a GPU, with the times of {Path(session.options.profile).name}"
-    return prices or _estimated(session, regions), ""
+def _timelines(
+    session: Session, prices: Prices | None, regions: tuple[Region, ...], functions: tuple[FunctionResult, ...]
+) -> tuple[tuple[Timeline, ...], ...]:
+    """Each function's runs in the model, serial and as it was rewritten."""
+    from kesco.model.timeline import timeline
+
+    profile = session.options.profile
+    origin = f"the model of a GPU, with the times of {Path(profile).name}" if profile is not None else ESTIMATED
+    known = prices or _estimated(session, regions)
+
+    def said(one: Timeline) -> Timeline:
+        return replace(one, origin=origin, exact=profile is not None)
+
+    found: list[tuple[Timeline, ...]] = []
+    for one in functions:
+        runs = [timeline("serial", one.region, known)]
+        if one.rewritten:
+            runs.append(timeline("concurrent", one.region, known, one.schedule, one.plan))
+        found.append(tuple(map(said, runs)))
+    return tuple(found)
 
 
 def _estimated(session: Session, regions: tuple[Region, ...]) -> Prices:

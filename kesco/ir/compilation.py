@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.lifetimes import Moved
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
+    from kesco.ir.timeline import Timeline
     from kesco.ir.transfers import Prefetch, Sends
-    from kesco.model.forecast import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Compilation:
     """The outcome for one file: `text` is the input's bytes where nothing was changed.
 
     `kept` are the stretches of the input that are in the text: begin and end in the input, begin in the text, in bytes.
-    `prices` are what operations cost, where somebody asked; `priced` says in words where they come from.
+    `timelines` are for each function its runs in the model, the serial one first, where the report's page is wanted.
     """
 
     path: str
@@ -67,8 +67,7 @@ class Compilation:
     functions: tuple[FunctionResult, ...]
     diagnostics: tuple[Diagnostic, ...]
     kept: tuple[tuple[int, int, int], ...] = ()
-    prices: Prices | None = None
-    priced: str = ""
+    timelines: tuple[tuple[Timeline, ...], ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -8,7 +8,7 @@ last to end of: the one before it on its stream, and those whose events its stre
 before it. 3. From the operation that ends last the causes lead back to the first: the critical chain. Where an
 operation began later than its cause ended, the host was late, or the chain begins there.
 
-It does not show host time: only what the device does.
+On the default stream alone everything is critical, and nothing is marked. Host time is not shown.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def timeline(
         _Ran(_bar(site, start, end), stream_of.get(site.number, -1), stretch)
         for (site, stretch), (start, end) in zip(zip(works, stretches, strict=True), times, strict=True)
     ]
-    critical = _critical(ran, waits_of(plan) if plan is not None else {})
+    critical = _critical(ran, waits_of(plan)) if plan is not None else set[int]()
     ran = [replace(one, bar=replace(one.bar, critical=number in critical)) for number, one in enumerate(ran)]
     lanes = []
     for stream in sorted({one.stream for one in ran}):
