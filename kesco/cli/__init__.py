@@ -11,6 +11,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
+from kesco.cli.report import report_target, write_report
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
@@ -141,12 +143,13 @@ def main() -> None:
     "-p", "--project", metavar="JSON", help="All CUDA sources of this compile_commands.json, or of its folder."
 )
 @click.option("-j", "--jobs", type=click.IntRange(1, 1024), help="With -p: so many at a time (default: all cores).")
+@click.option("--report", metavar="OUT.html", help="A page that shows what was done, and why: one file, for a browser.")
 @click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
 @click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
 @_compile_options
 def compile_command(
     source: str | None, output: str | None, project: str | None, jobs: int | None, dump: tuple[str, ...], timed: bool,
-    **values: Any,
+    report: str | None, **values: Any,
 ) -> None:  # fmt: skip
     """Rewrite FILE.cu, or with -p all sources of a project, to use streams. Compiler flags go after '--'."""
     printer = Printer(values["diagnostics"], values["quiet"])
@@ -157,6 +160,10 @@ def compile_command(
             values["flags"] = (source, *values["flags"])
         with ends_well(printer):
             _only_flags(values["flags"])
+            if report is not None:
+                what = "--report is of one file, not of a project"
+                help_ = "in a build, KESCO_REPORT_DIR gives a page for each source"
+                raise UsageError(Diagnostic("K104", Severity.ERROR, what, help=help_))
             sys.exit(compile_project(project, output, jobs or 0, _options(values), printer))
     if source is None:
         raise click.UsageError("Missing argument 'FILE.cu'.")
@@ -176,14 +183,17 @@ def compile_command(
         target = _target(source, output)
         if target is not None:
             writable(target)
+        shown = report_target(report, source, target) if report is not None else None
         try:
-            result = compile_file(source, _options(values), observe)
+            result = compile_file(source, replace(_options(values), page=shown is not None), observe)
         except VerificationError:  # a bug of ours: the build gets the program as it was
             _write(target, Path(source).read_bytes())
             raise
         if result.diagnostics or values["diagnostics"] == "json":
             printer(*result.diagnostics)
         _write(target, result.text)
+        if shown is not None:
+            write_report(shown, result)
         if not values["quiet"] and values["diagnostics"] == "text":
             click.echo(_summary(result, target), err=True)
         if timed:
