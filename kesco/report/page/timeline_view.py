@@ -1,8 +1,8 @@
 """Timelines as a page draws them: lanes, bars in parts of the whole, ticks.
 
 In: the timelines that share one scale. Out: plain data for a template; positions are percentages, so that a page zooms
-by making the drawing wider. Bars too narrow to be told apart are drawn as one, with their number: a run of a hundred
-thousand operations is as quick to open as one of a hundred.
+by making the drawing wider. On a lane with very many bars those too narrow to be told apart are drawn as one, with
+their number: a run of a hundred thousand operations is as quick to open as one of a thousand.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _view(timeline: Timeline, whole: float, colours: int, stream_of: Mapping[int
                 "colour": _colour(stream_of.get(bar.site, lane.stream), colours),
                 "said": _said(bar, timeline.exact, whole),
             }
-            for bar in merged(lane.bars, whole / MOST_BARS)
+            for bar in (lane.bars if len(lane.bars) <= MOST_BARS else merged(lane.bars, whole / MOST_BARS))
         ]
         busy = sum(bar.end - bar.start for bar in lane.bars)
         lanes.append(
