@@ -27,7 +27,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("proving",),
     ("pipeline",),
     ("check",),
-    ("bench", "profiling", "wrapper"),
+    ("bench", "profiling", "tracing", "wrapper"),
     ("project",),
     ("cli",),
     ("__main__",),

@@ -105,9 +105,13 @@ def test_what_was_gained_and_lost_is_there_by_function() -> None:
     outside = Diagnostic("K206", Severity.REMARK, "elsewhere")
     measured = (replace(runs_of(result(region(diamond())))[0], exact=True, end=30.0),)
     measured += (replace(measured[0], end=20.0),)
-    texts = words(
-        parsed(page(compiled(alone, result(region(diamond())), diagnostics=(said, outside), timelines=((), measured))))
-    )
+    both = (alone, result(region(diamond())))
+    tree = parsed(page(compiled(*both, diagnostics=(said, outside), timelines=((), measured))))
+    texts = words(tree)
+    mine, _, file = [words(one) for one in tree.iter(f"{HTML}section") if "a.cu:3:1" in one.get("aria-label", "")][
+        -2:
+    ] + [words(one) for one in tree.iter(f"{HTML}section") if one.get("aria-labelledby") == "fo"]
+    assert "K203" in mine and "K206" not in mine and "K206" in file and "K203" not in file
     for part in ("stays serial", "give work that could be independent", "K203 it writes (line 4)", "a note", "do this"):
         assert part in texts
     assert "K206 elsewhere" in texts and "The file" in texts
@@ -219,20 +223,22 @@ def test_an_inserted_line_is_explained(line: str, words: str) -> None:
 
 
 def test_the_critical_path_is_the_chain_that_ends_last() -> None:
-    function = result(region([Op("a", w="x"), Op("b", w="y"), Op("c", r="x y", w="z"), Op("d", w="q")]))
+    ops = [Op("a", w="x"), Op("b", w="y"), Op("c", r="x y", w="z"), Op("d", r="x y", w="q")]
+    function = result(region(ops))
+    streams = function.schedule.as_dict()
+    assert streams[4] == streams[1] != streams[2]  # d is behind a on its stream, and waits for b, which ends later
     concurrent = runs_of(function)[1]
-    marked = [bar.label for bar in sorted(concurrent.bars, key=lambda bar: bar.start) if bar.critical]
-    assert marked[-1] == "c" and len(marked) == 2 and marked[0] in "ab"
-    last = next(bar for bar in concurrent.bars if bar.label == "c")
+    assert [bar.label for bar in sorted(concurrent.bars, key=lambda bar: bar.start) if bar.critical] == ["b", "d"]
+    last = next(bar for bar in concurrent.bars if bar.label == "d")
     assert last.end == concurrent.end and all(bar.end <= last.start for bar in concurrent.bars if bar.label in "ab")
 
 
 def test_a_chain_leads_across_a_barrier() -> None:
-    function = result(
-        region([Op("a", w="x"), Op("b", w="y"), Op("sync", role=Role.DEVICE_SYNC), Op("c", w="x"), Op("d", w="y")])
-    )
-    marked = sorted(bar.label for bar in runs_of(function)[1].bars if bar.critical)
-    assert len(marked) == 2 and marked[0] in "ab" and marked[1] in "cd"
+    ops = [Op("a", w="x"), Op("sync", role=Role.DEVICE_SYNC), Op("c", w="x"), Op("d", w="y"), Op("e", w="z")]
+    function = result(region(ops))
+    streams = function.schedule.as_dict()
+    assert streams[5] != streams[1]
+    assert sorted(bar.label for bar in runs_of(function)[1].bars if bar.critical) == ["a", "e"]
 
 
 def test_a_hundred_thousand_bars_are_few_enough_to_open() -> None:
