@@ -25,7 +25,8 @@ from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
-from kesco.cli.report import report_target, write_report
+from kesco.cli.report import measured_run, report_target, write_report
+from kesco.cli.trace import compare_command, trace_command
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
@@ -144,12 +145,13 @@ def main() -> None:
 )
 @click.option("-j", "--jobs", type=click.IntRange(1, 1024), help="With -p: so many at a time (default: all cores).")
 @click.option("--report", metavar="OUT.html", help="A page that shows what was done, and why: one file, for a browser.")
+@click.option("--trace", metavar="RUN.json", help="With --report: a run that 'kesco trace' measured, to show beside.")
 @click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
 @click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
 @_compile_options
 def compile_command(
     source: str | None, output: str | None, project: str | None, jobs: int | None, dump: tuple[str, ...], timed: bool,
-    report: str | None, **values: Any,
+    report: str | None, trace: str | None, **values: Any,
 ) -> None:  # fmt: skip
     """Rewrite FILE.cu, or with -p all sources of a project, to use streams. Compiler flags go after '--'."""
     printer = Printer(values["diagnostics"], values["quiet"])
@@ -160,7 +162,7 @@ def compile_command(
             values["flags"] = (source, *values["flags"])
         with ends_well(printer):
             _only_flags(values["flags"])
-            if report is not None:
+            if report is not None or trace is not None:
                 what = "--report is of one file, not of a project"
                 help_ = "in a build, KESCO_REPORT_DIR gives a page for each source"
                 raise UsageError(Diagnostic("K104", Severity.ERROR, what, help=help_))
@@ -184,6 +186,7 @@ def compile_command(
         if target is not None:
             writable(target)
         shown = report_target(report, source, target) if report is not None else None
+        measured = measured_run(trace, shown)
         try:
             result = compile_file(source, replace(_options(values), page=shown is not None), observe)
         except VerificationError:  # a bug of ours: the build gets the program as it was
@@ -193,7 +196,7 @@ def compile_command(
             printer(*result.diagnostics)
         _write(target, result.text)
         if shown is not None:
-            write_report(shown, result)
+            write_report(shown, result, measured)
         if not values["quiet"] and values["diagnostics"] == "text":
             click.echo(_summary(result, target), err=True)
         if timed:
@@ -381,3 +384,5 @@ main.add_command(regress_command)
 main.add_command(check_command)
 main.add_command(plugin_command)
 main.add_command(profile_command)
+main.add_command(trace_command)
+main.add_command(compare_command)

@@ -27,6 +27,19 @@ def report_target(name: str, source: str, target: Path | None) -> Path:
     return path
 
 
+def measured_run(trace: str | None, shown: Path | None) -> tuple[Timeline, ...]:
+    """The timeline of a trace; raises `UsageError` where it cannot be read, or no page would show it."""
+    if trace is None:
+        return ()
+    if shown is None:
+        what = "--trace is shown in the page of --report"
+        raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give --report OUT.html, too"))
+    from kesco.tracing.overlap import timeline
+    from kesco.tracing.perfetto import read
+
+    return (timeline(Path(trace).name, read(Path(trace))),)
+
+
 def write_report(path: Path, result: Compilation, measured: tuple[Timeline, ...] = ()) -> None:
     """Write the page whole or not at all."""
     from kesco.report.page import page
