@@ -8,6 +8,7 @@ then by renaming a finished file.
 from __future__ import annotations
 
 import gc
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import click
 from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
+from kesco.cli.doctor import doctor_command
 from kesco.cli.flags import taken_apart
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
@@ -278,8 +280,9 @@ def _target(source: str, output: str | None) -> Path | None:
 @main.command("verify")
 @click.argument("serial", metavar="SERIAL.cu")
 @click.argument("concurrent", metavar="ASYNC.cu")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @_compile_options
-def verify_command(serial: str, concurrent: str, **values: Any) -> None:
+def verify_command(serial: str, concurrent: str, as_json: bool, **values: Any) -> None:
     """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, whoever wrote it."""
     from kesco.proving import verify_files
 
@@ -287,25 +290,32 @@ def verify_command(serial: str, concurrent: str, **values: Any) -> None:
     with ends_well(printer):
         verdicts = verify_files(serial, concurrent, _options(values))
         problems = [d for v in verdicts for d in v.problems]
+        if as_json:
+            told = [{"function": v.function, "pairs": v.pairs, "unchanged": v.unchanged} for v in verdicts]
+            found = {"proven": not problems, "functions": told, "diagnostics": [d.to_json() for d in problems]}
+            click.echo(json.dumps(found, indent=2))
+            sys.exit(VerificationError.exit_code if problems else 0)
         if problems:
             raise VerificationError(*problems)
-        for one in verdicts:
-            found = f"unchanged, and cannot be followed: {one.unchanged}"
-            click.echo(f"'{one.function}': {found if one.unchanged else f'{one.pairs} conflicting pairs, all ordered'}")
+        for one in verdicts if not values["quiet"] else ():
+            how = f"unchanged, and cannot be followed: {one.unchanged}"
+            click.echo(f"'{one.function}': {how if one.unchanged else f'{one.pairs} conflicting pairs, all ordered'}")
 
 
 @main.command("explain")
 @click.argument("source", metavar="FILE.cu")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON: that of 'graph', with what was lost.")
 @_compile_options
-def explain_command(source: str, **values: Any) -> None:
+def explain_command(source: str, as_json: bool, **values: Any) -> None:
     """Say what each operation touches, where it goes, what it waits for and why, and what was lost."""
     from kesco.pipeline import compile_file
     from kesco.report.explain import explain
+    from kesco.report.graph import explained_json
 
     printer = Printer(values["diagnostics"], values["quiet"])
     with ends_well(printer):
         result = compile_file(source, _options(values))
-        click.echo(explain(result))
+        click.echo(explained_json(result.functions) if as_json else explain(result))
 
 
 @main.command("graph")
@@ -348,29 +358,6 @@ def graph_command(source: str, output: str, wanted: str | None, **values: Any) -
         write_whole(Path(output), draw(chosen, form).encode())
 
 
-@main.command("doctor")
-@_toolchain_options
-def doctor_command(**values: Any) -> None:
-    """Say which tools were found, which are used and why, and how to get what is missing."""
-    from kesco.toolchain.doctor import examine
-
-    report = examine(**values)
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("part", "", "what is used", "why, and how to get what is missing", show_lines=True)
-    colours = {"ok": "green", "optional": "yellow", "missing": "red"}
-    for row in report.rows:
-        said = [f"from {row.origin}" if row.origin else "", row.why, row.how_to_get and f"get it: {row.how_to_get}"]
-        status = "absent" if row.status == "optional" and not row.value else row.status
-        notes = "\n".join(t for t in said if t)
-        table.add_row(row.component, Text(status, style=colours[row.status]), Text(row.value), Text(notes))
-    Console(width=None if sys.stdout.isatty() else 140, soft_wrap=False).print(table)
-    click.echo("ready" if report.ready else "not ready: see the missing parts above")
-    sys.exit(0 if report.ready else 5)
-
-
 @main.command("cmake")
 def cmake_command() -> None:
     """Print the folder of find_package(kesco), for cmake -Dkesco_DIR."""
@@ -382,6 +369,7 @@ def cmake_command() -> None:
 main.add_command(bench_command)
 main.add_command(regress_command)
 main.add_command(check_command)
+main.add_command(doctor_command)
 main.add_command(plugin_command)
 main.add_command(profile_command)
 main.add_command(trace_command)

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from kesco.report import Function, edges_of, levels_of, movable, streams_of
 from kesco.report.drawing import MARGIN, PALETTE, SWATCHES_IN_LINE, box_lines, drawing, summary, tooltip
+from kesco.report.explain import lost
 
 if TYPE_CHECKING:
     from kesco.ir.dfg import Dependence
@@ -43,6 +45,12 @@ def draw(functions: Sequence[Function], form: str) -> str:
 def _json(functions: Sequence[Function]) -> str:
     value = {"version": VERSION, "functions": [_json_function(function) for function in functions]}
     return json.dumps(value, indent=2) + "\n"
+
+
+def explained_json(functions: Sequence[Function]) -> str:
+    """The JSON of `draw`, and for each function what was lost, with advice; without a final newline."""
+    told = [_json_function(one) | {"lost": [asdict(missed) for missed in lost(one)]} for one in functions]
+    return json.dumps({"version": VERSION, "functions": told}, indent=2)
 
 
 def _json_function(function: Function) -> dict[str, Any]:

@@ -121,9 +121,8 @@ def test_a_record_that_ends_anywhere_is_read() -> None:
 
 
 def run(*works: tuple[str, int, float, float]) -> Activities:
-    return Activities(
-        "app", tuple(Activity(kind, kind, start, end, 0, 1, stream) for kind, stream, start, end in works)
-    )
+    found = (Activity(kind, kind, start, end, 0, 1, stream) for kind, stream, start, end in works)
+    return Activities("app", tuple(sorted(found, key=lambda one: (one.start, one.end))))
 
 
 SERIAL = run(("copy", 7, 0, 10), ("kernel", 7, 10, 20), ("kernel", 7, 25, 35), ("wait", 7, 0, 36))
