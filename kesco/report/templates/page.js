@@ -365,4 +365,5 @@
   bar.hidden = false;
   if (select) choose(select.value);
   if (tabs.length) show(tabs[0]);
+  document.documentElement.classList.add("ready");
 })();
