@@ -16,6 +16,7 @@ from by_hand import Op, diamond, region, result
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
+from kesco import __version__
 from kesco.bench.suite import choose
 from kesco.cli import main
 from kesco.diagnostics import Diagnostic, Severity
@@ -115,3 +116,9 @@ def test_the_manual_page_is_what_the_commands_say(repository: Path, update_golde
         assert command.hidden or f".SS kesco {name} " in made.page()
     assert not any(line.startswith("'") for line in made.page().splitlines())
     assert isinstance(main, click.Group)
+
+
+def test_the_files_of_a_release_agree(repository: Path) -> None:
+    said = (repository / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {__version__}\n" in said
+    assert f'version = "{__version__}"' in (repository / "pyproject.toml").read_text("utf-8")
