@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pytest
 from by_hand import FunctionResult, Op, diamond, region, result
 
-from kesco.ir.timeline import Timeline
+from kesco.ir.timeline import Bar, Lane, Timeline
 from kesco.model.forecast import Prices
 from kesco.model.timeline import timeline
 from kesco.pipeline import Compilation
-from kesco.report.page import page
+from kesco.report.page import page, timeline_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -174,6 +174,21 @@ def test_a_keyboard_reaches_everything(opened: Opened) -> None:
     width = page.locator("#gv-1 > svg").bounding_box()["width"]
     page.keyboard.press("+")
     assert page.locator("#gv-1 > svg").bounding_box()["width"] > width
+
+
+def test_arrows_go_from_bar_to_bar_however_narrow(opened: Opened, tmp_path: Path) -> None:
+    bars = tuple(Bar("a rather long name of a kernel", "kernel", n * 2.0, n * 2.0 + 1) for n in range(200))
+    path = tmp_path / "timeline.html"
+    path.write_text(timeline_page("run", [], [Timeline("run", (Lane("stream 7", bars),), 400.0)]), "utf-8")
+    page = opened(path)
+    page.locator("#m-0-v").focus()
+    page.keyboard.press("Enter")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert page.locator("#tip").inner_text() == "a rather long name of a kernel\n1.00 µs, from 6.00 µs on"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert "from 4.00 µs on" in page.locator("#details").inner_text()
 
 
 def test_source_lines_explain_themselves_and_unchanged_ones_are_folded(opened: Opened) -> None:

@@ -288,7 +288,7 @@
     if (!item) return hide();
     light(item);
     if (!item.matches(":focus-visible")) return;
-    const box = item.getBoundingClientRect();
+    const box = boxOf(item);
     hint(item, Math.max(0, box.left), Math.min(box.bottom, innerHeight) - 12);
   });
   document.addEventListener("click", (event) => {
@@ -303,18 +303,20 @@
     item.tabIndex = 0;
     item.focus({ preventScroll: true });
   }
+  // a bar's label may be longer than the bar, which hides the rest of it but counts it as its own
+  const boxOf = (one) => ($(".run", one) || one).getBoundingClientRect();
   const visible = (one) => one.getClientRects().length > 0;
   function beside(item, key) {
-    const mine = item.getBoundingClientRect(), x = mine.left + mine.width / 2, y = mine.top + mine.height / 2;
+    const mine = boxOf(item), x = mine.left + mine.width / 2, y = mine.top + mine.height / 2;
     const down = { ArrowDown: 1, ArrowUp: -1 }[key], right = { ArrowRight: 1, ArrowLeft: -1 }[key];
     let best = null, least = Infinity;
     for (const other of all(".item:not(.edge)", home(item))) {
       if (other === item || !visible(other)) continue;
-      const box = other.getBoundingClientRect();
+      const box = boxOf(other);
       const dx = box.left + box.width / 2 - x, dy = box.top + box.height / 2 - y;
       const along = down ? dy * down : dx * right, aside = Math.abs(down ? dx : dy);
       const distance = along + aside * (down ? 0.6 : 4);
-      if (along > 3 && distance < least) [best, least] = [other, distance];
+      if (along > (down ? 3 : 0) && distance < least) [best, least] = [other, distance];
     }
     return best;
   }
