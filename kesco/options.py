@@ -19,6 +19,7 @@ class Options:
     both, of which the program keeps the faster one. `copies` is ``keep``, or ``move`` for ``cudaMemcpy``
     on streams, with sources that are read in the background where that can be.
     `profile` is a file with the measured costs of the operations.
+    `page` tells that the report's page is wanted, which shows what operations cost also where no stage asks for that.
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
     `strategy` is empty for the one that fits: by tasks where there are any, by costs with a profile. Where there are
     tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
@@ -37,6 +38,7 @@ class Options:
     emit: str = "streams"
     copies: str = "keep"
     profile: str | None = None
+    page: bool = False
     memory: str = "keep"
     zone_limit: int = 6
     zone_age: int | None = None

@@ -25,7 +25,10 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.flow import Region
     from kesco.ir.lifetimes import Moved
     from kesco.ir.program import Program
+    from kesco.ir.timeline import Timeline
     from kesco.model.forecast import Prices
+
+ESTIMATED = "weights from the device code: nothing was measured"
 
 
 def compile_file(path: str, options: Options, observe: Observer = silent) -> Compilation:
@@ -55,13 +58,15 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     from kesco.remarks import diagnose
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
-    kept = kept if program is session.program else ()
+    same = program is session.program
+    shown = _timelines(session, prices, regions, functions) if same and options.page else ()
+    kept = kept if same else ()
     if options.fikit:
         text, kept, without = _hooked(session, text, kept)
         found = (*found, *without)
         observe("text", text)
         verify(session, functions, text)
-    return Compilation(path, source, text, functions, found, kept)
+    return Compilation(path, source, text, functions, found, kept, shown)
 
 
 def _hooked(
@@ -95,17 +100,46 @@ def _prices(
     """What operations cost, where somebody asks for it, and what is wrong with the profile."""
     if profile is None and session.options.strategy != "critical_path":
         return None, ()
+    if profile is None:
+        return _estimated(session, regions), ()
+    from kesco import pricing
+
+    fits = pricing.is_of(session.program, profile) or not profile.origin.sources  # a .kfikit is of no one text
+    return pricing.measured(session.program, profile), () if fits else (pricing.stale(session.program),)
+
+
+def _timelines(
+    session: Session, prices: Prices | None, regions: tuple[Region, ...], functions: tuple[FunctionResult, ...]
+) -> tuple[tuple[Timeline, ...], ...]:
+    """Each function's runs in the model, serial and as it was rewritten."""
+    from kesco.model.timeline import timeline
+
+    profile = session.options.profile
+    origin = f"the model of a GPU, with the times of {Path(profile).name}" if profile is not None else ESTIMATED
+    known = prices or _estimated(session, regions)
+
+    def said(one: Timeline) -> Timeline:
+        return replace(one, origin=origin, exact=profile is not None)
+
+    found: list[tuple[Timeline, ...]] = []
+    for one in functions:
+        runs = [timeline("serial", one.region, known)]
+        if one.rewritten:
+            runs.append(timeline("concurrent", one.region, known, one.schedule, one.plan))
+        found.append(tuple(map(said, runs)))
+    return tuple(found)
+
+
+def _estimated(session: Session, regions: tuple[Region, ...]) -> Prices:
+    """Weights from the device code, where nothing was measured."""
     from kesco import pricing
     from kesco.analysis.device_work import device_work
 
-    if profile is not None:
-        fits = pricing.is_of(session.program, profile) or not profile.origin.sources  # a .kfikit is of no one text
-        return pricing.measured(session.program, profile), () if fits else (pricing.stale(session.program),)
     work: dict[str, int] = {}
     for text in session.device_code:
         work |= device_work(text)
     sizes = {s.operation: s.bytes for r in regions for s in r.sites if s.bytes is not None}
-    return pricing.of_copies(pricing.estimated(session.program, work), sizes), ()
+    return pricing.of_copies(pricing.estimated(session.program, work), sizes)
 
 
 def _planned(

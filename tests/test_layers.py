@@ -27,7 +27,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("proving",),
     ("pipeline",),
     ("check",),
-    ("bench", "profiling", "wrapper", "fikit"),
+    ("bench", "profiling", "tracing", "wrapper", "fikit"),
     ("project",),
     ("cli",),
     ("__main__",),

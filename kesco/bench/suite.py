@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Severity
@@ -122,7 +123,8 @@ def choose(what: str, wanted: Iterable[str], known: Iterable[str]) -> list[str]:
     names = list(dict.fromkeys(wanted))
     for name in names:
         if name not in there:
-            raise UsageError(
-                Diagnostic(BAD_CHOICE, Severity.ERROR, f"no {what} '{name}'", help=f"there are: {', '.join(there)}")
-            )
+            near = get_close_matches(name.lower(), there, 1)
+            meant = f"did you mean '{near[0]}'? " if near else ""
+            help_ = f"{meant}there are: {', '.join(there)}"
+            raise UsageError(Diagnostic(BAD_CHOICE, Severity.ERROR, f"no {what} '{name}'", help=help_))
     return names

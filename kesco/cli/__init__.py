@@ -8,9 +8,11 @@ then by renaming a finished file.
 from __future__ import annotations
 
 import gc
+import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,15 @@ from kesco import __version__
 from kesco.cli import fikit_runtime as _fikit_runtime  # noqa: F401  adds its commands to the group
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
+from kesco.cli.doctor import doctor_command
 from kesco.cli.fikit import fikit_group
 from kesco.cli.flags import taken_apart
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
+from kesco.cli.report import measured_run, report_target, write_report
+from kesco.cli.trace import compare_command, trace_command
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
@@ -145,12 +150,14 @@ def main() -> None:
     "-p", "--project", metavar="JSON", help="All CUDA sources of this compile_commands.json, or of its folder."
 )
 @click.option("-j", "--jobs", type=click.IntRange(1, 1024), help="With -p: so many at a time (default: all cores).")
+@click.option("--report", metavar="OUT.html", help="A page that shows what was done, and why: one file, for a browser.")
+@click.option("--trace", metavar="RUN.json", help="With --report: a run that 'kesco trace' measured, to show beside.")
 @click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
 @click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
 @_compile_options
 def compile_command(
     source: str | None, output: str | None, project: str | None, jobs: int | None, dump: tuple[str, ...], timed: bool,
-    **values: Any,
+    report: str | None, trace: str | None, **values: Any,
 ) -> None:  # fmt: skip
     """Rewrite FILE.cu, or with -p all sources of a project, to use streams. Compiler flags go after '--'."""
     printer = Printer(values["diagnostics"], values["quiet"])
@@ -161,6 +168,10 @@ def compile_command(
             values["flags"] = (source, *values["flags"])
         with ends_well(printer):
             _only_flags(values["flags"])
+            if report is not None or trace is not None:
+                what = "--report is of one file, not of a project"
+                help_ = "in a build, KESCO_REPORT_DIR gives a page for each source"
+                raise UsageError(Diagnostic("K104", Severity.ERROR, what, help=help_))
             sys.exit(compile_project(project, output, jobs or 0, _options(values), printer))
     if source is None:
         raise click.UsageError("Missing argument 'FILE.cu'.")
@@ -180,14 +191,18 @@ def compile_command(
         target = _target(source, output)
         if target is not None:
             writable(target)
+        shown = report_target(report, source, target) if report is not None else None
+        measured = measured_run(trace, shown)
         try:
-            result = compile_file(source, _options(values), observe)
+            result = compile_file(source, replace(_options(values), page=shown is not None), observe)
         except VerificationError:  # a bug of ours: the build gets the program as it was
             _write(target, Path(source).read_bytes())
             raise
         if result.diagnostics or values["diagnostics"] == "json":
             printer(*result.diagnostics)
         _write(target, result.text)
+        if shown is not None:
+            write_report(shown, result, measured)
         if not values["quiet"] and values["diagnostics"] == "text":
             click.echo(_summary(result, target), err=True)
         if timed:
@@ -269,8 +284,9 @@ def _target(source: str, output: str | None) -> Path | None:
 @main.command("verify")
 @click.argument("serial", metavar="SERIAL.cu")
 @click.argument("concurrent", metavar="ASYNC.cu")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @_compile_options
-def verify_command(serial: str, concurrent: str, **values: Any) -> None:
+def verify_command(serial: str, concurrent: str, as_json: bool, **values: Any) -> None:
     """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, whoever wrote it."""
     from kesco.proving import verify_files
 
@@ -278,25 +294,32 @@ def verify_command(serial: str, concurrent: str, **values: Any) -> None:
     with ends_well(printer):
         verdicts = verify_files(serial, concurrent, _options(values))
         problems = [d for v in verdicts for d in v.problems]
+        if as_json:
+            told = [{"function": v.function, "pairs": v.pairs, "unchanged": v.unchanged} for v in verdicts]
+            found = {"proven": not problems, "functions": told, "diagnostics": [d.to_json() for d in problems]}
+            click.echo(json.dumps(found, indent=2))
+            sys.exit(VerificationError.exit_code if problems else 0)
         if problems:
             raise VerificationError(*problems)
-        for one in verdicts:
-            found = f"unchanged, and cannot be followed: {one.unchanged}"
-            click.echo(f"'{one.function}': {found if one.unchanged else f'{one.pairs} conflicting pairs, all ordered'}")
+        for one in verdicts if not values["quiet"] else ():
+            how = f"unchanged, and cannot be followed: {one.unchanged}"
+            click.echo(f"'{one.function}': {how if one.unchanged else f'{one.pairs} conflicting pairs, all ordered'}")
 
 
 @main.command("explain")
 @click.argument("source", metavar="FILE.cu")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON: that of 'graph', with what was lost.")
 @_compile_options
-def explain_command(source: str, **values: Any) -> None:
+def explain_command(source: str, as_json: bool, **values: Any) -> None:
     """Say what each operation touches, where it goes, what it waits for and why, and what was lost."""
     from kesco.pipeline import compile_file
     from kesco.report.explain import explain
+    from kesco.report.graph import explained_json
 
     printer = Printer(values["diagnostics"], values["quiet"])
     with ends_well(printer):
         result = compile_file(source, _options(values))
-        click.echo(explain(result))
+        click.echo(explained_json(result.functions) if as_json else explain(result))
 
 
 @main.command("graph")
@@ -339,29 +362,6 @@ def graph_command(source: str, output: str, wanted: str | None, **values: Any) -
         write_whole(Path(output), draw(chosen, form).encode())
 
 
-@main.command("doctor")
-@_toolchain_options
-def doctor_command(**values: Any) -> None:
-    """Say which tools were found, which are used and why, and how to get what is missing."""
-    from kesco.toolchain.doctor import examine
-
-    report = examine(**values)
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("part", "", "what is used", "why, and how to get what is missing", show_lines=True)
-    colours = {"ok": "green", "optional": "yellow", "missing": "red"}
-    for row in report.rows:
-        said = [f"from {row.origin}" if row.origin else "", row.why, row.how_to_get and f"get it: {row.how_to_get}"]
-        status = "absent" if row.status == "optional" and not row.value else row.status
-        notes = "\n".join(t for t in said if t)
-        table.add_row(row.component, Text(status, style=colours[row.status]), Text(row.value), Text(notes))
-    Console(width=None if sys.stdout.isatty() else 140, soft_wrap=False).print(table)
-    click.echo("ready" if report.ready else "not ready: see the missing parts above")
-    sys.exit(0 if report.ready else 5)
-
-
 @main.command("cmake")
 def cmake_command() -> None:
     """Print the folder of find_package(kesco), for cmake -Dkesco_DIR."""
@@ -373,6 +373,9 @@ def cmake_command() -> None:
 main.add_command(bench_command)
 main.add_command(regress_command)
 main.add_command(check_command)
+main.add_command(doctor_command)
 main.add_command(plugin_command)
 main.add_command(profile_command)
 main.add_command(fikit_group)
+main.add_command(trace_command)
+main.add_command(compare_command)

@@ -43,7 +43,8 @@ class Printer:
         for one in shown:
             text = render(one, _line_of)
             word = f"{one.severity.value}[{one.code}]"
-            click.echo(text.replace(word, click.style(word, fg=colours[one.severity], bold=True), 1), err=True)
+            text = text.replace(word, click.style(word, fg=colours[one.severity], bold=True), 1)
+            click.echo(text, err=True, color=False if os.environ.get("NO_COLOR") else None)  # see no-color.org
 
 
 @contextlib.contextmanager

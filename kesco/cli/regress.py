@@ -22,6 +22,7 @@ from kesco.options import Options
 @click.option("--setting", default="", metavar="NAME", help="The table of that file to take.")
 @click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags, as one argument.")
 @click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics.")
+@click.option("--quiet", "-q", is_flag=True, help="Only errors, and what got worse.")
 def regress_command(
     files: tuple[Path, ...],
     baseline: Path,
@@ -30,6 +31,7 @@ def regress_command(
     setting: str,
     flags: str,
     diagnostics: str,
+    quiet: bool,
 ) -> None:
     """Compare streams, waits and modelled time of each function of FILE.cu... with a baseline."""
     printer = Printer(diagnostics, False)
@@ -44,11 +46,14 @@ def regress_command(
         worse, changed = regress.compare(before, found)
         if update:
             write_whole(baseline, regress.to_json(found).encode())
-            click.echo(f"{baseline}: {len(found)} functions", err=True)
+            if not quiet:
+                click.echo(f"{baseline}: {len(found)} functions", err=True)
             return
+        if quiet:
+            changed = []
         if worse or changed or diagnostics == "json":
             printer(*worse, *changed)
         if worse:
             sys.exit(1)
-        if diagnostics == "text":
+        if diagnostics == "text" and not quiet:
             click.echo(f"{len(found)} functions, none worse", err=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.lifetimes import Moved
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
+    from kesco.ir.timeline import Timeline
     from kesco.ir.transfers import Prefetch, Sends
 
 
@@ -57,6 +58,7 @@ class Compilation:
     """The outcome for one file: `text` is the input's bytes where nothing was changed.
 
     `kept` are the stretches of the input that are in the text: begin and end in the input, begin in the text, in bytes.
+    `timelines` are for each function its runs in the model, the serial one first, where the report's page is wanted.
     """
 
     path: str
@@ -65,6 +67,7 @@ class Compilation:
     functions: tuple[FunctionResult, ...]
     diagnostics: tuple[Diagnostic, ...]
     kept: tuple[tuple[int, int, int], ...] = ()
+    timelines: tuple[tuple[Timeline, ...], ...] = ()
 
     @property
     def changed(self) -> bool:

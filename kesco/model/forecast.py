@@ -63,33 +63,34 @@ class Prices:
 
 def serial_time(region: Region, prices: Prices) -> float:
     """Microseconds of a function on the default stream."""
-    return makespan(prices.machine, _steps(region, prices, None, None))
+    return makespan(prices.machine, steps_of(region, prices, None, None))
 
 
 def concurrent_time(region: Region, prices: Prices, schedule: Schedule, plan: SyncPlan) -> float:
     """Microseconds of a function with these streams and events."""
-    return makespan(prices.machine, _steps(region, prices, schedule, plan), _preferred(schedule))
+    return makespan(prices.machine, steps_of(region, prices, schedule, plan), preferred(schedule))
 
 
 def task_times(region: Region, prices: Prices, schedule: Schedule, plan: SyncPlan) -> dict[str, float]:
     """When the last operation of each task ends, in microseconds from the function's beginning."""
     ranks = dict(enumerate(schedule.ranks)) or dict.fromkeys(schedule.urgent, 0)
     order = map(region.sites.__getitem__, walk(region, prices))
-    works = [s for s in order if (s.role is Role.MOVABLE and not prices.at(s).absent) or _known_legacy(s, prices)]
-    steps = [s for s in _steps(region, prices, schedule, plan) if s.stream != _LEGACY]
+    works = [s for s in order if (s.role is Role.MOVABLE and not prices.at(s).absent) or is_known_legacy(s, prices)]
+    steps = [s for s in steps_of(region, prices, schedule, plan) if s.stream != _LEGACY]
     found: dict[str, float] = {}
     for site, end in zip(works, ends(prices.machine, steps, ranks), strict=True):
         found[site.task] = max(end, found.get(site.task, 0.0))
     return found
 
 
-def _preferred(schedule: Schedule) -> tuple[int, ...]:
+def preferred(schedule: Schedule) -> tuple[int, ...]:
     """The streams that come before others for the GPU."""
     first = tuple(stream for stream, rank in enumerate(schedule.ranks) if rank == 0)
     return first or schedule.urgent
 
 
-def _steps(region: Region, prices: Prices, schedule: Schedule | None, plan: SyncPlan | None) -> list[Step]:
+def steps_of(region: Region, prices: Prices, schedule: Schedule | None, plan: SyncPlan | None) -> list[Step]:
+    """The host's calls of one run of a function; without a schedule all work is on the default stream."""
     stream_of = schedule.as_dict() if schedule is not None else {}
     waits = waits_of(plan) if plan is not None else {}
     joins = {join.target: join.streams for join in plan.joins} if plan is not None else {}
@@ -129,11 +130,11 @@ def _barrier(site: Site, prices: Prices) -> list[Step]:
         return []
     if site.role is Role.DEVICE_SYNC:
         return [Step(Kind.SYNCHRONIZE)]
-    work = [_work(site, 0, prices), Step(Kind.BARRIER)] if _known_legacy(site, prices) else []
+    work = [_work(site, 0, prices), Step(Kind.BARRIER)] if is_known_legacy(site, prices) else []
     return [Step(Kind.BARRIER), *work]
 
 
-def _known_legacy(site: Site, prices: Prices) -> bool:
+def is_known_legacy(site: Site, prices: Prices) -> bool:
     """Whether an operation stays on the default stream, and it is known how long it takes."""
     return site.role is Role.LEGACY and site.kind in _WORKS and prices.at(site).measured
 

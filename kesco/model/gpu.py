@@ -108,6 +108,7 @@ class _Task:
     step: Step
     issued: float
     after: _Task | None = None  # the record that a wait looks at
+    began: float = math.inf  # of a launch or copy
     done: float = math.inf
     left: float = 1.0  # part of a kernel's work
 
@@ -222,6 +223,7 @@ class _Device:
             self.running = [(t, s) for t, s in self.running if t.done == math.inf]
             while self.starting and self.starting[0][0] <= self.now:
                 _, _, task, stream = heapq.heappop(self.starting)
+                task.began = self.now
                 self.running.append((task, stream))
         self.heads()
 
@@ -244,6 +246,11 @@ def ends(machine: Machine, steps: Iterable[Step], ranks: Mapping[int, int]) -> l
     Kernels of streams with a lower rank come before others; those of streams without one come last.
     """
     return [task.done for task in _run(machine, steps, ranks)[1]]
+
+
+def spans(machine: Machine, steps: Iterable[Step], ranks: Mapping[int, int]) -> list[tuple[float, float]]:
+    """When each launch and copy begins and ends, as `ends` has it."""
+    return [(task.began, task.done) for task in _run(machine, steps, ranks)[1]]
 
 
 def _run(machine: Machine, steps: Iterable[Step], ranks: Mapping[int, int]) -> tuple[float, list[_Task]]:

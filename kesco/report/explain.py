@@ -133,11 +133,13 @@ def _function(function: Function) -> Iterator[str]:
     for card in cards:
         yield f"  {card.place:{places}s}  {card.label:{width}s}  {card.text}"
         yield from (f"  {'':{places}s}    {line}" for line in card.lines)
-    lost = list(_lost(function))
-    if lost:
+    missed = list(lost(function))
+    if missed:
         yield ""
         yield "  lost opportunities"
-        yield from (f"    {line}" for line in lost)
+    for one in missed:
+        yield f"    {one.line}:{one.column}  {one.what}"
+        yield f"      help: {one.help}"
 
 
 # ---- cards -------------------------------------------------------------------------------------------------
@@ -298,12 +300,22 @@ def _in_loops(region: Region) -> frozenset[int]:
 # ---- lost opportunities ------------------------------------------------------------------------------------
 
 
-def _lost(function: Function) -> Iterator[str]:
-    """Step 4, each with a line of help."""
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Something that kept work from running beside other work: where, what, and what the user could do."""
+
+    line: int
+    column: int
+    what: str
+    help: str
+
+
+def lost(function: Function) -> Iterator[Lost]:
+    """Step 4."""
     region = function.region
     if not function.rewritten:
-        where, why = f"{region.span.line}:{region.span.column}", function.left_because
-        yield from (f"{where}  {region.function} stays serial: {why}", f"  help: {help_for(why)}")
+        why = function.left_because
+        yield Lost(region.span.line, region.span.column, f"{region.function} stays serial: {why}", help_for(why))
     notes: dict[str, list[Site]] = {}
     unknown: dict[str, list[Site]] = {}
     for site in region.sites:
@@ -313,21 +325,21 @@ def _lost(function: Function) -> Iterator[str]:
             for verb, why in _unknown(site):
                 unknown.setdefault(f"{verb} memory that is not known: {why}", []).append(site)
     for note, sites in notes.items():
-        yield from _one(sites, f"on the default stream, a barrier for all: {note}", help_for(note))
+        yield _one(sites, f"on the default stream, a barrier for all: {note}", help_for(note))
     for what, sites in unknown.items():
-        yield from _one(sites, f"ordered against everything: {what}", help_for(what))
+        yield _one(sites, f"ordered against everything: {what}", help_for(what))
     if not function.rewritten:
         return
     numbers = [site.number for site in region.sites if site.role is Role.MOVABLE]
     for site in region.sites:
         if site.role is Role.DEVICE_SYNC and numbers and numbers[0] < site.number < numbers[-1]:
             advice = "remove it unless the host needs what came before, or measures it"
-            yield from _one([site], "nothing runs across it: the host waits for the whole device", advice)
+            yield _one([site], "nothing runs across it: the host waits for the whole device", advice)
     ends = {join.target for join in function.plan.joins}
     for site in region.sites:
         if site.number in ends and site.role is Role.JOIN and any(site.number < n for n in numbers):
             advice = "move it before or behind the operations that should run side by side"
-            yield from _one([site], "nothing runs across it: it may look at the default stream", advice)
+            yield _one([site], "nothing runs across it: it may look at the default stream", advice)
 
 
 def _unknown(site: Site) -> Iterator[tuple[str, str]]:
@@ -337,10 +349,8 @@ def _unknown(site: Site) -> Iterator[tuple[str, str]]:
             yield verb, access.why or "kesco cannot tell where it points"
 
 
-def _one(sites: Sequence[Site], what: str, advice: str) -> Iterator[str]:
-    where = f"{sites[0].span.line}:{sites[0].span.column}"
-    yield f"{where}  {_names(sites)}: {what}"
-    yield f"  help: {advice}"
+def _one(sites: Sequence[Site], what: str, advice: str) -> Lost:
+    return Lost(sites[0].span.line, sites[0].span.column, f"{_names(sites)}: {what}", advice)
 
 
 def _names(sites: Iterable[Site]) -> str:

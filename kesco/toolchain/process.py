@@ -52,36 +52,44 @@ def run(
     input: bytes | None = None,
     timeout: float | None = 60.0,
     env: Mapping[str, str] | None = None,
+    through: bool = False,
 ) -> Finished:
-    """Run a program to its end; a `ToolchainError` if it cannot be started or takes over `timeout` seconds."""
+    """Run a program to its end; a `ToolchainError` if it cannot be started or takes over `timeout` seconds.
+
+    With `through` it reads and writes what this program does, and belongs to the same terminal: nothing is returned of
+    what it wrote.
+    """
     command = tuple(str(argument) for argument in argv)
     try:
         child = subprocess.Popen(
             command,
             cwd=cwd,
             env=None if env is None else dict(env),
-            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
+            stdin=None if through else subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdout=None if through else subprocess.PIPE,
+            stderr=None if through else subprocess.PIPE,
+            start_new_session=not through,
         )
     except (OSError, ValueError) as problem:
         raise _cannot_start(command, cwd, problem) from problem
     try:
         stdout, stderr = child.communicate(input, timeout)
     except subprocess.TimeoutExpired as problem:
-        _end(child)
+        _end(child, through)
         raise _too_slow(command, timeout) from problem
     except BaseException:
-        _end(child)
+        _end(child, through)
         raise
-    return Finished(command, child.returncode, stdout, stderr.decode("utf-8", errors="replace"))
+    return Finished(command, child.returncode, stdout or b"", (stderr or b"").decode("utf-8", errors="replace"))
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the program and whatever it started (it leads a process group of its own)."""
+def _end(child: subprocess.Popen[bytes], alone: bool) -> None:
+    """End the program and, unless it is in this one's process group, whatever it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+        if alone:
+            child.kill()
+        else:
+            os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
 
 

@@ -87,6 +87,11 @@ def entry_of(
         before = read(source)
         result = compile_file(source, Options(flags=(*flags, *named), **question["options"]), seen.__setitem__)
         entry["report"] = _report(result)
+        if question["options"].get("page"):
+            from kesco.report.page import page
+            from kesco.wrapper.reports import packed
+
+            entry["page"] = packed(page(result))
         text = result.text
     except ToolchainError as error:
         entry["why"], keep, text = _why(error), False, b""

@@ -29,7 +29,7 @@ def stamp() -> bytes:
     while work:
         with os.scandir(work.pop()) as found:
             for one in found:
-                if one.name.endswith((".py", ".toml", ".j2")):
+                if one.name.endswith((".py", ".toml", ".j2", ".js")):
                     status = one.stat()
                     newest, count = max(newest, status.st_mtime_ns), count + status.st_size
                 elif "." not in one.name and one.name != "__pycache__" and one.is_dir():

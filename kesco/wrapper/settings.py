@@ -56,6 +56,8 @@ class Settings:
         self.off = state in _OFF
         self.options: dict[str, object] = {}
         self.reports = environ.get("KESCO_REPORT_DIR", "")
+        if self.reports:
+            self.options["page"] = True
         home = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         self.cache = os.path.join(home, "kesco", "build")
         try:

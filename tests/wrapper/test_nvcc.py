@@ -137,8 +137,10 @@ def rewritten(common_yard: Yard) -> Rewritten:
 def test_a_rewritten_program_says_the_same(rewritten: Rewritten) -> None:
     yard = rewritten.yard
     assert rewritten.ours.code == 0
-    (report,) = (yard.folder / "reports").iterdir()
+    page, report = sorted((yard.folder / "reports").iterdir())
+    assert (page.suffix, report.suffix, page.stem) == (".html", ".json", report.stem)
     assert json.loads(report.read_text())["rewritten"] is True
+    assert page.read_text().startswith("<!DOCTYPE html>") and "app.cu" in page.read_text()
     ours, plain = yard.run("./app"), yard.run("./plain")
     assert ours.out == plain.out
     assert ours.out.splitlines()[0] == f"src/app.cu:{1 + CONCURRENT[: CONCURRENT.index('__FILE__')].count(chr(10))}"
