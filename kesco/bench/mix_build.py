@@ -13,9 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kesco.bench.build import NOT_BUILT, Build, Program, rewrite
-from kesco.bench.mixes import STRATEGIES, Mix
+from kesco.bench.mixes import STRATEGIES, THREADS, Mix
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
+from kesco.merging.specs import parse
+from kesco.merging.together import merge
 from kesco.options import Options
 from kesco.toolchain.model import Toolchain
 from kesco.toolchain.process import run
@@ -42,7 +44,9 @@ def build_mixes(
         of, program, source = job
         name = f"{of.lower()}-{program}"
         streams = waits = 0
-        if program != "serial":
+        if program == THREADS:
+            source = _merged(of, folder / f"{name}.cu")
+        elif program != "serial":
             strategy = program if program in STRATEGIES else ""
             source, streams, waits = rewrite(source, Options(strategy=strategy), folder / f"{name}.cu")
         argv = [str(toolchain.nvcc), *flags, f"-I{workloads / 'mp'}", str(source), "-o", str(folder / name)]
@@ -52,6 +56,12 @@ def build_mixes(
             raise InputError(Diagnostic(NOT_BUILT, Severity.ERROR, f"{name}: nvcc: {said[0]}", help=made.command))
         progress(name)
         return Program(of, "tasks", program, name, max(streams, 1), waits)
+
+    def _merged(of: str, target: Path) -> Path:
+        mix = next(one for one in mixes if one.name == of)
+        words = [f"{workloads / 'mp' / task.program}.cu={task.priority}" for task in mix.tasks]
+        target.write_bytes(merge(parse(words), Options()).text)
+        return target
 
     with ThreadPoolExecutor(jobs) as pool:
         programs = tuple(pool.map(make, _jobs(mixes, workloads / "mp")))
@@ -64,7 +74,9 @@ def build_mixes(
 def _jobs(mixes: Sequence[Mix], folder: Path) -> list[_Job]:
     tasks = dict.fromkeys(task.program for mix in mixes for task in mix.tasks)
     found = [(name, program, folder / f"{name}.cu") for name in tasks for program in ("serial", "kesco")]
-    return found + [(m.name, strategy, folder / f"{m.program}.cu") for m in mixes for strategy in STRATEGIES]
+    return found + [
+        (m.name, strategy, folder / f"{m.program}.cu") for m in mixes for strategy in (*STRATEGIES, THREADS)
+    ]
 
 
 def _commit(folder: Path) -> str:

@@ -68,6 +68,9 @@ PROCESSES = ("serial", "kesco")
 STRATEGIES = ("zones", "zones-fair")
 """The programs of which there is one for each mix, written by hand, and compiled by kesco with this strategy."""
 
+THREADS = "threads"
+"""The program of a mix that ``kesco merge`` makes of the tasks' programs."""
+
 
 def load(folder: Path, names: Iterable[str] = ()) -> list[Mix]:
     """The mixes below the workloads' folder, or those named; raises `UsageError` (K520, K521)."""

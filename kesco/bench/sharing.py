@@ -9,8 +9,8 @@ When all are ready, the harness writes the time of the clock at which they begin
 nor the input counts, in any scheme. 3. The schemes of a mix take turns; the whole is repeated. The first round is
 warm-up. 4. Each checksum is compared with that of the serial program alone.
 
-The control daemon of MPS is started for a run and stopped behind it, in a folder of its own; the GPU's settings are left
-alone. What cannot be run is a problem of that scheme, and the others go on.
+The control daemon of MPS is started for a run and stopped behind it, in a folder of its own; the GPU's settings are
+left alone. What cannot be run is a problem of that scheme, and the others go on.
 """
 
 from __future__ import annotations
@@ -148,15 +148,19 @@ def _started(
 
 
 def _read(done: Finished, tasks: Sequence[Task]) -> dict[str, tuple[float, float]]:
-    """What a program says of its tasks; a program of one task says its own name, which may not be the task's."""
-    lines = {m[1]: m for m in _TASK.finditer(done.text)}
-    if done.returncode != 0 or len(lines) != len(tasks) or any(m[4] == "FAIL" for m in lines.values()):
+    """What a program says of its tasks; it calls them by their names or, of two with one program, both by that."""
+    lines = list(_TASK.finditer(done.text))
+    if done.returncode != 0 or len(lines) != len(tasks) or any(m[4] == "FAIL" for m in lines):
         said = (done.stderr or done.text).strip().splitlines() or ["it printed nothing"]
         raise Failed(f"{Path(done.argv[0]).name}: exit code {done.returncode}: {said[-1]}")
-    named = lines if len(tasks) > 1 else {tasks[0].name: next(iter(lines.values()))}
-    if {*named} != {task.name for task in tasks}:
-        raise Failed(f"{Path(done.argv[0]).name} told of {', '.join(named)}")
-    return {name: (float(m[2]), float(m[3])) for name, m in named.items()}
+    found: dict[str, tuple[float, float]] = {}
+    for task in tasks:
+        line = next((m for m in lines if m[1] in (task.name, task.program)), None)
+        if line is None:
+            raise Failed(f"{Path(done.argv[0]).name} told of {', '.join(m[1] for m in lines)}, not of {task.name}")
+        lines.remove(line)
+        found[task.name] = (float(line[2]), float(line[3]))
+    return found
 
 
 class _Start:
