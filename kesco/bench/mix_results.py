@@ -43,7 +43,8 @@ class Shared:
         found = self.find(mix, scheme)
         if found is None:
             return None
-        return statistics.median(max(one) for one in zip(*found.times.values(), strict=True))
+        last: list[float] = [max(one) for one in zip(*found.times.values(), strict=True)]
+        return statistics.median(last)
 
     def bound(self, mix: str) -> float | None:
         """The milliseconds of perfect overlap."""

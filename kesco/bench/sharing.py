@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def _started(
     with (
         tempfile.TemporaryDirectory(prefix="kesco-") as folder,
         ThreadPoolExecutor(len(commands) + 1) as pool,
-        _service(Path(folder), pool, timeout) if scheme.mps else nullcontext({}) as service,
+        _service(Path(folder), pool, timeout) if scheme.mps else _no_service() as service,
         _Start(Path(folder) / "start") as start,
     ):
         environment = os.environ | ENVIRONMENT | service | {"MP_START": str(start.path)}
@@ -201,6 +201,11 @@ class _Start:
         """Write the time at which all begin; std::chrono::steady_clock is the same clock."""
         assert self._words is not None
         self._words[1] = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + _LEAD
+
+
+@contextmanager
+def _no_service() -> Iterator[dict[str, str]]:
+    yield {}
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
 from kesco.cli.flags import taken_apart
+from kesco.cli.merge import merge_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
@@ -369,5 +370,6 @@ def cmake_command() -> None:
 main.add_command(bench_command)
 main.add_command(regress_command)
 main.add_command(check_command)
+main.add_command(merge_command)
 main.add_command(plugin_command)
 main.add_command(profile_command)

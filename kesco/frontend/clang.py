@@ -30,6 +30,7 @@ BINARY_OPERATORS = (
 UNARY_OPERATORS = "? post++ post-- ++ -- & * + - ~ ! __real __imag __extension__ co_await".split()
 _PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: reading the output again then costs little
 _SET_ASIDE = re.compile(rb"\b(?:push|pop)_macro\b")  # a preamble does not keep the macros that were pushed in it
+_WITHOUT_BODIES = 0x40
 _TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
@@ -176,6 +177,19 @@ class SourceFile:
     def is_here(self, cursor: Cursor) -> bool:
         """Whether the cursor begins in the named file."""
         return bool(cindex.conf.lib.clang_Location_isFromMainFile(cursor.location))
+
+
+def inclusions(path: str, text: bytes, arguments: tuple[str, ...]) -> list[tuple[str, int, str]]:
+    """Every ``#include`` that was entered: its file, its line and what it brought, in order.
+
+    Of a `SourceFile` libclang leaves some out, because headers are precompiled there.
+    """
+    unit = _index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES)
+    return [
+        (str(one.location.file.name), int(one.location.line), str(one.include.name))
+        for one in unit.get_includes()
+        if one.location.file is not None
+    ]
 
 
 _STANDARD = re.compile(

@@ -13,7 +13,6 @@ So each part is proven as a program of its own; and two parts share neither memo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -26,7 +25,7 @@ from kesco.errors import InputError
 from kesco.ir.compilation import Compilation
 from kesco.merging.specs import Spec
 from kesco.merging.state import diagnose, own_calls
-from kesco.merging.units import PREFIX, Reference, Unit, merged_references, read_unit
+from kesco.merging.units import Reference, Unit, merged_references, read_unit
 from kesco.merging.wrap import Wrapped, wrapped
 from kesco.options import Options
 from kesco.pipeline import compile_file
@@ -126,10 +125,5 @@ def _difference(
     """The first reference that is not the same in both."""
     for one, other in zip_longest(before, after):
         if one is None or other is None or (one.to, one.type) != (other.to, other.type):
-            if os.environ.get("KESCO_DEBUG_MERGE"):
-                raise AssertionError((one, other))
             return one, other
     return None
-
-
-assert PREFIX == "kesco_"

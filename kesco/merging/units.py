@@ -17,7 +17,7 @@ from typing import Any
 
 from clang.cindex import Cursor, CursorKind
 
-from kesco.frontend.clang import SourceFile, file_place, is_standard_path, kind_of
+from kesco.frontend.clang import SourceFile, file_place, inclusions, is_standard_path, kind_of
 from kesco.source import Span
 
 PREFIX = "kesco_"
@@ -72,26 +72,33 @@ class Unit:
     main: tuple[int, int] | None  # offsets of the name and of the closing brace, where the file itself defines it
     elsewhere: tuple[Reference, ...]  # what the program uses and does not define, with C++ linkage
     c_names: frozenset[str]  # what it defines with C linkage
-    system_files: tuple[str, ...]
+    brought: tuple[Inclusion, ...]  # headers of the system, each with the line of the program that brought it
 
 
 def read_unit(path: str, text: bytes, arguments: tuple[str, ...]) -> Unit:
     """A program by itself; raises `InputError` with clang's messages."""
     file = SourceFile(path, text, arguments)
     top = [c for c in file.unit.cursor.get_children() if not is_standard_path(_file_of(c))]
-    included = [
-        Inclusion(str(one.location.file), one.location.line, str(one.include.name))
-        for one in file.unit.get_includes()
-        if one.location.file is not None
-    ]
+    included = [Inclusion(*one) for one in inclusions(path, text, arguments)]
     main = next((c for c in top if c.spelling == "main" and c.is_definition() and file.is_here(c)), None)
     offsets = None if main is None else (main.location.offset, main.extent.end.offset - 1)
     walked = list(_walk(top))
     references = tuple(_references(walked, ""))
     elsewhere = tuple(_elsewhere(walked))
-    files = tuple(dict.fromkeys(one.file for one in included if is_standard_path(one.file)))
     users = tuple(one for one in included if not is_standard_path(one.source))
-    return Unit(path, text, references, users, offsets, elsewhere, _c_names(top), files)
+    return Unit(path, text, references, users, offsets, elsewhere, _c_names(top), tuple(_brought(included)))
+
+
+def _brought(included: Sequence[Inclusion]) -> Iterator[Inclusion]:
+    by_file = {one.file: one for one in reversed(included)}
+    for file, one in by_file.items():
+        if not is_standard_path(file):
+            continue
+        seen = {file}
+        while is_standard_path(one.source) and one.source in by_file and one.source not in seen:
+            seen.add(one.source)
+            one = by_file[one.source]
+        yield Inclusion(one.source, one.line, file)
 
 
 def merged_references(path: str, text: bytes, arguments: tuple[str, ...], names: Sequence[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
 from kesco.frontend.clang import is_standard_path
 from kesco.merging.units import Unit
+from kesco.source import Span
 
 NO_MAIN = "K124"
 LOOKS = "K125"
@@ -51,25 +52,27 @@ def wrapped(unit: Unit) -> Wrapped:
     name, end = unit.main
     text = unit.text
     text = text[:name] + b"kesco_main" + text[name + 4 : end] + b"return 0;" + text[end:]
-    headers: list[tuple[str, int]] = []  # with how much text came before
-    expanded = _Expansion(unit, headers).of(unit.path, text.decode("utf-8", "surrogateescape"))
-    macros = tuple(dict.fromkeys(_MACRO.findall(expanded)))
-    _looked_at(unit, expanded)
-    return Wrapped(launches(expanded), macros, tuple(dict.fromkeys(header for header, _ in headers)))
+    expansion = _Expansion(unit)
+    expanded = expansion.of(unit.path, text.decode("utf-8", "surrogateescape"))
+    _looked_at(unit, expansion.defined_before)
+    return Wrapped(launches(expanded), tuple(expansion.macros), tuple(expansion.headers))
 
 
 class _Expansion:
     """Step 2 for one program."""
 
-    def __init__(self, unit: Unit, headers: list[tuple[str, int]]) -> None:
+    def __init__(self, unit: Unit) -> None:
         self.entered = {(one.source, one.line): one.file for one in unit.inclusions}
-        self.headers = headers
+        self.headers: dict[str, None] = {}
+        self.macros: dict[str, None] = {}
+        self.defined_before: dict[tuple[str, int], tuple[str, ...]] = {}
 
     def of(self, path: str, text: str) -> str:
         lines = [f'#line 1 "{_quoted(path)}"']
         for number, line in enumerate(_ONCE.sub("", text).split("\n"), 1):
             found = _INCLUDE.match(line)
             if found is None:
+                self.macros |= dict.fromkeys(_MACRO.findall(line))
                 lines.append(line)
                 continue
             file = self.entered.get((path, number))
@@ -78,7 +81,8 @@ class _Expansion:
                 lines += [self.of(file, inside), f'#line {number + 1} "{_quoted(path)}"']
                 continue
             if found["angle"]:
-                self.headers.append((found["angle"], number))
+                self.headers[found["angle"]] = None
+                self.defined_before[path, number] = tuple(self.macros)
             lines.append("")
         return "\n".join(lines)
 
@@ -87,45 +91,22 @@ def _quoted(path: str) -> str:
     return path.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _looked_at(unit: Unit, text: str) -> None:
-    """Refuse macros that a header of the system looks at: it is included before they are defined."""
-    last = None
-    defined: dict[str, None] = {}
-    for match in re.finditer(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w+)|^#line", text, re.MULTILINE):
-        if match[1]:
-            defined[match[1]] = None
-        last = match
-    if last is None or not defined:
-        return
-    before = [name for name in defined if _defined_before_a_header(unit, name)]
-    if not before:
-        return
-    pattern = re.compile(rb"\b(?:" + b"|".join(name.encode() for name in before) + rb")\b")
-    for file in unit.system_files:
+def _looked_at(unit: Unit, defined_before: dict[tuple[str, int], tuple[str, ...]]) -> None:
+    """Refuse macros that a header of the system looks at: it is now included before they are defined."""
+    for one in unit.brought:
+        names = defined_before.get((one.source, one.line), ())
+        if not names:
+            continue
+        pattern = re.compile(rb"\b(?:" + b"|".join(name.encode() for name in names) + rb")\b")
         try:
-            found = pattern.search(Path(file).read_bytes())
+            found = pattern.search(Path(one.file).read_bytes())
         except OSError:
             continue
         if found:
-            what = f"{unit.path} defines or undefines '{found[0].decode()}' before a header of the system looks at it"
-            help_ = "give the macro on the command line, behind '--', or include the header first"
-            raise InputError(Diagnostic(LOOKS, Severity.ERROR, what, help=help_))
-
-
-def _defined_before_a_header(unit: Unit, name: str) -> bool:
-    """Whether a file of the program defines the macro, and some header of the system comes after that."""
-    files = {unit.path: unit.text.decode("utf-8", "surrogateescape")}
-    for one in unit.inclusions:
-        if not is_standard_path(one.file) and one.file not in files:
-            files[one.file] = Path(one.file).read_text("utf-8", "surrogateescape")
-    for path, text in files.items():
-        places = [m.start() for m in _MACRO.finditer(text) if m[1] == name]
-        if not places:
-            continue
-        rest = text[places[0] :]
-        if re.search(r"^[ \t]*#[ \t]*include\b", rest, re.MULTILINE) or path != unit.path:
-            return True
-    return False
+            span = Span(one.source, 0, 0, one.line, 1)
+            what = f"'{found[0].decode()}' is defined or undefined before this header, which may look at it"
+            help_ = "give the macro with --flags, or include the header first"
+            raise InputError(Diagnostic(LOOKS, Severity.ERROR, what, span, help=help_))
 
 
 # ---- launches ------------------------------------------------------------------------------------------------------
@@ -134,7 +115,8 @@ def _defined_before_a_header(unit: Unit, name: str) -> bool:
 def launches(text: str) -> str:
     """The text with the task's stream in every launch: ``<<<g, b, s, kesco_on(t)>>>``."""
     edits: list[tuple[int, int, str]] = []
-    open_at, depth, commas = -1, 0, []
+    commas: list[int] = []
+    open_at, depth = -1, 0
     for match in _SKIPPED.finditer(text):
         token = match[0]
         if token == "<<<":
