@@ -57,6 +57,8 @@ def load(library: str) -> None:
     lib.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    lib.clang_EvalResult_getAsDouble.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsDouble.restype = ctypes.c_double
     lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
     lib.clang_Location_isFromMainFile.argtypes = [SourceLocation]
     lib.clang_getFileLocation.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
@@ -258,6 +260,21 @@ def constant(cursor: Cursor) -> int | None:
         return None
     try:
         return int(lib.clang_EvalResult_getAsLongLong(result)) if lib.clang_EvalResult_getKind(result) == 1 else None
+    finally:
+        lib.clang_EvalResult_dispose(result)
+
+
+def literal(cursor: Cursor) -> str:
+    """The value of a literal as text, wherever it is spelled; empty where libclang cannot tell."""
+    if kind_of(cursor) is CursorKind.STRING_LITERAL:
+        return str(cursor.spelling)
+    lib = cindex.conf.lib
+    result = lib.clang_Cursor_Evaluate(cursor)
+    if not result:
+        return ""
+    try:
+        whole = lib.clang_EvalResult_getKind(result) == 1
+        return repr((lib.clang_EvalResult_getAsLongLong if whole else lib.clang_EvalResult_getAsDouble)(result))
     finally:
         lib.clang_EvalResult_dispose(result)
 

@@ -17,6 +17,7 @@ from importlib.resources import files
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.merging.units import Reference, Unit, is_system_name
+from kesco.source import Span
 
 SHARED = "K121"
 NOT_A_TASKS = "K122"
@@ -45,6 +46,7 @@ class _Facts:
     plain: frozenset[str]
     host_calls: re.Pattern[str]
     namespaces: tuple[str, ...]
+    words: dict[str, str]
 
 
 @functools.cache
@@ -55,7 +57,8 @@ def _facts() -> _Facts:
     )
     cuda = found["cuda"]
     calls = re.compile(cuda["host_calls"])
-    return _Facts(states, tuple(cuda["own"]), frozenset(cuda["plain"]), calls, tuple(cuda["namespaces"]))
+    plain = frozenset(cuda["plain"])
+    return _Facts(states, tuple(cuda["own"]), plain, calls, tuple(cuda["namespaces"]), found["words"])
 
 
 def own_calls() -> tuple[str, ...]:
@@ -75,6 +78,7 @@ def diagnose(names: Sequence[str], units: Sequence[Unit]) -> tuple[Diagnostic, .
             found.append(Diagnostic(SHARED, Severity.ERROR, what, one.span, notes, state.help))
     for name, unit in zip(names, units, strict=True):
         found += _cuda(unit)
+        found += _words(unit)
         found += _elsewhere(name, unit)
     return (*found, *_device_output(names, units), *_c_linkage(names, units))
 
@@ -88,15 +92,25 @@ def _cuda(unit: Unit) -> Iterator[Diagnostic]:
     facts = _facts()
     seen: set[str] = set()
     for one in unit.references:
-        if one.name in seen or not one.name or one.device or not is_system_name(one) or not one.callable:
+        if one.name in seen or not one.name or one.device or not is_system_name(one):
             continue
         seen.add(one.name)
         inside = next((n for n in facts.namespaces if one.name.startswith(f"{n}::")), None)
-        unknown = facts.host_calls.fullmatch(one.name) and one.name not in {*facts.own, *facts.plain}
+        unknown = one.callable and facts.host_calls.fullmatch(one.name) and one.name not in {*facts.own, *facts.plain}
         if unknown or inside:
             what = f"'{one.name}' concerns more than the task that calls it, or may"
             help_ = "leave it out, or start the programs as processes of their own"
             yield Diagnostic(NOT_A_TASKS, Severity.ERROR, what, one.span, help=help_)
+
+
+def _words(unit: Unit) -> Iterator[Diagnostic]:
+    """What only the text shows."""
+    for word, why in _facts().words.items():
+        line = next((n for n, text in enumerate(unit.text.split(b"\n"), 1) if re.search(word.encode(), text)), 0)
+        if line:
+            span = Span(unit.path, 0, 0, line, 1)
+            help_ = "leave it out, or start the programs as processes of their own"
+            yield Diagnostic(NOT_A_TASKS, Severity.ERROR, why, span, help=help_)
 
 
 def _elsewhere(name: str, unit: Unit) -> Iterator[Diagnostic]:

@@ -13,6 +13,7 @@ So each part is proven as a program of its own; and two parts share neither memo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -24,7 +25,7 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
 from kesco.ir.compilation import Compilation
 from kesco.merging.specs import Spec
-from kesco.merging.state import diagnose, own_calls
+from kesco.merging.state import NOT_A_TASKS, diagnose, own_calls
 from kesco.merging.units import Reference, Unit, merged_references, read_unit
 from kesco.merging.wrap import Wrapped, wrapped
 from kesco.options import Options
@@ -52,9 +53,10 @@ def merge(specs: Sequence[Spec], options: Options, progress: Callable[[str], Non
     """One text for all programs; raises `KescoError` where they cannot be one."""
     toolchain = toolchain_for(options)
     arguments = host_arguments(toolchain, options.flags)
-    if any("per-thread" in flag or "PER_THREAD_DEFAULT" in flag for flag in options.flags):
-        what = "with a default stream for each thread a task's streams are not its own"
-        raise InputError(Diagnostic("K122", Severity.ERROR, what, help="leave out --default-stream per-thread"))
+    odd = next((f for f in options.flags if re.search("per-thread|PER_THREAD_DEFAULT|openmp", f)), None)
+    if odd is not None:
+        what = f"'{odd}': what the threads of a task do is not known to belong to it"
+        raise InputError(Diagnostic(NOT_A_TASKS, Severity.ERROR, what, help="leave the flag out"))
     programs: list[Compilation] = []
     units: list[Unit] = []
     for spec in specs:
@@ -115,7 +117,8 @@ def _check(
             continue
         one, other = pair
         name = one.name if one is not None else other.name if other is not None else ""
-        what = f"'{name}' would mean something else inside a namespace of '{spec.name}'"
+        subject = f"'{name}'" if name else "this"
+        what = f"{subject} would mean something else inside a namespace of '{spec.name}'"
         raise InputError(Diagnostic(CHANGED, Severity.ERROR, what, one.span if one is not None else None, help=help_))
 
 

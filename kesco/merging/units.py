@@ -10,6 +10,7 @@ of the system or of CUDA by its USR. 2. What the merged text calls instead of th
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,16 @@ from typing import Any
 
 from clang.cindex import Cursor, CursorKind
 
-from kesco.frontend.clang import SourceFile, file_place, inclusions, is_standard_path, kind_of
+from kesco.frontend.clang import (
+    SourceFile,
+    binary_operator,
+    file_place,
+    inclusions,
+    is_standard_path,
+    kind_of,
+    literal,
+    unary_operator,
+)
 from kesco.source import Span
 
 PREFIX = "kesco_"
@@ -31,6 +41,15 @@ _REFERENCES = (
     CursorKind.CALL_EXPR,
     CursorKind.OVERLOADED_DECL_REF,
 )
+_LITERALS = (
+    CursorKind.INTEGER_LITERAL,
+    CursorKind.FLOATING_LITERAL,
+    CursorKind.STRING_LITERAL,
+    CursorKind.CHARACTER_LITERAL,
+    CursorKind.CXX_BOOL_LITERAL_EXPR,
+)
+_SHARED = 3  # the child of a launch's configuration that says how much shared memory
+_LAUNCH = "__cudaPushCallConfiguration"
 _FILE = re.compile(r"[\w.+-]+\.[\w+]+@(?:\d+@)?")
 _FUNCTIONS = (CursorKind.FUNCTION_DECL, CursorKind.CXX_METHOD, CursorKind.VAR_DECL)
 
@@ -111,8 +130,11 @@ def merged_references(path: str, text: bytes, arguments: tuple[str, ...], names:
             for c in file.unit.cursor.get_children()
             if kind_of(c) is CursorKind.NAMESPACE and c.spelling == PREFIX + name
         ]
-        inside = [child for space in spaces for child in space.get_children()]
-        found[name] = tuple(_references(list(_walk(inside)), PREFIX + name))
+        walked = list(_walk(child for space in spaces for child in space.get_children()))
+        found[name] = tuple(_references(walked, PREFIX + name))
+        launches = [c for c, _ in walked if kind_of(c) is CursorKind.CALL_EXPR and c.spelling == _LAUNCH]
+        if not all(any(c.spelling == f"{PREFIX}on" for c, _ in _walk([launch])) for launch in launches):
+            found[name] = ()  # a launch is not on the task's stream
     return found
 
 
@@ -124,7 +146,10 @@ def _walk(cursors: Iterable[Cursor], device: bool = False) -> Iterator[tuple[Cur
             for c in (cursor.get_children() if kind_of(cursor).is_declaration() else ())
         )
         yield cursor, inside
-        yield from _walk(cursor.get_children(), inside)
+        children = list(cursor.get_children())
+        if kind_of(cursor) is CursorKind.CALL_EXPR and cursor.spelling == _LAUNCH:
+            children = [c for n, c in enumerate(children) if n != _SHARED or literal(c) != "0"]  # as if left out
+        yield from _walk(children, inside)
 
 
 def _references(walked: Iterable[tuple[Cursor, bool]], space: str) -> Iterator[Reference]:
@@ -134,6 +159,10 @@ def _references(walked: Iterable[tuple[Cursor, bool]], space: str) -> Iterator[R
         if kind.is_declaration():
             numbers.setdefault(cursor.canonical.hash, len(numbers))
             yield Reference(f"declares {numbers[cursor.canonical.hash]}", _type(cursor, space), "", _span(cursor))
+        value = _value(cursor)
+        if value:
+            value = value.replace(f"{space}::", "") if space else value  # __PRETTY_FUNCTION__, as in assert
+            yield Reference(value, "", "", _span(cursor), device)
         if kind not in _REFERENCES:
             continue
         for target in _targets(cursor):
@@ -151,6 +180,16 @@ def _references(walked: Iterable[tuple[Cursor, bool]], space: str) -> Iterator[R
             type_ = "" if _is_api(plain.removeprefix(PREFIX)) else _type(cursor, space)
             calls = kind_of(target) in (CursorKind.FUNCTION_DECL, CursorKind.FUNCTION_TEMPLATE)
             yield Reference(to, type_, name, _span(cursor), device, calls)
+
+
+def _value(cursor: Cursor) -> str:
+    """What a literal is worth, or the operator of an expression: macros may have changed them."""
+    kind = kind_of(cursor)
+    if kind in _LITERALS:
+        return f"= {literal(cursor).replace(_here(), '')}"
+    if kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
+        return f"operator {binary_operator(cursor)}"
+    return f"operator {unary_operator(cursor)}" if kind is CursorKind.UNARY_OPERATOR else ""
 
 
 def _targets(cursor: Cursor) -> list[Cursor]:
@@ -193,7 +232,13 @@ def _file_of(cursor: Cursor) -> str:
 
 def _type(cursor: Cursor, space: str) -> str:
     spelled = str(cursor.type.get_canonical().spelling)
+    spelled = spelled.replace(_here(), "")  # of a lambda it names the file
     return spelled.replace(f"{space}::", "") if space else spelled
+
+
+def _here() -> str:
+    """What stands before a path where headers are precompiled, and does not where they are not."""
+    return f"{os.getcwd()}/"  # noqa: PTH109 (asked for every name)
 
 
 def _span(cursor: Cursor) -> Span:
