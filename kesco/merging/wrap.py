@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Severity
+from kesco.emit.prologue import END, MARK
 from kesco.errors import InputError
 from kesco.frontend.clang import is_standard_path
 from kesco.merging.units import Unit
@@ -69,8 +70,10 @@ class _Expansion:
 
     def of(self, path: str, text: str) -> str:
         lines = [f'#line 1 "{_quoted(path)}"']
+        own = False  # in what kesco itself has put in, whose headers look at nothing of the program's
         for number, line in enumerate(_ONCE.sub("", text).split("\n"), 1):
             found = _INCLUDE.match(line)
+            own = (own or MARK in line) and END not in line
             if found is None:
                 self.macros |= dict.fromkeys(_MACRO.findall(line))
                 lines.append(line)
@@ -82,7 +85,7 @@ class _Expansion:
                 continue
             if found["angle"]:
                 self.headers[found["angle"]] = None
-                self.defined_before[path, number] = tuple(self.macros)
+                self.defined_before[path, number] = () if own else tuple(self.macros)
             lines.append("")
         return "\n".join(lines)
 
