@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     ++counter;
   }
   cudaDeviceSynchronize();
-  std::printf("a: %d %s %d %d line %d, %d %d\\n", argc - 1, argc > 1 ? argv[1] : "", counter, SCALE(N), __LINE__,
+  std::printf("a: %d %s %d %d, %d %d\\n", argc - 1, argc > 1 ? argv[1] : "", counter, SCALE(N),
               shared(), static_cast<int>(sizeof(Point)));
   if (argc > 2) exit(7);
 }
@@ -99,10 +99,10 @@ def test_each_program_does_what_it_does_alone(tmp_path: Path, toolchain: Toolcha
         programs[name] = build(toolchain, [f"{tmp_path}/{name}.cu"], (), folder)
     _, a = run(programs["a"], "x")
     code, b = run(programs["b"])
-    assert (a, code) == (["a: 1 x 3 200 line 21, 101 8"], 3)
+    assert (a, code) == (["a: 1 x 3 200, 101 8"], 3)
     assert run(programs["both"], "x") == (3, a + b)
     # A task that exits does not end the other; the first code in the order of the tasks counts.
-    assert run(programs["both"], "x", "y", "--") == (7, ["a: 2 x 3 200 line 21, 101 8", *b])
+    assert run(programs["both"], "x", "y", "--") == (7, ["a: 2 x 3 200, 101 8", *b])
     assert run(programs["both"], "--", "--")[0] == 2
     again = CliRunner().invoke(main, ["merge", *words, "-o", f"{tmp_path}/a.cu", "-q"])
     assert again.exit_code == 2
