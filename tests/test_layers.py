@@ -26,7 +26,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("planning", "session"),
     ("proving",),
     ("pipeline",),
-    ("check",),
+    ("check", "merging"),
     ("bench", "profiling", "tracing", "wrapper", "fikit"),
     ("project",),
     ("cli",),

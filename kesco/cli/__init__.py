@@ -25,6 +25,7 @@ from kesco.cli.check import check_command
 from kesco.cli.doctor import doctor_command
 from kesco.cli.fikit import fikit_group
 from kesco.cli.flags import taken_apart
+from kesco.cli.merge import merge_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
@@ -374,6 +375,7 @@ main.add_command(bench_command)
 main.add_command(regress_command)
 main.add_command(check_command)
 main.add_command(doctor_command)
+main.add_command(merge_command)
 main.add_command(plugin_command)
 main.add_command(profile_command)
 main.add_command(fikit_group)

@@ -31,6 +31,7 @@ UNARY_OPERATORS = "? post++ post-- ++ -- & * + - ~ ! __real __imag __extension__
 _PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: reading the output again then costs little
 _SET_ASIDE = re.compile(rb"\b(?:push|pop)_macro\b")  # a preamble does not keep the macros that were pushed in it
 _DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:|\?\?=)(?:[^\\\n]|\\\r?\n|\\.)*", re.MULTILINE)
+_WITHOUT_BODIES = 0x40
 _TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
@@ -57,6 +58,8 @@ def load(library: str) -> None:
     lib.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    lib.clang_EvalResult_getAsDouble.argtypes = [ctypes.c_void_p]
+    lib.clang_EvalResult_getAsDouble.restype = ctypes.c_double
     lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
     lib.clang_Location_isFromMainFile.argtypes = [SourceLocation]
     lib.clang_getFileLocation.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
@@ -226,6 +229,19 @@ class SourceFile:
         return bool(cindex.conf.lib.clang_Location_isFromMainFile(cursor.location))
 
 
+def inclusions(path: str, text: bytes, arguments: tuple[str, ...]) -> list[tuple[str, int, str]]:
+    """Every ``#include`` that was entered: its file, its line and what it brought, in order.
+
+    Of a `SourceFile` libclang leaves some out, because headers are precompiled there.
+    """
+    unit = _index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES)
+    return [
+        (str(one.location.file.name), int(one.location.line), str(one.include.name))
+        for one in unit.get_includes()
+        if one.location.file is not None
+    ]
+
+
 _STANDARD = re.compile(
     r"/include/(?:[^/]+/)?c\+\+/v?\d|/libcxx/|^/usr/include/|/lib/clang/|/lib/libc/|/lib/gcc/"
     r"|-packages/nvidia/|/hpc_sdk/|/kesco/toolchain/include/"
@@ -292,6 +308,21 @@ def constant(cursor: Cursor) -> int | None:
         return None
     try:
         return int(lib.clang_EvalResult_getAsLongLong(result)) if lib.clang_EvalResult_getKind(result) == 1 else None
+    finally:
+        lib.clang_EvalResult_dispose(result)
+
+
+def literal(cursor: Cursor) -> str:
+    """The value of a literal as text, wherever it is spelled; empty where libclang cannot tell."""
+    if kind_of(cursor) is CursorKind.STRING_LITERAL:
+        return str(cursor.spelling)
+    lib = cindex.conf.lib
+    result = lib.clang_Cursor_Evaluate(cursor)
+    if not result:
+        return ""
+    try:
+        whole = lib.clang_EvalResult_getKind(result) == 1
+        return repr((lib.clang_EvalResult_getAsLongLong if whole else lib.clang_EvalResult_getAsDouble)(result))
     finally:
         lib.clang_EvalResult_dispose(result)
 

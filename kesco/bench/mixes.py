@@ -1,0 +1,91 @@
+"""Mixes: the tasks that share one GPU, and the schemes by which they do; from ``mp/mixes.toml`` of the workloads."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kesco.bench.suite import NO_WORKLOADS, choose
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task: its program, its priority (9 comes first), its arguments, and how far its checksum may be off."""
+
+    name: str
+    program: str
+    priority: int
+    arguments: tuple[str, ...]
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Tasks by descending priority; `program` is the one that was made of them by hand."""
+
+    name: str
+    title: str
+    program: str
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One way to run a mix.
+
+    `program` is what is run: ``serial`` or ``kesco``, a process for each task, or the name of a merged program, one
+    process for all. `together` is False where the tasks run one after another, each with the GPU for itself. `mps` puts
+    NVIDIA's Multi-Process Service between the processes and the GPU.
+    """
+
+    name: str
+    program: str
+    title: str
+    together: bool = True
+    mps: bool = False
+
+
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("alone", "serial", "each serial program alone", together=False),
+        Scheme("alone-kesco", "kesco", "each program of kesco alone", together=False),
+        Scheme("baseline", "serial", "serial programs started together"),
+        Scheme("mps", "serial", "the same with NVIDIA MPS", mps=True),
+        Scheme("kesco", "kesco", "programs of kesco started together"),
+        Scheme("mps-kesco", "kesco", "the same with NVIDIA MPS", mps=True),
+        Scheme("zones", "zones", "one program, one host thread, stream zones as published"),
+        Scheme("zones-fair", "zones-fair", "one program, one host thread, fair zones"),
+        Scheme("threads", "threads", "one program, a host thread for each task"),
+    )
+}
+PROCESSES = ("serial", "kesco")
+"""The programs of which there is one for each task."""
+STRATEGIES = ("zones", "zones-fair")
+"""The programs of which there is one for each mix, written by hand, and compiled by kesco with this strategy."""
+
+THREADS = "threads"
+"""The program of a mix that ``kesco merge`` makes of the tasks' programs."""
+
+
+def load(folder: Path, names: Iterable[str] = ()) -> list[Mix]:
+    """The mixes below the workloads' folder, or those named; raises `UsageError` (K520, K521)."""
+    path = folder / "mp" / "mixes.toml"
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        help_ = "run in the source tree of kesco, or name the folder with --workloads"
+        what = f"cannot read {path}: {error.strerror}"
+        raise UsageError(Diagnostic(NO_WORKLOADS, Severity.ERROR, what, help=help_)) from None
+    return [_mix(name, found[name]) for name in choose("mix", tuple(names) or tuple(found), found)]
+
+
+def _mix(name: str, facts: dict[str, object]) -> Mix:
+    tasks = facts["tasks"]
+    assert isinstance(tasks, list)
+    of = tuple(Task(**{**one, "arguments": tuple(one["arguments"])}) for one in tasks)
+    return Mix(name, str(facts["title"]), str(facts["program"]), of)

@@ -1,0 +1,260 @@
+"""Run the tasks of a mix on one GPU under each scheme, all from a common start, and compare every result.
+
+In: programs that were built, mixes and schemes. Out: for each mix and scheme the milliseconds of every task from the
+common start to its results on the host. It is apart from `measure` because several processes run at once, and because a
+task is not a repetition.
+
+1. The programs prepare their data, say that they are ready by counting up a word of a file that all map, and wait. 2.
+When all are ready, the harness writes the time of the clock at which they begin. So neither loading, making the context
+nor the input counts, in any scheme. 3. The schemes of a mix take turns; the whole is repeated. The first round is
+warm-up. 4. Each checksum is compared with that of the serial program alone.
+
+The control daemon of MPS is started for a run and stopped behind it, in a folder of its own; the GPU's settings are
+left alone. What cannot be run is a problem of that scheme, and the others go on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kesco.bench.build import Build
+from kesco.bench.mixes import PROCESSES, SCHEMES, Mix, Scheme, Task
+from kesco.errors import ToolchainError
+from kesco.toolchain.process import Finished, run
+
+_TASK = re.compile(r"^task (\S+) (\S+) (\S+)(?: (PASS|FAIL))?$", re.MULTILINE)
+_CONTROL = "nvidia-cuda-mps-control"
+ENVIRONMENT = {"CUDA_MODULE_LOADING": "EAGER", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+"""For every scheme: kernels are loaded before the start, and streams have queues of their own."""
+_LEAD = 20_000_000  # nanoseconds from the last one ready to the start
+
+
+class Failed(Exception):
+    """A run that gave no times; its text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One scheme of one mix: the times of each task in milliseconds, by rounds; `problem` says why there are none."""
+
+    mix: str
+    scheme: str
+    times: dict[str, tuple[float, ...]]
+    results: dict[str, float]
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What the runs of one scheme gave so far."""
+
+    times: dict[str, list[float]] = field(default_factory=dict)
+    results: dict[str, list[float]] = field(default_factory=dict)
+    problem: str = ""
+
+
+def share(
+    build: Build,
+    mixes: Sequence[Mix],
+    schemes: Sequence[Scheme],
+    rounds: int = 10,
+    timeout: float = 120.0,
+    until: float = float("inf"),
+    progress: Callable[[str], None] = lambda said: None,
+) -> Iterator[tuple[Outcome, ...]]:
+    """The outcomes so far, after each round that counts. No round is begun after `until` (of `time.monotonic`)."""
+    kept = {(mix.name, scheme.name): _Kept() for mix in mixes for scheme in schemes}
+    for number in range(rounds + 1):
+        for mix in mixes:
+            for scheme in schemes:
+                if time.monotonic() > until:
+                    return
+                one = kept[mix.name, scheme.name]
+                if one.problem:
+                    continue
+                progress(f"round {number} of {rounds}: {mix.name} {scheme.name}")
+                try:
+                    found = once(build, mix, scheme, timeout)
+                except (Failed, ToolchainError) as problem:
+                    one.problem = str(problem)
+                    continue
+                for task, (took, result) in found.items():
+                    if number > 0:
+                        one.times.setdefault(task, []).append(took)
+                    one.results.setdefault(task, []).append(result)
+        if number > 0:
+            yield tuple(_outcome(mix, s, kept) for mix in mixes for s in schemes)
+
+
+def once(build: Build, mix: Mix, scheme: Scheme, timeout: float) -> dict[str, tuple[float, float]]:
+    """Each task's milliseconds and checksum, of one run; raises `Failed`."""
+    commands = _commands(build, mix, scheme)
+    if scheme.together:
+        return _started(commands, mix, scheme, timeout)
+    found: dict[str, tuple[float, float]] = {}
+    for command, tasks in commands:
+        found |= _started([(command, tasks)], mix, scheme, timeout)
+    return found
+
+
+def _commands(build: Build, mix: Mix, scheme: Scheme) -> list[tuple[list[str], tuple[Task, ...]]]:
+    """The programs to run, with their arguments and the tasks that each of them does."""
+    if scheme.program not in PROCESSES:
+        arguments: list[str] = []
+        for task in mix.tasks:
+            arguments += ["--", *task.arguments] if arguments else task.arguments
+        return [([_program(build, mix.name, scheme.program), *arguments], mix.tasks)]
+    return [([_program(build, t.program, scheme.program), *t.arguments], (t,)) for t in mix.tasks]
+
+
+def _program(build: Build, name: str, program: str) -> str:
+    found = build.find(name, "tasks", program)
+    if found is None:
+        raise Failed(f"'{name}' was not built for {program}")
+    return str((build.folder / found.path).absolute())
+
+
+def _started(
+    commands: Sequence[tuple[list[str], tuple[Task, ...]]], mix: Mix, scheme: Scheme, timeout: float
+) -> dict[str, tuple[float, float]]:
+    """Run these programs at once, from a common start."""
+    tasks = sum(len(of) for _, of in commands)
+    with (
+        tempfile.TemporaryDirectory(prefix="kesco-") as folder,
+        ThreadPoolExecutor(len(commands) + 1) as pool,
+        _service(Path(folder), pool, timeout) if scheme.mps else _no_service() as service,
+        _Start(Path(folder) / "start") as start,
+    ):
+        environment = os.environ | ENVIRONMENT | service | {"MP_START": str(start.path)}
+        running = [pool.submit(run, argv, env=environment, timeout=timeout) for argv, _ in commands]
+        start.when_ready(tasks, running, timeout)
+        if service:
+            _is_served(service)
+        start.go()
+        found: dict[str, tuple[float, float]] = {}
+        for future, (_, of) in zip(running, commands, strict=True):
+            found |= _read(future.result(), of)
+    return found
+
+
+def _read(done: Finished, tasks: Sequence[Task]) -> dict[str, tuple[float, float]]:
+    """What a program says of its tasks; it calls them by their names or, of two with one program, both by that."""
+    lines = list(_TASK.finditer(done.text))
+    if done.returncode != 0 or len(lines) != len(tasks) or any(m[4] == "FAIL" for m in lines):
+        said = (done.stderr or done.text).strip().splitlines() or ["it printed nothing"]
+        raise Failed(f"{Path(done.argv[0]).name}: exit code {done.returncode}: {said[-1]}")
+    found: dict[str, tuple[float, float]] = {}
+    for task in tasks:
+        line = next((m for m in lines if m[1] in (task.name, task.program)), None)
+        if line is None:
+            raise Failed(f"{Path(done.argv[0]).name} told of {', '.join(m[1] for m in lines)}, not of {task.name}")
+        lines.remove(line)
+        found[task.name] = (float(line[2]), float(line[3]))
+    return found
+
+
+class _Start:
+    """The file of two words that the programs map: how many are ready, and when they begin."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_bytes(bytes(16))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 16)
+        self._words: ctypes.Array[ctypes.c_int64] | None = (ctypes.c_int64 * 2).from_buffer(self._map)
+
+    def __enter__(self) -> _Start:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._words is not None and self._words[1] == 0:
+            self._words[1] = 1  # something failed: whoever still waits may go on, and end
+        self._words = None  # the map cannot be closed while it is in use
+        with suppress(BufferError):
+            self._map.close()
+
+    def when_ready(self, tasks: int, running: Sequence[Future[Finished]], timeout: float) -> None:
+        """Wait until all are ready; raises `Failed` where one of them ends before."""
+        until = time.monotonic() + timeout
+        assert self._words is not None
+        while self._words[0] < tasks:
+            ended = next((one for one in running if one.done()), None)
+            if ended is not None:
+                done = ended.result()
+                said = (done.stderr or done.text).strip().splitlines() or ["it printed nothing"]
+                raise Failed(f"{Path(done.argv[0]).name} ended before the start ({done.returncode}): {said[-1]}")
+            if time.monotonic() > until:
+                raise Failed(f"{self._words[0]} of {tasks} tasks were ready after {timeout:g} seconds")
+            time.sleep(0.002)
+
+    def go(self) -> None:
+        """Write the time at which all begin; std::chrono::steady_clock is the same clock."""
+        assert self._words is not None
+        self._words[1] = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + _LEAD
+
+
+@contextmanager
+def _no_service() -> Iterator[dict[str, str]]:
+    yield {}
+
+
+@contextmanager
+def _service(folder: Path, pool: ThreadPoolExecutor, timeout: float) -> Iterator[dict[str, str]]:
+    """NVIDIA MPS while this lasts: the environment for its clients. Its pipes and logs are in `folder`."""
+    places = {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe"), "CUDA_MPS_LOG_DIRECTORY": str(folder / "log")}
+    for place in places.values():
+        Path(place).mkdir()
+    environment = os.environ | places
+    daemon = pool.submit(run, [_CONTROL, "-f"], env=environment, timeout=2 * timeout)
+    try:
+        until = time.monotonic() + 10
+        while not (folder / "pipe" / "control").exists():
+            if daemon.done():
+                done = daemon.result()
+                said = (done.stderr or done.text).strip().splitlines() or ["it said nothing"]
+                raise Failed(f"{_CONTROL} ended with {done.returncode}: {said[-1]}")
+            if time.monotonic() > until:
+                raise Failed(f"{_CONTROL} made no control pipe in ten seconds")
+            time.sleep(0.01)
+        yield places
+    finally:
+        if not daemon.done():
+            with suppress(ToolchainError):
+                run([_CONTROL], input=b"quit\n", env=environment, timeout=30)
+
+
+def _is_served(places: Mapping[str, str]) -> None:
+    """Ask the daemon for its servers; raises `Failed` where no client of it is there."""
+    said = run([_CONTROL], input=b"get_server_list\n", env=os.environ | places, timeout=30).text.split()
+    if not any(one.isdigit() for one in said):
+        raise Failed("MPS serves nobody: the programs run beside it")
+
+
+def _outcome(mix: Mix, scheme: Scheme, kept: Mapping[tuple[str, str], _Kept]) -> Outcome:
+    """What is known of one scheme, checked against the serial programs alone."""
+    one = kept[mix.name, scheme.name]
+    right = kept.get((mix.name, SCHEMES["alone"].name))
+    problem = one.problem
+    for task in mix.tasks:
+        if problem:
+            break
+        if right is None or not right.results.get(task.name):
+            problem = "there is no serial program's result to compare with"
+            break
+        expected = right.results[task.name][0]
+        allowed = task.tolerance * abs(expected)
+        wrong = [x for x in one.results.get(task.name, []) if not abs(x - expected) <= allowed]
+        if wrong:
+            problem = f"{task.name}: result {wrong[0]:.9g}, the serial program's is {expected:.9g}"
+    times = {} if problem else {name: tuple(many) for name, many in one.times.items()}
+    return Outcome(mix.name, scheme.name, times, {n: r[0] for n, r in one.results.items() if r}, problem)

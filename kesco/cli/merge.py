@@ -1,0 +1,59 @@
+"""``kesco merge``: several whole programs in one file, each a task with a host thread and streams of its own."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kesco.cli.flags import taken_apart
+from kesco.cli.output import Printer, ends_well, writable, write_whole
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import UsageError
+from kesco.options import Options
+
+
+@click.command("merge")
+@click.argument("programs", nargs=-1, metavar="FILE.cu[:main]=PRIORITY...")
+@click.option("-o", "--output", required=True, metavar="OUT.cu", help="Where the result goes ('-': standard output).")
+@click.option("--streams", type=click.IntRange(1, 64), help="At most this many streams for each program.")
+@click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags for all programs, as one argument.")
+@click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics.")
+@click.option("--quiet", "-q", is_flag=True, help="Only errors.")
+@click.option("--clang", help="The clang to use.", metavar="PATH")
+@click.option("--libclang", help="The libclang to use.", metavar="PATH")
+@click.option("--cuda-path", help="The CUDA toolkit to use.", metavar="PATH")
+@click.option("--arch", help="The GPU architecture, such as sm_90.", metavar="SM")
+def merge_command(programs: tuple[str, ...], output: str, **v: Any) -> None:
+    """Make one program of several, each compiled and proven, to run side by side. Priority 9 comes first."""
+    printer = Printer(v["diagnostics"], v["quiet"])
+    with ends_well(printer):
+        from kesco.merging.specs import parse
+
+        specs = parse(programs)
+        target = Path(output)
+        if output != "-":
+            if target.exists() and any(Path(one.path).exists() and target.samefile(one.path) for one in specs):
+                help_ = "give another name with -o; kesco never overwrites its input"
+                raise UsageError(Diagnostic("K104", Severity.ERROR, f"{output} is one of the programs", help=help_))
+            writable(target)
+        from kesco.merging.together import merge
+
+        options = Options(
+            streams=v["streams"] or 0, flags=taken_apart(shlex.split(v["flags"])), clang=v["clang"],
+            libclang=v["libclang"], cuda_path=v["cuda_path"], arch=v["arch"],
+        )  # fmt: skip
+        merged = merge(specs, options)
+        printer(*(d for one in merged.programs for d in one.diagnostics))
+        if output == "-":
+            sys.stdout.buffer.write(merged.text)
+        else:
+            write_whole(target, merged.text)
+        if not v["quiet"] and v["diagnostics"] == "text":
+            for spec, one in zip(specs, merged.programs, strict=True):
+                streams = max((f.schedule.streams for f in one.functions if f.rewritten), default=1)
+                said = f"priority {spec.priority}, {streams} stream{'s' if streams > 1 else ''}, proven"
+                click.echo(f"{output}: task '{spec.name}' from {spec.path}: {said}", err=True)

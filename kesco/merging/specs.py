@@ -1,0 +1,46 @@
+"""What is to be merged: ``a.cu:main=3`` is the program `a.cu` with priority 3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import UsageError
+from kesco.ir.task import HIGHEST, LOWEST
+
+BAD_TASK = "K120"
+_SPEC = re.compile(r"(?P<path>.+?)(?::(?P<function>[A-Za-z_]\w*))?=(?P<priority>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One program: its file, its priority (9 comes first), and a name that no other one has."""
+
+    path: str
+    priority: int
+    name: str
+
+
+def parse(words: Sequence[str]) -> tuple[Spec, ...]:
+    """The programs in the order of the command line; raises `UsageError` (K120)."""
+    if len(words) < 2:
+        raise _bad("one program is no merge" if words else "nothing to merge")
+    found: list[Spec] = []
+    for word in words:
+        match = _SPEC.fullmatch(word)
+        if match is None or not LOWEST <= int(match["priority"]) <= HIGHEST:
+            raise _bad(f"'{word}' is no program with a priority from {LOWEST} to {HIGHEST}")
+        if match["function"] not in (None, "main"):
+            raise _bad(f"'{word}': a task is a whole program, from 'main' on")
+        stem = re.sub(r"\W", "_", Path(match["path"]).stem)
+        same = sum(1 for one in found if re.fullmatch(rf"{re.escape(stem)}(_\d+)?", one.name))
+        name = f"{stem}_{same + 1}" if same else stem
+        found.append(Spec(match["path"], int(match["priority"]), name))
+    return tuple(found)
+
+
+def _bad(what: str) -> UsageError:
+    return UsageError(Diagnostic(BAD_TASK, Severity.ERROR, what, help="write 'kesco merge a.cu=3 b.cu=2 -o both.cu'"))

@@ -1,0 +1,112 @@
+"""Several tasks on one GPU under each scheme: MP-1 and MP-2 of the KeSCo paper, as in its figure 13.
+
+python scripts/mixes.py --build built                          # where nvcc is
+python scripts/mixes.py --built built --json mixes.json        # where the GPU is: neither a compiler nor a package
+python scripts/mixes.py --from mixes.json --plot mixes.svg     # matplotlib draws
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from kesco.bench import mix_results, mixes
+from kesco.bench.build import read
+from kesco.bench.mix_results import Shared
+from kesco.bench.sharing import share
+from kesco.bench.suite import choose
+from kesco.errors import KescoError
+
+
+def main() -> int:
+    """Do what the arguments say; the exit status is 3 where a scheme failed."""
+    arguments = _arguments()
+    chosen = mixes.load(arguments.workloads, arguments.mixes)
+    if arguments.build is not None:
+        from kesco.bench.mix_build import build_mixes
+        from kesco.toolchain.discover import discover
+
+        build_mixes(chosen, arguments.workloads, arguments.build, discover(), lambda name: write(name, sys.stderr))
+        return 0
+    shared = mix_results.read(arguments.source) if arguments.source else _measured(arguments, chosen)
+    for line in mix_results.lines(shared, chosen):
+        write(line)
+    if arguments.plot is not None:
+        from kesco.bench.mix_plots import plot
+
+        arguments.plot.write_text(plot(shared, chosen), "utf-8")
+    return 3 if any(one.problem for one in shared.outcomes) else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mixes", nargs="*", metavar="MIX", help="default: all")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--build", type=Path, metavar="FOLDER", help="make the programs there, and end")
+    where.add_argument("--built", type=Path, metavar="FOLDER", help="run the programs made there")
+    where.add_argument("--from", dest="source", type=Path, metavar="JSON", help="show these results")
+    parser.add_argument("--schemes", help=f"with commas; default: {','.join(mixes.SCHEMES)}")
+    parser.add_argument("--rounds", type=int, default=10, help="that count, behind one that warms up (default: 10)")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one run (default: 120)")
+    parser.add_argument("--time-limit", type=float, default=float("inf"), help="seconds; begin nothing new after that")
+    parser.add_argument("--json", type=Path, help="write the results there, after every round")
+    parser.add_argument("--plot", type=Path, metavar="SVG", help="draw them")
+    parser.add_argument("--workloads", type=Path, default=Path("workloads"))
+    return parser.parse_args()
+
+
+def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
+    build = read(arguments.built)
+    wanted = arguments.schemes.split(",") if arguments.schemes else tuple(mixes.SCHEMES)
+    names = choose("scheme", ("alone", *wanted), mixes.SCHEMES)  # all others are compared with the first
+    environment = {
+        "gpu": _gpu(),
+        "cuda": build.made["cuda"],
+        "flags": build.made["flags"],
+        "commit": build.made["commit"],
+        "date": date.today().isoformat(),
+        "method": f"schemes in turn, {arguments.rounds} rounds behind one that warms up",
+    }
+    shared = Shared((), environment)
+    until = time.monotonic() + arguments.time_limit
+    schemes = [mixes.SCHEMES[name] for name in names]
+    began = time.monotonic()
+
+    def progress(said: str) -> None:
+        write(f"{time.monotonic() - began:6.1f} s  {said}", sys.stderr)
+
+    for outcomes in share(build, chosen, schemes, arguments.rounds, arguments.timeout, until, progress):
+        shared = Shared(outcomes, environment)
+        if arguments.json is not None:
+            arguments.json.write_text(mix_results.to_json(shared), "utf-8")
+    return shared
+
+
+def _gpu() -> str:
+    ask = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(ask, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+def write(line: str, to: object = None) -> None:
+    """One line."""
+    stream = to if to is sys.stderr else sys.stdout
+    stream.write(line + "\n")
+    stream.flush()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KescoError as error:
+        for one in error.diagnostics:
+            write(f"error[{one.code}]: {one.message}\n  help: {one.help}", sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,0 +1,158 @@
+"""``kesco merge``: programs whose names clash run side by side as each does alone; what cannot be one is refused."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kesco.cli import main
+from kesco.errors import InputError
+from kesco.merging.specs import parse
+from kesco.merging.together import merge
+from kesco.merging.units import read_unit
+from kesco.merging.wrap import wrapped
+from kesco.options import Options
+from kesco.toolchain.compile import host_arguments
+from kesco.toolchain.dryrun import build
+from kesco.toolchain.model import Toolchain
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+SHARED = """\
+#pragma once
+#include <cassert>
+static int calls = 0;
+inline int shared() { assert(calls >= 0); return ++calls + N; }
+"""
+A = """\
+#include <cstdio>
+#include <cstdlib>
+#define N 100
+#define SCALE(x) ((x) * 2)
+#include "shared.h"
+static int counter = 0;
+struct Point { float x, y; };
+__constant__ float table[4];
+__global__ void work(float* p) { p[threadIdx.x] = SCALE(1.0f) * table[0]; }
+int main(int argc, char** argv) {
+  float *d, *e, h[4] = {1, 2, 3, 4};
+  cudaMalloc(&d, N * sizeof(float));
+  cudaMalloc(&e, N * sizeof(float));
+  cudaMemcpyToSymbol(table, h, sizeof h);
+  for (int i = 0; i < 3; ++i) {
+    work<<<1, N>>>(d);
+    work<<<1, N>>>(e);
+    ++counter;
+  }
+  cudaDeviceSynchronize();
+  std::printf("a: %d %s %d %d, %d %d\\n", argc - 1, argc > 1 ? argv[1] : "", counter, SCALE(N),
+              shared(), static_cast<int>(sizeof(Point)));
+  if (argc > 2) exit(7);
+}
+"""
+B = """\
+#include <algorithm>
+#include <cstdio>
+#define N 7
+#define SCALE(x) ((x) * 3)
+#include "shared.h"
+namespace { int counter = 5; }
+struct Point { int x[3]; };
+struct Say { Say() { ++counter; } } say;
+__global__ void work(int* p, int* q) { p[threadIdx.x] = q[threadIdx.x] + SCALE(1); }
+template <typename T> T larger(T a, T b) { return std::max(a, b); }
+int main() {
+  int *d, *e, h[N];
+  cudaMalloc(&d, N * sizeof(int));
+  cudaMalloc(&e, N * sizeof(int));
+  cudaMemset(e, 0, N * sizeof(int));
+  work<<<dim3(1), dim3(N), 0>>>(d, e);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  std::printf("b: %d %d %d %d\\n", counter, SCALE(larger(1, 2)), static_cast<int>(sizeof(Point)), shared());
+  return N - 4;
+}
+"""
+
+
+def run(program: Path, *arguments: str) -> tuple[int, list[str]]:
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, sorted(done.stdout.splitlines())
+
+
+def test_each_program_does_what_it_does_alone(tmp_path: Path, toolchain: Toolchain) -> None:
+    for name, text in (("a.cu", A), ("b.cu", B), ("shared.h", SHARED)):
+        (tmp_path / name).write_text(text)
+    words = [f"{tmp_path}/a.cu:main=3", f"{tmp_path}/b.cu=2"]
+    done = CliRunner().invoke(main, ["merge", *words, "-o", f"{tmp_path}/both.cu", "-q"])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "both.cu").read_text()
+    assert "for (const int number : {0, 1})" in text
+    assert "work<<<1, N, 0, kesco_on( kesco->stream[1])>>>(e);" in text
+    assert "work<<<dim3(1), dim3(N), 0, kesco_on()>>>(d, e);" in text
+    programs = {}
+    for name in ("a", "b", "both"):
+        folder = tmp_path / f"{name}-built"
+        folder.mkdir()
+        programs[name] = build(toolchain, [f"{tmp_path}/{name}.cu"], (), folder)
+    _, a = run(programs["a"], "x")
+    code, b = run(programs["b"])
+    assert (a, code) == (["a: 1 x 3 200, 101 8"], 3)
+    assert run(programs["both"], "x") == (3, a + b)
+    # A task that exits does not end the other; the first code in the order of the tasks counts.
+    assert run(programs["both"], "x", "y", "--") == (7, ["a: 2 x 3 200, 101 8", *b])
+    assert run(programs["both"], "--", "--")[0] == 2
+    again = CliRunner().invoke(main, ["merge", *words, "-o", f"{tmp_path}/a.cu", "-q"])
+    assert again.exit_code == 2
+
+
+def refused(tmp_path: Path, one: str, other: str = B) -> str:
+    (tmp_path / "one.cu").write_text(one)
+    (tmp_path / "other.cu").write_text(other)
+    (tmp_path / "shared.h").write_text(SHARED)
+    with pytest.raises(InputError) as caught:
+        merge(parse([f"{tmp_path}/one.cu=1", f"{tmp_path}/other.cu=2"]), Options())
+    return " ".join(d.code for d in caught.value.diagnostics)
+
+
+# The namespace would hide ::labs(long); a header of the other program would give a macro another value.
+HIDES = """\
+#include <cstdio>
+#include <cstdlib>
+inline double labs(double x) { return x < 0 ? -x : x; }
+int main() { std::printf("%d\\n", static_cast<int>(sizeof(labs(1L)))); }
+"""
+LEAKS = """\
+#include <cstdio>
+#ifndef DEV_BSIZE
+#define DEV_BSIZE 10
+#endif
+int main() { std::printf("%d\\n", DEV_BSIZE); }
+"""
+PARAMETERS = '#include <sys/param.h>\n#include <cstdio>\nint main() { std::puts(""); }\n'
+
+
+def test_a_name_that_would_mean_something_else(tmp_path: Path) -> None:
+    assert refused(tmp_path, HIDES, PARAMETERS) == "K126"
+    assert refused(tmp_path, LEAKS, PARAMETERS) == "K126"
+
+
+def test_what_two_processes_would_not_share(tmp_path: Path) -> None:
+    one = "#include <cstdlib>\nint helper(int);\nint main() { return helper(rand()); }\n"
+    other = "#include <cstdlib>\nint main() { srand(1); cudaDeviceReset(); }\n"
+    assert refused(tmp_path, one, other) == "K121 K123 K122"
+
+
+def test_what_cannot_stand_in_a_namespace(tmp_path: Path, toolchain: Toolchain) -> None:
+    def wrap(text: str) -> None:
+        wrapped(read_unit("one.cu", text.encode(), host_arguments(toolchain, ())))
+
+    with pytest.raises(InputError) as caught:
+        wrap("static int f() { return 1; }\n")
+    assert caught.value.diagnostics[0].code == "K124"
+    with pytest.raises(InputError) as caught:
+        wrap("#define NDEBUG\n#include <assert.h>\nint main() {}\n")
+    assert caught.value.diagnostics[0].code == "K125"
+    wrap("#include <assert.h>\n#define NDEBUG\nint main() {}\n")

@@ -1,0 +1,158 @@
+"""Mixes without a GPU: made-up programs wait for the common start and tell made-up times."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kesco.bench.build import Build, read
+from kesco.bench.mix_plots import plot
+from kesco.bench.mix_results import Shared, lines, to_json
+from kesco.bench.mix_results import read as read_results
+from kesco.bench.mixes import SCHEMES, Mix, Task, load
+from kesco.bench.sharing import Outcome, share
+from kesco.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[2] / "workloads"
+MIX = Mix("MP-0", "a before two b", "mp0", (Task("a", "a", 9, ("--n", "4"), 0.0), Task("b1", "b", 1, (), 0.1),
+                                              Task("b2", "b", 1, (), 0.1)))  # fmt: skip
+# Counts itself ready, waits for the start, and tells a time for each task that it does. With MPS it is faster.
+PROGRAM = """\
+#!{python}
+import ctypes, fcntl, mmap, os, sys, time
+tasks = {tasks}
+with open(os.environ["MP_START"], "r+b") as file:
+    words = (ctypes.c_int64 * 2).from_buffer(mmap.mmap(file.fileno(), 16))
+    fcntl.flock(file, fcntl.LOCK_EX)
+    words[0] += len(tasks)
+    fcntl.flock(file, fcntl.LOCK_UN)
+    while words[1] == 0:
+        time.sleep(0.001)
+with open({log!r}, "a") as log:
+    log.write(os.path.basename(sys.argv[0]) + " " + " ".join(sys.argv[1:]) + "\\n")
+if {fails}:
+    sys.exit("out of memory")
+for name, took in tasks:
+    print("task", name, took / 2 if "CUDA_MPS_PIPE_DIRECTORY" in os.environ else took, {result})
+"""
+CONTROL = """\
+#!{python}
+import os, sys, time
+pipe = os.path.join(os.environ["CUDA_MPS_PIPE_DIRECTORY"], "control")
+if "-f" in sys.argv:
+    open(pipe, "w").close()
+    while os.path.exists(pipe):
+        time.sleep(0.005)
+else:
+    said = sys.stdin.read()
+    if "quit" in said:
+        os.unlink(pipe)
+    else:
+        print({servers})
+"""
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def made_up(folder: Path, failing: str = "", wrong: str = "") -> Build:
+    import sys
+
+    times = {"serial": 40.0, "kesco": 20.0, "zones": 30.0, "zones-fair": 25.0}
+    programs = []
+    for of, kind in [(of, kind) for of in ("a", "b") for kind in ("serial", "kesco")] + [
+        ("MP-0", "zones"), ("MP-0", "zones-fair")
+    ]:  # fmt: skip
+        tasks = [(of, times[kind])] if of != "MP-0" else [("b", times[kind]), ("a", 10.0), ("b", 50.0)]
+        text = PROGRAM.format(python=sys.executable, tasks=tasks, log=str(folder / "log"),
+                              fails=kind == failing, result=5.5 if kind == wrong else 5.0)  # fmt: skip
+        program(folder / f"{of}-{kind}", text)
+        one = {"workload": of, "style": "tasks", "program": kind, "path": f"{of}-{kind}"}
+        programs.append(one | {"streams": 1, "waits": 0})
+    made = {"cuda": "13.0", "flags": "", "commit": "abc"}
+    (folder / "build.json").write_text(json.dumps({"made": made, "programs": programs}))
+    return read(folder)
+
+
+def outcomes(build: Build, *names: str, rounds: int = 1) -> dict[str, Outcome]:
+    schemes = [SCHEMES[name] for name in ("alone", *names)]
+    found = list(share(build, [MIX], schemes, rounds, timeout=30.0))
+    assert len(found) == rounds
+    return {one.scheme: one for one in found[-1]}
+
+
+def test_times_from_a_common_start(tmp_path: Path) -> None:
+    found = outcomes(made_up(tmp_path), "baseline", "zones", "threads", rounds=2)
+    assert found["baseline"].times == {"a": (40.0, 40.0), "b1": (40.0, 40.0), "b2": (40.0, 40.0)}
+    assert found["zones"].times == {"a": (10.0, 10.0), "b1": (30.0, 30.0), "b2": (50.0, 50.0)}
+    assert found["threads"].problem == "'MP-0' was not built for threads"
+    log = (tmp_path / "log").read_text().splitlines()
+    assert log.count("MP-0-zones --n 4 -- --") == 3  # one round warms up
+    assert sorted(log[3:6]) == ["a-serial --n 4", "b-serial ", "b-serial "]
+
+
+def test_what_fails_or_is_wrong_has_no_times(tmp_path: Path) -> None:
+    found = outcomes(made_up(tmp_path, failing="kesco", wrong="zones"), "kesco", "zones", "zones-fair")
+    assert found["kesco"].problem.endswith("-kesco: exit code 1: out of memory")
+    assert found["zones"].problem == "a: result 5.5, the serial program's is 5"
+    assert found["zones"].times == {}
+    assert found["zones-fair"].times["a"] == (10.0,)
+
+
+def test_mps_is_started_asked_and_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    build = made_up(tmp_path)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    program(tmp_path / "bin/nvidia-cuda-mps-control", CONTROL.format(python=sys.executable, servers="4711"))
+    assert outcomes(build, "mps")["mps"].times["a"] == (20.0,)
+    program(tmp_path / "bin/nvidia-cuda-mps-control", CONTROL.format(python=sys.executable, servers=""))
+    assert outcomes(build, "mps")["mps"].problem == "MPS serves nobody: the programs run beside it"
+
+
+def shared() -> Shared:
+    def one(scheme: str, a: float, b: float) -> Outcome:
+        return Outcome("MP-0", scheme, {"a": (a, a + 2), "b1": (b, b), "b2": (b, b)}, {})
+
+    rows = (one("alone", 10, 10), one("alone-kesco", 9, 5), one("baseline", 40, 20), one("threads", 11, 25))
+    return Shared((*rows, Outcome("MP-0", "mps", {}, {}, "no MPS")), {"gpu": "made up"})
+
+
+def test_what_the_times_come_to(tmp_path: Path) -> None:
+    found = shared()
+    assert found.overall("MP-0", "baseline") == 41
+    assert found.speed("MP-0", "threads") == pytest.approx(41 / 25)
+    assert found.speed("MP-0", "threads", task="b1") == pytest.approx(0.8)
+    assert found.bound("MP-0") == 10
+    text = "\n".join(lines(found, [MIX]))
+    assert "mps          no MPS" in text
+    row = next(line.split() for line in text.splitlines()[::-1] if line.startswith("threads"))
+    assert row[1:] == ["1.64", "-", "-", "1.09", "1.20", "0.80"]
+    (tmp_path / "mixes.json").write_text(to_json(found))
+    assert read_results(tmp_path / "mixes.json") == found
+    picture = plot(found, [MIX])
+    assert picture == plot(found, [MIX])
+    assert "MP-0" in picture
+    (tmp_path / "mixes.json").write_text("{}")
+    with pytest.raises(UsageError):
+        read_results(tmp_path / "mixes.json")
+
+
+def test_the_mixes_of_the_paper() -> None:
+    mixes = load(ROOT)
+    assert [(m.name, [(t.program, t.priority) for t in m.tasks]) for m in mixes] == [
+        ("MP-1", [("img", 9), ("vec", 5), ("vec", 5), ("hits", 1)]), ("MP-2", [("ml", 9), ("dl", 5), ("bs", 1)]),
+    ]  # fmt: skip
+    for mix in mixes:
+        merged = (ROOT / f"mp/{mix.program}.cu").read_text()
+        for task in mix.tasks:
+            assert f"#pragma kesco task priority({task.priority}) name({task.name})" in merged
+            assert f'report("{task.program}", ' in (ROOT / f"mp/{task.program}.cu").read_text()
+    with pytest.raises(UsageError):
+        load(ROOT, ["MP-3"])
