@@ -225,7 +225,7 @@ class Interpreter(Objects):
     def _declare(self, statement: ir.Declare, state: State) -> None:
         variable = statement.variable
         place = Place(self.object_of(variable))
-        if self.is_watch(variable):
+        if self.is_watch(variable) and not (statement.initial is not None and ir.children(statement.initial)):
             state.store.write((place.within(EARLY),), number(1))
             return
         if statement.initial is None:

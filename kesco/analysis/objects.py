@@ -90,8 +90,8 @@ class Objects(Loops):
 
     def is_watch(self, variable: ir.Variable) -> bool:
         """Whether a variable of kesco's own output waits for the device where the function is left early."""
-        kind = variable.type
-        return self.streams and kind.shape is ir.Shape.RECORD and kind.spelling.rpartition("::")[2] == LEAVE
+        ours = variable.type.shape is ir.Shape.RECORD and variable.type.spelling == f"(anonymous namespace)::{LEAVE}"
+        return self.streams and ours and variable.scope is ir.Scope.LOCAL
 
     def unwind(self, state: State, span: Span, *, leaves: bool, operation: int = -1) -> None:
         """Control jumps out of blocks: their objects are destroyed; behind a function's exit all is joined anyway."""
