@@ -13,7 +13,7 @@ prefetches and moved copies are not in the model, so that what has them is not r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -90,6 +90,8 @@ def plan(program: Program, region: Region, options: Options, prices: Prices | No
     Where macros leave it early, the host waits there if nothing else helps, or if copies could not move otherwise.
     `prices` is None where nobody asked for what operations cost.
     """
+    from kesco.synchronize.leaving import in_place
+
     first: FunctionResult | None = None
     if options.copies != "keep":
         first = _with_transfers(program, region, options, prices, waits=True)
@@ -103,17 +105,30 @@ def plan(program: Program, region: Region, options: Options, prices: Prices | No
         first = _with_transfers(program, region, options, prices, waits=True)
     if first is None or first.rewritten:
         return first or as_written
+    less, stay = in_place(program, region)
+    last = _with_transfers(program, less, options, prices, stay=stay)
+    if last is not None and last.rewritten:
+        return replace(last, before=region)
     return replace(as_written, left_because=first.left_because)
 
 
 def _with_transfers(
-    program: Program, region: Region, options: Options, prices: Prices | None, *, waits: bool = False
+    program: Program,
+    region: Region,
+    options: Options,
+    prices: Prices | None,
+    *,
+    waits: bool = False,
+    stay: Collection[int] = (),
 ) -> FunctionResult | None:
-    """The function with as many of its transfers on streams as can be; with `waits`, if macros leave it early."""
+    """The function with as many of its transfers on streams as can be, but none of those in `stay`.
+
+    With `waits` the host waits where macros leave it early; None if there are no such macros.
+    """
     from kesco.synchronize.leaving import watched
 
     result = None
-    for more, prefetches in (*_variants(program, region, options), (region, ())):
+    for more, prefetches in (*_variants(program, region, options, stay), (region, ())):
         waiting, leaving = watched(program, more) if waits else (more, ())
         if waits and not leaving:
             continue
@@ -123,7 +138,9 @@ def _with_transfers(
     return result
 
 
-def _variants(program: Program, region: Region, options: Options) -> Iterator[tuple[Region, tuple[Prefetch, ...]]]:
+def _variants(
+    program: Program, region: Region, options: Options, stay: Collection[int]
+) -> Iterator[tuple[Region, tuple[Prefetch, ...]]]:
     """What can be made of a function's transfers, the most first."""
     from kesco.transfers import insert
     from kesco.transfers.copies import moved
@@ -132,6 +149,7 @@ def _variants(program: Program, region: Region, options: Options) -> Iterator[tu
     more, prefetches = insert(program, region) if options.prefetch and streams else (region, ())
     if options.copies != "keep" and streams:
         renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
+        renamed.difference_update(stay)
         with_copies = moved(more, renamed, background=options.copies == "send")
         if with_copies is not more:
             yield with_copies, prefetches

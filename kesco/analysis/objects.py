@@ -16,7 +16,7 @@ from kesco.analysis.loops import Loops
 from kesco.analysis.memory import NOTHING, TOP, Object, Place, Value
 from kesco.analysis.state import State
 from kesco.ir import program as ir
-from kesco.ir.failures import EARLY, LEAVE
+from kesco.ir.failures import EARLY, LEAVE, destroyed
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
@@ -120,11 +120,7 @@ class Objects(Loops):
 
     def destroyed(self, variable: ir.Variable) -> ir.Record | None:
         """The record whose destructor runs when a variable goes out of scope."""
-        shape = variable.type
-        while shape.shape is ir.Shape.ARRAY and shape.element is not None:
-            shape = shape.element
-        record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
-        return record if record is not None and record.destructor else None
+        return destroyed(self.program, variable)
 
     def destroy(self, declared: Sequence[ir.Variable], state: State, operation: int) -> None:
         """Objects with destructors of their own go out of scope: code that is not seen runs."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from kesco.emit.places import CannotInsert, Rewrite
 from kesco.ir import program as ir
-from kesco.ir.failures import EARLY, LEAVE
+from kesco.ir.failures import EARLY, LEAVE, destroyed
 from kesco.ir.flow import Role, Site
 
 
@@ -31,7 +31,7 @@ def off_line(name: str) -> str:
 def usual_exits(program: ir.Program, rewrite: Rewrite, fetched: int) -> Iterator[Site]:
     """The exits behind the object; `fetched` is where the streams are, right before it."""
     for node in ir.walk(rewrite.function.body):
-        if isinstance(node, ir.Declare) and node.span.start > fetched and _destroyed(program, node.variable.type):
+        if isinstance(node, ir.Declare) and node.span.start > fetched and destroyed(program, node.variable):
             raise CannotInsert(
                 f"line {node.span.line}: a macro may return while work is pending, and '{node.variable.name}' goes then"
             )
@@ -43,11 +43,3 @@ def usual_exits(program: ir.Program, rewrite: Rewrite, fetched: int) -> Iterator
                 f"line {site.span.line}: a macro may return though nothing has failed, and no text can be put there"
             )
         yield site
-
-
-def _destroyed(program: ir.Program, kind: ir.Type) -> bool:
-    """Whether code of the program runs when a variable of this type goes."""
-    while kind.shape is ir.Shape.ARRAY and kind.element is not None:
-        kind = kind.element
-    record = program.records.get(kind.record) if kind.shape is ir.Shape.RECORD else None
-    return record is not None and record.destructor

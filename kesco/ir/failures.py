@@ -34,6 +34,23 @@ def where_it_failed(condition: ir.Expr) -> bool | None:
     return None
 
 
+def destroyed(program: ir.Program, variable: ir.Variable) -> ir.Record | None:
+    """The record whose destructor runs when a variable goes out of scope."""
+    shape = variable.type
+    while shape.shape is ir.Shape.ARRAY and shape.element is not None:
+        shape = shape.element
+    record = program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
+    return record if record is not None and record.destructor else None
+
+
+def may_return(program: ir.Program, function: ir.Function, statement: ir.Stmt) -> bool:
+    """Whether a statement may leave its function and the process goes on: not so in ``main``, if nothing runs there."""
+    nodes = list(ir.walk(function.body))
+    objects = any(isinstance(n, ir.Declare) and destroyed(program, n.variable) for n in nodes)
+    leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(statement))
+    return leaves and (function.name != "main" or objects or not leaves_where_it_failed(statement))
+
+
 def leaves_where_it_failed(statement: ir.Stmt) -> bool:
     """Whether a statement has ways out of its function, and takes each of them only where a call has failed."""
     ways = list(_ways_out(statement, failed=False))

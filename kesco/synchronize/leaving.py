@@ -9,6 +9,9 @@ before all work, in the function's own block. 2. All work is then complete befor
 throw, goes on: neither joins nor earlier waits of the host are needed for its sake. 3. The other exits tell the object
 that they are none of these, and join as they always do.
 
+Where such an object cannot do its work, what the macros themselves give the device stays on the default stream
+(`in_place`), so that nothing is pending when they leave.
+
 What it refuses to do: leave that to a macro whose return has nothing to do with an error, which may be the usual way
 out; and functions whose calls are a part of another one.
 """
@@ -33,6 +36,20 @@ def watched(program: ir.Program, region: Region) -> tuple[Region, tuple[int, ...
         replace(s, role=Role.DEVICE_SYNC, kind=SiteKind.SYNC) if s.number in chosen else s for s in region.sites
     )
     return replace(region, sites=sites), tuple(sorted({region.sites[n].operation for n in chosen}))
+
+
+def in_place(program: ir.Program, region: Region) -> tuple[Region, frozenset[int]]:
+    """The region in which no operation of a macro that may leave is on a stream, and all such operations."""
+    places = {program.operations[s.operation].statement for s in region.sites if _leaves_in_a_macro(program, s)}
+    stay = frozenset(
+        n for n, one in enumerate(program.operations) if one.statement is not None and one.statement in places
+    )
+    note = "the macro around it may leave the function"
+    sites = tuple(
+        replace(s, role=Role.LEGACY, note=note) if s.role is Role.MOVABLE and s.operation in stay else s
+        for s in region.sites
+    )
+    return (replace(region, sites=sites) if sites != region.sites else region), stay
 
 
 def _leaves_in_a_macro(program: ir.Program, site: Site) -> bool:

@@ -8,8 +8,9 @@ streams and so keeps apart what could overlap.
 function; and a query for errors, unless it stands behind a launch: then it is about that one. 2. A wait stays if a
 look can be reached from it without another wait in between: the last wait before each look stays on every path, and it
 waits for all that the others waited for. 3. A wait also stays if it may be the first behind code that is not seen,
-which may have left work on streams that nothing else waits for. 4. All waits stay where some work touches other memory
-than the device's own, which the host could look at in ways that are not seen here.
+which may have left work on streams that nothing else waits for. 4. The first waits of a function stay where the host
+touches memory behind them that work of the caller may still be writing. 5. All waits stay where some work touches other
+memory than the device's own, which the host could look at in ways that are not seen here.
 
 Errors that the device finds are reported by the wait that stays. What waits together with a check of its result is no
 candidate.
@@ -85,7 +86,7 @@ def _waits(site: Site) -> bool:
 
 
 def _reached(region: Region, start: Iterable[int], gone: Collection[int] = ()) -> set[int]:
-    """The sites that may come next, one after the other, up to the next waits of the host but `gone`, these included."""
+    """The sites that may come next, one after the other, up to the next waits of the host but `gone`, with these."""
     found: set[int] = set()
     stack = [successor for number in start for successor in region.successors[number]]
     while stack:
