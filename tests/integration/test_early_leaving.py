@@ -108,6 +108,11 @@ def test_objects_that_are_there_before(tmp_path: Path) -> None:
     assert result.watched, "destructors run when main returns"
 
 
+def test_a_macro_without_pending_work_beside_others(tmp_path: Path) -> None:
+    body = f"  switch (a != b) {{\n  case 0:\n{BODY}  break;\n  default: CHECK(cudaMemset(a, 0, 4));\n  }}\n"
+    assert compiled(tmp_path, function(body)).rewritten[0].watched
+
+
 def test_main_ends_the_process(tmp_path: Path) -> None:
     memory = "  float *a, *b;\n  cudaMalloc(&a, 4096); cudaMalloc(&b, 4096);\n"
     outcome = compiled(tmp_path, f"int main() {{\n{memory}{BODY}}}\n")
