@@ -13,7 +13,7 @@ prefetches and moved copies are not in the model, so that what has them is not r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -87,16 +87,60 @@ def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
     """What is made of one function; prefetches and moved copies are in it where it can be rewritten with them.
 
+    Where macros leave it early, the host waits there if nothing else helps, or if copies could not move otherwise.
     `prices` is None where nobody asked for what operations cost.
     """
-    for more, prefetches in _variants(program, region, options):
-        result = _planned(program, more, options, prices, prefetches)
+    from kesco.synchronize.leaving import in_place
+
+    first: FunctionResult | None = None
+    if options.copies != "keep":
+        first = _with_transfers(program, region, options, prices, waits=True)
+        if first is not None and first.rewritten:
+            return first
+    as_written = _with_transfers(program, region, options, prices)
+    assert as_written is not None
+    if as_written.rewritten:
+        return as_written
+    if options.copies == "keep":
+        first = _with_transfers(program, region, options, prices, waits=True)
+    if first is None or first.rewritten:
+        return first or as_written
+    less, stay = in_place(program, region)
+    last = _with_transfers(program, less, options, prices, stay=stay)
+    if last is not None and last.rewritten:
+        return replace(last, before=region)
+    return replace(as_written, left_because=first.left_because)
+
+
+def _with_transfers(
+    program: Program,
+    region: Region,
+    options: Options,
+    prices: Prices | None,
+    *,
+    waits: bool = False,
+    stay: Collection[int] = (),
+) -> FunctionResult | None:
+    """The function with as many of its transfers on streams as can be, but none of those in `stay`.
+
+    With `waits` the host waits where macros leave it early; None if there are no such macros.
+    """
+    from kesco.synchronize.leaving import watched
+
+    result = None
+    for more, prefetches in (*_variants(program, region, options, stay), (region, ())):
+        waiting, leaving = watched(program, more) if waits else (more, ())
+        if waits and not leaving:
+            continue
+        result = _planned(program, waiting, options, prices, prefetches, leaving)
         if result.rewritten:
-            return replace(result, before=region)
-    return _planned(program, region, options, prices)
+            return replace(result, before=region if waiting is not region else None)
+    return result
 
 
-def _variants(program: Program, region: Region, options: Options) -> Iterator[tuple[Region, tuple[Prefetch, ...]]]:
+def _variants(
+    program: Program, region: Region, options: Options, stay: Collection[int]
+) -> Iterator[tuple[Region, tuple[Prefetch, ...]]]:
     """What can be made of a function's transfers, the most first."""
     from kesco.transfers import insert
     from kesco.transfers.copies import moved
@@ -105,6 +149,7 @@ def _variants(program: Program, region: Region, options: Options) -> Iterator[tu
     more, prefetches = insert(program, region) if options.prefetch and streams else (region, ())
     if options.copies != "keep" and streams:
         renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
+        renamed.difference_update(stay)
         with_copies = moved(more, renamed)
         if with_copies is not more:
             yield with_copies, prefetches
@@ -118,6 +163,7 @@ def _planned(
     options: Options,
     prices: Prices | None,
     prefetches: tuple[Prefetch, ...] = (),
+    watched: tuple[int, ...] = (),
 ) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting."""
     from kesco import dataflow
@@ -134,7 +180,7 @@ def _planned(
     schedule, found = _scheduled(program, within, dfg, options, prices)
     found = replace(found, needless=gone)
     width = levels.width(dfg)
-    result = FunctionResult(region, dfg, schedule, found, width, prefetches=prefetches)
+    result = FunctionResult(region, dfg, schedule, found, width, prefetches=prefetches, watched=watched)
     if prices is not None and options.profile and not (region.serial_because or prefetches or found.replays):
         from kesco.choosing import expected, in_model
 
@@ -310,5 +356,12 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
 
     function, *members = _functions(program, result)
     return Rewrite(
-        function, result.region, result.schedule, result.plan, result.prefetches, tuple(members), result.sends
+        function,
+        result.region,
+        result.schedule,
+        result.plan,
+        result.prefetches,
+        tuple(members),
+        result.sends,
+        result.watched,
     )

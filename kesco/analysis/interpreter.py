@@ -11,13 +11,13 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 
 from __future__ import annotations
 
-from kesco.analysis.memory import NOTHING, TOP, Place, Value
+from kesco.analysis.memory import NOTHING, TOP, Place, Value, number
 from kesco.analysis.objects import Objects
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
-from kesco.ir.failures import where_it_failed
+from kesco.ir.failures import EARLY, where_it_failed
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
@@ -138,7 +138,8 @@ class Interpreter(Objects):
         self.flush_host(state)
         if how != "exit":
             key = (operation, how, self.now.iterations)
-            _, state.frontier = self.now.builder.add(key, how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier)
+            draft, state.frontier = self.now.builder.add(key, how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier)
+            draft.failed = self.now.failing > 0
         else:
             self.ended.append(state)
 
@@ -224,6 +225,9 @@ class Interpreter(Objects):
     def _declare(self, statement: ir.Declare, state: State) -> None:
         variable = statement.variable
         place = Place(self.object_of(variable))
+        if self.is_watch(variable) and not (statement.initial is not None and ir.children(statement.initial)):
+            state.store.write((place.within(EARLY),), number(1))
+            return
         if statement.initial is None:
             if variable.scope is not ir.Scope.STATIC:
                 state.store.write((place,), NOTHING)
@@ -294,6 +298,11 @@ class Interpreter(Objects):
             end = left.merge(end)
         return end if _has_default(statement.body) else state.merge(end)
 
+    def _ends_the_process(self) -> bool:
+        """Whether control leaves ``main`` because a call has failed, and nothing runs there as it goes: like exit()."""
+        main = self.now.key == "main" and len(self.stack) == 1
+        return main and self.now.failing > 0 and not any(map(self.destroyed, self.in_scope()))
+
     def _leave(self, statement: ir.Leave, state: State) -> State | None:
         if statement.how in ("return", "throw"):
             result = self.now.function.result
@@ -305,8 +314,9 @@ class Interpreter(Objects):
                 else:
                     value = self.evaluate(state, statement.value)
                 self.temporaries(state, statement.value, statement.span, but=statement.value)
-            self.unwind(state, statement.span, leaves=True)
-            self.leave(state, statement.how, statement.span, statement.operation)
+            how = "exit" if self._ends_the_process() else statement.how
+            self.unwind(state, statement.span, leaves=True, operation=statement.operation)
+            self.leave(state, how, statement.span, statement.operation)
             if statement.how == "return":
                 self.now.returns.append((state, value))
             return None

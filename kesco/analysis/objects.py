@@ -16,6 +16,8 @@ from kesco.analysis.loops import Loops
 from kesco.analysis.memory import NOTHING, TOP, Object, Place, Value
 from kesco.analysis.state import State
 from kesco.ir import program as ir
+from kesco.ir.failures import EARLY, LEAVE, destroyed
+from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
 
@@ -82,9 +84,20 @@ class Objects(Loops):
 
     # ---- destruction ------------------------------------------------------------------------------------------------
 
-    def unwind(self, state: State, span: Span, *, leaves: bool) -> None:
+    def in_scope(self) -> list[ir.Variable]:
+        """The variables of all open blocks of the function, in the order in which they were declared."""
+        return [v for scope in self.now.scopes for v in scope]
+
+    def is_watch(self, variable: ir.Variable) -> bool:
+        """Whether a variable of kesco's own output waits for the device where the function is left early."""
+        ours = variable.type.shape is ir.Shape.RECORD and variable.type.spelling == f"(anonymous namespace)::{LEAVE}"
+        return self.streams and ours and variable.scope is ir.Scope.LOCAL
+
+    def unwind(self, state: State, span: Span, *, leaves: bool, operation: int = -1) -> None:
         """Control jumps out of blocks: their objects are destroyed; behind a function's exit all is joined anyway."""
-        records = (self._destroyed(v) for scope in self.now.scopes for v in scope)
+        if leaves:
+            self._wait_before_leaving(state, span, operation)
+        records = map(self.destroyed, self.in_scope())
         found = next((r for r in records if r is not None), None)
         if found is None:
             return
@@ -94,17 +107,24 @@ class Objects(Loops):
         else:
             self.run_unseen(state, f"~{found.name}", span)
 
-    def _destroyed(self, variable: ir.Variable) -> ir.Record | None:
+    def _wait_before_leaving(self, state: State, span: Span, operation: int) -> None:
+        """What kesco put into its output waits for the device here, unless objects of the program go before it does."""
+        for variable in reversed(self.in_scope()):
+            if self.destroyed(variable) is not None:
+                return
+            if self.is_watch(variable):
+                early = state.store.read(Place(self.object_of(variable)).within(EARLY))
+                if early.number == 1 and EARLY not in self.ambiguous:
+                    self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, operation, span)
+                return
+
+    def destroyed(self, variable: ir.Variable) -> ir.Record | None:
         """The record whose destructor runs when a variable goes out of scope."""
-        shape = variable.type
-        while shape.shape is ir.Shape.ARRAY and shape.element is not None:
-            shape = shape.element
-        record = self.program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
-        return record if record is not None and record.destructor else None
+        return destroyed(self.program, variable)
 
     def destroy(self, declared: Sequence[ir.Variable], state: State, operation: int) -> None:
         """Objects with destructors of their own go out of scope: code that is not seen runs."""
-        gone = [(v, r) for v in reversed(declared) if (r := self._destroyed(v)) is not None]
+        gone = [(v, r) for v in reversed(declared) if (r := self.destroyed(v)) is not None]
         for variable, _ in gone:
             self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
         if gone and not self.now.scopes:  # the end of the function: everything has been joined before it

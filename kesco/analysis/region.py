@@ -41,6 +41,7 @@ class Draft:
     looks: bool = False
     acts: bool = True
     held: Held | None = None
+    failed: bool = False
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """The site touches a buffer, or that part of it."""
@@ -53,6 +54,7 @@ class Draft:
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
         self.held = other.held if first or self.held is other.held else None
+        self.failed = other.failed and (first or self.failed)
         self.stream = other.stream if first else _either(self.stream, other.stream)
         self.event = other.event if first else _either(self.event, other.event)
 
@@ -144,6 +146,7 @@ class RegionBuilder:
                     d.looks,
                     acts=d.acts,
                     held=d.held,
+                    failed=d.failed,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

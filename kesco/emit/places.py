@@ -22,7 +22,10 @@ from kesco.ir.transfers import Prefetch, Sends
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One function to be rewritten, with those whose calls are a part of it."""
+    """One function to be rewritten, with those whose calls are a part of it.
+
+    `watched` are the operations in macros that leave it where a call has failed: there the host waits.
+    """
 
     function: ir.Function
     region: Region
@@ -31,6 +34,7 @@ class Rewrite:
     prefetches: tuple[Prefetch, ...] = ()
     members: tuple[ir.Function, ...] = ()
     sends: Sends | None = None
+    watched: tuple[int, ...] = ()
 
 
 class CannotInsert(Exception):
@@ -219,8 +223,15 @@ def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[in
     return min(holder.span.start, first) if holder.span.end >= first else first
 
 
-def fetch(program: ir.Program, rewrite: Rewrite, name: str, operations: Collection[int], stretch: int | None) -> Edit:
-    """The line that fetches the streams, before the first statement of the body that needs them.
+def fetch(
+    program: ir.Program,
+    rewrite: Rewrite,
+    name: str,
+    operations: Collection[int],
+    stretch: int | None,
+    more: Sequence[str] = (),
+) -> Edit:
+    """The line that fetches the streams, before the first statement of the body that needs them, and `more` behind it.
 
     `stretch` is the number of the stretch of work that begins there, if one does.
     """
@@ -228,7 +239,7 @@ def fetch(program: ir.Program, rewrite: Rewrite, name: str, operations: Collecti
     line = f"KescoStreams* {name} = {call if stretch is None else f'kesco_stretch({call}, {stretch}, false)'};"
     if rewrite.region.guards:
         line += "  // kesco: one stream if two of these share memory"
-    edit = lines_before(program.text, fetch_place(program, rewrite, operations), [line])
+    edit = lines_before(program.text, fetch_place(program, rewrite, operations), [line, *more])
     return Edit(edit.start, edit.end, edit.text, -1)
 
 
@@ -250,5 +261,6 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         sends=any(r.sends is not None for r in rewrites),
         urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
         ranks=ranks,
+        leaves=any(r.watched for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
     )

@@ -25,13 +25,13 @@ _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|reach|settle"
     r"|send|sent|malloc|freed?)"
 )
-_CALLED = re.compile(rf"\b{_FUNCTIONS}\s*\(")
+_CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Reach|Memory)|{_FUNCTIONS})\b".encode()
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Reach|Memory|Leave)|{_FUNCTIONS})\b".encode()
 )
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
-    "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); "
+    "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "void kesco_prefetch(const volatile void*, cudaStream_t); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
@@ -61,6 +61,7 @@ class Parts:
     memory: bool = False
     sends: bool = False
     ranks: tuple[int, ...] = ()
+    leaves: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -122,8 +123,8 @@ def is_genuine(text: bytes) -> bool:
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
     ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
     guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
-    memory, sends = ("KescoMemory" in written, "KescoSender" in written)
-    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, ranks)
+    memory, sends, leaves = (f"Kesco{n}" in written for n in ("Memory", "Sender", "Leave"))
+    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, ranks, leaves)
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 

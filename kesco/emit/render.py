@@ -17,6 +17,7 @@ from dataclasses import replace
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, newline_of
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
+from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
 from kesco.emit.names import changed, counter, free_name, macros
 from kesco.emit.places import (
@@ -138,6 +139,7 @@ class _Writer:
         self._records()
         self._joins()
         self._stretches()
+        self._usual_exits()
         result = self._prefetches()
         for operation, sites in self.by_operation.items():
             if not sites[0].added:
@@ -168,7 +170,8 @@ class _Writer:
             operations = self._needed_in(function)
             if operations or not self.rewrite.members:
                 part = replace(self.rewrite, function=function)
-                result.append(fetch(self.program, part, self.name, operations, self.stretches.get(-1)))
+                more = (watch_line(self.name),) if self.rewrite.watched else ()
+                result.append(fetch(self.program, part, self.name, operations, self.stretches.get(-1), more))
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
         for number, replay in self.replays:
@@ -317,6 +320,16 @@ class _Writer:
             else:
                 known = self.before.setdefault(site.operation, [])
                 known += [x for x in lines if x not in known]
+
+    def _usual_exits(self) -> None:
+        """Where a macro may leave early, the other exits say that they are none of these."""
+        if not self.rewrite.watched:
+            return
+        for site in usual_exits(self.program, self.rewrite, fetch_place(self.program, self.rewrite, self._needed())):
+            at_end = site.label.partition("#")[0] == "end"
+            lines = self.at_end if at_end else self.before.setdefault(site.operation, [])
+            if off_line(self.name) not in lines:
+                lines.append(off_line(self.name))
 
     def _needed(self) -> tuple[int, ...]:
         """The operations before which the streams must have been fetched."""

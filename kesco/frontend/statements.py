@@ -19,14 +19,10 @@ from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.containers import elements_of
 from kesco.frontend.declarations import CLASSES, functions_within
 from kesco.frontend.invocations import Invocations
-from kesco.frontend.operations import (
-    Anchor,
-    closing_parenthesis,
-    header_semicolons,
-    semicolon_between,
-)
+from kesco.frontend.operations import Anchor, closing_parenthesis, header_semicolons, semicolon_between
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
+from kesco.ir.failures import leaves_where_it_failed
 from kesco.ir.tree import breaks
 
 K = CursorKind
@@ -92,12 +88,13 @@ class Statements(Invocations):
         self._inside_macro = inside
         first, self._leaves = len(self.operations), False
         try:
-            return self._statement(cursor)
+            lowered = self._statement(cursor)
         finally:
-            if inside and self._leaves:  # what goes before the way out would stand before the operation too
-                for number in range(first, len(self.operations)):
-                    self._stick(number, "the macro around it may leave the function")
             self.anchor, self._inside_macro = outer, False
+        if inside and self._leaves and not leaves_where_it_failed(lowered):
+            for number in range(first, len(self.operations)):  # what goes before the way out would go before it too
+                self._stick(number, "the macro around it may leave the function")
+        return lowered
 
     _inside_macro = False
     macros: frozenset[str] = frozenset()  # names that are defined as macros in the file and in the user's headers

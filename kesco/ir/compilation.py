@@ -27,6 +27,7 @@ class FunctionResult:
     `joins_saved` is how many joins it has fewer than its parts by themselves, if its region has members.
     `sends` are its copies that are read in the background.
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
+    `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
     """
 
     region: Region
@@ -41,6 +42,7 @@ class FunctionResult:
     joins_saved: int = 0
     moved: tuple[Moved, ...] = ()
     sends: Sends | None = None
+    watched: tuple[int, ...] = ()
 
     @property
     def rewritten(self) -> bool:

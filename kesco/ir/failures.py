@@ -1,12 +1,20 @@
 """Which branches of a program are only taken where a call of the CUDA runtime has failed.
 
-In: a condition. Out: which of its branches that is. What a program prints there tells that it failed, not how far the
-device is: it is not what a wait of the host is for.
+In: a condition, or a statement. Out: which of its branches that is; whether a statement leaves its function nowhere
+else. What a program prints there tells that it failed, not how far the device is: it is not what a wait of the host is
+for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kesco.ir import program as ir
+
+LEAVE = "KescoLeave"
+"""The type of kesco's own object whose end, where a function is left early, waits for the device."""
+EARLY = "early"
+"""Its member that says whether the function is being left early."""
 
 _STATUS = ("cudaError", "const cudaError", "cudaError_t", "const cudaError_t")
 
@@ -24,6 +32,40 @@ def where_it_failed(condition: ir.Expr) -> bool | None:
     if all(map(_is_status, sides)) and any(isinstance(s, ir.Cast) and s.operand == ir.Constant(0) for s in sides):
         return condition.operator == "!="
     return None
+
+
+def destroyed(program: ir.Program, variable: ir.Variable) -> ir.Record | None:
+    """The record whose destructor runs when a variable goes out of scope."""
+    shape = variable.type
+    while shape.shape is ir.Shape.ARRAY and shape.element is not None:
+        shape = shape.element
+    record = program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
+    return record if record is not None and record.destructor else None
+
+
+def may_return(program: ir.Program, function: ir.Function, statement: ir.Stmt) -> bool:
+    """Whether a statement may leave its function and the process goes on: not so in ``main``, if nothing runs there."""
+    nodes = list(ir.walk(function.body))
+    objects = any(isinstance(n, ir.Declare) and destroyed(program, n.variable) for n in nodes)
+    leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(statement))
+    return leaves and (function.name != "main" or objects or not leaves_where_it_failed(statement))
+
+
+def leaves_where_it_failed(statement: ir.Stmt) -> bool:
+    """Whether a statement has ways out of its function, and takes each of them only where a call has failed."""
+    ways = list(_ways_out(statement, failed=False))
+    return bool(ways) and all(ways)
+
+
+def _ways_out(one: ir.Stmt | ir.Expr, *, failed: bool) -> Iterator[bool]:
+    """For each way out in a statement, whether it is taken only where a call has failed."""
+    if isinstance(one, ir.Leave) and one.how in ("return", "throw"):
+        yield failed
+    arms: dict[int, bool] = {}
+    if isinstance(one, ir.If) and (which := where_it_failed(one.condition)) is not None:
+        arms[id(one.then if which else one.other)] = True
+    for inner in ir.children(one):
+        yield from _ways_out(inner, failed=failed or id(inner) in arms)
 
 
 def _is_status(value: ir.Expr) -> bool:

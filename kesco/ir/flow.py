@@ -100,7 +100,8 @@ class Site:
     prefetch that is not in the user's text; its `operation` is a number behind those of the text. `acts` is False for
     work that may turn out to be none: a copy of 0 bytes, a launch of 0 blocks (which fails), a refused prefetch.
     `held` tells until when a movable copy keeps the host, where that is certain. `task` is the name of the task that it
-    belongs to, and `priority` that task's; empty where it belongs to none.
+    belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only reached
+    where a call of CUDA has failed.
     """
 
     number: int
@@ -122,6 +123,7 @@ class Site:
     acts: bool = True
     held: Held | None = None
     task: str = ""
+    failed: bool = False
 
 
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})

@@ -24,6 +24,7 @@ from dataclasses import replace
 
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
+from kesco.ir.failures import may_return
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.lifetimes import Moved
 from kesco.lifetimes.statements import is_stable, is_stable_loop, keeps_its_meaning, statement_of
@@ -148,6 +149,8 @@ def _candidate(
     texts = statement_of(program, block[at], call), statement_of(program, block[end], free)
     buffers = _buffers(region, variable, call)
     if texts[0] is None or texts[1] is None or not buffers:
+        return None
+    if any(may_return(program, function, block[n]) for n in (at, end)):
         return None
     if not all(is_stable_loop(function, block[n]) for n in (at, end)):
         return None

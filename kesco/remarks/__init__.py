@@ -21,6 +21,7 @@ from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import Prefetch
 from kesco.remarks.barriers import Apart, kept_apart
+from kesco.remarks.calls import advice
 from kesco.remarks.gain import gain, is_refused
 from kesco.remarks.memory import known, peak, weights_of
 from kesco.source import Span
@@ -88,8 +89,9 @@ def diagnose(program: Program, functions: Sequence[Result]) -> tuple[Diagnostic,
             Diagnostic("K201", Severity.REMARK, "no kernel is launched in this file: copied unchanged", _top(program)),
         )
     found: list[Diagnostic] = []
+    regions = [result.region for result in functions]
     for result in functions:
-        found += _about(program, result)
+        found += _about(program, result, regions)
     found += _pragmas_unused(program)
     if not found and not any(f.rewritten for f in functions):
         found.append(
@@ -111,7 +113,7 @@ def _has_work(program: Program, region: Region) -> bool:
     return any(count(body) > 1 for body in bodies) or any(count(loop) for loop in loops)
 
 
-def _about(program: Program, result: Result) -> list[Diagnostic]:
+def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[Diagnostic]:
     """The diagnostics of one function."""
     found: list[Diagnostic] = []
     region = result.region
@@ -121,7 +123,7 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
             return []
         message = f"'{region.function}' stays serial: {result.left_because}"
         return [Diagnostic("K202", Severity.REMARK, message, region.span)]
-    apart = _barriers(result.dfg.region)
+    apart = _barriers(program, result.dfg.region, regions)
     found += gain(region, result.expected, result.left_because)
     if result.left_because and (moved > 1 or apart) and not is_refused(result.left_because):
         message = f"'{region.function}' stays serial: {result.left_because}"
@@ -179,12 +181,12 @@ def _moved(result: Result) -> list[Diagnostic]:
     return [Diagnostic("K212", Severity.REMARK, message, result.region.span, tuple(notes), _MOVED_HELP)]
 
 
-def _barriers(region: Region) -> list[Diagnostic]:
+def _barriers(program: Program, region: Region, regions: Sequence[Region]) -> list[Diagnostic]:
     """What keeps independent operations apart, the first few of a function."""
     found = [
         one for one in kept_apart(_without_memory(region)) if one.barriers[0].kind is not SiteKind.KERNEL
     ]  # those are told: K205
-    shown = [_barrier(one) for one in found[:_MOST_BARRIERS]]
+    shown = [_barrier(program, one, regions) for one in found[:_MOST_BARRIERS]]
     if len(found) > _MOST_BARRIERS:
         rest = found[_MOST_BARRIERS]
         note = Note(f"so do {len(found) - _MOST_BARRIERS} more in this function, from here on", rest.barriers[0].span)
@@ -199,7 +201,7 @@ def _without_memory(region: Region) -> Region:
     return replace(region, sites=tuple(sites))
 
 
-def _barrier(one: Apart) -> Diagnostic:
+def _barrier(program: Program, one: Apart, regions: Sequence[Region]) -> Diagnostic:
     first, *others = one.barriers
     a, b = one.first.label, one.second.label
     more = f" (and {one.more} more such pairs)" if one.more else ""
@@ -209,7 +211,9 @@ def _barrier(one: Apart) -> Diagnostic:
     notes = [Note(f"'{s.label}' is here", s.span) for s in (one.first, one.second) if s.number != first.number]
     also = [s for s in others if s.number not in (one.first.number, one.second.number)]
     notes += [Note(f"'{s.label}' stands between them, too", s.span) for s in also[:1]]
-    return Diagnostic("K208", Severity.WARNING, message, first.span, tuple(notes), _what_to_do(first))
+    own = first.kind is SiteKind.CALL and not first.foreign
+    help_text = advice(program, regions, one) if own else _what_to_do(first)
+    return Diagnostic("K208", Severity.WARNING, message, first.span, tuple(notes), help_text)
 
 
 def _what_to_do(barrier: Site) -> str:
@@ -219,8 +223,6 @@ def _what_to_do(barrier: Site) -> str:
         return "it blocks the host: move it in front of both or behind both, or copy asynchronously from pinned memory"
     if barrier.kind is SiteKind.SYNC:
         return "what it waits for or measures is kept as it was; if nothing depends on that, remove it"
-    if barrier.kind is SiteKind.CALL and not barrier.foreign:
-        return "it begins and ends with a join: make it static and call it from main alone, or launch from one function"
     if barrier.kind is SiteKind.CALL:
         return "what it does is not visible here, so all work is joined before it: move it in front of both or behind"
     return "it stays on the default stream, which waits for all others"

@@ -332,7 +332,8 @@ def lost(function: Function) -> Iterator[Lost]:
         return
     numbers = [site.number for site in region.sites if site.role is Role.MOVABLE]
     for site in region.sites:
-        if site.role is Role.DEVICE_SYNC and numbers and numbers[0] < site.number < numbers[-1]:
+        between = bool(numbers) and numbers[0] < site.number < numbers[-1]
+        if site.role is Role.DEVICE_SYNC and between and region.successors[site.number]:  # else control leaves there
             advice = "remove it unless the host needs what came before, or measures it"
             yield _one([site], "nothing runs across it: the host waits for the whole device", advice)
     ends = {join.target for join in function.plan.joins}

@@ -8,8 +8,9 @@ streams and so keeps apart what could overlap.
 function; and a query for errors, unless it stands behind a launch: then it is about that one. 2. A wait stays if a
 look can be reached from it without another wait in between: the last wait before each look stays on every path, and it
 waits for all that the others waited for. 3. A wait also stays if it may be the first behind code that is not seen,
-which may have left work on streams that nothing else waits for. 4. All waits stay where some work touches other memory
-than the device's own, which the host could look at in ways that are not seen here.
+which may have left work on streams that nothing else waits for. 4. The first waits of a function stay where the host
+touches memory behind them that work of the caller may still be writing. 5. All waits stay where some work touches other
+memory than the device's own, which the host could look at in ways that are not seen here.
 
 Errors that the device finds are reported by the wait that stays. What waits together with a check of its result is no
 candidate.
@@ -32,9 +33,26 @@ def needless(region: Region, whole: Collection[int], single: Collection[int] = (
     unseen = {s.number for s in region.sites if s.foreign or (s.role is Role.ENTRY and region.open)}
     kept = _reached(region, unseen)
     kept |= {c for c in candidates if any(_looks(region.sites[n]) for n in _reached(region, (c,)))}
+    kept |= _for_the_caller(region, candidates, kept)
     operations = {region.sites[c].operation for c in whole if c in kept}
     gone = {c for c in whole if region.sites[c].operation not in operations}
     return tuple(sorted(gone.union(c for c in single if c not in kept)))
+
+
+def _for_the_caller(region: Region, candidates: Collection[int], kept: Collection[int]) -> set[int]:
+    """Further candidates to be kept: those that may be the first to wait for work of the caller, which the host reads.
+
+    What ran before ``main`` is nothing.
+    """
+    more: set[int] = set()
+    while region.function != "main":
+        first = _reached(region, (0,), set(candidates) - more.union(kept))
+        left = first.intersection(candidates) - more.union(kept)
+        new = {c for c in left if any(_touches(region.sites[n]) for n in _reached(region, (c,)))}
+        if not new:
+            break
+        more |= new
+    return more
 
 
 def without(region: Region, gone: Collection[int]) -> Region:
@@ -59,18 +77,22 @@ def _looks(site: Site) -> bool:
     return site.role not in (Role.MOVABLE, Role.LEGACY) and not _waits(site)
 
 
+def _touches(site: Site) -> bool:
+    return site.role is Role.HOST and bool(site.accesses)
+
+
 def _waits(site: Site) -> bool:
     return site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC
 
 
-def _reached(region: Region, start: Iterable[int]) -> set[int]:
-    """The sites that may come next, one after the other, up to the next waits of the host, these included."""
+def _reached(region: Region, start: Iterable[int], gone: Collection[int] = ()) -> set[int]:
+    """The sites that may come next, one after the other, up to the next waits of the host but `gone`, with these."""
     found: set[int] = set()
     stack = [successor for number in start for successor in region.successors[number]]
     while stack:
         number = stack.pop()
         if number not in found:
             found.add(number)
-            if not _waits(region.sites[number]):
+            if number in gone or not _waits(region.sites[number]):
                 stack += region.successors[number]
     return found

@@ -256,6 +256,8 @@ class _Proof:
             return
         elif site.looks or self._looked(site):
             seen = self.work
+        elif not any(one[site.number] for one in self.accesses):
+            return  # a query that says nothing of how far the device is
         self._report_all(Rule.HOST, "hidden", seen | self.boundary, site)
         if self.matching.same_paths:
             return

@@ -101,3 +101,30 @@ def test_a_memset_beside_a_chain_of_kernels_does_not_pay(tmp_path: Path) -> None
     assert compiled(
         tmp_path, f"{KERNEL}{add}{main}{ALLOCATE}  for (int i = 0; i < n; ++i) {{\n{chain}  }}\n}}\n"
     ).changed
+
+
+@pytest.mark.parametrize(
+    ("functions", "calls", "help_text"),
+    [
+        ("void a(float* p) { k<<<1, 1>>>(p); }", "a(x); k<<<1, 1>>>(y);", "make it static and call it from main alone"),
+        ("static void a(float* p) { k<<<1, 1>>>(p); }\nvoid b(float* p) { a(p); }", "a(x); k<<<1, 1>>>(y);",
+         "call it from main alone, and not from 'b'"),
+        ("static void a(float* p) { k<<<1, 1>>>(p); if (cudaDeviceSynchronize()) return; }", "a(x); k<<<1, 1>>>(y);",
+         "'cudaDeviceSynchronize' in it waits for the device (line 2): if nothing depends on that, remove it"),
+        ("static void a(float* p) { k<<<1, 1>>>(p); float h; cudaMemcpy(&h, p, 4, cudaMemcpyDeviceToHost); }",
+         "a(x); k<<<1, 1>>>(y);", "'cudaMemcpy' in it is a barrier (line 2): move it out of the function"),
+        ("static void a(float* p) { float* t; cudaMalloc(&t, 4); k<<<1, 1>>>(p); cudaFree(t); }",
+         "a(x); k<<<1, 1>>>(y);", "'cudaFree' in it is a barrier (line 2): free memory behind all work"),
+        ("static void a(float* p) { k<<<1, 1>>>(p); }", "a(x); a(y);",
+         "all calls of 'a' use the same streams: launch from main itself"),
+        ("static int a(float* p) { k<<<1, 1>>>(p); return 1; }", "if (a(x)) n = 2; k<<<1, 1>>>(y);",
+         "make each call of it a statement of its own"),
+        ("static void a(float* p) { k<<<1, 1>>>(p); goto end; end:; }", "a(x); k<<<1, 1>>>(y);", ""),
+    ],
+)  # fmt: skip
+def test_what_helps_where_a_call_keeps_operations_apart(
+    tmp_path: Path, functions: str, calls: str, help_text: str
+) -> None:
+    body = f"{KERNEL}{functions}\nint main(int n, char**) {{\n{ALLOCATE}  {calls}\n  cudaDeviceSynchronize();\n}}\n"
+    found = [d for d in compiled(tmp_path, body).diagnostics if d.code == "K208"]
+    assert [help_text in d.help for d in found] == [True] * bool(help_text)

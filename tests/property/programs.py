@@ -18,6 +18,8 @@ HEAD = "\n".join(
         "#include <cstdlib>",
         "#include <utility>",
         "#define CHECK(call) do { cudaError_t e_ = (call); if (e_ != cudaSuccess) exit(1); } while (0)",
+        "#define QUIT(call) do { cudaError_t e_ = (call); if (e_ != cudaSuccess) return 0; } while (0)",
+        "#define LEAVE(call) do { if ((call) != cudaSuccess) return; } while (0)",
         "void elsewhere();",
         "void touch(float* p);",
         ALL,
@@ -197,7 +199,9 @@ class Writer(Rarities):
         else:
             between = f"{self.pointer(scope)}, {self.pointer(scope)}, {self.size(scope)}"
             text = f"cudaMemcpy({between}, cudaMemcpyDeviceToDevice)"
-        return f"CHECK({text});" if self.chance(0.3) else f"{text};"
+        leaves = "QUIT" if scope.returns == "return 0;" else "LEAVE"
+        macro = leaves if len(text) % 3 else "CHECK"
+        return f"{macro}({text});" if self.chance(0.5) else f"{text};"
 
     def structure(self, scope: Scope, depth: int, left: int) -> tuple[Node, int]:
         share = self.random.randint(1, max(1, min(left, 5)))

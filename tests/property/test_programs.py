@@ -88,6 +88,14 @@ def test_the_oracle_sees_what_is_read_too_late(compiled: tuple[int, Compiled]) -
         assert any(complaints(serial, "\n".join(less), program.name) for program in programs_of(file))
 
 
+def test_where_a_macro_leaves_the_host_must_wait(compiled: tuple[int, Compiled]) -> None:
+    """The objects that wait there, told at once that nothing leaves early."""
+    _, outcome = compiled
+    told = [re.sub(r"KescoLeave (\w+);.*", r"KescoLeave \1; \1.early = false;", line) for line in outcome.lines]
+    if told != outcome.lines:
+        assert "'return'" in outcome.refuses(told)
+
+
 if __name__ == "__main__":
     chosen = draw(int(sys.argv[1]), name_of(int(sys.argv[1])))
     Path("program.cu").write_text(text_of([chosen])) if "-w" in sys.argv else sys.stdout.write(text_of([chosen]))

@@ -1,0 +1,27 @@
+// In main a return where a call has failed ends the process, as exit() does: nothing is joined before it.
+#include <cstdio>
+#include <cstdlib>
+#define CHECK(call)                                         \
+  do {                                                      \
+    if (cudaError_t status = (call); status != cudaSuccess) { \
+      std::printf("%s\n", cudaGetErrorString(status));      \
+      return EXIT_FAILURE;                                  \
+    }                                                       \
+  } while (0)
+__global__ void make(float* out) { out[threadIdx.x] = 1; }
+__global__ void join(const float* a, float* b) { b[threadIdx.x] += a[threadIdx.x]; }
+
+int main() {
+  float *x, *y;
+  CHECK(cudaMalloc(&x, 4096));
+  CHECK(cudaMalloc(&y, 4096));
+  make<<<1, 32>>>(x);
+  CHECK(cudaGetLastError());
+  make<<<1, 32>>>(y);
+  if (cudaGetLastError() != cudaSuccess) return 2;
+  join<<<1, 32>>>(x, y);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(x));
+  CHECK(cudaFree(y));
+}
