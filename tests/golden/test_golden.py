@@ -32,6 +32,12 @@ WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_m
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest) -> str:
+    """A case; pytest puts the tests of one beside each other, so that one of xdist's workers compiles it, once."""
+    return str(request.param)
+
+
 @cache
 def compiled(case: str) -> Compilation:
     source = HERE / case / "input.cu"
@@ -124,7 +130,6 @@ def label(site) -> str:  # type: ignore[no-untyped-def]
     return site.label + (f"[{where}]" if where else "")
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_output_and_summary(case: str, update_golden: bool) -> None:
     result = compiled(case)
     for name, made in (
@@ -138,7 +143,6 @@ def test_output_and_summary(case: str, update_golden: bool) -> None:
         assert made.decode("utf-8", "surrogateescape") == path.read_bytes().decode("utf-8", "surrogateescape")
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_a_second_run_changes_nothing(case: str, tmp_path: Path) -> None:
     output = tmp_path / "output.cu"
     output.write_bytes(compiled(case).text)
@@ -147,7 +151,6 @@ def test_a_second_run_changes_nothing(case: str, tmp_path: Path) -> None:
         assert compile_file(str(output), Options()).text == output.read_bytes()
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_clang_reads_the_output(case: str, toolchain: Toolchain, tmp_path: Path) -> None:
     finished = read_host_side(toolchain, written(case, tmp_path), f"-I{HERE / case}")
     assert finished.returncode == 0, finished.stderr

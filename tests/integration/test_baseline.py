@@ -6,12 +6,15 @@ and the diff is the review.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from kesco.bench import costs as prices
-from kesco.bench import recorded
+from kesco.bench import model as model_of_bench
+from kesco.bench import recorded, regress
 from kesco.bench import results as kept
 from kesco.bench.model import INNER, errors, predicted
 from kesco.bench.regress import compare, read, states, to_json
@@ -19,6 +22,7 @@ from kesco.bench.results import Results
 from kesco.bench.suite import load
 from kesco.model.gpu import Kind, makespan
 from kesco.options import Options
+from kesco.pipeline import Compilation, compile_file
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKLOADS = ROOT / "workloads"
@@ -26,6 +30,21 @@ COSTS = prices.read(WORKLOADS / "costs.toml")
 MEASURED = kept.read(ROOT / "docs/bench/h200.json")
 
 pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_once() -> Iterator[None]:
+    """The baseline and the model look at the same results for the same programs."""
+    known: dict[tuple[Path, Options], Compilation] = {}
+
+    def once(path: str, options: Options) -> Compilation:
+        key = Path(path).resolve(), options
+        if key not in known:
+            known[key] = compile_file(path, options)
+        return known[key]
+
+    with mock.patch.object(regress, "compile_file", once), mock.patch.object(model_of_bench, "compile_file", once):
+        yield
 
 
 def test_no_workload_got_worse(monkeypatch: pytest.MonkeyPatch, update_golden: bool) -> None:

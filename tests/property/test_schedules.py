@@ -31,11 +31,12 @@ FULL = {Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC}
 STREAMS = (1, 2, 3, 8, 16)
 PLAIN = tuple(place for name, place in STRATEGIES.items() if name not in BY_TASK)  # those: test_tasks.py
 MORE = int(os.environ.get("KESCO_EXAMPLES", "1"))  # times as many examples
+LESS = 1 if os.environ.get("KESCO_THOROUGH") else 2  # one part of this many
 
 
 def examples(count: int) -> settings:
     return settings(
-        max_examples=count * MORE,
+        max_examples=count * MORE // LESS,
         deadline=None,
         derandomize=bool(os.environ.get("CI")),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],

@@ -7,6 +7,7 @@ oracle rejects; where there are no loops, it must not reject more either.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 
 from hypothesis import HealthCheck, assume, event, example, given, settings
@@ -19,7 +20,8 @@ from kesco.verify.order import verify_region
 
 BUFFERS = {n: Buffer(n, n, BufferKind.UNKNOWN if n == "?" else BufferKind.MANAGED) for n in "xyz?"}
 STREAMS = (None, Handle("s1", "s1"), Handle("s2", "s2"), Handle("n1", "n1", blocking=False))
-QUICK = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = 500 if os.environ.get("KESCO_THOROUGH") else 250
+QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @dataclass(frozen=True)
