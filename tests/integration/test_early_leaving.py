@@ -123,7 +123,7 @@ def test_main_ends_the_process(tmp_path: Path) -> None:
     assert "a macro may return while work is pending" in why(usual)
 
 
-@pytest.mark.parametrize("copies", ["keep", "move", "send"])
+@pytest.mark.parametrize("copies", ["keep", "move"])
 def test_memory_that_a_macro_checks_stays_where_a_return_would_move_with_it(tmp_path: Path, copies: str) -> None:
     """It would be made on other paths than in the serial program; not so in main, where the process ends."""
     large = BODY.replace("(a)", "(x)").replace("(b)", "(y)").replace("  inc", "  CHECK(cudaMemset(x, 0, 9));\n  inc", 1)
@@ -151,7 +151,7 @@ def test_nothing_is_read_in_the_background_where_a_macro_returns(tmp_path: Path)
   CHECK(cudaFree(x)); CHECK(cudaFree(y));
 """
     caller = "float h[2][1 << 24];\nint main() { return run(h[0], h[1]); }\n"
-    outcome = compiled(tmp_path, f"static {function(body)}{caller}", Options(copies="send"))
+    outcome = compiled(tmp_path, f"static {function(body)}{caller}", Options(copies="move"))
     (result,) = outcome.rewritten
     text = outcome.result.text.decode().partition("kesco: end")[2]
     assert result.sends is None and text.count("kesco_copy(") == 4 and text.count(", true));") == 2

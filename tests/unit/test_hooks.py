@@ -46,9 +46,7 @@ def test_what_only_reads(text: str) -> None:
     assert is_pure(text, {})
 
 
-@pytest.mark.parametrize(
-    "text", ["f()", "n++", "--n", "n = 3", "a, f(b)", "(f)(b)", "{1}", "n;", "a[f()](1)", "("]
-)
+@pytest.mark.parametrize("text", ["f()", "n++", "--n", "n = 3", "a, f(b)", "(f)(b)", "{1}", "n;", "a[f()](1)", "("])
 def test_what_may_do_more(text: str) -> None:
     assert not is_pure(text, {})
 
