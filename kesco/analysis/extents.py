@@ -109,8 +109,8 @@ def distance(size: int | None, index: Poly | None) -> Poly | None:
     """How many bytes a pointer to things of `size` bytes moves by an index."""
     if size is None or index is None:
         return None
-    plain = unwrapped(index, 1 << 64).times(size)
+    plain = unwrapped(index, 1 << 64)
     least, most = plain.bounds()
     if least >= -(1 << 63) and most < 1 << 63:
-        return plain
+        return plain.times(size)
     return index.times(size)

@@ -65,7 +65,8 @@ def combined(operator: str, left: Poly | None, right: Poly | None, kind: ir.Type
         return None
     number = right.constant
     if operator == "/" and number is not None and number > 0:
-        return quotient(left, number, *ends)
+        found = quotient(left, number, *ends)
+        return found if found.counters == left.counters else None  # its symbol would not tell trips apart
     if operator == "<<" and number is not None and 0 <= number < 32:
         return _kept(left.times(1 << number), ends, False)
     if operator in ("+", "-", "*"):

@@ -15,6 +15,7 @@ from kesco.analysis.memory import NOTHING, TOP, Place, Value
 from kesco.analysis.objects import Objects
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
+from kesco.analysis.turns import forget, without
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
 from kesco.ir.failures import where_it_failed
@@ -90,7 +91,7 @@ class Interpreter(Objects):
             value = values[index] if index < len(values) else TOP
             place = Place(self.object_of(parameter))
             state.store.clobbered -= {place.object}
-            state.store.write((place,), self.settled(self.shaped(parameter.type, self.stored(parameter.type, value))))
+            state.store.write((place,), self.fixed(parameter, self.shaped(parameter.type, self.stored(parameter.type, value))))
         self.walked.add((self.stack[0].key, function.key, call.operation))
         frontier = state.frontier
         inner = State(state.store, frontier)
@@ -248,7 +249,7 @@ class Interpreter(Objects):
             self.take_in(state, built, place.object)
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
-        state.store.write((place,), self.settled(self.shaped(variable.type, self.stored(variable.type, value))))
+        state.store.write((place,), self.fixed(variable, self.shaped(variable.type, self.stored(variable.type, value))))
 
     def _if(self, statement: ir.If, state: State) -> State | None:
         for one in statement.before:
@@ -305,6 +306,9 @@ class Interpreter(Objects):
                 else:
                     value = self.evaluate(state, statement.value)
                 self.temporaries(state, statement.value, statement.span, but=statement.value)
+            for loop in self.now.turns:
+                forget(state.store, loop)
+                value = without(value, loop)
             self.unwind(state, statement.span, leaves=True)
             self.leave(state, statement.how, statement.span, statement.operation)
             if statement.how == "return":

@@ -198,7 +198,17 @@ def _meet(
             for b in (one for one in around if independent(a, one)):
                 if not (nx.has_path(dfg.graph, a, b) and nx.has_path(dfg.graph, b, a)):
                     return True
+            if any((among is None or among[a] != among[b]) and in_turn(dfg, b, a) for b in around):
+                return True
     return False
+
+
+def in_turn(dfg: Dfg, first: int, second: int) -> bool:
+    """Whether `first` of one trip of a loop may run beside `second` of the trip before, on which it does not depend."""
+    if first == second or not any(s.mark is not None for s in dfg.region.sites):
+        return False
+    behind = first in _reached(dfg, dfg.region.successors, second)
+    return behind and not nx.has_path(dfg.graph, second, first)
 
 
 def _antichain(phase: tuple[int, ...], before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> int:
