@@ -105,6 +105,14 @@ def kind_of(expression: ir.Expr) -> ir.Type | None:
     return None
 
 
+def written_type(expression: ir.Expr) -> ir.Type | None:
+    """The type in which the value of an integer expression is, so that it needs no conversion to that one."""
+    if isinstance(expression, ir.Branch):
+        then, other = written_type(expression.then), written_type(expression.other)
+        return then if then is not None and other is not None and _plain(then) == _plain(other) else None
+    return kind_of(expression)
+
+
 def _plain(kind: ir.Type) -> str:
     return kind.spelling.replace("const ", "").replace("volatile ", "")
 

@@ -171,17 +171,17 @@ def quotient(value: Poly, by: int, low: int, high: int) -> Poly:
     return of(Symbol(f"({shown}/{by})", ends[0], ends[1]))
 
 
-def least(one: Poly, other: Poly) -> Poly:
-    """The lesser of two."""
+def least(one: Poly, other: Poly, type_low: int, type_high: int) -> Poly:
+    """The lesser of two, which is known to be from `type_low` to `type_high`."""
     if one == other:
         return one
     ends = (one.bounds(), other.bounds())
     for this, that in ((0, 1), (1, 0)):
         if ends[this][1] <= ends[that][0]:
             return (one, other)[this]
-    low, high = (min(end) for end in zip(*ends, strict=True))
+    low, high = max(type_low, min(ends[0][0], ends[1][0])), min(type_high, ends[0][1], ends[1][1])
     both = tuple(sorted((one, other), key=str))
-    return of(Symbol(f"min({both[0]}, {both[1]})", low, high, most=both))
+    return of(Symbol(f"min({both[0]}, {both[1]})", low, max(low, high), most=both))
 
 
 def unwrapped(value: Poly, modulus: int) -> Poly:
