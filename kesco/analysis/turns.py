@@ -96,7 +96,7 @@ class Turns(Calls):
 
     def _mark(self, loop: ir.Loop, state: State, key: str, mark: Mark) -> None:
         self.flush_host(state)
-        name = f"{mark.value} loop {key}"
+        name = f"{mark.value} {key}"
         where = (-2 - loop.span.start, name, self.now.iterations)
         draft, state.frontier = self.now.builder.add(
             where, name, SiteKind.HOST_USE, Role.HOST, loop.span, state.frontier

@@ -61,8 +61,8 @@ class Held(enum.Enum):
 class Mark(enum.Enum):
     """Where trips of a loop begin whose counters are followed."""
 
-    ENTERS = "enters"  # control comes to the loop from outside: none of its trips has begun
-    TURNS = "turns"  # a trip begins
+    ENTERS = "loop"  # control comes to the loop from outside: none of its trips has begun
+    TURNS = "trip"  # a trip begins
 
 
 @dataclass(frozen=True, slots=True)
