@@ -43,7 +43,7 @@ class Parts:
                     ranges[access.buffer][access.bytes] = None
         self._of: dict[Buffer, dict[ByteRange, Buffer]] = {}
         self.whole: dict[str, Buffer] = {}  # a part's key → the buffer that it is a part of
-        self.turning: dict[str, str] = {}  # a part's key → the loop that it turns with
+        self.turning: dict[str, dict[ByteRange, str]] = {}  # a part's key → the loops that its ranges turn with
         loops = region.loops if not any(map(_vague, region.sites)) else ()
         for buffer, found in ranges.items():
             groups = list(_groups(list(found))) if len(every[buffer]) <= MOST else []
@@ -51,14 +51,14 @@ class Parts:
             if len(groups) > 1 or any(turns):
                 self._divide(buffer, groups, turns)
 
-    def _divide(self, buffer: Buffer, groups: list[list[ByteRange]], turns: list[str]) -> None:
+    def _divide(self, buffer: Buffer, groups: list[list[ByteRange]], turns: list[dict[ByteRange, str]]) -> None:
         self._of[buffer] = {}
-        for number, (group, loop) in enumerate(zip(groups, turns, strict=True)):
+        for number, (group, loops) in enumerate(zip(groups, turns, strict=True)):
             part = replace(buffer, key=f"{buffer.key}|{number}")
             self.whole[part.key] = buffer
             self._of[buffer].update(dict.fromkeys(group, part))
-            if loop:
-                self.turning[part.key] = loop
+            if loops:
+                self.turning[part.key] = loops
 
     def touched(self, access: Access) -> tuple[Buffer, ...]:
         """The parts that an access touches; the buffer itself stands for what is in no part."""
@@ -68,11 +68,6 @@ class Parts:
         if access.bytes is not None:
             return (known[access.bytes],)
         return (*dict.fromkeys(known.values()), access.buffer)
-
-
-    def is_own(self, access: Access, loop: str) -> bool:
-        """Whether an access touches only bytes of the trip of that loop in which it is made."""
-        return access.bytes is not None and loop in _loops(access.bytes)
 
 
 def _groups(ranges: list[ByteRange]) -> Iterator[list[ByteRange]]:
@@ -92,21 +87,26 @@ def _vague(site: Site) -> bool:
     return site.role is Role.MOVABLE and any(a.buffer.kind in _ANY for a in site.accesses)
 
 
-def _turning(region: Region, buffer: Buffer, group: list[ByteRange], loops: tuple[str, ...]) -> str:
-    """The loop whose trips touch this part of a buffer apart from each other; empty if there is none."""
+def _turning(region: Region, buffer: Buffer, group: list[ByteRange], loops: tuple[str, ...]) -> dict[ByteRange, str]:
+    """The ranges of this part of a buffer that are apart in other trips of a loop, each with the loop; outer ones first.
+
+    Where the work of one site touches the part in more than one of these ways, none of them counts.
+    """
+    if not loops:
+        return {}
+    found: dict[ByteRange, str] = {}
+    touched = [[a.bytes for a in s.accesses if a.buffer == buffer] for s in region.sites if s.role is Role.MOVABLE]
     for loop in loops:
-        turns = [one for one in group if loop in _loops(one)]
-        if not turns or not all(_apart_in_turns(a, b, loop) for i, a in enumerate(turns) for b in turns[i:]):
-            continue
-        touched = [[a.bytes for a in s.accesses if a.buffer == buffer] for s in region.sites if s.role is Role.MOVABLE]
+        turns = [one for one in group if loop in _loops(one) and one not in found]
         mixed = (
             any(part in turns for part in of_site)
             and any(part not in turns and (part is None or part in group) for part in of_site)
             for of_site in touched
         )
-        if not any(mixed):
-            return loop
-    return ""
+        together = all(_apart_in_turns(a, b, loop) for i, a in enumerate(turns) for b in turns[i:])
+        if together and not any(mixed):
+            found |= dict.fromkeys(turns, loop)
+    return found
 
 
 def _loops(one: ByteRange) -> frozenset[str]:
@@ -130,9 +130,10 @@ def _apart_in_turns(a: ByteRange, b: ByteRange, loop: str) -> bool:
         return of(counter) if turn.loop in inside else None
 
     return all(
-        any(_apart(one, other) for one in _widened(first) for other in _widened(_in_other_trip(second, later)))
+        any(_apart(one, other) for one in _widened(first) for other in _widened(_in_other_trip(second, later))
+            if _MORE not in (other.high - other.low).symbols)  # a range of one length, whichever trip
         for first, second in ((a, b), (b, a))
-    )
+    )  # fmt: skip
 
 
 def _in_other_trip(one: ByteRange, value: Callable[[Symbol], Poly | None]) -> ByteRange:
