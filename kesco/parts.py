@@ -88,7 +88,7 @@ def _vague(site: Site) -> bool:
 
 
 def _turning(region: Region, buffer: Buffer, group: list[ByteRange], loops: tuple[str, ...]) -> dict[ByteRange, str]:
-    """The ranges of this part of a buffer that are apart in other trips of a loop, each with the loop; outer ones first.
+    """The ranges of this part of a buffer that are apart in other trips of a loop, with that loop; outer ones first.
 
     Where the work of one site touches the part in more than one of these ways, none of them counts.
     """
@@ -146,9 +146,9 @@ def _in_other_trip(one: ByteRange, value: Callable[[Symbol], Poly | None]) -> By
         most = tuple(poly for part in symbol.most if (poly := part.substituted(then)) is not None)
         return of(Symbol(f"{symbol.name}'", symbol.low, symbol.high, most=most))
 
-    ends = one.low.substituted(then), one.high.substituted(then)
-    assert ends[0] is not None and ends[1] is not None
-    return ByteRange(*ends)
+    low, high = one.low.substituted(then), one.high.substituted(then)
+    assert low is not None and high is not None
+    return ByteRange(low, high)
 
 
 def _widened(one: ByteRange) -> Iterator[ByteRange]:

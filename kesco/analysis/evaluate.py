@@ -240,20 +240,18 @@ class Evaluator(Places):
         less, more = ends if condition.operator[0] == "<" else ends[::-1]
         return None if less is None or more is None else (less, more)
 
-    def either(
-        self, sides: tuple[Poly, Poly] | None, then: Value, other: Value, ends: tuple[int, int] | None
-    ) -> Value:
+    def either(self, sides: tuple[Poly, Poly] | None, then: Value, other: Value, ends: tuple[int, int] | None) -> Value:
         """What one of two values is, the first where `sides` are in this order: it may be the lesser of the two.
 
         `ends` are those of its type.
         """
         merged = then | other
-        known = then.integer, other.integer
-        if sides is None or ends is None or known[0] is None or known[1] is None or merged.integer is not None:
+        one, two = then.integer, other.integer
+        if sides is None or ends is None or one is None or two is None or merged.integer is not None:
             return merged
-        if merged.places or merged.unknown or merged.fields or known[0] - known[1] != sides[0] - sides[1]:
+        if merged.places or merged.unknown or merged.fields or one - two != sides[0] - sides[1]:
             return merged
-        return replace(merged, formula=least(*known, *ends))
+        return replace(merged, formula=least(one, two, *ends))
 
     def _minimum(self, state: State, call: ir.Call) -> Poly | None:
         """What ``std::min`` of two integers of one type gives."""

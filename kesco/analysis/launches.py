@@ -87,11 +87,11 @@ class Launches(CudaApi):
         span: Span,
         stream: Value,
         has_stream: bool,
-        written: tuple[ir.Expr, ...] = (),
+        given: tuple[ir.Expr, ...] = (),
     ) -> None:
-        """The site of a launch of `kernel` with these argument values."""
+        """The site of a launch of `kernel` with these argument values, `given` as these expressions."""
         touched: _Touched = {}
-        self.given = launch_values(kernel, arguments, configuration, written)
+        self.given = launch_values(kernel, arguments, configuration, given)
         note = ""
         candidates = self._candidates(kernel)
         if candidates is None and not self._stated(kernel):

@@ -212,9 +212,7 @@ class Loops(Turns):
     def _size(self) -> int:
         return sum(a.builder.edges() for known in self.activations.values() for a in known.values()) + len(self.escaped)
 
-    def _round(
-        self, loop: ir.Loop, state: State, counters: Counters | None
-    ) -> tuple[State | None, State | None]:
+    def _round(self, loop: ir.Loop, state: State, counters: Counters | None) -> tuple[State | None, State | None]:
         """One trip: the state at the next test, and the state behind the loop."""
         out: State | None = None
         if not loop.tested_after:

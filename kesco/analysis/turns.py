@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 
 from kesco.analysis.calls import Calls
 from kesco.analysis.extents import distance
-from kesco.analysis.integers import combined, holds, kind_of, pointee, size_of
+from kesco.analysis.integers import holds, kind_of, size_of
 from kesco.analysis.memory import Place, Store, Value
 from kesco.analysis.references import aliased, referred
 from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.flow import Mark, Role, SiteKind
-from kesco.ir.poly import Poly, Symbol, Turn, constant, of
+from kesco.ir.poly import Poly, Symbol, Turn, of
 
 _FAR = 1 << 63
 
@@ -41,7 +41,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """The one assignment that changes a variable in a loop: ``variable += by`` or ``-=``; `again` runs it once a test."""
+    """The one assignment that changes a variable in a loop: ``variable += by`` or ``-=``."""
 
     variable: ir.Variable
     operator: str
@@ -161,9 +161,7 @@ class Turns(Calls):
         moved = of(Symbol(f"{variable.name}@{key}", -_FAR, _FAR, turn=Turn(key, step, tuple(self._open))))
         return replace(start, places=frozenset(replace(p, offset=_plus(p, moved)) for p in start.places))
 
-    def _counting(
-        self, loop: ir.Loop, state: State, update: _Update, start: Value, by: Poly, key: str
-    ) -> Value | None:
+    def _counting(self, loop: ir.Loop, state: State, update: _Update, start: Value, by: Poly, key: str) -> Value | None:
         """An integer that grows or shrinks in each trip."""
         declared = update.variable.type
         ends, given = holds(declared), kind_of(update.by)
@@ -212,9 +210,10 @@ def _plain(kind: ir.Type) -> str:
 
 def _assigned(loop: ir.Loop) -> Counter[str]:
     """How many assignments of a loop may change each variable."""
-    parts = (loop.body, *(part for part in (loop.condition, loop.step) if part is not None))
+    parts: list[ir.Expr | ir.Stmt] = [loop.body, *(p for p in (loop.condition, loop.step) if p is not None)]
     found: Counter[str] = Counter()
-    for node in (n for part in parts for n in ir.walk(part)):
+    nodes = [n for part in parts for n in ir.walk(part)]
+    for node in nodes:
         if isinstance(node, ir.Assign):
             found.update(referred(node.target))
         elif isinstance(node, ir.Declare):

@@ -2,7 +2,9 @@
 
 A *symbol* stands for one integer that does not change while the function runs in which it is compared: the value of a
 variable at one moment, a kernel's argument, a dimension of a launch. A *counter* (`Turn`) is the exception: it has one
-value in each trip of a loop, so whoever compares two executions says of which trips they are. A *polynomial* is a sum of products of symbols
+value in each trip of a loop, so whoever compares two executions says of which trips they are.
+
+A *polynomial* is a sum of products of symbols
 with integer factors. It is exact: nothing wraps around. Whoever makes one from a program's arithmetic says where that
 would not be so, and makes a new symbol there (`wrapped`, `quotient`).
 
@@ -56,8 +58,8 @@ Monomial = tuple[Symbol, ...]
 class Turn:
     """How a counter changes: by `step` from one trip of a loop to the next, which is the same in all trips.
 
-    `loop` names the loop, and `around` are the loops around it, outermost first: as long as this loop is not left, their
-    counters keep their values.
+    `loop` names the loop, and `around` are the loops around it, outermost first: as long as this loop is not left,
+    their counters keep their values.
     """
 
     loop: str

@@ -203,9 +203,21 @@ def _meet(
     return False
 
 
+def stages(dfg: Dfg) -> int:
+    """How many operations of one phase can run at once, each of another trip of a loop; 0 without such a loop."""
+    most = 0
+    for phase in phases(dfg) if dfg.region.loops else ():
+        found: list[int] = []
+        for site in phase:
+            if all(in_turn(dfg, other, site) or in_turn(dfg, site, other) for other in found):
+                found.append(site)
+        most = max(most, len(found))
+    return most
+
+
 def in_turn(dfg: Dfg, first: int, second: int) -> bool:
     """Whether `first` of one trip of a loop may run beside `second` of the trip before, on which it does not depend."""
-    if first == second or not any(s.mark is not None for s in dfg.region.sites):
+    if first == second or not dfg.region.loops:
         return False
     behind = first in _reached(dfg, dfg.region.successors, second)
     return behind and not nx.has_path(dfg.graph, second, first)

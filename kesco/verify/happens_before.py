@@ -44,8 +44,8 @@ class HappensBefore:
 
     `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there;
     at the sites in `alike` the same call stands in both programs, so that it waits for the legacy stream in
-    both or in neither. With `loop` the executions of sites are told apart by its trips. With `generous` an event-sync counts as a wait for everything: right for a serial
-    program, whose order must not be underestimated.
+    both or in neither. With `loop` the executions of sites are told apart by its trips. With `generous` an event-sync
+    counts as a wait for everything: right for a serial program, whose order must not be underestimated.
     """
 
     def __init__(

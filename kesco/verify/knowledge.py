@@ -33,7 +33,7 @@ class State:
 class Facts:
     """Before a site: what its own action is not ordered after, and `pending`, `hidden` as in `State`.
 
-    `near` is what its action is not ordered after of this trip of the loop that is looked at, or of earlier stays in it.
+    `near` is what its action is not ordered after of this trip of the loop that is looked at, or of earlier stays.
     """
 
     unordered: int
@@ -54,9 +54,7 @@ class Trips:
     def facts(self, unordered: int, pending: int, hidden: int) -> Facts:
         """The facts by sites."""
         this, stay, old = self._split(unordered)
-        everything = [self._any(mask) for mask in (unordered, pending, hidden)]
-        assert everything[0] == this | stay | old
-        return Facts(*everything, this | old)
+        return Facts(this | stay | old, self._any(pending), self._any(hidden), this | old)
 
     def turn(self, state: State, enters: bool) -> None:
         """A trip begins; with `enters`, control comes to the loop instead, and none of its trips has begun."""

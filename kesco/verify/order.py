@@ -216,7 +216,7 @@ class _Proof:
         return loops(self.serial, self.concurrent, self.matching).items()
 
     def _both(self, serial_loop: str, loop: str) -> list[int]:
-        """For each site those that it must come behind as either program says; with a loop, only in other trips of it."""
+        """For each site those that it must come behind, by either program; with a loop, only in other trips of it."""
         paired, own = self._behind(self.accesses[0], serial_loop), self._behind(self.accesses[1], loop)
         return [a | b for a, b in zip(paired, own, strict=True)]
 
@@ -285,7 +285,9 @@ class _Proof:
     def _report_all(self, rule: Rule, what: str, against: int, site: Site) -> None:
         """Report each site of `against` that the named fact holds of before `site`."""
         for first in bits(getattr(self.facts[site.number], what) & against):
-            excused = rule is Rule.CONFLICT and not self.boundary >> first & 1 and self.pipelines.excuse(first, site.number)
+            excused = (
+                rule is Rule.CONFLICT and not self.boundary >> first & 1 and self.pipelines.excuse(first, site.number)
+            )
             if not excused and self._confirmed(first, site, what):
                 self._report(first, site.number, rule)
 

@@ -5,8 +5,8 @@ line with the compiler's answer (`parts`) and argues in another way, by inductio
 
 1. In trips of which nothing is known, each counter of one of the two is any number.
 2. In two trips of one stay in a loop, the later counter is larger by one step or more. The later range is as long
-   whichever trip it is; in the very next trip it is beyond the end of the earlier one; and from each trip to the next it
-   moves on and never back. So it is beyond that end in all later trips. Or the same, downwards.
+   whichever trip it is; in the very next trip it is beyond the end of the earlier one; and from each trip to the next
+   it moves on and never back. So it is beyond that end in all later trips. Or the same, downwards.
 3. A length that is the lesser of two may be taken to be either: then the range is larger, if anything.
 """
 
@@ -101,6 +101,8 @@ def _outlines(one: ByteRange) -> Iterator[ByteRange]:
     choices = [[one.high]]
     for monomial, factor in one.high.terms:
         if len(monomial) == 1 and factor > 0 and monomial[0].most and len(choices) < 3:
-            choices.append([of(monomial[0]).times(-factor) + limit.times(factor) for limit in (*monomial[0].most, of(monomial[0]))])
+            choices.append(
+                [of(monomial[0]).times(-factor) + limit.times(factor) for limit in (*monomial[0].most, of(monomial[0]))]
+            )
     for high, *changes in product(*choices):
         yield ByteRange(one.low, sum(changes, high))

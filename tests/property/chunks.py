@@ -54,7 +54,10 @@ class Chunks:
         """One loop; its body's pointers are moved on by `offset`."""
         c = f"i{self.number()}"
         stride = self.random.choice((32, 32, 32, 40, 64, 31, 16, "m", "m"))
-        start, at = "0", self.random.choice((f"{c} * {stride}",) * 6 + (f"({c} % 2) * {stride}", f"({c} / 2) * {stride}"))
+        start, at = (
+            "0",
+            self.random.choice((f"{c} * {stride}",) * 6 + (f"({c} % 2) * {stride}", f"({c} / 2) * {stride}")),
+        )
         head = f"for (int {c} = {start}; {c} < n; ++{c}) {{"
         before: tuple[Node, ...] = ()
         after: tuple[Node, ...] = ()

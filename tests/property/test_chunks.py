@@ -1,4 +1,4 @@
-"""Loops over chunks whose trips are not known, run on paper before and after: what a loop does not carry is not needed."""
+"""Loops over chunks whose trips are not known, run on paper before and after: nothing that is carried is missing."""
 
 from __future__ import annotations
 

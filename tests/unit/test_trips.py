@@ -1,4 +1,4 @@
-"""Trips of a loop: which bytes are apart in different ones, what such a loop carries, and what the proof makes of it."""
+"""Trips of a loop: which bytes are apart in different ones, what the loop carries, what the proof makes of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def at(low: Poly, size: Poly) -> ByteRange:
     return ByteRange(low.times(4), (low + size).times(4))
 
 
-CHUNK = at(c * k, k)
+CHUNK, ROW = at(c * k, k), at(of(IN) * k + of(OUTER) * n, k)
 TABLE = [
     ("a chunk", CHUNK, CHUNK, True),
     ("in and out of one chunk", at(c * k, k), at(c * k, least(k, n - c * k, *INT)), True),
@@ -47,7 +47,7 @@ TABLE = [
     ("a step that is half a chunk", at(d, k.times(2)), at(d, k.times(2)), False),
     ("backwards", at(of(BACK) * k, k), at(of(BACK) * k, k), True),
     ("the last one is shorter, but another one longer", at(d, least(k.times(2), n - d, *INT)), at(d, k), False),
-    ("rows of a table, the outer loop's counter", at(of(IN) * k + of(OUTER) * n, k), at(of(IN) * k + of(OUTER) * n, k), True),
+    ("rows of a table, the outer loop's counter", ROW, ROW, True),
     ("two counters of one loop", at(d + c * k, k.times(2)), at(d + c * k, k.times(2)), True),
     ("a stride that may be less than 0, and a length that is not", at(c * k, m), at(c * k, m), False),
     ("a product that may wrap around", at(of(Symbol("w", *INT, wraps=c * k)), k), CHUNK, False),
@@ -128,7 +128,10 @@ def region(*steps: tuple[object, ...], back: tuple[tuple[int, int], ...] = ()) -
         mark = role if isinstance(role, Mark) else None
         kind = SiteKind.KERNEL if role is Role.MOVABLE else SiteKind.HOST_USE if mark else SiteKind.SYNC
         site = Site(number, number, str(label), kind, Role.HOST if mark else role, SPAN, (), tuple(accesses))  # type: ignore[arg-type]
-        named = {"stream": Handle(str(stream), str(stream)) if stream else None, "event": Handle(str(event), str(event)) if event else None}
+        named = {
+            "stream": Handle(str(stream), str(stream)) if stream else None,
+            "event": Handle(str(event), str(event)) if event else None,
+        }
         sites.append(replace(site, mark=mark, loop="L" if mark else "", **named))  # type: ignore[arg-type]
     edges = [{number + 1} for number in range(len(sites))]
     edges[-1] = set()
