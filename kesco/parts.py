@@ -27,6 +27,7 @@ from kesco.ir.poly import ByteRange, Poly, Symbol, constant, of
 
 _MORE = Symbol("?more", 0, 1 << 63)  # how many trips more than one lie between two
 _ANY = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
+_MOST_TURNING = 24  # ranges of a part that are compared by trips
 MOST = 256  # different ranges of one buffer; with more it is taken as a whole
 
 
@@ -103,7 +104,9 @@ def _turning(region: Region, buffer: Buffer, group: list[ByteRange], loops: tupl
             and any(part not in turns and (part is None or part in group) for part in of_site)
             for of_site in touched
         )
-        together = all(_apart_in_turns(a, b, loop) for i, a in enumerate(turns) for b in turns[i:])
+        together = len(turns) <= _MOST_TURNING and all(
+            _apart_in_turns(a, b, loop) for i, a in enumerate(turns) for b in turns[i:]
+        )
         if together and not any(mixed):
             found |= dict.fromkeys(turns, loop)
     return found
