@@ -16,15 +16,18 @@ and of something that is never negative.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import gcd
 
 from kesco.ir.access import Access, Buffer, BufferKind
-from kesco.ir.flow import Region, Role
-from kesco.ir.poly import ByteRange, Poly, constant
+from kesco.ir.flow import Region, Role, Site
+from kesco.ir.poly import ByteRange, Poly, Symbol, constant, of
 
+_MORE = Symbol("?more", 0, 1 << 63)  # how many trips more than one lie between two
+_ANY = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
+_MOST_TURNING = 24  # ranges of a part that are compared by trips
 MOST = 256  # different ranges of one buffer; with more it is taken as a whole
 
 
@@ -41,17 +44,22 @@ class Parts:
                     ranges[access.buffer][access.bytes] = None
         self._of: dict[Buffer, dict[ByteRange, Buffer]] = {}
         self.whole: dict[str, Buffer] = {}  # a part's key → the buffer that it is a part of
+        self.turning: dict[str, dict[ByteRange, str]] = {}  # a part's key → the loops that its ranges turn with
+        loops = region.loops if not any(map(_vague, region.sites)) else ()
         for buffer, found in ranges.items():
             groups = list(_groups(list(found))) if len(every[buffer]) <= MOST else []
-            if len(groups) > 1:
-                self._divide(buffer, groups)
+            turns = [_turning(region, buffer, group, loops) for group in groups]
+            if len(groups) > 1 or any(turns):
+                self._divide(buffer, groups, turns)
 
-    def _divide(self, buffer: Buffer, groups: list[list[ByteRange]]) -> None:
+    def _divide(self, buffer: Buffer, groups: list[list[ByteRange]], turns: list[dict[ByteRange, str]]) -> None:
         self._of[buffer] = {}
-        for number, group in enumerate(groups):
+        for number, (group, loops) in enumerate(zip(groups, turns, strict=True)):
             part = replace(buffer, key=f"{buffer.key}|{number}")
             self.whole[part.key] = buffer
             self._of[buffer].update(dict.fromkeys(group, part))
+            if loops:
+                self.turning[part.key] = loops
 
     def touched(self, access: Access) -> tuple[Buffer, ...]:
         """The parts that an access touches; the buffer itself stands for what is in no part."""
@@ -75,13 +83,96 @@ def _groups(ranges: list[ByteRange]) -> Iterator[list[ByteRange]]:
         yield group
 
 
+def _vague(site: Site) -> bool:
+    """Whether movable work may touch any memory: then parts do not say what meets."""
+    return site.role is Role.MOVABLE and any(a.buffer.kind in _ANY for a in site.accesses)
+
+
+def _turning(region: Region, buffer: Buffer, group: list[ByteRange], loops: tuple[str, ...]) -> dict[ByteRange, str]:
+    """The ranges of this part of a buffer that are apart in other trips of a loop, with that loop; outer ones first.
+
+    Where the work of one site touches the part in more than one of these ways, none of them counts.
+    """
+    if not loops:
+        return {}
+    found: dict[ByteRange, str] = {}
+    touched = [[a.bytes for a in s.accesses if a.buffer == buffer] for s in region.sites if s.role is Role.MOVABLE]
+    for loop in loops:
+        turns = [one for one in group if loop in _loops(one) and one not in found]
+        mixed = (
+            any(part in turns for part in of_site)
+            and any(part not in turns and (part is None or part in group) for part in of_site)
+            for of_site in touched
+        )
+        together = len(turns) <= _MOST_TURNING and all(
+            _apart_in_turns(a, b, loop) for i, a in enumerate(turns) for b in turns[i:]
+        )
+        if together and not any(mixed):
+            found |= dict.fromkeys(turns, loop)
+    return found
+
+
+def _loops(one: ByteRange) -> frozenset[str]:
+    return frozenset(c.turn.loop for c in one.counters if c.turn is not None)
+
+
 def apart(a: ByteRange, b: ByteRange) -> bool:
-    """Whether no byte is in both, whatever the symbols are."""
+    """Whether no byte is in both, whatever the symbols are, and whichever trips of their loops these are."""
+    return any(_apart(one, other) for one in _widened(a) for other in _widened(_in_other_trip(b, lambda _: None)))
+
+
+def _apart_in_turns(a: ByteRange, b: ByteRange, loop: str) -> bool:
+    """Whether no byte is in both in two different trips of one stay in the loop."""
+
+    def later(counter: Symbol) -> Poly | None:
+        turn = counter.turn
+        assert turn is not None
+        if turn.loop == loop:
+            return of(counter) + turn.step + turn.step * of(_MORE)
+        inside = next(c.turn.around for r in (a, b) for c in r.counters if c.turn is not None and c.turn.loop == loop)
+        return of(counter) if turn.loop in inside else None
+
+    return all(
+        any(_apart(one, other) for one in _widened(first) for other in _widened(_in_other_trip(second, later))
+            if _MORE not in (other.high - other.low).symbols)  # a range of one length, whichever trip
+        for first, second in ((a, b), (b, a))
+    )  # fmt: skip
+
+
+def _in_other_trip(one: ByteRange, value: Callable[[Symbol], Poly | None]) -> ByteRange:
+    """The range in another trip: with `value` for each counter, or any other value where that is None."""
+
+    def then(symbol: Symbol) -> Poly:
+        found = value(symbol) if symbol.turn is not None else None
+        if found is not None or not symbol.counters:
+            return of(symbol) if found is None else found
+        most = tuple(poly for part in symbol.most if (poly := part.substituted(then)) is not None)
+        return of(Symbol(f"{symbol.name}'", symbol.low, symbol.high, most=most))
+
+    low, high = one.low.substituted(then), one.high.substituted(then)
+    assert low is not None and high is not None
+    return ByteRange(low, high)
+
+
+def _widened(one: ByteRange) -> Iterator[ByteRange]:
+    """The range, and larger ones: where its end is a minimum, either of the two."""
+    yield one
+    capped = sorted(s for m, factor in one.high.terms for s in m if s.most and len(m) == 1 and factor > 0)
+    for symbol in capped[:2]:
+        for most in symbol.most:
+            high = one.high.substituted(lambda s, symbol=symbol, most=most: most if s == symbol else of(s))  # type: ignore[misc]
+            if high is not None and not any(symbol in m for m, _ in one.high.terms if len(m) > 1):
+                yield ByteRange(one.low, high)
+
+
+def _apart(a: ByteRange, b: ByteRange) -> bool:
     sizes = a.high - a.low, b.high - b.low
     if any(size.bounds()[1] <= 0 for size in sizes):
         return True
-    sizes = _beyond_least(sizes[0]), _beyond_least(sizes[1])
-    return any(_is_covered(gap, *sizes) for gap in (b.low - a.high, a.low - b.high))
+    beyond = [_beyond_least(size) for size in sizes]
+    if _MORE in a.low.symbols | b.low.symbols:  # none of these is negative either
+        beyond += [size * of(_MORE) for size in beyond]
+    return any(_is_covered(gap, *beyond) for gap in (b.low - a.high, a.low - b.high))
 
 
 def _beyond_least(size: Poly) -> Poly:

@@ -179,7 +179,7 @@ def _planned(
     dfg = dataflow.build(within)
     schedule, found = _scheduled(program, within, dfg, options, prices)
     found = replace(found, needless=gone)
-    width = levels.width(dfg)
+    width = max(levels.width(dfg), levels.stages(dfg))
     result = FunctionResult(region, dfg, schedule, found, width, prefetches=prefetches, watched=watched)
     if prices is not None and options.profile and not (region.serial_because or prefetches or found.replays):
         from kesco.choosing import expected, in_model
@@ -284,6 +284,7 @@ def _with_replays(
     from kesco.choosing import placed
     from kesco.synchronize import synchronize
 
+    region = replace(region, sites=tuple(replace(s, mark=None, loop="") for s in region.sites))  # graphs know no trips
     function = next(f for f in program.functions if f.here and f.span == region.span)
     replays = candidates(program, function, region)
     while replays:

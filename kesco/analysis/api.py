@@ -85,7 +85,8 @@ class CudaApi(Transfers):
         base = self.fresh(f"alloc:{call.operation}", name)
         kind = _MEMORY.get(entry.memory or "device", BufferKind.UNKNOWN)
         size = values[entry.size] if entry.size is not None and entry.size < len(values) else NOTHING
-        buffer = Buffer(base.key, name, kind, call.span, size.number, size.integer)
+        length = None if size.integer is None or size.integer.counters else size.integer  # of this trip only
+        buffer = Buffer(base.key, name, kind, call.span, size.number, length)
         made = Object(base.key, name, ObjectKind.BUFFER, buffer, many=base.many)
         self.assign(state, target.places, target.unknown, pointer(Place(made, (), ZERO)))
         if draft is not None and draft.name == ALLOCATE:

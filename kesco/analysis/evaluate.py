@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kesco.analysis.integers import ZERO, Symbols, combined, kind_of
+from kesco.analysis.integers import ZERO, Symbols, combined, holds, kind_of, written_type
 from kesco.analysis.integers import converted as converted_formula
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.places import Places
@@ -18,7 +18,7 @@ from kesco.analysis.state import State, converted, fold, is_kesco
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode
 from kesco.ir.flow import Iteration
-from kesco.ir.poly import Poly
+from kesco.ir.poly import Poly, least
 from kesco.source import Span
 
 
@@ -91,7 +91,10 @@ class Evaluator(Places):
             state.store.clobber((made,))
             return pointer(Place(made, (0,)))
         if isinstance(expression, ir.Call):
+            smaller = self._minimum(state, expression)
             value = self.call(state, expression)
+            if smaller is not None:
+                return Value(formula=smaller)
             if expression.reference and not (self.streams and is_kesco(expression.name)):
                 return self.read_all(state, value.places, value.unknown or not value.places)
             return value
@@ -188,7 +191,7 @@ class Evaluator(Places):
         value = self.evaluate(state, expression.value)
         places, unknown = self.places(state, expression.target)
         if not expression.operator:
-            value = self.stored(_declared(expression.target), value)
+            value = self.stored(_declared(expression.target), value, written_type(expression.value))
             self.assign(state, places, unknown, value)
             return value
         old = self.read_all(state, places, unknown)
@@ -220,15 +223,57 @@ class Evaluator(Places):
         if condition.number is not None:
             return self.evaluate(state, expression.then if condition.number else expression.other)
         other = state.fork()
+        sides = self.compared(state, expression.condition)
         then_value = self.evaluate(state, expression.then)
         other_value = self.evaluate(other, expression.other)
         merged = state.merge(other)
         state.store, state.frontier = merged.store, merged.frontier
-        return then_value | other_value
+        return self.either(sides, then_value, other_value, holds(written_type(expression)))
 
-    def stored(self, declared: ir.Type, value: Value) -> Value:
-        """A value as a variable of this type holds it: integers converted, and not followed through other types."""
+    def compared(self, state: State, condition: ir.Expr) -> tuple[Poly, Poly] | None:
+        """What is at most what where a condition holds, and at least that where it does not."""
+        if not isinstance(condition, ir.Binary) or condition.operator not in ("<", "<=", ">", ">="):
+            return None
+        if any(isinstance(n, (ir.Assign, ir.Call, ir.Unknown, ir.Launch)) for n in ir.walk(condition)):
+            return None  # it would not be what was compared
+        ends = [self.evaluate(state.fork(), side).integer for side in (condition.left, condition.right)]
+        less, more = ends if condition.operator[0] == "<" else ends[::-1]
+        return None if less is None or more is None else (less, more)
+
+    def either(self, sides: tuple[Poly, Poly] | None, then: Value, other: Value, ends: tuple[int, int] | None) -> Value:
+        """What one of two values is, the first where `sides` are in this order: it may be the lesser of the two.
+
+        `ends` are those of its type.
+        """
+        merged = then | other
+        one, two = then.integer, other.integer
+        if sides is None or ends is None or one is None or two is None or merged.integer is not None:
+            return merged
+        if merged.places or merged.unknown or merged.fields or one - two != sides[0] - sides[1]:
+            return merged
+        return replace(merged, formula=least(one, two, *ends))
+
+    def _minimum(self, state: State, call: ir.Call) -> Poly | None:
+        """What ``std::min`` of two integers of one type gives."""
+        if not call.standard or call.name not in ("std::min", "min") or len(call.arguments) != 2:
+            return None
+        kinds = [kind for a in call.arguments if not isinstance(a, ir.Constant) and (kind := kind_of(a)) is not None]
+        given = [self.evaluate(state.fork(), argument) for argument in call.arguments]
+        known = len(kinds) + sum(isinstance(a, ir.Constant) for a in call.arguments)
+        if known < 2 or len({_plain(kind.spelling) for kind in kinds}) != 1 or holds(kinds[0]) is None:
+            return None
+        one, other = (None if v.places or v.unknown or v.fields else v.integer for v in given)
+        return None if one is None or other is None else least(one, other, *(holds(kinds[0]) or (0, 0)))
+
+    def stored(self, declared: ir.Type, value: Value, given: ir.Type | None = None) -> Value:
+        """A value as a variable of this type holds it: integers converted, and not followed through other types.
+
+        One of type `given` needs no conversion where that is the variable's own.
+        """
         if declared.shape in (ir.Shape.POINTER, ir.Shape.REFERENCE):
+            return value
+        same = given is not None and holds(given) is not None and _plain(given.spelling) == _plain(declared.spelling)
+        if same and value.number is None:
             return value
         if value.number is None:
             return (

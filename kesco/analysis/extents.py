@@ -13,9 +13,10 @@ be anywhere. Apart from the integers themselves because here counts what the dev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kesco.analysis.integers import converted
+from kesco.analysis.integers import converted, holds, written_type
 from kesco.analysis.memory import Place, Value
 from kesco.ir import program as ir
 from kesco.ir.effects import DIMENSIONS, Footprint
@@ -26,20 +27,36 @@ _AXES = ("x", "y", "z")
 
 @dataclass(frozen=True, slots=True)
 class LaunchValues:
-    """What a launch gives a kernel: its integer arguments by position, and its dimensions, where they are followed."""
+    """What a launch gives a kernel: its integer arguments by position, and its dimensions, where they are followed.
+
+    `ends` are the least and the most that each argument can be, as its type says.
+    """
 
     arguments: tuple[Poly | None, ...] = ()
     dimensions: tuple[Poly | None, ...] = (None,) * len(DIMENSIONS)
+    ends: tuple[tuple[int, int] | None, ...] = ()
 
 
-def launch_values(kernel: ir.Kernel, arguments: list[Value], configuration: list[Value]) -> LaunchValues:
-    """The integers of a launch; `configuration` begins with the grid and the block."""
+def launch_values(
+    kernel: ir.Kernel, arguments: list[Value], configuration: list[Value], written: Sequence[ir.Expr] = ()
+) -> LaunchValues:
+    """The integers of a launch; `configuration` begins with the grid and the block, `written` are the arguments."""
     given = tuple(
-        converted(value.integer, kernel.parameters[at]) if at < len(kernel.parameters) else None
+        _passed(value.integer, kernel.parameters[at], written_type(written[at]) if at < len(written) else None)
+        if at < len(kernel.parameters)
+        else None
         for at, value in enumerate(arguments)
     )
+    ends = tuple(holds(kind) for kind in kernel.parameters[: len(given)])
     shapes = [*configuration[:2], *([Value()] * 2)][:2]
-    return LaunchValues(given, tuple(size for shape in shapes for size in _dimensions(shape)))
+    return LaunchValues(given, tuple(size for shape in shapes for size in _dimensions(shape)), ends)
+
+
+def _passed(value: Poly | None, declared: ir.Type, given: ir.Type | None) -> Poly | None:
+    """An argument as the parameter holds it, of whose type it may be already."""
+    if given is not None and holds(given) is not None and holds(given) == holds(declared):
+        return value
+    return converted(value, declared)
 
 
 def _dimensions(shape: Value) -> tuple[Poly | None, ...]:
@@ -65,8 +82,8 @@ def touched(place: Place, footprint: Footprint | None, given: LaunchValues) -> B
     if footprint is None or place.offset is None or place.path:
         return None
     for poly, most in footprint.fits:
-        value = poly.substituted(lambda symbol: _value(symbol, given, bounded=True))
-        if value is None or value.bounds()[1] > most:
+        values = [poly.substituted(lambda symbol, by=by: _value(symbol, given, bounded=by)) for by in (True, False)]  # type: ignore[misc]
+        if not any(value is not None and value.bounds()[1] <= most for value in values):
             return None
     ends = [p.substituted(lambda symbol: _value(symbol, given)) for p in (footprint.bytes.low, footprint.bytes.high)]
     if ends[0] is None or ends[1] is None:
@@ -86,6 +103,9 @@ def _value(symbol: Symbol, given: LaunchValues, bounded: bool = False) -> Poly |
     value = given.arguments[index]
     if value is None:
         return _any(symbol) if bounded else None
+    ends = given.ends[index] if index < len(given.ends) else None
+    if not bounded and ends is not None and symbol.low <= ends[0] and ends[1] <= symbol.high:
+        return value
     return wrapped(value, symbol.low, symbol.high)
 
 
@@ -109,8 +129,8 @@ def distance(size: int | None, index: Poly | None) -> Poly | None:
     """How many bytes a pointer to things of `size` bytes moves by an index."""
     if size is None or index is None:
         return None
-    plain = unwrapped(index, 1 << 64).times(size)
+    plain = unwrapped(index, 1 << 64)
     least, most = plain.bounds()
     if least >= -(1 << 63) and most < 1 << 63:
-        return plain
+        return plain.times(size)
     return index.times(size)

@@ -65,7 +65,8 @@ def combined(operator: str, left: Poly | None, right: Poly | None, kind: ir.Type
         return None
     number = right.constant
     if operator == "/" and number is not None and number > 0:
-        return quotient(left, number, *ends)
+        found = quotient(left, number, *ends)
+        return found if found.counters == left.counters else None  # its symbol would not tell trips apart
     if operator == "<<" and number is not None and 0 <= number < 32:
         return _kept(left.times(1 << number), ends, False)
     if operator in ("+", "-", "*"):
@@ -102,6 +103,14 @@ def kind_of(expression: ir.Expr) -> ir.Type | None:
         kind = expression.type
         return kind.element if kind is not None and kind.shape is ir.Shape.REFERENCE else kind
     return None
+
+
+def written_type(expression: ir.Expr) -> ir.Type | None:
+    """The type in which the value of an integer expression is, so that it needs no conversion to that one."""
+    if isinstance(expression, ir.Branch):
+        then, other = written_type(expression.then), written_type(expression.other)
+        return then if then is not None and other is not None and _plain(then) == _plain(other) else None
+    return kind_of(expression)
 
 
 def _plain(kind: ir.Type) -> str:

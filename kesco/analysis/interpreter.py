@@ -11,10 +11,12 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 
 from __future__ import annotations
 
+from kesco.analysis.integers import holds, written_type
 from kesco.analysis.memory import NOTHING, TOP, Place, Value, number
 from kesco.analysis.objects import Objects
 from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
+from kesco.analysis.turns import forget, without
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
 from kesco.ir.failures import EARLY, where_it_failed
@@ -90,7 +92,9 @@ class Interpreter(Objects):
             value = values[index] if index < len(values) else TOP
             place = Place(self.object_of(parameter))
             state.store.clobbered -= {place.object}
-            state.store.write((place,), self.settled(self.shaped(parameter.type, self.stored(parameter.type, value))))
+            given = written_type(call.arguments[index]) if index < len(values) else None
+            inside = self.shaped(parameter.type, self.stored(parameter.type, value, given))
+            state.store.write((place,), self.fixed(parameter, inside))
         self.walked.add((self.stack[0].key, function.key, call.operation))
         frontier = state.frontier
         inner = State(state.store, frontier)
@@ -252,7 +256,8 @@ class Interpreter(Objects):
             self.take_in(state, built, place.object)
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
-        state.store.write((place,), self.settled(self.shaped(variable.type, self.stored(variable.type, value))))
+        inside = self.shaped(variable.type, self.stored(variable.type, value, written_type(statement.initial)))
+        state.store.write((place,), self.fixed(variable, inside))
 
     def _if(self, statement: ir.If, state: State) -> State | None:
         for one in statement.before:
@@ -271,6 +276,7 @@ class Interpreter(Objects):
                 return self.execute(statement.then, state)
             return self.execute(statement.other, state) if statement.other is not None else state
         other: State | None = state.fork()
+        sides = self.compared(state, statement.condition)
         failed = where_it_failed(statement.condition)
         self.now.failing += failed is True
         then = self.execute(statement.then, state)
@@ -278,7 +284,16 @@ class Interpreter(Objects):
         if statement.other is not None:
             other = self.execute(statement.other, other)
         self.now.failing -= failed is False
-        return other if then is None else then.merge(other)
+        if then is None or other is None:
+            return then or other
+        merged = then.merge(other)
+        for variable in _set_in(statement) if sides is not None else ():
+            at = Place(self.object_of(variable))
+            if all(one.store.has(at) for one in (then, other)) and at.object not in merged.store.clobbered:
+                chosen = self.either(sides, then.store.read(at), other.store.read(at), holds(variable.type))
+                if chosen.formula is not None:
+                    merged.store.write((at,), chosen)
+        return merged
 
     def _switch(self, statement: ir.Switch, state: State) -> State | None:
         for one in statement.before:
@@ -314,6 +329,9 @@ class Interpreter(Objects):
                 else:
                     value = self.evaluate(state, statement.value)
                 self.temporaries(state, statement.value, statement.span, but=statement.value)
+            for loop in self.now.turns:
+                forget(state.store, loop)
+                value = without(value, loop)
             how = "exit" if self._ends_the_process() else statement.how
             self.unwind(state, statement.span, leaves=True, operation=statement.operation)
             self.leave(state, how, statement.span, statement.operation)
@@ -326,6 +344,13 @@ class Interpreter(Objects):
         elif self.now.continues:
             self.now.continues[-1].append(state)
         return None
+
+
+def _set_in(statement: ir.If) -> list[ir.Variable]:
+    """The integers of the function that a branch assigns by name."""
+    nodes = (n.target for n in ir.walk(statement) if isinstance(n, ir.Assign))
+    names = [n.variable for n in nodes if isinstance(n, ir.Name)]
+    return [v for v in names if v.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and v.type.shape is ir.Shape.INTEGER]
 
 
 def _declarations(statement: ir.Stmt) -> list[ir.Declare]:

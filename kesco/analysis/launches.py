@@ -73,7 +73,7 @@ class Launches(CudaApi):
         stream = configuration[3] if len(configuration) > 3 else NOTHING
         self.kernel_site(
             state, launch.kernel, arguments, values[: len(configuration)], launch.operation, launch.span, stream,
-            len(configuration) > 3,
+            len(configuration) > 3, launch.arguments,
         )  # fmt: skip
         return NOTHING
 
@@ -87,10 +87,11 @@ class Launches(CudaApi):
         span: Span,
         stream: Value,
         has_stream: bool,
+        given: tuple[ir.Expr, ...] = (),
     ) -> None:
-        """The site of a launch of `kernel` with these argument values."""
+        """The site of a launch of `kernel` with these argument values, `given` as these expressions."""
         touched: _Touched = {}
-        self.given = launch_values(kernel, arguments, configuration)
+        self.given = launch_values(kernel, arguments, configuration, given)
         note = ""
         candidates = self._candidates(kernel)
         if candidates is None and not self._stated(kernel):

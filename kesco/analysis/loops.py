@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from kesco.analysis.calls import Calls
 from kesco.analysis.memory import Place, Value
+from kesco.analysis.references import changes
 from kesco.analysis.state import Activation, State, converted
+from kesco.analysis.turns import Counters, Turns, forget
 from kesco.ir import program as ir
 from kesco.ir.flow import Iteration, Role, SiteKind
 from kesco.ir.replay import REPLAYS
@@ -27,14 +28,13 @@ _MAX_ROUNDS = 12
 _MAX_WORK = 3000  # rounds of all rolled loops in one walk: loops in loops multiply them
 
 
-class Loops(Calls):
+class Loops(Turns):
     """Walks loops; statements are left to the subclass."""
 
     def __init__(self, *arguments: object, **options: object) -> None:
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+        super().__init__(*arguments, **options)
         self.activations: dict[str, dict[str, Activation]] = {}
         self.unroll: dict[int, bool] = {}
-        self._aliased: dict[str, frozenset[str]] = {}
         self.rounds = 0
         self.walked: set[tuple[str, str, int]] = set()  # (root activation, function called, operation)
 
@@ -107,17 +107,14 @@ class Loops(Calls):
     def _settled(self, loop: ir.Loop, counter: ir.Variable) -> bool:
         """Whether counter and bounds change nowhere but in the loop's step, and no inner name hides the counter."""
         assert loop.condition is not None
-        function = self.now.function
-        aliased = self._aliased.get(function.key)
-        if aliased is None:
-            aliased = self._aliased[function.key] = _aliased(function.body, self.references)
+        aliased = self.aliased()
         sizes = [n.base for n in ir.walk(loop.condition) if _is_size(n)]
         for node in ir.walk(loop.condition):
             if not isinstance(node, ir.Name) or node.variable.constant is not None or any(node is s for s in sizes):
                 continue
             variable = node.variable
             local = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is ir.Shape.INTEGER
-            if not local or variable.key in aliased or _changes(loop.body, variable.key):
+            if not local or variable.key in aliased or changes(loop.body, variable.key):
                 return False
             if self.object_of(variable) in self.escaped:
                 return False
@@ -189,13 +186,14 @@ class Loops(Calls):
                 activation.builder.serial_because = activation.builder.serial_because or why
 
     def _rolled(self, loop: ir.Loop, state: State) -> State | None:
+        counters = self.enter_loop(loop, state)
         head = state
         out: State | None = None
         self.rolled += 1
         for _ in range(_MAX_ROUNDS if self.rounds < _MAX_WORK else 1):
             self.rounds += 1
             edges = self._size()
-            again, out = self._round(loop, head.fork())
+            again, out = self._round(loop, head.fork(), counters)
             if again is None:
                 break
             merged = again.merge(head)
@@ -207,24 +205,32 @@ class Loops(Calls):
                 why = f"the values in a loop could not be followed to an end (line {loop.span.line})"
                 activation.builder.serial_because = activation.builder.serial_because or why
         self.rolled -= 1
+        if counters is not None:
+            self.left_loop()
         return out
 
     def _size(self) -> int:
         return sum(a.builder.edges() for known in self.activations.values() for a in known.values()) + len(self.escaped)
 
-    def _round(self, loop: ir.Loop, state: State) -> tuple[State | None, State | None]:
+    def _round(self, loop: ir.Loop, state: State, counters: Counters | None) -> tuple[State | None, State | None]:
         """One trip: the state at the next test, and the state behind the loop."""
         out: State | None = None
         if not loop.tested_after:
             out = self._test(loop, state)
             if out is state:  # the condition is never true
                 return None, out
+        if counters is not None:
+            self.begin_trip(loop, counters, state)
         self.now.breaks.append([])
         self.now.continues.append([])
         end = self.execute(loop.body, state)
         for again in self.now.continues.pop():
             end = again.merge(end)
+        if counters is not None and end is not None:
+            forget(end.store, counters.loop)
         for left in self.now.breaks.pop():
+            if counters is not None:
+                forget(left.store, counters.loop)
             out = left.merge(out)
         if end is not None and loop.step is not None:
             self.evaluate(end, loop.step)
@@ -256,7 +262,7 @@ def _counter(loop: ir.Loop) -> ir.Variable | None:
     variable = step.target.variable
     if variable.scope not in (ir.Scope.LOCAL, ir.Scope.PARAMETER) or variable.type.shape is not ir.Shape.INTEGER:
         return None
-    return None if _changes(loop.body, variable.key) else variable
+    return None if changes(loop.body, variable.key) else variable
 
 
 def _step(step: ir.Expr | None, counter: ir.Variable) -> int | None:
@@ -282,51 +288,6 @@ def _simple(expression: ir.Expr) -> bool:
 def _is_size(node: ir.Expr | ir.Stmt) -> TypeGuard[ir.Select]:
     """Whether an expression is the size of a container that has a name."""
     return isinstance(node, ir.Select) and node.member == SIZE and isinstance(node.base, ir.Name)
-
-
-def _aliased(body: ir.Stmt, references: bool) -> frozenset[str]:
-    """The variables of a function whose address is taken, or that are referred to by another name."""
-    found: set[str] = set()
-    for node in ir.walk(body):
-        targets: list[ir.Expr | None] = []
-        if isinstance(node, ir.AddressOf):
-            targets = [node.target]
-        elif isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE:
-            targets = [node.initial]
-        elif isinstance(node, ir.Call):
-            targets = [a for a, r in zip(node.arguments, node.references, strict=False) if r]
-        elif isinstance(node, (ir.InitList, ir.New)) and references:  # a member may refer to what stands here
-            found |= {n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name)}
-        for target in targets:
-            found |= _referred(target)
-    return frozenset(found)
-
-
-def _referred(target: ir.Expr | None) -> set[str]:
-    """The variables that a reference bound to an expression may refer to; a subscript's index is not one."""
-    if target is None or isinstance(target, ir.Subscript):
-        return _referred(target.base) if target is not None else set()
-    if isinstance(target, ir.Name):
-        return {target.variable.key}
-    return {key for child in ir.children(target) if isinstance(child, ir.Expr) for key in _referred(child)}
-
-
-def _changes(body: ir.Stmt, key: str) -> bool:
-    """Whether code may assign a variable or take its address."""
-
-    def it(expression: ir.Expr | None) -> bool:
-        return key in _referred(expression)
-
-    for node in ir.walk(body):
-        if isinstance(node, (ir.Assign, ir.AddressOf)) and it(node.target):
-            return True
-        if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and it(node.initial):
-            return True
-        if isinstance(node, ir.Call) and any(
-            r and it(a) for a, r in zip(node.arguments, node.references, strict=False)
-        ):
-            return True
-    return False
 
 
 def _no_counter() -> ir.Variable:

@@ -151,6 +151,10 @@ class Places:
         fields = tuple((path, self.settled(part)) for path, part in value.fields)
         return replace(value, places=places, fields=fields)
 
+    def fixed(self, variable: ir.Variable, value: Value) -> Value:
+        """A value as a variable begins with it; a pointer begins anew wherever its declaration is executed."""
+        return value if variable.type.shape is ir.Shape.POINTER else self.settled(value)
+
     def _overlapping(self, state: State, places: frozenset[Place]) -> None:
         """``*this`` and what parameters refer to, as it was at entry, may be each other or global objects."""
         written = {p.object for p in places}

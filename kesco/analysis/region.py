@@ -8,10 +8,10 @@ adds edges and accesses but no duplicates.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kesco.ir.access import Access, AccessMode, Buffer
-from kesco.ir.flow import Handle, Held, Iteration, Region, Role, Site, SiteKind
+from kesco.ir.flow import Handle, Held, Iteration, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
@@ -42,6 +42,8 @@ class Draft:
     acts: bool = True
     held: Held | None = None
     failed: bool = False
+    mark: Mark | None = None
+    loop: str = ""
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """The site touches a buffer, or that part of it."""
@@ -53,6 +55,7 @@ class Draft:
         self.note, self.priority, self.bytes = other.note or self.note, other.priority, max(self.bytes, other.bytes)
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
+        self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
         self.failed = other.failed and (first or self.failed)
         self.stream = other.stream if first else _either(self.stream, other.stream)
@@ -101,7 +104,8 @@ class RegionBuilder:
             number = open_ends.pop()
             if number in seen or self.drafts[number].kind is SiteKind.KERNEL:
                 continue
-            if self.drafts[number].role not in (Role.RECORD, Role.WAIT, Role.CAPTURE, Role.REPLAY):
+            passed = self.drafts[number].mark is not None
+            if not passed and self.drafts[number].role not in (Role.RECORD, Role.WAIT, Role.CAPTURE, Role.REPLAY):
                 return False
             seen.add(number)
             open_ends |= {n for n, after in enumerate(self._successors) if number in after}
@@ -147,7 +151,28 @@ class RegionBuilder:
                     acts=d.acts,
                     held=d.held,
                     failed=d.failed,
+                    mark=d.mark,
+                    loop=d.loop,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)
         return Region(self.function, self.span, tuple(sites), successors, (), self.serial_because)
+
+
+def without_idle_marks(region: Region) -> Region:
+    """The region without the marks of loops that no range of movable work depends on."""
+    every = (a.bytes for s in region.sites if s.role is Role.MOVABLE for a in s.accesses if a.bytes is not None)
+    used = {c.turn.loop for part in every for c in part.counters if c.turn is not None}
+    gone = [s.number for s in region.sites if s.mark is not None and s.loop not in used]
+    if not gone:
+        return region
+    after = [set(targets) for targets in region.successors]
+    for number in gone:
+        for targets in after:
+            if number in targets:
+                targets |= after[number]
+                targets.discard(number)
+    number_of = {old: new for new, old in enumerate(n for n in range(len(after)) if n not in set(gone))}
+    sites = tuple(replace(region.sites[old], number=new) for old, new in number_of.items())
+    successors = tuple(tuple(sorted(number_of[n] for n in after[old])) for old in number_of)
+    return replace(region, sites=sites, successors=successors)

@@ -20,7 +20,7 @@ from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import linked, members_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
-from kesco.analysis.region import RegionBuilder
+from kesco.analysis.region import RegionBuilder, without_idle_marks
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
@@ -79,7 +79,11 @@ def resolve(
     if any(r.open or any(site.foreign for site in r.sites) for r in regions):
         # what unseen code left on streams of its own may also be running where a function of this file is called
         regions = [replace(r, open=r.function != "main") for r in regions]
-    return tuple(_with_linked(program, walker, closed, r) if r.function == "main" else r for r in regions)
+    regions = [_with_linked(program, walker, closed, r) if r.function == "main" else r for r in regions]
+    return tuple(
+        replace(without_idle_marks(r), linked=None if r.linked is None else without_idle_marks(r.linked))
+        for r in regions
+    )
 
 
 def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], region: Region) -> Region:

@@ -78,7 +78,8 @@ class Access:
     """One buffer touched by one operation; `why` says in words how this is known.
 
     `bytes` bounds which part of the buffer is touched; None where that may be all of it. Its symbols have one value
-    each from a function's entry to its exit, so ranges of one region may be compared.
+    each from a function's entry to its exit, so ranges of one region may be compared; its counters have one value in
+    each trip of their loop.
     """
 
     buffer: Buffer

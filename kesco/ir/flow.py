@@ -58,6 +58,13 @@ class Held(enum.Enum):
     ALL = "all"  # the copy is complete
 
 
+class Mark(enum.Enum):
+    """Where trips of a loop begin whose counters are followed."""
+
+    ENTERS = "loop"  # control comes to the loop from outside: none of its trips has begun
+    TURNS = "trip"  # a trip begins
+
+
 @dataclass(frozen=True, slots=True)
 class Iteration:
     """One fixed value of an unrolled loop: iteration `index` (from 0) of `trips`, loop counter `counter` = `value`."""
@@ -99,6 +106,7 @@ class Site:
     show how far the device is without touching its memory: a clock, output, a query for errors. `added` marks a
     prefetch that is not in the user's text; its `operation` is a number behind those of the text. `acts` is False for
     work that may turn out to be none: a copy of 0 bytes, a launch of 0 blocks (which fails), a refused prefetch.
+    `mark` and `loop` are of a place that control passes and where nothing happens but that a trip of that loop begins.
     `held` tells until when a movable copy keeps the host, where that is certain. `task` is the name of the task that it
     belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only reached
     where a call of CUDA has failed.
@@ -124,6 +132,8 @@ class Site:
     held: Held | None = None
     task: str = ""
     failed: bool = False
+    mark: Mark | None = None
+    loop: str = ""
 
 
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})
@@ -164,6 +174,11 @@ class Region:
     open: bool = False
     members: tuple[tuple[str, Span], ...] = ()
     linked: Region | None = None
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """The loops whose trips are marked, in the order of their places."""
+        return tuple(dict.fromkeys(s.loop for s in self.sites if s.mark is not None))
 
     def forward(self) -> tuple[tuple[int, ...], ...]:
         """The successors of each site, without the edges back to a site still open in a depth-first walk."""

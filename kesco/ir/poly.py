@@ -1,7 +1,10 @@
 """Integers that are not known, as polynomials: sizes, offsets and the byte ranges made from them.
 
 A *symbol* stands for one integer that does not change while the function runs in which it is compared: the value of a
-variable at one moment, a kernel's argument, a dimension of a launch. A *polynomial* is a sum of products of symbols
+variable at one moment, a kernel's argument, a dimension of a launch. A *counter* (`Turn`) is the exception: it has one
+value in each trip of a loop, so whoever compares two executions says of which trips they are.
+
+A *polynomial* is a sum of products of symbols
 with integer factors. It is exact: nothing wraps around. Whoever makes one from a program's arithmetic says where that
 would not be so, and makes a new symbol there (`wrapped`, `quotient`).
 
@@ -20,12 +23,23 @@ class Symbol:
     """One unknown integer between `low` and `high`, both included.
 
     `name` is unique: two symbols of one name are one value. `wraps` is what it is up to a multiple of a power of two.
+    `turn` makes it a counter. `most` are polynomials that it is never above, such as the two operands of a minimum.
     """
 
     name: str
     low: int
     high: int
     wraps: Poly | None = field(default=None, repr=False)
+    turn: Turn | None = field(default=None, repr=False)
+    most: tuple[Poly, ...] = field(default=(), repr=False)
+
+    @property
+    def counters(self) -> frozenset[Symbol]:
+        """All counters that its value depends on."""
+        if self.turn is not None:
+            return frozenset((self,))
+        inner = (*((self.wraps,) if self.wraps is not None else ()), *self.most)
+        return frozenset(c for poly in inner for c in poly.counters)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Symbol) and self.name == other.name
@@ -38,6 +52,19 @@ class Symbol:
 
 
 Monomial = tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How a counter changes: by `step` from one trip of a loop to the next, which is the same in all trips.
+
+    `loop` names the loop, and `around` are the loops around it, outermost first: as long as this loop is not left,
+    their counters keep their values.
+    """
+
+    loop: str
+    step: Poly
+    around: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +108,11 @@ class Poly:
                 a, b = min(ends), max(ends)
             low, high = low + a, high + b
         return low, high
+
+    @property
+    def counters(self) -> frozenset[Symbol]:
+        """All counters that its value depends on, also by way of other symbols."""
+        return frozenset(c for s in self.symbols for c in s.counters)
 
     def substituted(self, value: Callable[[Symbol], Poly | None]) -> Poly | None:
         """The polynomial with values for its symbols; None where one has none."""
@@ -141,6 +173,19 @@ def quotient(value: Poly, by: int, low: int, high: int) -> Poly:
     return of(Symbol(f"({shown}/{by})", ends[0], ends[1]))
 
 
+def least(one: Poly, other: Poly, type_low: int, type_high: int) -> Poly:
+    """The lesser of two, which is known to be from `type_low` to `type_high`."""
+    if one == other:
+        return one
+    ends = (one.bounds(), other.bounds())
+    for this, that in ((0, 1), (1, 0)):
+        if ends[this][1] <= ends[that][0]:
+            return (one, other)[this]
+    low, high = max(type_low, min(ends[0][0], ends[1][0])), min(type_high, ends[0][1], ends[1][1])
+    both = tuple(sorted((one, other), key=str))
+    return of(Symbol(f"min({both[0]}, {both[1]})", low, max(low, high), most=both))
+
+
 def unwrapped(value: Poly, modulus: int) -> Poly:
     """What `value` is up to a multiple of `modulus`, without the symbols that only stand for what wrapped around."""
 
@@ -159,6 +204,11 @@ class ByteRange:
 
     low: Poly
     high: Poly
+
+    @property
+    def counters(self) -> frozenset[Symbol]:
+        """All counters that its ends depend on."""
+        return self.low.counters | self.high.counters
 
     def moved(self, by: Poly) -> ByteRange:
         """The range, `by` bytes further on."""

@@ -160,7 +160,7 @@ def _cards(function: Function) -> list[_Card]:
     region = function.region
     looping = _in_loops(region)
     groups: dict[tuple[int, ...], list[Site]] = {}
-    for site in region.sites[1:]:
+    for site in (s for s in region.sites[1:] if s.mark is None):
         unrolled = bool(site.iterations) and site.operation >= 0
         groups.setdefault((site.operation, -1) if unrolled else (site.number,), []).append(site)
     speak = _Speaker(function)

@@ -22,6 +22,7 @@ from enum import Enum
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Held, Site, SiteKind
+from kesco.scheduling.levels import in_turn
 
 
 class Way(Enum):
@@ -72,7 +73,8 @@ def place(
             way = ways[site]
             partner = _partner(dfg, site, way, works)
             edge = begins if way is Way.IN else ends
-            beside = partner >= 0 and edge[stream_of[partner]] == partner
+            first, second = (site, partner) if way is Way.IN else (partner, site)
+            beside = partner >= 0 and edge[stream_of[partner]] == partner and not in_turn(dfg, first, second)
             if not beside:
                 if way not in lanes:
                     lanes[way] = next(free, None)

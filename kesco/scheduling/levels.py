@@ -198,7 +198,29 @@ def _meet(
             for b in (one for one in around if independent(a, one)):
                 if not (nx.has_path(dfg.graph, a, b) and nx.has_path(dfg.graph, b, a)):
                     return True
+            if any((among is None or among[a] != among[b]) and in_turn(dfg, b, a) for b in around):
+                return True
     return False
+
+
+def stages(dfg: Dfg) -> int:
+    """How many operations of one phase can run at once, each of another trip of a loop; 0 without such a loop."""
+    most = 0
+    for phase in phases(dfg) if dfg.region.loops else ():
+        found: list[int] = []
+        for site in phase:
+            if all(in_turn(dfg, other, site) or in_turn(dfg, site, other) for other in found):
+                found.append(site)
+        most = max(most, len(found))
+    return most
+
+
+def in_turn(dfg: Dfg, first: int, second: int) -> bool:
+    """Whether `first` of one trip of a loop may run beside `second` of the trip before, on which it does not depend."""
+    if first == second or not dfg.region.loops:
+        return False
+    behind = first in _reached(dfg, dfg.region.successors, second)
+    return behind and not nx.has_path(dfg.graph, second, first)
 
 
 def _antichain(phase: tuple[int, ...], before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.poly import ByteRange
-from kesco.verify.ranges import cannot_meet
+from kesco.verify.trips import never_meet, never_meet_in_turns
 
 _MANY = 256
 _Unit = tuple[str, BufferKind, ByteRange | None]
@@ -19,8 +19,11 @@ _Unit = tuple[str, BufferKind, ByteRange | None]
 _VAGUE = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
 
 
-def conflicts(accesses: Sequence[tuple[Access, ...]]) -> list[int]:
-    """For each list of accesses the mask of all that touch the same memory, one of the two writing."""
+def conflicts(accesses: Sequence[tuple[Access, ...]], loop: str = "") -> list[int]:
+    """For each list of accesses the mask of all that touch the same memory, one of the two writing.
+
+    With `loop`, only those that may do so in two different trips of one stay in that loop.
+    """
     read: defaultdict[_Unit, int] = defaultdict(int)
     written: defaultdict[_Unit, int] = defaultdict(int)
     buffers: dict[_Unit, Buffer] = {}
@@ -37,7 +40,7 @@ def conflicts(accesses: Sequence[tuple[Access, ...]]) -> list[int]:
     for unit, buffer in buffers.items():
         # Aliasing needs equal keys or unknown memory; `may_alias` has the last word on each candidate.
         candidates = buffers if unit in unknown else by_key[unit[0]] | unknown
-        near = [o for o in candidates if may_alias(buffer, buffers[o]) and not _never_meet(unit, o)]
+        near = [o for o in candidates if may_alias(buffer, buffers[o]) and not _never_meet(unit, o, loop)]
         writers[unit] = union(written[other] for other in near)
         users[unit] = writers[unit] | union(read[other] for other in near)
     result = []
@@ -62,10 +65,12 @@ def _unit(access: Access, parts: dict[str, set[ByteRange]]) -> _Unit:
     return buffer.key, buffer.kind, access.bytes if buffer.key in parts else None
 
 
-def _never_meet(a: _Unit, b: _Unit) -> bool:
+def _never_meet(a: _Unit, b: _Unit, loop: str) -> bool:
     """Whether two ranges are of one allocation and have no byte in common."""
     memory = BufferKind.UNKNOWN not in (a[1], b[1]) and BufferKind.ORDER not in (a[1], b[1])
-    return memory and a[0] == b[0] and cannot_meet(a[2], b[2])
+    if not memory or a[0] != b[0]:
+        return False
+    return never_meet(a[2], b[2]) or (bool(loop) and never_meet_in_turns(a[2], b[2], loop))
 
 
 def union(masks: Iterable[int]) -> int:
@@ -91,7 +96,7 @@ def hazards(first: tuple[Access, ...], second: tuple[Access, ...]) -> tuple[Buff
         for b in second:
             if not may_alias(a.buffer, b.buffer):
                 continue
-            if a.buffer.key == b.buffer.key and cannot_meet(a.bytes, b.bytes):
+            if a.buffer.key == b.buffer.key and never_meet(a.bytes, b.bytes):
                 continue
             vague = a.buffer.kind in _VAGUE or b.buffer.kind in _VAGUE
             shown = b.buffer if a.buffer.kind in _VAGUE else a.buffer

@@ -15,7 +15,9 @@ bit masks over site numbers, and every rule treats the bits separately:
 5. What stands between a capture and its replay may run as it stands or as a graph (`_capture`, `_replay`): only
    what is so either way is known.
 6. Where paths meet, only what is known on both remains. `run` repeats this to the fixpoint.
-7. Meeting loses which facts belong together, so `run_alone` follows one site with all combinations of facts.
+7. Trips of one loop are told apart by giving each site three bits: what it did in this trip, in this stay in the
+   loop, and before (`Trips`).
+8. Meeting loses which facts belong together, so `run_alone` follows one site with all combinations of facts.
 
 What it refuses to believe: anything of streams and events that may be one of several; that an event recorded,
 or waited for, on the legacy stream waits for other streams; that a blocking stream without work of its own
@@ -27,9 +29,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterator, Mapping
 
-from kesco.ir.flow import Handle, Held, Region, Role, Site
+from kesco.ir.flow import Handle, Held, Mark, Region, Role, Site
 from kesco.ir.replay import AMONG_OTHERS
-from kesco.verify.knowledge import Facts, State, meet, weaker
+from kesco.verify.knowledge import Facts, State, Trips, meet, weaker
 from kesco.verify.match import is_work, plain_label
 from kesco.verify.paths import blocks, recorded_inside
 
@@ -42,8 +44,8 @@ class HappensBefore:
 
     `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there;
     at the sites in `alike` the same call stands in both programs, so that it waits for the legacy stream in
-    both or in neither. With `generous` an event-sync counts as a wait for everything: right for a serial
-    program, whose order must not be underestimated.
+    both or in neither. With `loop` the executions of sites are told apart by its trips. With `generous` an event-sync
+    counts as a wait for everything: right for a serial program, whose order must not be underestimated.
     """
 
     def __init__(
@@ -53,10 +55,12 @@ class HappensBefore:
         awaited_after: Mapping[int, int] | None = None,
         alike: Collection[int] = (),
         generous: bool = False,
+        loop: str = "",
     ) -> None:
         self.region = region
         self._before, self._after = awaited_before or {}, awaited_after or {}
         self._alike, self._generous = alike, generous
+        self._loop, self._trips = loop, Trips(len(region.sites)) if loop else None
         self._only = -1
         streams: dict[str, bool] = {}
         events: dict[str, None] = {}
@@ -149,7 +153,8 @@ class HappensBefore:
             front = self._front(state, site.stream) if is_work(site) else state.known[LEGACY]
             if is_work(site) and site.stream is None:
                 front |= state.known[NEXT_LEGACY_WORK]
-            yield number, Facts(state.pending & ~front, state.pending, state.hidden)
+            facts = self._trips.facts if self._trips is not None else Facts
+            yield number, facts(state.pending & ~front, state.pending, state.hidden)
             self._step(state, site)
             awaited = self._after.get(number, 0)
             if number in self._alike:
@@ -192,6 +197,10 @@ class HappensBefore:
     def _step(self, state: State, site: Site) -> None:
         if is_work(site):
             self._launch(state, site)
+        if self._trips is not None and site.mark is not None and site.loop == self._loop:
+            state.covered = {event: self._covered(state, event) for event in state.covered}
+            self._trips.turn(state, site.mark is Mark.ENTERS)
+            self._stamps |= dict.fromkeys(state.covered, self._work)
         if site.role is Role.ENTRY:
             self._enter(state, site)
         elif site.role is Role.JOIN:

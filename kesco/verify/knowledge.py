@@ -31,11 +31,63 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Before a site: what its own action is not ordered after, and `pending`, `hidden` as in `State`."""
+    """Before a site: what its own action is not ordered after, and `pending`, `hidden` as in `State`.
+
+    `near` is what its action is not ordered after of this trip of the loop that is looked at, or of earlier stays.
+    """
 
     unordered: int
     pending: int
     hidden: int
+    near: int = -1
+
+
+class Trips:
+    """The executions of each site by trips of one loop: those of this trip, of this stay in the loop, and older ones.
+
+    A mask has three bits a site, each group of `sites` bits behind the other, in this order.
+    """
+
+    def __init__(self, sites: int) -> None:
+        self._sites, self._all = sites, (1 << sites) - 1
+
+    def facts(self, unordered: int, pending: int, hidden: int) -> Facts:
+        """The facts by sites."""
+        this, stay, old = self._split(unordered)
+        return Facts(this | stay | old, self._any(pending), self._any(hidden), this | old)
+
+    def turn(self, state: State, enters: bool) -> None:
+        """A trip begins; with `enters`, control comes to the loop instead, and none of its trips has begun."""
+        pending = self._split(state.pending)
+
+        def later(mask: int, both: bool) -> int:
+            parts = self._split(mask)
+            if not enters:
+                return self._joined(0, self._together(parts[:2], pending[:2], both), parts[2])
+            return self._joined(0, 0, self._together(parts, pending, both))
+
+        state.known[:] = [later(mask, True) for mask in state.known]
+        state.covered = {event: later(mask, True) for event, mask in state.covered.items()}
+        state.hidden, state.pending = later(state.hidden, False), later(state.pending, False)
+
+    def _together(self, parts: tuple[int, ...], pending: tuple[int, ...], known: bool) -> int:
+        """Several groups as one: what is known of a site must be known of each group that is pending."""
+        result = 0
+        for part in pending if known else parts:
+            result |= part
+        for part, there in zip(parts, pending, strict=True):
+            result &= part | ~there if known else -1
+        return result
+
+    def _split(self, mask: int) -> tuple[int, ...]:
+        return tuple(mask >> n * self._sites & self._all for n in range(3))
+
+    def _joined(self, *parts: int) -> int:
+        return sum(part << n * self._sites for n, part in enumerate(parts))
+
+    def _any(self, mask: int) -> int:
+        this, stay, old = self._split(mask)
+        return this | stay | old
 
 
 def meet(into: State, other: State) -> bool:

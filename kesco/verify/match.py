@@ -4,7 +4,7 @@ In: two regions. Out: a `Matching`. A stage of its own because the proof must no
 text came to be: it may be kesco's output or somebody's own work, with operations moved about.
 
 1. Sites that do or see work are paired by name, iteration and buffers, then by name and iteration, then by
-   name and buffers, each time in site order.
+   name and buffers, each time in site order. So are marks of loops, if both programs have them.
 2. Both graphs are reduced to the paired sites. If they are equal, every path of one is a path of the other.
 3. Host synchronisations are paired only where that keeps the graphs equal; the others count as removed.
 
@@ -13,7 +13,7 @@ It decides nothing about order, and it does not compare arguments other than buf
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -81,6 +81,21 @@ def match(serial: Region, concurrent: Region) -> Matching:
         ours,
         theirs,
     )
+
+
+def loops(serial: Region, concurrent: Region, matching: Matching) -> dict[str, str]:
+    """The loops of the concurrent program whose trips are those of one of the serial program, which is named."""
+    if not matching.same_paths:
+        return {}
+    pairs = [(s, serial.sites[n] if (n := matching.to_serial[s.number]) >= 0 else None)
+             for s in concurrent.sites if s.mark is not None]  # fmt: skip
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for ours, theirs in pairs:
+        found[ours.loop].add(theirs.loop if theirs is not None and theirs.mark is ours.mark else "")
+    taken = Counter(s.loop for s in serial.sites if s.mark is not None)
+    here = Counter(s.loop for s in concurrent.sites if s.mark is not None)
+    known = {ours: next(iter(names)) for ours, names in found.items() if len(names) == 1}
+    return {ours: name for ours, name in known.items() if name and here[ours] == taken[name]}
 
 
 def _between(region: Region, names: dict[int, int]) -> dict[int, Hashable]:
@@ -163,7 +178,8 @@ def _pair(
     """Pairs of sites that are alike, beginning with the first ones of both programs, or with the last."""
 
     def name(site: Site) -> Hashable:
-        return _family(site), plain_label(site).removesuffix("Async")
+        label = plain_label(site) if site.mark is None else site.mark.value
+        return _family(site), label.removesuffix("Async")
 
     def iteration(site: Site) -> Hashable:
         return tuple(i.value for i in site.iterations)
@@ -201,6 +217,7 @@ def _left_over(region: Region, paired: set[int], what: str) -> list[str]:
         if not is_sync(site)
         and site.role not in _ORDERING
         and site.kind is not SiteKind.PREFETCH
+        and site.mark is None  # where nothing happens; what is shown by trips needs both
         and plain_label(site) not in (ALLOCATE, FREE)  # what they do is proven apart (`lifetimes`)
         and site.number not in paired
     ]

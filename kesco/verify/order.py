@@ -7,7 +7,8 @@ that chose the streams, so that their mistakes are not repeated here.
 1. Pair the sites of the two programs (`match.py`).
 2. Compute what is ordered before what in the concurrent program (`happens_before.py`).
 3. Device work must come after all earlier work that it conflicts with; conflicts are those of the serial
-   program, and those that the concurrent text shows by itself.
+   program, and those that the concurrent text shows by itself. Where two operations conflict within one trip of a
+   loop only, those of one trip must (`pipelines.py`).
 4. At joins and exits the legacy stream must be ordered after everything: whoever comes next relies on it.
 5. What the serial program's host had waited for must be complete wherever the host, a callee or the caller
    may look.
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from kesco.diagnostics import Diagnostic, Note, Severity
@@ -33,8 +34,9 @@ from kesco.verify.conflicts import bits, conflicts, hazards, union
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.knowledge import Facts
 from kesco.verify.lifetimes import as_compared, moved_names, problems
-from kesco.verify.match import Matching, is_work, match, plain_label, through
+from kesco.verify.match import Matching, is_work, loops, match, plain_label, through
 from kesco.verify.paths import first_of, reachable, turns_of
+from kesco.verify.pipelines import Pipelines
 
 _MAY_WAIT = (SiteKind.COPY, SiteKind.ALLOC, SiteKind.FREE)
 _BUDGET = 20_000  # block visits spent on telling paths apart before a doubt stands
@@ -198,7 +200,8 @@ class _Proof:
         added = {c.number for c in sites if c.kind is SiteKind.PREFETCH and to_serial[c.number] < 0}
         own = [() if c.number in added else c.accesses for c in sites]
         self.accesses = paired, own
-        self.conflicts = [a | b for a, b in zip(self._behind(paired), self._behind(own), strict=True)]
+        self.conflicts = self._both("", "")
+        self.pipelines = Pipelines(concurrent, {ours: self._both(theirs, ours) for ours, theirs in self._loops()})
         self.together = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
         self.work = union(1 << s.number for s in sites if is_work(s))
         self.boundary = union(1 << s.number for s in sites if s.role is Role.ENTRY)
@@ -208,14 +211,23 @@ class _Proof:
         self._budget = _BUDGET
         self._alone: dict[int, dict[int, list[Facts]] | None] = {}
 
-    def _behind(self, accesses: list[tuple[Access, ...]]) -> list[int]:
+    def _loops(self) -> Iterable[tuple[str, str]]:
+        """The loops whose trips are marked in both programs, by their names in the concurrent and the serial one."""
+        return loops(self.serial, self.concurrent, self.matching).items()
+
+    def _both(self, serial_loop: str, loop: str) -> list[int]:
+        """For each site those that it must come behind, by either program; with a loop, only in other trips of it."""
+        paired, own = self._behind(self.accesses[0], serial_loop), self._behind(self.accesses[1], loop)
+        return [a | b for a, b in zip(paired, own, strict=True)]
+
+    def _behind(self, accesses: list[tuple[Access, ...]], loop: str) -> list[int]:
         """For each site those that it must come behind: what a copy has read when it lets the host go is read."""
         done = [
             tuple(a for a in listed if AccessMode.WRITE in a.mode) if _reads_at_once(site) else listed
             for site, listed in zip(self.concurrent.sites, accesses, strict=True)
         ]
         count = len(accesses)
-        return [mask >> count for mask in conflicts([*accesses, *done])[:count]]
+        return [mask >> count for mask in conflicts([*accesses, *done], loop)[:count]]
 
     def verdict(self) -> Verdict:
         """Check everything."""
@@ -252,7 +264,7 @@ class _Proof:
         if site.role in (Role.JOIN, Role.EXIT):
             seen = self.work
             self._report_all(Rule.JOIN, "unordered", self.work, site)
-        elif site.role is not Role.HOST:
+        elif site.role is not Role.HOST or site.mark is not None:
             return
         elif site.looks or self._looked(site):
             seen = self.work
@@ -275,7 +287,10 @@ class _Proof:
     def _report_all(self, rule: Rule, what: str, against: int, site: Site) -> None:
         """Report each site of `against` that the named fact holds of before `site`."""
         for first in bits(getattr(self.facts[site.number], what) & against):
-            if self._confirmed(first, site, what):
+            excused = (
+                rule is Rule.CONFLICT and not self.boundary >> first & 1 and self.pipelines.excuse(first, site.number)
+            )
+            if not excused and self._confirmed(first, site, what):
                 self._report(first, site.number, rule)
 
     def _confirmed(self, first: int, site: Site, what: str) -> bool:

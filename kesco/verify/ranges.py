@@ -31,7 +31,7 @@ def cannot_meet(a: ByteRange | None, b: ByteRange | None) -> bool:
     """Whether no byte is in both ranges, whatever the values of their symbols."""
     if a is None or b is None:
         return False
-    lengths = _Lengths(a.high - a.low, b.high - b.low)
+    lengths = Lengths(a.high - a.low, b.high - b.low)
     overlaps = [a.high - b.low, b.high - a.low]
     if any(_highest(dict(one.terms)) < 1 for one in overlaps) or lengths.cannot_be():
         return True
@@ -40,8 +40,8 @@ def cannot_meet(a: ByteRange | None, b: ByteRange | None) -> bool:
     return any(lengths.refute(dict(one.terms)) for one in overlaps)
 
 
-class _Lengths:
-    """The lengths of two ranges, neither of which is empty."""
+class Lengths:
+    """The lengths of two ranges, neither of which is empty, and what they rule out."""
 
     def __init__(self, first: Poly, second: Poly) -> None:
         self.both = first, second

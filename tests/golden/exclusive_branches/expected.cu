@@ -15,13 +15,13 @@ void often(float* __restrict__ a, float* __restrict__ b, int n) {
       {
       cudaEventRecord(kesco->tail[0], kesco->stream[0]);
       cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
-      inc<<<1, 32, 0, kesco->stream[1]>>>(a);
+      inc<<<1, 32, 0, kesco->stream[0]>>>(a);
       }
     else
       {
       cudaEventRecord(kesco->tail[0], kesco->stream[0]);
       cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
-      inc<<<1, 32, 0, kesco->stream[0]>>>(b);
+      inc<<<1, 32, 0, kesco->stream[1]>>>(b);
       }
   }
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);

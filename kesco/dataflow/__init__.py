@@ -15,6 +15,7 @@ Method:
 3. Where paths meet the sets are united; repeat until nothing changes. An ENTRY, EXIT, JOIN, LEGACY or
    DEVICE_SYNC site orders all that is before it against all that is behind it, so it empties the state.
    Where sites touch parts of a buffer that cannot meet, each part is a buffer of its own here (`parts`).
+   Parts that turn with a loop are looked at by themselves (`turning`).
 4. Unknown memory overlaps with all memory. Reading it is reading every buffer; writing it is writing every
    buffer, so one entry then stands for all of them until a buffer is touched by its own name.
 5. Once more without the edges that lead back in a depth-first walk: what only the full graph shows is
@@ -35,6 +36,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
+from kesco.dataflow.turning import turning_facts
 from kesco.ir.access import UNKNOWN, AccessMode, Buffer, BufferKind
 from kesco.ir.dfg import Dependence, DependenceKind, Dfg
 from kesco.ir.flow import Held, Region, Role, Site, is_sure_barrier
@@ -52,8 +54,14 @@ def build(region: Region) -> Dfg:
     known = {buffer.key: buffer for touch in touches if touch for buffer in (*touch.reads, *touch.writes)}
     order, retreating = _walk(region.successors)
     known |= parts.whole
-    facts = _of_buffers(_facts(region, touches, order, frozenset()), known)
-    forward = _of_buffers(_facts(region, touches, order, retreating), known) if retreating else facts
+    known |= {key: parts.whole[key] for key in parts.turning}
+
+    def found(without: frozenset[tuple[int, int]]) -> set[_Fact]:
+        every = _facts(region, touches, order, without) | turning_facts(region, parts, without)
+        return _of_buffers(every, known)
+
+    facts = found(frozenset())
+    forward = found(retreating) if retreating else facts
     known = {buffer.key: buffer for buffer in known.values()}
     dependences = tuple(
         Dependence(source, target, kind, known[key], (source, target, kind, key) not in forward)
@@ -97,6 +105,7 @@ def _touch(site: Site, parts: Parts) -> _Touch | None:
         (buffer, access.mode)
         for access in site.accesses
         for buffer in ((UNKNOWN,) if access.buffer.kind is BufferKind.UNSEEN_HOST else parts.touched(access))
+        if buffer.key not in parts.turning
     ]
     reads = {buffer.key: buffer for buffer, mode in buffers if AccessMode.READ in mode}
     writes = {buffer.key: buffer for buffer, mode in buffers if AccessMode.WRITE in mode}
