@@ -17,7 +17,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import Prefetch, Sends
+from kesco.ir.transfers import Fetches, Prefetch, Sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Rewrite:
     prefetches: tuple[Prefetch, ...] = ()
     members: tuple[ir.Function, ...] = ()
     sends: Sends | None = None
+    fetches: Fetches | None = None
 
 
 class CannotInsert(Exception):
@@ -248,6 +249,7 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         stretches=stretches,
         replays=replays,
         sends=any(r.sends is not None for r in rewrites),
+        fetches=any(r.fetches is not None for r in rewrites),
         urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
         ranks=ranks,
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),

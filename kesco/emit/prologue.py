@@ -19,11 +19,11 @@ MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|reach|settle"
-    r"|send|sent|malloc|freed?)"
+    r"|send|sent|fetch|fetched|malloc|freed?)"
 )
 _CALLED = re.compile(rf"\b{_FUNCTIONS}\s*\(")
 OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Reach|Memory)|{_FUNCTIONS})\b".encode()
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory)|{_FUNCTIONS})\b".encode()
 )
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
@@ -33,6 +33,8 @@ STAND_IN = (
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_send(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "void kesco_sent(); "
+    "cudaError_t kesco_fetch(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
+    "cudaError_t kesco_fetched(); "
     "template <typename Kesco> cudaError_t kesco_malloc(Kesco**, decltype(sizeof(0)), cudaStream_t); "
     "void kesco_free(const void*, cudaStream_t); cudaError_t kesco_freed(const void*); "
     "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
@@ -56,6 +58,7 @@ class Parts:
     urgent: tuple[int, ...] = ()
     memory: bool = False
     sends: bool = False
+    fetches: bool = False
     ranks: tuple[int, ...] = ()
 
 
@@ -82,8 +85,10 @@ def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -
         "urgent": ", ".join(flags) if parts.urgent else "",
         "ranks": ", ".join(map(str, parts.ranks)),
     }
+    names = ("sender", "fetcher")
+    files_in = {n: environment.from_string(_template(f"{n}.cu.j2")).render(fetches=parts.fetches) for n in names}
     template = environment.from_string(_template("prologue.cu.j2"))
-    return template.render(streams=streams, events=events, macros=macros, sender=_template("sender.cu.j2"), **values)
+    return template.render(streams=streams, events=events, macros=macros, **files_in, **values)
 
 
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
@@ -114,8 +119,8 @@ def is_genuine(text: bytes) -> bool:
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
     ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
     guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
-    memory, sends = ("KescoMemory" in written, "KescoSender" in written)
-    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, ranks)
+    memory, sends, fetches = (f"Kesco{n}" in written for n in ("Memory", "Sender", "Fetches"))
+    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks)
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 

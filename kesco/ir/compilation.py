@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.lifetimes import Moved
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
-    from kesco.ir.transfers import Prefetch, Sends
+    from kesco.ir.transfers import Fetches, Prefetch, Sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class FunctionResult:
     `expected` is what the model expects of streams, where there is a profile and the model can say something.
     `region` has a site for each prefetch of `prefetches`, too; `serial` is the function as its author wrote it.
     `joins_saved` is how many joins it has fewer than its parts by themselves, if its region has members.
-    `sends` are its copies that are read in the background.
+    `sends` are its copies that are read in the background, `fetches` those to the host that are waited for later.
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
     """
 
@@ -40,6 +40,7 @@ class FunctionResult:
     joins_saved: int = 0
     moved: tuple[Moved, ...] = ()
     sends: Sends | None = None
+    fetches: Fetches | None = None
 
     @property
     def rewritten(self) -> bool:

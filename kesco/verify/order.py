@@ -27,9 +27,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kesco.diagnostics import Diagnostic, Note, Severity
-from kesco.ir.access import Access, AccessMode, Buffer
-from kesco.ir.flow import Held, Region, Role, Site, SiteKind
+from kesco.ir.access import Buffer
+from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.verify.conflicts import bits, conflicts, hazards, union
+from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.knowledge import Facts
 from kesco.verify.lifetimes import as_compared, moved_names, problems
@@ -118,11 +119,6 @@ def _may_be_nothing(site: Site) -> bool:
     return is_work(site) and site.stream is None and not site.acts
 
 
-def _reads_at_once(site: Site) -> bool:
-    """Whether a copy to the device has read its source when the host goes on."""
-    return site.held is Held.SOURCE and site.role is Role.MOVABLE
-
-
 def _left_out(region: Region, sites: Collection[int]) -> Region:
     """The region in which these sites do nothing and order nothing."""
     idle = (
@@ -198,7 +194,7 @@ class _Proof:
         added = {c.number for c in sites if c.kind is SiteKind.PREFETCH and to_serial[c.number] < 0}
         own = [() if c.number in added else c.accesses for c in sites]
         self.accesses = paired, own
-        self.conflicts = [a | b for a, b in zip(self._behind(paired), self._behind(own), strict=True)]
+        self.conflicts = [a | b for a, b in zip(*(those_before(sites, one) for one in self.accesses), strict=True)]
         self.together = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
         self.work = union(1 << s.number for s in sites if is_work(s))
         self.boundary = union(1 << s.number for s in sites if s.role is Role.ENTRY)
@@ -207,15 +203,6 @@ class _Proof:
         self._distances: dict[int, dict[int, int]] = {}
         self._budget = _BUDGET
         self._alone: dict[int, dict[int, list[Facts]] | None] = {}
-
-    def _behind(self, accesses: list[tuple[Access, ...]]) -> list[int]:
-        """For each site those that it must come behind: what a copy has read when it lets the host go is read."""
-        done = [
-            tuple(a for a in listed if AccessMode.WRITE in a.mode) if _reads_at_once(site) else listed
-            for site, listed in zip(self.concurrent.sites, accesses, strict=True)
-        ]
-        count = len(accesses)
-        return [mask >> count for mask in conflicts([*accesses, *done])[:count]]
 
     def verdict(self) -> Verdict:
         """Check everything."""
