@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.replay import Replay
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
-    from kesco.ir.transfers import Prefetch, Sends
+    from kesco.ir.transfers import Fetches, Prefetch, Sends
     from kesco.model.forecast import Prices
     from kesco.options import Options
 
@@ -132,7 +132,8 @@ def _with_transfers(
         waiting, leaving = watched(program, more) if waits else (more, ())
         if waits and not leaving:
             continue
-        result = _planned(program, waiting, options, prices, prefetches, leaving)
+        original = region if more is not region else None
+        result = _planned(program, waiting, options, prices, prefetches, leaving, original)
         if result.rewritten:
             return replace(result, before=region if waiting is not region else None)
     return result
@@ -164,23 +165,31 @@ def _planned(
     prices: Prices | None,
     prefetches: tuple[Prefetch, ...] = (),
     watched: tuple[int, ...] = (),
+    original: Region | None = None,
 ) -> FunctionResult:
-    """Graph, schedule and plan of one function, and whether it is worth rewriting."""
+    """Graph, schedule and plan of one function, and whether it is worth rewriting; `original`: before copies moved."""
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.ir.flow import Role
     from kesco.remarks.barriers import why_one_stream
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
-    from kesco.transfers.copies import waits_of_copies
+    from kesco.transfers.copies import fetched_later, waits_of_copies
 
     gone = needless(region, removable(program, region), waits_of_copies(region))
+    fetches = None
+    if options.copies == "move" and original is not None and not region.serial_because:
+        fetches = _fetches(program, region, gone, original)
+    if fetches is not None:
+        region = fetched_later(region, fetches.operations)
     within = without(region, gone)
     dfg = dataflow.build(within)
     schedule, found = _scheduled(program, within, dfg, options, prices)
     found = replace(found, needless=gone)
     width = max(levels.width(dfg), levels.stages(dfg))
-    result = FunctionResult(region, dfg, schedule, found, width, prefetches=prefetches, watched=watched)
+    result = FunctionResult(
+        region, dfg, schedule, found, width, prefetches=prefetches, fetches=fetches, watched=watched
+    )
     if prices is not None and options.profile and not (region.serial_because or prefetches or found.replays):
         from kesco.choosing import expected, in_model
 
@@ -216,12 +225,32 @@ def _sends(program: Program, result: FunctionResult) -> Sends | None:
     }
     large = [s for s in sites if s.held is Held.SOURCE and (s.bytes is None or s.bytes >= LEAST)]
     copies = {s.operation for s in large if (s.operation, s.iterations) not in stay}
-    return sends(program, _functions(program, result), copies, {s.operation for s in sites if s.held is Held.ALL})
+    waits, later = ({s.operation for s in sites if s.held is until} for until in (Held.ALL, Held.LATER))
+    return sends(program, _functions(program, result.region), copies, waits, later)
 
 
-def _functions(program: Program, result: FunctionResult) -> tuple[Function, ...]:
-    """The function of a result, and those whose calls are a part of it."""
-    spans = [result.region.span, *(span for _, span in result.region.members)]
+def _fetches(program: Program, region: Region, gone: Collection[int], original: Region) -> Fetches | None:
+    """The copies to the host that are waited for later; none for which the host always waits for the device.
+
+    Nor those into memory that is certainly pageable, as the `original` region shows: for them the host waits anyway.
+    """
+    from kesco.ir.flow import Held, Role
+    from kesco.ir.transfers import LEAST_FETCHED
+    from kesco.transfers.copies import into_pageable
+    from kesco.transfers.fetching import fetches
+
+    free = {region.sites[number].operation for number in gone}
+    sites = [s for s in region.sites if s.role is Role.MOVABLE and s.held is not None]
+    large = [s for s in sites if s.held is Held.ALL and (s.bytes is None or s.bytes >= LEAST_FETCHED)]
+    copies = {s.operation for s in large if s.operation in free}
+    if b"cudaHostRegister" not in program.text:
+        copies -= into_pageable(original)
+    return fetches(program, _functions(program, region), copies, {s.operation for s in sites}) if copies else None
+
+
+def _functions(program: Program, region: Region) -> tuple[Function, ...]:
+    """The function of a region, and those whose calls are a part of it."""
+    spans = [region.span, *(span for _, span in region.members)]
     found = {f.span: f for f in program.functions if f.here}
     return tuple(found[span] for span in spans)
 
@@ -355,7 +384,7 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
     """What the emitter needs of a function."""
     from kesco.emit.places import Rewrite
 
-    function, *members = _functions(program, result)
+    function, *members = _functions(program, result.region)
     return Rewrite(
         function,
         result.region,
@@ -365,4 +394,5 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
         tuple(members),
         result.sends,
         result.watched,
+        result.fetches,
     )

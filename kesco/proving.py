@@ -141,10 +141,15 @@ def _judged(serial: Region, other: Region, text: bytes, guards: tuple[str, ...] 
 def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> list[Diagnostic]:
     """What speaks against the graphs of a text, and against what it copies in the background."""
     from kesco.emit.prologue import replays_in
+    from kesco.verify.destinations import destination_problems
     from kesco.verify.replays import replay_problems
     from kesco.verify.sources import source_problems
 
-    found = (*replay_problems(program, regions, replays_in(text)), *source_problems(program))
+    found = (
+        *replay_problems(program, regions, replays_in(text)),
+        *source_problems(program),
+        *destination_problems(program),
+    )
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
 
 

@@ -23,7 +23,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
-from kesco.ir.transfers import COPY, SEND
+from kesco.ir.transfers import COPY, FETCH, SEND
 from kesco.ir.types import SIZE
 from kesco.source import Span
 
@@ -40,7 +40,7 @@ class Calls(Libraries):
 
     def call(self, state: State, call: ir.Call) -> Value:
         """Any call that is not written with ``<<<…>>>``."""
-        if self.streams and call.name.rpartition("::")[2] in (COPY, SEND):
+        if self.streams and call.name.rpartition("::")[2] in (COPY, SEND, FETCH):
             return self.kesco_copy(state, call)
         if self.streams and call.name.rpartition("::")[2] in _MEMORY:
             return self._memory(state, call, call.name.rpartition("::")[2])

@@ -32,7 +32,7 @@ _FILE_WIDE = {
     "openmp": "the file uses OpenMP",
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
-_HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE}
+_HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
 
 

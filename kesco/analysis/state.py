@@ -15,7 +15,7 @@ from kesco.ir.access import AccessMode, Buffer
 from kesco.ir.flow import Handle, Iteration
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
-from kesco.ir.transfers import SENT
+from kesco.ir.transfers import FETCHED, SENT
 from kesco.source import Span
 
 
@@ -76,7 +76,7 @@ def is_kesco(name: str) -> bool:
         "kesco_stretch",
         "kesco_context",
         "kesco_prefetch",
-        *(ALLOCATE, FREE, FREED, SENT),
+        *(ALLOCATE, FREE, FREED, SENT, FETCHED),
         *REPLAYS,
     )
 

@@ -18,7 +18,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
 from kesco.ir.flow import Held, Role, SiteKind
 from kesco.ir.poly import Poly
-from kesco.ir.transfers import COPY
+from kesco.ir.transfers import COPY, FETCH
 
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # in bytes, third argument
 _FLAT = ("cudaMemset", "cudaMemcpy")  # and all of it right behind the pointers
@@ -65,6 +65,8 @@ class Transfers(Sites):
         way = values[entry.direction].number if entry.direction is not None and entry.direction < len(values) else None
         if name == "cudaMemcpy" and entry.name == name:
             draft.held = None if way is None else _HELD.get(way)
+            if draft.held is Held.ALL and call.name.rpartition("::")[2] == FETCH:
+                draft.held = Held.LATER
         for indexes, mode, on_host in (
             (entry.reads, AccessMode.READ, way == _HOST_TO_DEVICE),
             (entry.writes, AccessMode.WRITE, way == _DEVICE_TO_HOST),

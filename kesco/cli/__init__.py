@@ -245,6 +245,7 @@ def _summary(result: Any, target: Path | None) -> str:
         moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
         gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
         behind = f" ({len(one.sends.operations)} read in the background)" if one.sends is not None else ""
+        behind += f" ({len(one.fetches.operations)} waited for later)" if one.fetches is not None else ""
         copies = f", {len(moved)} of them cudaMemcpy{behind}" if moved else ""
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
         graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""

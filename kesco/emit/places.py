@@ -17,7 +17,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import Prefetch, Sends
+from kesco.ir.transfers import Fetches, Prefetch, Sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Rewrite:
     members: tuple[ir.Function, ...] = ()
     sends: Sends | None = None
     watched: tuple[int, ...] = ()
+    fetches: Fetches | None = None
 
 
 class CannotInsert(Exception):
@@ -259,6 +260,7 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         stretches=stretches,
         replays=replays,
         sends=any(r.sends is not None for r in rewrites),
+        fetches=any(r.fetches is not None for r in rewrites),
         urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
         ranks=ranks,
         leaves=any(r.watched for r in rewrites),

@@ -23,11 +23,11 @@ MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|reach|settle"
-    r"|send|sent|malloc|freed?)"
+    r"|send|sent|fetch|fetched|malloc|freed?)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Reach|Memory|Leave)|{_FUNCTIONS})\b".encode()
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Leave)|{_FUNCTIONS})\b".encode()
 )
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
@@ -37,6 +37,8 @@ STAND_IN = (
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_send(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "void kesco_sent(); "
+    "cudaError_t kesco_fetch(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
+    "cudaError_t kesco_fetched(); "
     "template <typename Kesco> cudaError_t kesco_malloc(Kesco**, decltype(sizeof(0)), cudaStream_t); "
     "void kesco_free(const void*, cudaStream_t); cudaError_t kesco_freed(const void*); "
     "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
@@ -60,6 +62,7 @@ class Parts:
     urgent: tuple[int, ...] = ()
     memory: bool = False
     sends: bool = False
+    fetches: bool = False
     ranks: tuple[int, ...] = ()
     leaves: bool = False
 
@@ -71,12 +74,16 @@ def _text_of(name: str) -> str:
 @cache
 def _template() -> Template:
     """The prologue's template, compiled once: it is written, and then written again to compare with."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=FunctionLoader(lambda name: _text_of(f"{name}.cu.j2")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    return environment.from_string(_text_of("prologue.cu.j2"), {"sender": _text_of("sender.cu.j2")})
+    return environment.get_template("prologue")
 
 
 def prologue(streams: int, events: int, parts: Parts, macros: Collection[str] = ()) -> str:
@@ -123,8 +130,8 @@ def is_genuine(text: bytes) -> bool:
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
     ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
     guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
-    memory, sends, leaves = (f"Kesco{n}" in written for n in ("Memory", "Sender", "Leave"))
-    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, ranks, leaves)
+    memory, sends, fetches, leaves = (f"Kesco{n}" in written for n in ("Memory", "Sender", "Fetches", "Leave"))
+    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves)
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 

@@ -38,8 +38,8 @@ from kesco.emit.places import (
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
-from kesco.ir.flow import Role, Site, SiteKind
-from kesco.ir.transfers import COPY, SEND, SENT
+from kesco.ir.flow import Held, Role, Site, SiteKind
+from kesco.ir.transfers import COPY, FETCH, FETCHED, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
 
@@ -177,6 +177,11 @@ class _Writer:
         for number, replay in self.replays:
             self.heads.setdefault(number, []).extend(loop_head(self.program.text, replay, number, self.name))
         self.inserted = [e.text for e in result] + [line for lines in self.heads.values() for line in lines]
+        if (fetches := self.rewrite.fetches) is not None:  # in the program's own words but for the name
+            self.inserted.append(f"{FETCHED}();")
+            line = f"{fetches.wait}  // kesco: until what is copied to the host's memory is there"
+            result += [lines_before(self.program.text, at, [line]) for at in fetches.before]
+            result += [lines_before(self.program.text, at, [line], inside=True) for at in fetches.ends]
         return wrapped(self.program, result, self.replays, self.heads)
 
     def _share(self, operations: list[int]) -> None:
@@ -207,7 +212,8 @@ class _Writer:
             (first, last), name = operation.rename
             if sites[0].held is not None:
                 sends = self.rewrite.sends
-                name = SEND if sends is not None and operation.number in sends.operations else COPY
+                sent = sends is not None and operation.number in sends.operations
+                name = FETCH if sites[0].held is Held.LATER else SEND if sent else COPY
             edits.append(Edit(first, last, name))
         return edits
 

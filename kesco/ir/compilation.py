@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.timeline import Timeline
-    from kesco.ir.transfers import Prefetch, Sends
+    from kesco.ir.transfers import Fetches, Prefetch, Sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class FunctionResult:
     `expected` is what the model expects of streams, where there is a profile and the model can say something.
     `region` has a site for each prefetch of `prefetches`, too; `serial` is the function as its author wrote it.
     `joins_saved` is how many joins it has fewer than its parts by themselves, if its region has members.
-    `sends` are its copies that are read in the background.
+    `sends` are its copies that are read in the background, `fetches` those to the host that are waited for later.
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
     `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
     """
@@ -43,6 +43,7 @@ class FunctionResult:
     moved: tuple[Moved, ...] = ()
     sends: Sends | None = None
     watched: tuple[int, ...] = ()
+    fetches: Fetches | None = None
 
     @property
     def rewritten(self) -> bool:

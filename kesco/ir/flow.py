@@ -56,6 +56,7 @@ class Held(enum.Enum):
 
     SOURCE = "source"  # what the copy reads of the host's memory has been read
     ALL = "all"  # the copy is complete
+    LATER = "later"  # it is not kept here: it waits before it next looks at its own memory
 
 
 class Mark(enum.Enum):

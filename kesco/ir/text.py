@@ -173,6 +173,9 @@ def _function(function: Any) -> Iterator[str]:
     if function.sends is not None:
         places = len(function.sends.before) + len(function.sends.ends)
         yield f"  read in the background: {_numbers(sorted(function.sends.operations))}, awaited in {places} places"
+    if function.fetches is not None:
+        places = len(function.fetches.before) + len(function.fetches.ends)
+        yield f"  waited for later: {_numbers(sorted(function.fetches.operations))}, in {places} places"
     for part in (function.dfg, function.schedule, function.plan):
         yield from ("  " + line for line in _lines(part))
 

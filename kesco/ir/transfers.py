@@ -28,8 +28,12 @@ class Prefetch:
 
 SEND, SENT = "kesco_send", "kesco_sent"
 """`COPY` to the device whose source may be read in the background, and the wait until all such have been."""
+FETCH, FETCHED = "kesco_fetch", "kesco_fetched"
+"""`COPY` to the host that need not be complete yet, and the wait until all such are, which returns their error."""
 LEAST = 1 << 23
 """Bytes of the smallest copy that is read in the background: what is declared with fewer is no part of its source."""
+LEAST_FETCHED = 1 << 16
+"""Bytes of the smallest copy to the host that is waited for later: what is declared with fewer is no part of it."""
 FILLS = frozenset(
     {
         *("cudaMalloc", "cudaMallocAsync", "cudaEventCreate", "cudaEventCreateWithFlags"),
@@ -46,7 +50,7 @@ LEAVES = frozenset(
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""
-COPIES = frozenset({"cudaMemcpy", "cudaMemcpyAsync", COPY, SEND})
+COPIES = frozenset({"cudaMemcpy", "cudaMemcpyAsync", COPY, SEND, FETCH})
 """Copies whose fourth argument is the direction."""
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
 """The directions of a copy, as ``cudaMemcpyKind`` numbers them."""
@@ -65,3 +69,17 @@ class Sends:
     operations: frozenset[int]
     before: frozenset[int]
     ends: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetches:
+    """Which copies of a function to the host are not waited for at once, and where the host waits until they are there.
+
+    `operations`, `before` and `ends` are as in `Sends`. `wait` is the statement that waits, which treats an error as
+    the statements of the copies do.
+    """
+
+    operations: frozenset[int]
+    before: frozenset[int]
+    ends: frozenset[int]
+    wait: str

@@ -84,7 +84,7 @@ def _small(region: Region, chosen: Collection[int]) -> set[int]:
 
 
 def _on_the_hosts_side(site: Site, access: Access) -> bool:
-    sides = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE}
+    sides = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
     return site.held is not None and access.mode == sides[site.held]
 
 
@@ -114,3 +114,21 @@ def waits_of_copies(region: Region) -> tuple[int, ...]:
     """The sites that stand for the wait of a copy which is on a stream."""
     on_streams = {s.operation for s in region.sites if s.held is not None and s.role is Role.MOVABLE}
     return tuple(s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.operation in on_streams)
+
+
+def fetched_later(region: Region, operations: Collection[int]) -> Region:
+    """The region in which these copies to the host do not keep it."""
+    sites = (
+        replace(s, held=Held.LATER) if s.held is Held.ALL and s.operation in operations else s for s in region.sites
+    )
+    return replace(region, sites=tuple(sites))
+
+
+def into_pageable(region: Region) -> set[int]:
+    """The copies to the host whose memory comes from ``malloc`` and the like, as far as the function shows."""
+    written: dict[int, set[BufferKind]] = {}
+    for site in region.sites:
+        if site.held is Held.ALL:
+            kinds = {a.buffer.kind for a in site.accesses if _on_the_hosts_side(site, a)}
+            written.setdefault(site.operation, set()).update(kinds)
+    return {operation for operation, kinds in written.items() if kinds == {BufferKind.HOST}}

@@ -1,7 +1,7 @@
 """Statements that neither write nor free what a copy in the background may be reading: ``Harmless(program)``.
 
-In: a program, and which of its copies to the host wait for all that is being read. Out: whether a statement, with all
-that is in it, is harmless. Apart from where the waits go because it is about single statements only.
+In: a program, and which of its copies to the host wait for all that they could write. Out: whether a statement, with
+all that is in it, is harmless. Apart from where the waits go because it is about single statements only.
 
 1. Calls of CUDA that give the device work, ask it, or wait for it are, where the list in ``ir.transfers`` has them. 2.
 So is writing a variable that was declared with fewer bytes than the smallest copy in the background has: a source is a
@@ -25,8 +25,8 @@ _FLOATING = frozenset({"float", "double", "long double", "bool"})
 class Harmless:
     """What may stand between a copy in the background and the wait for it."""
 
-    def __init__(self, program: ir.Program, waits: frozenset[int]) -> None:
-        self.program, self.waits = program, waits
+    def __init__(self, program: ir.Program, ours: frozenset[int], least: int = LEAST) -> None:
+        self.program, self.ours, self.least = program, ours, least
         self.functions = {f.key: f for f in program.functions}
         self.known: dict[str, bool] = {}
 
@@ -78,7 +78,7 @@ class Harmless:
 
     def _call(self, call: ir.Call) -> bool:
         name = _last(call)
-        if call.operation in self.waits or (call.standard and (name in LEAVES or name == "__assert_fail")):
+        if call.operation in self.ours or (call.standard and (name in LEAVES or name == "__assert_fail")):
             return True
         if call.standard and name in COPIES and len(call.arguments) > 3:
             return call.arguments[3] in (ir.Constant(TO_DEVICE), ir.Constant(ON_DEVICE))
@@ -118,7 +118,7 @@ class Harmless:
     def fits(self, kind: ir.Type) -> bool:
         """Whether a variable of this type is smaller than any source, and nothing happens when it goes."""
         size = self._size(kind)
-        return size is not None and size < LEAST
+        return size is not None and size < self.least
 
     def _size(self, kind: ir.Type) -> int | None:
         """At most how many bytes a type has; None where that is not known, or destroying one is not nothing."""

@@ -25,9 +25,17 @@ _NOTHING: Pending = frozenset()
 
 
 def sends(
-    program: ir.Program, functions: Collection[ir.Function], copies: Collection[int], waits: Collection[int]
+    program: ir.Program,
+    functions: Collection[ir.Function],
+    copies: Collection[int],
+    waits: Collection[int],
+    later: Collection[int] = (),
 ) -> Sends | None:
-    """What is read in the background, if anything; `copies` are operations to the device, `waits` those to the host."""
+    """What is read in the background, if anything; `copies` are operations to the device, `waits` those to the host.
+
+    `later` are copies to the host that nobody waits for there.
+    """
+    harmless = Harmless(program, frozenset((*waits, *later)))
     operations: set[int] = set()
     before: set[int] = set()
     ends: set[int] = set()
@@ -40,7 +48,7 @@ def sends(
         if any(isinstance(n, ir.Obstacle) for n in nodes):
             continue
         while chosen:
-            walk = _Walk(program, chosen, frozenset(waits))
+            walk = Walk(program, chosen, harmless, frozenset(waits))
             walk.function(function)
             keep = (chosen & walk.useful) - walk.dropped
             if keep == chosen:
@@ -52,12 +60,14 @@ def sends(
     return Sends(frozenset(operations), frozenset(before), frozenset(ends)) if operations else None
 
 
-class _Walk:
-    """One walk through a function, with all of `chosen` read in the background."""
+class Walk:
+    """One walk through a function, with all of `chosen` in the background until what is not harmless, or `waits`."""
 
-    def __init__(self, program: ir.Program, chosen: Collection[int], waits: frozenset[int]) -> None:
+    def __init__(
+        self, program: ir.Program, chosen: Collection[int], harmless: Harmless, waits: frozenset[int] = frozenset()
+    ) -> None:
         self.text, self.chosen, self.waits = program.text, frozenset(chosen), waits
-        self.harmless = Harmless(program, waits)
+        self.harmless = harmless
         self.useful: set[int] = set()
         self.dropped: set[int] = set()
         self.before: set[int] = set()

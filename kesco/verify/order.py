@@ -28,9 +28,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from kesco.diagnostics import Diagnostic, Note, Severity
-from kesco.ir.access import Access, AccessMode, Buffer
-from kesco.ir.flow import Held, Region, Role, Site, SiteKind
+from kesco.ir.access import Buffer
+from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.verify.conflicts import bits, conflicts, hazards, union
+from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.knowledge import Facts
 from kesco.verify.lifetimes import as_compared, moved_names, problems
@@ -118,11 +119,6 @@ def same_members(serial: Region, concurrent: Region | None) -> Region | None:
 def _may_be_nothing(site: Site) -> bool:
     """Whether work on the default stream may turn out to be none."""
     return is_work(site) and site.stream is None and not site.acts
-
-
-def _reads_at_once(site: Site) -> bool:
-    """Whether a copy to the device has read its source when the host goes on."""
-    return site.held is Held.SOURCE and site.role is Role.MOVABLE
 
 
 def _left_out(region: Region, sites: Collection[int]) -> Region:
@@ -215,19 +211,14 @@ class _Proof:
         """The loops whose trips are marked in both programs, by their names in the concurrent and the serial one."""
         return loops(self.serial, self.concurrent, self.matching).items()
 
-    def _both(self, serial_loop: str, loop: str) -> list[int]:
-        """For each site those that it must come behind, by either program; with a loop, only in other trips of it."""
-        paired, own = self._behind(self.accesses[0], serial_loop), self._behind(self.accesses[1], loop)
-        return [a | b for a, b in zip(paired, own, strict=True)]
+    def _both(self, *by_loop: str) -> list[int]:
+        """For each site those that it must come behind, by the serial or the concurrent program.
 
-    def _behind(self, accesses: list[tuple[Access, ...]], loop: str) -> list[int]:
-        """For each site those that it must come behind: what a copy has read when it lets the host go is read."""
-        done = [
-            tuple(a for a in listed if AccessMode.WRITE in a.mode) if _reads_at_once(site) else listed
-            for site, listed in zip(self.concurrent.sites, accesses, strict=True)
-        ]
-        count = len(accesses)
-        return [mask >> count for mask in conflicts([*accesses, *done], loop)[:count]]
+        With the names of a loop in both, only in other trips of it.
+        """
+        sites = self.concurrent.sites
+        paired, own = (those_before(sites, one, loop) for one, loop in zip(self.accesses, by_loop, strict=True))
+        return [a | b for a, b in zip(paired, own, strict=True)]
 
     def verdict(self) -> Verdict:
         """Check everything."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
 from kesco.ir.replay import ENDS
-from kesco.ir.transfers import COPIES, COPY, FILLS, LEAST, LEAVES, PRINTS, SEND, SENT, TO_HOST
+from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, FILLS, LEAST, LEAVES, PRINTS, SEND, SENT, TO_HOST
 from kesco.source import Span
 
 Problem = tuple[Span, str]
@@ -35,15 +35,15 @@ def source_problems(program: ir.Program) -> tuple[Problem, ...]:
     if not _CALLED.search(program.text):
         return ()
     found: list[Problem] = []
-    reader = _Reader(program)
+    reader = Reader(program)
     for function in program.functions:
-        sends = [n for n in ir.walk(function.body) if isinstance(n, ir.Call) and _word(n) == SEND]
+        sends = [n for n in ir.walk(function.body) if isinstance(n, ir.Call) and word_of(n) == SEND]
         if not sends:
             continue
         if any(isinstance(n, ir.Obstacle) for n in ir.walk(function.body)):
             found += [(one.span, f"the statements behind '{SEND}' cannot be followed") for one in sends]
         else:
-            reader.before(function.body, _Ahead(True, True, True))
+            reader.before(function.body, Ahead(True, True, True))
     found += [(span, _TOO_LATE) for span in sorted(reader.late)]
     if not found and len(reader.seen) != len(_CALLED.findall(program.text)):
         found.append((Span(program.path, 0, 1, 1, 1), f"a '{SEND}' stands where it cannot be read"))
@@ -56,7 +56,7 @@ _TOO_LATE = f"the host may write or free what this copies before '{SENT}'"
 
 
 @dataclass(frozen=True, slots=True)
-class _Ahead:
+class Ahead:
     """Whether a change may come before a wait: on the way on, behind a ``break``, and behind a ``continue``."""
 
     on: bool
@@ -64,8 +64,11 @@ class _Ahead:
     again: bool
 
 
-class _Reader:
-    """Walks functions back from their ends."""
+class Reader:
+    """Walks functions back from their ends, and finds the calls of `word` behind which a change may come too early."""
+
+    word = SEND
+    least = LEAST
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
@@ -76,7 +79,7 @@ class _Reader:
 
     # ---- ways of control ---------------------------------------------------------------------------------------
 
-    def before(self, one: ir.Stmt, ahead: _Ahead) -> bool:
+    def before(self, one: ir.Stmt, ahead: Ahead) -> bool:
         """Whether a change may come before a wait, from the beginning of a statement on."""
         match one:
             case ir.Block():
@@ -84,7 +87,7 @@ class _Reader:
             case ir.Evaluate():
                 return self._value(one.expression, ahead.on)
             case ir.Declare():
-                on = ahead.on or not self._small(one.variable.type) or one.variable.scope is not ir.Scope.LOCAL
+                on = ahead.on or not self.small(one.variable.type) or one.variable.scope is not ir.Scope.LOCAL
                 return self._value(one.initial, on) if one.initial is not None else on
             case ir.If():
                 ahead = self._with_header(one.before, ahead)
@@ -101,11 +104,11 @@ class _Reader:
         self._refuse(one)  # of a switch any part may come next
         return True
 
-    def _with_header(self, statements: tuple[ir.Stmt, ...], ahead: _Ahead) -> _Ahead:
+    def _with_header(self, statements: tuple[ir.Stmt, ...], ahead: Ahead) -> Ahead:
         """Where control leaves the scope of these statements, objects go."""
-        return ahead if all(map(self._small, _variables(statements))) else _Ahead(True, True, True)
+        return ahead if all(map(self.small, _variables(statements))) else Ahead(True, True, True)
 
-    def _block(self, block: ir.Block, ahead: _Ahead) -> bool:
+    def _block(self, block: ir.Block, ahead: Ahead) -> bool:
         if not block.declares:
             ahead = self._with_header(block.body, ahead)
         on = ahead.on
@@ -113,66 +116,71 @@ class _Reader:
             on = self.before(one, replace(ahead, on=on))
         return on
 
-    def _arm(self, one: ir.Stmt, ahead: _Ahead) -> bool:
+    def _arm(self, one: ir.Stmt, ahead: Ahead) -> bool:
         return False if self._says_why(one) else self.before(one, ahead)
 
     def _loop(self, loop: ir.Loop, on: bool) -> bool:
         again = False  # from the condition on; once it is true it stays
         for _ in range(2):
             step = self._value(loop.step, again) if loop.step is not None else again
-            body = self.before(loop.body, _Ahead(step, on, step))
+            body = self.before(loop.body, Ahead(step, on, step))
             ends = on and loop.condition is not None
             again = self._value(loop.condition, body or ends) if loop.condition is not None else body
         return self._all(loop.before, body if loop.tested_after else again)
 
     def _all(self, statements: tuple[ir.Stmt, ...], on: bool) -> bool:
         for one in reversed(statements):
-            on = self.before(one, _Ahead(on, True, True))
+            on = self.before(one, Ahead(on, True, True))
         return on
 
     def _value(self, one: ir.Expr, on: bool) -> bool:
         """An expression, behind which comes `on`; its parts may be evaluated in any order."""
-        sends = [n for n in ir.walk(one) if isinstance(n, ir.Call) and _word(n) == SEND]
-        changes = not self._calm(one)
+        sends = [n for n in ir.walk(one) if isinstance(n, ir.Call) and self.is_one(n)]
+        changes = not self.calm_value(one)
         self.seen |= {s.span for s in sends}
         if sends and (changes or on):
             self.late |= {s.span for s in sends}
-        waits = not sends and not changes and self._waits(one)
+        waits = not sends and not changes and self.waits(one)
         return changes or (on and not waits)
 
+    def is_one(self, call: ir.Call) -> bool:
+        """Whether a call is one of those that are looked for."""
+        return word_of(call) == self.word
+
     def _refuse(self, one: ir.Stmt) -> None:
-        sends = {n.span for n in ir.walk(one) if isinstance(n, ir.Call) and _word(n) == SEND}
+        sends = {n.span for n in ir.walk(one) if isinstance(n, ir.Call) and self.is_one(n)}
         self.seen |= sends
         self.late |= sends
 
-    def _waits(self, one: ir.Expr) -> bool:
+    def waits(self, one: ir.Expr) -> bool:
         """Whether evaluating an expression always waits."""
         if isinstance(one, ir.Branch):
-            return self._waits(one.condition)
-        if isinstance(one, ir.Call) and (_word(one) == SENT or (_word(one) == COPY and _way(one) == TO_HOST)):
+            return self.waits(one.condition)
+        if isinstance(one, ir.Call) and (word_of(one) == SENT or (word_of(one) == COPY and way_of(one) == TO_HOST)):
             return True
-        return any(self._waits(c) for c in ir.children(one) if isinstance(c, ir.Expr))
+        return any(self.waits(c) for c in ir.children(one) if isinstance(c, ir.Expr))
 
     # ---- changes -----------------------------------------------------------------------------------------------
 
-    def _calm(self, one: ir.Expr) -> bool:
+    def calm_value(self, one: ir.Expr) -> bool:
         """Whether an expression changes nothing that may be a source."""
         match one:
             case ir.Unknown() | ir.New():
                 return False
             case ir.Assign():
-                mine = self._holds(one.target)
+                mine = self.holds(one.target)
             case ir.Call():
-                mine = self._calls(one)
+                mine = self.calls(one)
             case _:
                 mine = True
-        return mine and all(self._calm(c) for c in ir.children(one) if isinstance(c, ir.Expr))
+        return mine and all(self.calm_value(c) for c in ir.children(one) if isinstance(c, ir.Expr))
 
-    def _calls(self, call: ir.Call) -> bool:
-        word = _word(call)
+    def calls(self, call: ir.Call) -> bool:
+        """Whether a call changes nothing by itself, whatever its arguments do."""
+        word = word_of(call)
         if not call.standard and not word.startswith("kesco_"):
             return not any(call.references) and self._only_calm(call.key)
-        if word in (SENT, SEND) or (word == COPY and _way(call) == TO_HOST):
+        if word in (SENT, SEND, FETCH, FETCHED) or (word == COPY and way_of(call) == TO_HOST):
             return True
         if word in LEAVES or word == "__assert_fail":
             return True
@@ -181,9 +189,9 @@ class _Reader:
             while isinstance(target, ir.Cast):
                 target = target.operand
             by_name = word == "kesco_free" or (word == "kesco_malloc" and isinstance(target, ir.Name))
-            return by_name or (isinstance(target, ir.AddressOf) and self._holds(target.target))
+            return by_name or (isinstance(target, ir.AddressOf) and self.holds(target.target))
         if word in COPIES:
-            return _way(call) in (1, 3)
+            return way_of(call) in (1, 3)
         if call.constructs:
             return word == "dim3"
         plain = not (call.runs or call.destroys)
@@ -195,7 +203,7 @@ class _Reader:
         if function is None or function.virtual or function.template or key in self.calm:
             return self.calm.get(key, False)
         self.calm[key] = False
-        self.calm[key] = all(self._small(p.type) for p in function.parameters) and self._calm_body(function.body, True)
+        self.calm[key] = all(self.small(p.type) for p in function.parameters) and self._calm_body(function.body, True)
         return self.calm[key]
 
     def _calm_body(self, one: ir.Stmt, last: bool = False) -> bool:
@@ -203,45 +211,47 @@ class _Reader:
             case ir.Block():
                 return all(self._calm_body(s, last and s is one.body[-1]) for s in one.body)
             case ir.Leave(how="return"):
-                return last and (one.value is None or self._calm(one.value))
+                return last and (one.value is None or self.calm_value(one.value))
             case ir.If() if self._says_why(one.then) and one.other is None:
-                return not one.before and self._calm(one.condition)
-            case ir.Declare() if not self._small(one.variable.type) or one.variable.scope is not ir.Scope.LOCAL:
+                return not one.before and self.calm_value(one.condition)
+            case ir.Declare() if not self.small(one.variable.type) or one.variable.scope is not ir.Scope.LOCAL:
                 return False
             case ir.Evaluate() | ir.Declare() | ir.If() | ir.Loop():
                 inner = ir.children(one)
-                return all(self._calm_body(c) if isinstance(c, ir.Stmt) else self._calm(c) for c in inner)
+                return all(self._calm_body(c) if isinstance(c, ir.Stmt) else self.calm_value(c) for c in inner)
         return False
 
     def _says_why(self, one: ir.Stmt) -> bool:
         """Whether a statement only prints and ends the process; then exit handlers wait for what is being read."""
         body = one.body if isinstance(one, ir.Block) else (one,)
         calls = [s.expression for s in body if isinstance(s, ir.Evaluate) and isinstance(s.expression, ir.Call)]
-        if not body or len(calls) < len(body) or not (calls[-1].standard and _word(calls[-1]) in ENDS):
+        if not body or len(calls) < len(body) or not (calls[-1].standard and word_of(calls[-1]) in ENDS):
             return False
-        return all(self._printed(c) for call in calls for c in (call, *ir.children(call))[call is calls[-1] :])
+        return all(self.printed(c) for call in calls for c in (call, *ir.children(call))[call is calls[-1] :])
 
-    def _printed(self, one: ir.Expr | ir.Stmt) -> bool:
-        if isinstance(one, ir.Call) and one.standard and _word(one) in PRINTS:
-            return all(self._printed(c) for c in ir.children(one))
-        return isinstance(one, ir.Expr) and self._calm(one)
+    def printed(self, one: ir.Expr | ir.Stmt) -> bool:
+        """Whether printing an expression changes nothing."""
+        if isinstance(one, ir.Call) and one.standard and word_of(one) in PRINTS:
+            return all(self.printed(c) for c in ir.children(one))
+        return isinstance(one, ir.Expr) and self.calm_value(one)
 
     # ---- variables ---------------------------------------------------------------------------------------------
 
-    def _holds(self, target: ir.Expr) -> bool:
+    def holds(self, target: ir.Expr) -> bool:
         """Whether what is written lies in a variable that cannot hold a source."""
         match target:
             case ir.Name():
-                return self._small(target.variable.type)
+                return self.small(target.variable.type)
             case ir.Select(arrow=False, base=ir.Expr() as base):
-                return self._holds(base)
+                return self.holds(base)
             case ir.Subscript(array=True):
-                return self._holds(target.base)
+                return self.holds(target.base)
         return False
 
-    def _small(self, kind: ir.Type) -> bool:
+    def small(self, kind: ir.Type) -> bool:
+        """Whether a variable of this type cannot hold what is looked for."""
         bytes_of = self._bytes(kind, 8)
-        return 0 < bytes_of < LEAST
+        return 0 < bytes_of < self.least
 
     def _bytes(self, kind: ir.Type, depth: int) -> int:
         """An upper bound of a type's size, 0 where there is none or where more happens when one goes."""
@@ -261,11 +271,12 @@ class _Reader:
         return 0 if record.bases or 0 in parts or not parts else 2 * sum(parts) + 16
 
 
-def _word(call: ir.Call) -> str:
+def word_of(call: ir.Call) -> str:
+    """The bare name of what is called."""
     return call.name.rpartition("::")[2]
 
 
-def _way(call: ir.Call) -> int:
+def way_of(call: ir.Call) -> int:
     """The direction of a copy; 0 where it is not written as a constant."""
     kind = call.arguments[3] if len(call.arguments) > 3 else None
     return kind.value if isinstance(kind, ir.Constant) else 0

@@ -117,6 +117,10 @@ def described(function: FunctionResult) -> Iterator[str]:
         sent = [label(s) for s in sites if s.operation in function.sends.operations and s.kind is SiteKind.COPY]
         places = len(function.sends.before) + len(function.sends.ends)
         yield f"  in the background: {', '.join(sent)}; awaited in {places} places"
+    if function.fetches is not None:
+        those = [label(s) for s in sites if s.operation in function.fetches.operations and s.kind is SiteKind.COPY]
+        places = len(function.fetches.before) + len(function.fetches.ends)
+        yield f"  waited for later: {', '.join(those)}; in {places} places"
     for one in plan.replays:
         inside = ", ".join(label(sites[site]) for site in one.sites)
         yield f"  graph{' alone' if one.alone else ''} on stream {one.stream}: {inside}; of {', '.join(one.values)}"

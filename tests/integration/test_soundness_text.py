@@ -155,6 +155,8 @@ def test_a_macro_that_changes_the_prologue_is_not_genuine() -> None:
     text = prologue(2, 1, Parts())
     assert is_genuine(text.encode())
     assert is_genuine(prologue(2, 1, Parts(copies=True, sends=True)).encode())
+    assert is_genuine(prologue(2, 1, Parts(copies=True, fetches=True)).encode())
+    assert is_genuine(prologue(2, 1, Parts(copies=True, sends=True, fetches=True, ranks=(0, 1))).encode())
     assert not is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{text}".encode())
     mended = prologue(2, 1, Parts(), macros=("cudaStreamCreate",))
     assert is_genuine(f"#define cudaStreamCreate(s) evil(s)\n{mended}".encode())

@@ -479,6 +479,7 @@ class Run:
         self.replaying: tuple[bool, int, dict[str, int], dict[str, int]] | None = None
         self.graphs: dict[tuple, list] = {}  # place and values → what was captured
         self.sending = False  # whether a source may still be read, which nothing may write or free
+        self.fetching: list[tuple[int, str]] = []  # copies to the host that may not be complete, and where they write
         self.tables: dict[str, list[Any]] = {}  # allocation → the pointers that were copied into it
         self.frame: dict[str, Cell] = {name: Cell(Pointer(name)) for name in program.symbols}
         for one in program.globals:
@@ -504,6 +505,21 @@ class Run:
         if self.sending:
             self.machine.on_host(f"{what} while a source is read")
             self.sending = False
+        self._looks(what)
+
+    def _looks(self, what: str) -> None:
+        """The host may read any of its memory."""
+        if self.fetching:
+            self.machine.on_host(f"{what} while a copy writes")
+            self._fetched()
+
+    def _fetched(self, *sides: Any) -> None:
+        """Copies to the host are complete; with `sides`, only if one of those writes there."""
+        used = {one.buffer for one in sides if isinstance(one, Pointer)}
+        if not sides or any(buffer in used for _, buffer in self.fetching):
+            for number, _ in self.fetching:
+                self.machine.host |= self.machine.behind[number] | 1 << number
+            self.fetching = []
 
     def _enter(self, parameters: list, body: tuple, arguments: list[Cell], visible: dict[str, Cell]) -> Any:
         outer, self.frame = self.frame, dict(visible)
@@ -665,6 +681,7 @@ class Run:
         if isinstance(known, tuple):
             return self.argv(known[1], number) if known[0] == "argv" else known[1](number)
         if isinstance(known, Pointer):
+            self._looks("the host reads memory")
             self.machine.on_host(f"host reads {known.buffer}", (known.buffer, "r"))
             return 0.0
         return known[number].value
@@ -766,6 +783,10 @@ class Run:
             self._kesco_copy(*values)
             self.sending = self.sending or values[2] != 0
             return 0
+        if name == "kesco_fetch":
+            return self._kesco_fetch(*values)
+        if name == "kesco_fetched":
+            return self._fetched() or 0
         if name == "kesco_sent":
             self.sending = False
             return None
@@ -836,9 +857,20 @@ class Run:
 
     def _kesco_copy(self, target: Any, source: Any, size: int, kind: str, stream: str, *rest: bool) -> int:
         """The host waits for what it copies to itself, and then for all if it is told to."""
+        self._fetched(target, source)
         self.sending = self.sending and kind not in _WAITS
         if size:
             self._copy(kind not in _WAITS, target, source, kind, [stream], size if isinstance(size, int) else None)
+        if rest and rest[0]:
+            self.machine.synchronize()
+        return 0
+
+    def _kesco_fetch(self, target: Any, source: Any, size: int, kind: str, stream: str, *rest: bool) -> int:
+        """The host waits for none but the copies that write there, unless it is told to wait for all."""
+        self._fetched(target)
+        if size:
+            self._copy(True, target, source, kind, [stream], size if isinstance(size, int) else None)
+            self.fetching.append((len(self.machine.operations) - 1, getattr(target, "buffer", "")))
         if rest and rest[0]:
             self.machine.synchronize()
         return 0
@@ -888,6 +920,7 @@ class Run:
             size = values[2] if name == "cudaMemcpy" and isinstance(values[2], int) else None
             if values[_COPIES[name][1]] in _WAITS:
                 self._changes("a copy to the host")
+            self._looks("a copy from the host")
             self._copy(
                 asynchronous, values[0], *(values[n] for n in _COPIES[name][:2]), values[_COPIES[name][2] :], size
             )

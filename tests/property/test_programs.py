@@ -54,12 +54,12 @@ def test_the_proof_never_accepts_what_goes_wrong(compiled: tuple[int, Compiled])
     serial, lines = outcome.result.source.decode(), outcome.lines
     drawn = random.Random(file)
     orders = [n for n, line in enumerate(lines) if re.search(r"cuda(StreamWaitEvent|EventRecord)\(.*// kesco: ", line)]
-    sources = [n for n, line in enumerate(lines) if "kesco_sent();  // kesco: " in line]
+    sources = [n for n, line in enumerate(lines) if re.search(r"kesco_(sent|fetched)\(\);  // kesco: ", line)]
     chosen = drawn.sample(orders, min(2, len(orders))) + drawn.sample(sources, min(1, len(sources)))
     for number in chosen:
         less = [
             *lines[:number],
-            re.sub(r"cuda|kesco_sent", r"if (0) \g<0>", lines[number], count=1).partition("//")[0],
+            re.sub(r"cuda|kesco_sent|kesco_fetched", r"if (0) \g<0>", lines[number], count=1).partition("//")[0],
             *lines[number + 1 :],
         ]
         if outcome.refuses(less):

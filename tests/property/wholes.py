@@ -1,7 +1,8 @@
 """Random programs that copy inputs in, compute, and copy results out, while the host stores to memory now and then.
 
 Apart from `property.programs` because in those nearly every copy is looked at; here the memory is the device's own, and
-the copies may be read in the background. `h` is the host's memory of all copies, `p` other memory of the host.
+the copies may be read in the background, and those to pinned memory be waited for later. `h` is the host's memory of
+most copies, `p` is pinned.
 """
 
 from __future__ import annotations
@@ -47,9 +48,19 @@ class Whole:
         if drawn < 0.55:
             return self.copy_in()
         if drawn < 0.65:
-            return Node(f"cudaMemcpy(h, {self.random.choice(self.buffers)}, {_SIZE}, {_OUT});")
+            to = self.random.choice(("h", "p", "p", "p", "p + 512", "p + 512"))
+            return Node(f"cudaMemcpy({to}, {self.random.choice(self.buffers)}, {_SIZE}, {_OUT});")
         if drawn < 0.75:
-            return Node(self.random.choice(("p[0] = 1.0f;", f"{self.name}_helper0(p);", "p[2] += 2.0f;")))
+            return Node(
+                self.random.choice(
+                    (
+                        "p[0] = 1.0f;",
+                        f"{self.name}_helper0(p);",
+                        "p[2] += 2.0f;",
+                        f"float r{self.random.randrange(10**6)} = p[1];",
+                    )
+                )
+            )
         if drawn < 0.8:
             return Node(self.random.choice(("cudaDeviceSynchronize();", "int k = argc + 1;", "float* q = p;")))
         inside = self.block(depth - 1, self.random.randint(1, 4))

@@ -1,0 +1,96 @@
+"""Statements that do not look at what a copy to the host may still be writing either: ``Unlooked(program, copies)``.
+
+In: a program, and its copies on streams, which look after each other as the program runs. Out: as of `Harmless`. Apart
+because there reading is free, and here every way to read memory counts.
+
+1. Variables that are too small to be a destination may be read, and all addresses may be computed. 2. What is read
+through a pointer or a reference, an element of a container, and what any other call may read is a look: a copy from the
+host's memory on the default stream is, too, since the processor may read that at once. 3. So are functions with copies,
+and what is printed, unless it is a number, a string literal or what the driver calls an error.
+"""
+
+from __future__ import annotations
+
+from kesco.ir import program as ir
+from kesco.ir.transfers import COPIES, LEAST_FETCHED, ON_DEVICE, PRINTS
+from kesco.transfers.harmless import Harmless
+
+_LOOKS = frozenset({"operator[]", "front", "back"})
+_WORDS = "const char *"
+_STREAMS = frozenset({"cerr", "cout", "clog", "stderr", "stdout", "endl"})
+
+
+class Unlooked(Harmless):
+    """What may stand between a copy to the host and the wait for it."""
+
+    def __init__(self, program: ir.Program, copies: frozenset[int]) -> None:
+        super().__init__(program, copies, LEAST_FETCHED)
+
+    def expression(self, one: ir.Expr) -> bool:
+        """Whether evaluating an expression changes no memory that may be a destination, and looks at none."""
+        match one:
+            case ir.Name():
+                return self.fits(one.variable.type)
+            case ir.AddressOf():
+                return self._address(one.target)
+            case ir.Decay():
+                return self._address(one.array)
+            case ir.Select() | ir.Subscript():
+                return self._own(one) and self._inside(one)
+            case ir.Dereference():
+                return False
+        return super().expression(one)
+
+    def _address(self, one: ir.Expr) -> bool:
+        """Whether it only takes small variables to find out where something is."""
+        match one:
+            case ir.Literal():
+                return True
+            case ir.Name():
+                return one.variable.type.shape is not ir.Shape.REFERENCE
+            case ir.Select(base=ir.Expr() as base):
+                return self.expression(base) if one.arrow else self._address(base)
+            case ir.Subscript():
+                begins = self._address(one.base) if one.array else self.expression(one.base)
+                return begins and self.expression(one.index)
+        return False
+
+    def _inside(self, one: ir.Expr) -> bool:
+        if not isinstance(one, ir.Call) or one.receiver is None:
+            return super()._inside(one)
+        return isinstance(one.receiver, ir.Name) and all(map(self.expression, one.arguments))
+
+    def _call(self, call: ir.Call) -> bool:
+        name = call.name.rpartition("::")[2]
+        if call.operation in self.ours:
+            return True
+        if call.standard and name in COPIES:
+            return len(call.arguments) > 3 and call.arguments[3] == ir.Constant(ON_DEVICE)
+        if call.receiver is not None and name in _LOOKS:
+            return False
+        function = self.functions.get(call.key)
+        if function is not None and not call.standard:
+            if any(isinstance(n, ir.Call) and n.name in COPIES for n in ir.walk(function.body)):
+                return False  # it may have waits of its own, which would be told what went wrong before
+            pairs = zip(function.parameters, call.arguments, strict=False)
+            words = (a for p, a in pairs if p.type.spelling == _WORDS)  # the callee may print them
+            if any(isinstance(n, ir.Name) for a in words for n in ir.walk(a)):
+                return False
+        return super()._call(call)
+
+    def _says(self, one: ir.Expr) -> bool:
+        """What is printed: no memory but that of string literals, also where they are a parameter."""
+        match one:
+            case ir.Name(variable=known):
+                words = known.scope is ir.Scope.PARAMETER and known.type.spelling == _WORDS
+                value = self.fits(known.type) and known.type.shape in (ir.Shape.INTEGER, ir.Shape.OTHER)
+                return words or value or known.name in _STREAMS
+            case ir.Literal() | ir.Constant() | ir.FunctionName():
+                return True
+            case ir.Call(standard=True) if one.name.rpartition("::")[2] in PRINTS:
+                return all(isinstance(a, ir.Expr) and self._says(a) for a in ir.children(one))
+            case ir.Call(standard=True, name="cudaGetErrorString" | "cudaGetErrorName"):
+                return self.expression(one)
+            case ir.Cast() | ir.Decay() | ir.Binary() | ir.Unary() | ir.Branch():
+                return all(isinstance(a, ir.Expr) and self._says(a) for a in ir.children(one))
+        return False

@@ -1,0 +1,196 @@
+"""What a copy to the host may still be writing is not touched before the wait: ``destination_problems(program)``.
+
+In: the concurrent program as read from its text. Out: what speaks against its copies by ``kesco_fetch``, in words, each
+with its place. The counterpart of `sources`, whose way back through the statements it goes, with other rules.
+
+1. To read memory is refused as well as to change it: only variables that are too small to be a destination may be used,
+and addresses computed. A copy from the host by a call that is not kesco's reads, too, and so may what is printed.
+2. The wait has to do with an error what the copy's own statement does: it is the same text but for the call, bare or as
+the argument of one macro or function of one meaning, beside string literals. 3. Nothing in between may wait for all
+copies and keep the error to itself. 4. A copy that cannot be found in a function that is read here is refused.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kesco.ir import program as ir
+from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, LEAST_FETCHED, PRINTS, SEND, TO_HOST
+from kesco.source import Span
+from kesco.verify.sources import Ahead, Problem, Reader, way_of, word_of
+
+_CALLED = re.compile(rb"(?<!cudaError_t )\bkesco_fetch\s*\(")
+_FORM = re.compile(rb'@;?|(\w+)\(@(?:,(?:"[^"\\]*"|__FILE__|__LINE__|__func__|__FUNCTION__))*\);?')
+_WAIT = re.compile(rb"\bkesco_fetched\s*\(\s*\)")
+_ELEMENTS = ("operator[]", "front", "back")
+_TO_PRINT = {"cerr", "cout", "clog", "stderr", "stdout", "endl"}
+_MESSAGE = "const char *"
+
+_TOO_LATE = f"the host may look at what this copies, or change it, before '{FETCHED}' in a statement like its own"
+
+
+def destination_problems(program: ir.Program) -> tuple[Problem, ...]:
+    """All that speaks against the copies to the host that are not waited for at once."""
+    if not _CALLED.search(program.text):
+        return ()
+    found: list[Problem] = []
+    seen: set[Span] = set()
+    for function in program.functions:
+        calls = [n for n in ir.walk(function.body) if isinstance(n, ir.Call) and word_of(n) == FETCH]
+        if not calls:
+            continue
+        if any(isinstance(n, ir.Obstacle) for n in ir.walk(function.body)):
+            found += [(one.span, f"the statements behind '{FETCH}' cannot be followed") for one in calls]
+        forms: dict[bytes, set[Span]] = {}
+        for one in calls:
+            forms.setdefault(_form_of(program, function, one), set()).add(one.span)
+        for form, spans in forms.items():
+            seen |= spans
+            reader = _Looks(program, form, spans)
+            reader.before(function.body, Ahead(True, True, True))
+            late = spans if not form else (spans - reader.seen) | reader.late
+            late |= {one.span for one in calls if one.span in spans and way_of(one) != TO_HOST}
+            found += [(span, _TOO_LATE) for span in sorted(late)]
+    where = Span(program.path, 0, 1, 1, 1)
+    if not found and len(seen) != len(_CALLED.findall(program.text)):
+        found.append((where, f"a '{FETCH}' stands where it cannot be read"))
+    if b"thread_local" in program.text:
+        found.append((where, f"'{FETCH}' in a file with objects of a thread's own"))
+    return tuple(found)
+
+
+def _form_of(program: ir.Program, function: ir.Function, call: ir.Call) -> bytes:
+    """What does with the result of a copy whatever it does, with ``@`` for the call; empty where that is not plain."""
+    statement = program.operations[call.operation].statement if call.operation >= 0 else None
+    if statement is None:
+        return b""
+    text = program.text
+    bare = _squeezed(text[statement.start : call.span.start] + b"@" + text[call.span.end : statement.end])
+    known = _FORM.fullmatch(bare)
+    if known is None:
+        return b""
+    if name := known[1]:
+        words = {n.variable.name for n in ir.walk(function.body) if isinstance(n, (ir.Declare, ir.Name))}
+        changes = re.findall(rb"#\s*(?:define|undef)\s+" + name + rb"\b", text)
+        if name.decode() in words or len(changes) > 1:
+            return b""
+    return bare.removesuffix(b";")
+
+
+def _squeezed(text: bytes) -> bytes:
+    """A statement without space outside of its literals."""
+    parts = re.split(rb'("[^"\n]*")', text)
+    bare = b"".join(part if n % 2 else b"".join(part.split()) for n, part in enumerate(parts))
+    return bare.replace(b"(void)", b"").replace(b"::@", b"@")
+
+
+def _is_of_kesco(one: ir.Expr) -> bool:
+    """Whether it is one of kesco's own streams or events, such as ``kesco->stream[i]``."""
+    match one:
+        case ir.Subscript(base=ir.Select(arrow=True, base=ir.Name(variable=known)), index=index, array=True):
+            names = (n.variable.type.shape for n in ir.walk(index) if isinstance(n, ir.Name))
+            plain = not any(isinstance(n, (ir.Call, ir.Dereference, ir.Subscript, ir.Select)) for n in ir.walk(index))
+            own = known.type.spelling.endswith("KescoStreams *")
+            return own and plain and all(shape is ir.Shape.INTEGER for shape in names)
+    return False
+
+
+class _Looks(Reader):
+    """Finds looks and changes between copies of one form and the waits of that form."""
+
+    least = LEAST_FETCHED
+
+    def __init__(self, program: ir.Program, form: bytes, spans: set[Span]) -> None:
+        super().__init__(program)
+        self.form, self.spans = form, spans
+
+    def before(self, one: ir.Stmt, ahead: Ahead) -> bool:
+        """Whether a look may come before a wait, from the beginning of a statement on."""
+        return False if self._is_wait(one) else super().before(one, ahead)
+
+    def _is_wait(self, one: ir.Stmt) -> bool:
+        text = self.program.text[one.span.start : one.span.end]
+        if _squeezed(_WAIT.sub(b"@", text)).removesuffix(b";") != self.form:
+            return False
+        return sum(isinstance(n, ir.Call) and word_of(n) == FETCHED for n in ir.walk(one)) == 1
+
+    def is_one(self, call: ir.Call) -> bool:
+        """Whether a call is a copy of this form."""
+        return call.span in self.spans
+
+    def waits(self, one: ir.Expr) -> bool:
+        """No expression does: the whole statement has to be one."""
+        return False
+
+    def calm_value(self, one: ir.Expr) -> bool:
+        """Whether an expression neither changes nor reads what may be a destination."""
+        match one:
+            case ir.Unknown() | ir.New() | ir.Dereference():
+                return False
+            case ir.Name():
+                return self.small(one.variable.type)
+            case ir.AddressOf(target=place) | ir.Decay(array=place):
+                return self._only_where(place)
+            case ir.Select() | ir.Subscript():
+                return _is_of_kesco(one) or (self.holds(one) and self._parts(one))
+            case ir.Assign():
+                return self.holds(one.target) and self._parts(one)
+            case ir.Call():
+                object_ = one.receiver is None or isinstance(one.receiver, ir.Name)
+                return object_ and self.calls(one) and all(map(self.calm_value, one.arguments))
+        return self._parts(one)
+
+    def _parts(self, one: ir.Expr) -> bool:
+        return all(self.calm_value(c) for c in ir.children(one) if isinstance(c, ir.Expr))
+
+    def _only_where(self, place: ir.Expr) -> bool:
+        """Whether computing an address reads small variables alone."""
+        match place:
+            case ir.Literal():
+                return True
+            case ir.Name():
+                return place.variable.type.shape is not ir.Shape.REFERENCE
+            case ir.Select(base=ir.Expr() as base):
+                return self.calm_value(base) if place.arrow else self._only_where(base)
+            case ir.Subscript():
+                inner = self._only_where(place.base) if place.array else self.calm_value(place.base)
+                return inner and self.calm_value(place.index)
+            case ir.Call():
+                return word_of(place) in ("kesco_streams", "kesco_streams_if_distinct") and self.calm_value(place)
+        return False
+
+    def calls(self, call: ir.Call) -> bool:
+        """Whether a call does neither by itself, whatever its arguments do."""
+        word = word_of(call)
+        if word in (COPY, SEND, FETCH):
+            return True
+        if word == FETCHED or (call.receiver is not None and word in _ELEMENTS):
+            return False
+        if word in COPIES:
+            return way_of(call) == 3
+        function = self.bodies.get(call.key)
+        if function is not None and not call.standard:
+            if any(isinstance(n, ir.Call) and word_of(n) in COPIES for n in ir.walk(function.body)):
+                return False
+            for parameter, argument in zip(function.parameters, call.arguments, strict=False):
+                named = any(isinstance(n, ir.Name) for n in ir.walk(argument))
+                if parameter.type.spelling == _MESSAGE and named:
+                    return False
+        return super().calls(call)
+
+    def printed(self, one: ir.Expr | ir.Stmt) -> bool:
+        """Whether printing an expression reads no memory but that of literals and of the driver's words."""
+        match one:
+            case ir.Name(variable=known):
+                number = known.type.shape in (ir.Shape.INTEGER, ir.Shape.OTHER) and self.small(known.type)
+                message = known.scope is ir.Scope.PARAMETER and known.type.spelling == _MESSAGE
+                return number or message or known.name in _TO_PRINT
+            case ir.Literal() | ir.Constant() | ir.FunctionName():
+                return True
+            case ir.Call(standard=True) if word_of(one) in PRINTS:
+                return all(map(self.printed, ir.children(one)))
+            case ir.Call(standard=True, name="cudaGetErrorString" | "cudaGetErrorName"):
+                return self.calm_value(one)
+            case ir.Cast() | ir.Decay() | ir.Binary() | ir.Unary() | ir.Branch():
+                return all(map(self.printed, ir.children(one)))
+        return False

@@ -1,0 +1,50 @@
+"""Which sites must come before which: ``those_before(sites, accesses)``, for work and for the host.
+
+In: the sites of the concurrent region, and what each touches. Out: for each the mask of those that it must come behind.
+Apart from `conflicts` because what keeps the host, or does not, matters here.
+
+1. What a copy has read when it lets the host go is read. 2. Where the host need not have waited for a copy to it
+(``kesco_fetch``), the host's memory is no matter of order between that copy and the host, or another of kesco's own
+copies: before the host looks it waits, which is proven apart (`destinations`), and the calls wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kesco.ir.access import Access, AccessMode
+from kesco.ir.flow import Held, Role, Site
+from kesco.verify.conflicts import conflicts, union
+
+
+def those_before(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]], loop: str = "") -> list[int]:
+    """For each site the mask of the sites that it must come behind; with `loop`, only in other trips of that loop."""
+    count = len(sites)
+    behind = [mask >> count for mask in conflicts([*accesses, *_still_done(sites, accesses)], loop)[:count]]
+    if not any(map(_is_later, sites)):
+        return behind
+    less = [_of_the_device(one) if _is_later(site) else one for site, one in zip(sites, accesses, strict=True)]
+    apart = [mask >> count for mask in conflicts([*less, *_still_done(sites, less)], loop)[:count]]
+    others = union(1 << n for n, site in enumerate(sites) if not _waits_by_itself(site))
+    return [b & others | a if _waits_by_itself(s) else b for s, b, a in zip(sites, behind, apart, strict=True)]
+
+
+def _still_done(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]]) -> list[tuple[Access, ...]]:
+    """What a site still does when the host has gone on: a copy to the device has read its source."""
+    read = [site.held is Held.SOURCE and site.role is Role.MOVABLE for site in sites]
+    return [
+        tuple(a for a in a_s if AccessMode.WRITE in a.mode) if r else a_s for r, a_s in zip(read, accesses, strict=True)
+    ]
+
+
+def _is_later(site: Site) -> bool:
+    return site.held is Held.LATER and site.role is Role.MOVABLE
+
+
+def _waits_by_itself(site: Site) -> bool:
+    return site.role is Role.HOST or (site.held is not None and site.role is Role.MOVABLE)
+
+
+def _of_the_device(listed: tuple[Access, ...]) -> tuple[Access, ...]:
+    """What a copy to the host touches, without what it writes: the host's memory."""
+    return tuple(a for a in listed if a.mode != AccessMode.WRITE)

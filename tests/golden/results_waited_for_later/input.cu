@@ -1,0 +1,39 @@
+// golden: --copies move
+// A pipeline of chunks whose results are copied to pinned memory; the host waits for them where it first reads them.
+#include <cstdio>
+#include <cstdlib>
+
+__global__ void scale(float* y, const float* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+
+#define CHECK(call)                                       \
+  do {                                                    \
+    cudaError_t error = (call);                           \
+    if (error != cudaSuccess) {                           \
+      std::printf("%s\n", cudaGetErrorString(error));     \
+      std::exit(1);                                       \
+    }                                                     \
+  } while (0)
+
+int main() {
+  const int chunks = 4, n = 1 << 22;
+  const size_t bytes = n * sizeof(float);
+  float *in, *out, *x, *y;
+  CHECK(cudaMallocHost(&in, chunks * bytes));
+  CHECK(cudaMallocHost(&out, chunks * bytes));
+  CHECK(cudaMalloc(&x, chunks * bytes));
+  CHECK(cudaMalloc(&y, chunks * bytes));
+  for (int i = 0; i < chunks * n; ++i) in[i] = i;
+  for (int c = 0; c < chunks; ++c) {
+    CHECK(cudaMemcpy(x + c * n, in + c * n, bytes, cudaMemcpyHostToDevice));
+    scale<<<n / 256, 256>>>(y + c * n, x + c * n, n);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(out + c * n, y + c * n, bytes, cudaMemcpyDeviceToHost));
+  }
+  double sum = 0;
+  for (int i = 0; i < chunks * n; ++i) sum += out[i];
+  std::printf("%f\n", sum);
+  return 0;
+}
