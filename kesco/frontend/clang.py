@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +146,7 @@ class SourceFile:
 
     def __init__(self, path: str, text: bytes, arguments: tuple[str, ...]) -> None:
         """Parse `text` as the content of `path`; raises `InputError` with clang's messages for errors in user files."""
-        self.path, self.text = path, text
+        self.path, self.text, self._arguments = path, text, arguments
         _names.clear()
         self._top: list[Cursor] | None = None
         self._includes: tuple[Include, ...] | None = None
@@ -182,8 +183,19 @@ class SourceFile:
         if _DIRECTIVE.findall(text) != _DIRECTIVE.findall(self.text):
             self._includes = None
         self.text = text
-        self.unit.reparse([(self.path, text)], options=_PREAMBLE)
+        if not self._parsed_again():
+            self._parse(self._arguments)
         self._check()
+
+    def _parsed_again(self) -> bool:
+        """Whether libclang could parse the text: not where the precompiled headers have gone, of which it says nothing.
+
+        The binding does not tell either.
+        """
+        changed = (cindex._CXUnsavedFile * 1)()
+        changed[0].name, changed[0].contents = os.fsencode(self.path), self.text
+        changed[0].length = len(self.text)
+        return bool(cindex.conf.lib.clang_reparseTranslationUnit(self.unit, 1, changed, _PREAMBLE) == 0)
 
     def _check(self) -> None:
         found = self._errors()

@@ -57,7 +57,7 @@ class Machine:
     """From the end of the last work to the host's return."""
     start: float = 1.2
     """From a kernel being ready to its first instruction."""
-    hop: float = 0.0
+    hop: float = 0.6
     """From the end of work to when a stream goes on that waited for it behind another stream's event."""
     graph_launch: float = 6.0
     graph_node: float = 0.8

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from kesco.toolchain.places import cache_folder, names
 
 KEPT = 12
 """How many files the cache keeps, of some 10 MB each."""
+IN_USE = 120
+"""Seconds for which a file may be in use by a process that looked for it, and stays beyond that number."""
 _NOT_WITH = ("-include", "--include", "-imacros", "--imacros", "-Xclang", "-Xarch", "-Xpreprocessor", "-Wp,")
 _FOLDER_FLAGS = ("-I", "-isystem", "-iquote", "-idirafter", "--sysroot", "-isysroot", "-B", "--gcc-toolchain")
 _VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "CCC_OVERRIDE_OPTIONS")
@@ -88,6 +91,7 @@ def _folders(arguments: Sequence[str]) -> list[str]:
 
 
 def _remove_old(folder: Path) -> None:
-    files = sorted(folder.glob("*.pch"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files[KEPT:]:
-        file.unlink(missing_ok=True)
+    used = {file: file.stat().st_mtime for file in folder.glob("*.pch")}
+    for file in sorted(used, key=used.__getitem__, reverse=True)[KEPT:]:
+        if used[file] < time.time() - IN_USE:
+            file.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kesco.model.gpu import KernelCost, Kind, Machine, Step, ends, graph_makespan, makespan
 
-FREE = Machine(launch=0, record=0, wait=0, synchronize=0, start=0, graph_launch=0, graph_node=0)
+FREE = Machine(launch=0, record=0, wait=0, synchronize=0, start=0, hop=0, graph_launch=0, graph_node=0)
 SMALL = KernelCost(100, 64, 32)
 WHOLE = KernelCost(100, 264, 1024)  # two blocks on each of 132 SMs: nothing else fits
 
@@ -61,6 +61,15 @@ def test_a_wait_is_for_the_record_before_it() -> None:
     assert makespan(FREE, [*first, wait(1, 7), *launches(1)]) == 200
     assert makespan(FREE, [*first, *launches(0), wait(1, 7), *launches(1)]) == 200
     assert makespan(FREE, [wait(1, 7), *launches(1), *first]) == 100  # never recorded: no wait
+
+
+def test_going_on_behind_another_stream_takes_its_time() -> None:
+    machine = replace(FREE, hop=2)
+    first = [*launches(0), record(0, 7)]
+    assert makespan(machine, [*first, wait(1, 7), *launches(1)]) == 202
+    assert makespan(machine, [*first, wait(0, 7), *launches(0)]) == 200  # its own
+    assert makespan(machine, [*first, *launches(1, 1), wait(1, 7), *launches(1)]) == 300  # long done
+    assert graph_makespan(machine, [SMALL, SMALL], [(0, 1)]) == graph_makespan(FREE, [SMALL, SMALL], [(0, 1)])
 
 
 def test_a_kernel_that_fills_the_gpu_leaves_no_room() -> None:
