@@ -19,11 +19,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files; the diff is the review")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers take halves, and then from each other: what the tests of a file share is mostly made once."""
+    if getattr(config.option, "dist", "no") == "load":
+        config.option.dist = "worksteal"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_gpu():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU on this machine"))
+    for item in items:
+        if item.get_closest_marker("thorough") and not os.environ.get("KESCO_THOROUGH"):
+            item.add_marker(pytest.mark.skip(reason="takes long; with KESCO_THOROUGH=1"))
 
 
 def _has_gpu() -> bool:

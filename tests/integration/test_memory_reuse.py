@@ -105,6 +105,7 @@ def test_the_flag_is_needed(tmp_path: Path) -> None:
     assert b"kesco_malloc" not in compile_and_keep(source).result.text
 
 
+@pytest.mark.thorough
 def test_one_stream_is_the_serial_program_again(plain: Compiled, toolchain: Toolchain, tmp_path: Path) -> None:
     """With ``KESCO_STREAMS=1`` everything is on the default stream: the dry run finds no race either way."""
     output = tmp_path / "output.cu"
@@ -144,6 +145,7 @@ def wrong_texts(one: Compiled) -> Iterator[tuple[str, list[str]]]:
         )  # a use behind it has moved up by one
 
 
+@pytest.mark.thorough
 def test_no_life_may_be_shorter_or_longer(plain: Compiled) -> None:
     found = list(wrong_texts(plain))
     assert len(found) >= 30

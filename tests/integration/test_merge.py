@@ -134,6 +134,7 @@ int main() { std::printf("%d\\n", DEV_BSIZE); }
 PARAMETERS = '#include <sys/param.h>\n#include <cstdio>\nint main() { std::puts(""); }\n'
 
 
+@pytest.mark.thorough
 def test_a_name_that_would_mean_something_else(tmp_path: Path) -> None:
     assert refused(tmp_path, HIDES, PARAMETERS) == "K126"
     assert refused(tmp_path, LEAKS, PARAMETERS) == "K126"

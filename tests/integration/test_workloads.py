@@ -6,6 +6,7 @@ one of its waits is gone.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -156,6 +157,8 @@ def test_the_proof_accepts_it_and_refuses_it_without_any_one_wait(workload: Work
         tried += 1
         said = compiled.refuses(lines)
         assert "may run before" in said, f"accepted without: {what}; it said {said!r}"
+        if workload.style == "managed" and not os.environ.get("KESCO_THOROUGH"):
+            break  # the waits are those of the serial style
     assert (tried > 0) == (COUNTS[workload.name, workload.style][2] > 0)
 
 

@@ -25,9 +25,8 @@ from kesco.toolchain.model import Toolchain
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LLVM = 22  # which reads all that kesco's clang makes
-SAMPLES = sorted(
-    [*ROOT.glob("workloads/*/serial.cu"), *ROOT.glob("examples/*/*.cu"), *ROOT.glob("tests/golden/*/input.cu")]
-)
+GOLDEN = sorted(ROOT.glob("tests/golden/*/input.cu"))[:: 1 if os.environ.get("KESCO_THOROUGH") else 6]
+SAMPLES = sorted([*ROOT.glob("workloads/*/serial.cu"), *ROOT.glob("examples/*/*.cu"), *GOLDEN])
 
 
 @pytest.fixture(scope="session")

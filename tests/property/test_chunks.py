@@ -45,7 +45,7 @@ def test_what_a_loop_does_not_carry_is_not_needed(compiled: tuple[int, Compiled]
     assert len(outcome.rewritten) >= 2
 
 
-@pytest.mark.skipif(len(FILES) == 1, reason="a proof for each wait that is taken away; with KESCO_THOROUGH=1")
+@pytest.mark.thorough
 def test_what_the_oracle_refuses_the_proof_refuses(compiled: tuple[int, Compiled]) -> None:
     """Without one wait or record: where the proof still accepts it, nothing goes wrong."""
     file, outcome = compiled

@@ -6,7 +6,6 @@ that do not wait.
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -89,7 +88,7 @@ def test_what_is_copied_arrives(tmp_path: Path) -> None:
     assert lines[len(SIZES) :] == ["late right"] * 6 + ["failed 719 719"] * 3 + ["shared 1 0", "threads 0"]
 
 
-@pytest.mark.skipif(not os.environ.get("KESCO_THOROUGH"), reason="under ThreadSanitizer; with KESCO_THOROUGH=1")
+@pytest.mark.thorough
 def test_threads_wait_for_each_other(tmp_path: Path) -> None:
     program = built(tmp_path, DRIVER, (), "-fsanitize=thread")
     if "unexpected memory mapping" in subprocess.run([program], capture_output=True, text=True).stderr:
@@ -108,6 +107,7 @@ def test_threads_wait_for_each_other(tmp_path: Path) -> None:
         ("return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;", "return (void)stream, error;"),
     ],
 )
+@pytest.mark.thorough
 def test_each_wait_is_needed(tmp_path: Path, change: tuple[str, str]) -> None:
     done = subprocess.run([built(tmp_path, DRIVER, [change])], capture_output=True, text=True, timeout=120)
     assert done.returncode or "WRONG" in done.stdout or "threads 0" not in done.stdout

@@ -200,6 +200,7 @@ def test_what_is_fetched_is_there(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "exit right\n")
 
 
+@pytest.mark.thorough
 def test_threads_wait_for_each_other(tmp_path: Path) -> None:
     program = built(tmp_path, DRIVER, SMALL, "-fsanitize=thread", parts=FETCHES)
     if "unexpected memory mapping" in subprocess.run([program], capture_output=True, text=True).stderr:
@@ -207,6 +208,7 @@ def test_threads_wait_for_each_other(tmp_path: Path) -> None:
     assert said(program) == LINES
 
 
+@pytest.mark.thorough
 def test_each_wait_is_needed(tmp_path: Path) -> None:
     """All mutants are in one program, which is told which of them it is."""
     changes = [(old, new.replace("%", f"(mutant() == {number})")) for number, (old, new) in enumerate(MUTANTS)]

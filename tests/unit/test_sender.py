@@ -201,6 +201,7 @@ def test_threads_wait_for_each_other(tmp_path: Path) -> None:
     assert said(program) == LINES
 
 
+@pytest.mark.thorough
 def test_each_wait_is_needed(tmp_path: Path) -> None:
     """All mutants are in one program, which is told which of them it is."""
     changes = list(SMALL)

@@ -21,6 +21,7 @@ def is_concurrent(yard: Yard, program: str) -> bool:
     return b"kesco_streams" in (yard.folder / "build" / program).read_bytes()
 
 
+@pytest.mark.thorough
 def test_kesco_nvcc_as_the_compiler(yard: Yard) -> None:
     yard.write("src/one.cu", SERIAL.replace("fill", "other"))
     text = "add_executable(app src/app.cu src/one.cu src/plain.cpp)\n"

@@ -300,6 +300,7 @@ def test_it_may_be_called_nvcc_itself(yard: Yard) -> None:
     assert "Cuda compilation tools" in yard.run("nvcc", "--version").out
 
 
+@pytest.mark.thorough
 def test_several_sources_of_which_one_is_rewritten(yard: Yard) -> None:
     assert yard.run("kesco-nvcc", "-c", "src/app.cu", "src/one.cu", "src/plain.cpp").code == 0
     assert yard.files() == {"app.o", "one.o", "plain.o"}
