@@ -34,20 +34,20 @@ def plot(shared: Shared, mixes: Sequence[Mix]) -> str:
     from matplotlib.figure import Figure
 
     there = [mix for mix in mixes if any(o.mix == mix.name and o.times for o in shared.outcomes)]
-    figure = Figure(figsize=(5 * max(len(there), 1), 3.4), layout="constrained")
+    figure = Figure(figsize=(7 * max(len(there), 1), 4), layout="constrained")
     for number, mix in enumerate(there, 1):
         axes = figure.add_subplot(1, len(there), number)
         _bars(axes, shared, mix)
         if number == 1:
             axes.set_ylabel("times faster than started together")
-            axes.legend(frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1.06))
+            figure.legend(frameon=False, ncols=2, fontsize="small", loc="outside upper center")
     text = StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 
 def _bars(axes: Any, shared: Shared, mix: Mix) -> None:
-    shown = [name for name in _SHOWN if shared.find(mix.name, name)]
+    shown = [name for name in _SHOWN if (one := shared.find(mix.name, name)) is not None and one.times]
     width = 0.8 / max(len(shown), 1)
     groups = [*(task.name for task in mix.tasks), None]
     for number, scheme in enumerate(shown):
