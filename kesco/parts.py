@@ -16,9 +16,10 @@ and of something that is never negative.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import gcd
 
 from kesco.ir.access import Access, Buffer, BufferKind
@@ -154,13 +155,17 @@ def _in_other_trip(one: ByteRange, value: Callable[[Symbol], Poly | None]) -> By
     return ByteRange(low, high)
 
 
+def _known_or_itself(known: Mapping[Symbol, Poly], symbol: Symbol) -> Poly:
+    return known[symbol] if symbol in known else of(symbol)
+
+
 def _widened(one: ByteRange) -> Iterator[ByteRange]:
     """The range, and larger ones: where its end is a minimum, either of the two."""
     yield one
     capped = sorted(s for m, factor in one.high.terms for s in m if s.most and len(m) == 1 and factor > 0)
     for symbol in capped[:2]:
         for most in symbol.most:
-            high = one.high.substituted(lambda s, symbol=symbol, most=most: most if s == symbol else of(s))  # type: ignore[misc]
+            high = one.high.substituted(partial(_known_or_itself, {symbol: most}))
             if high is not None and not any(symbol in m for m, _ in one.high.terms if len(m) > 1):
                 yield ByteRange(one.low, high)
 

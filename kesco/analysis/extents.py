@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kesco.analysis.integers import converted, holds, written_type
 from kesco.analysis.memory import Place, Value
@@ -82,7 +83,7 @@ def touched(place: Place, footprint: Footprint | None, given: LaunchValues) -> B
     if footprint is None or place.offset is None or place.path:
         return None
     for poly, most in footprint.fits:
-        values = [poly.substituted(lambda symbol, by=by: _value(symbol, given, bounded=by)) for by in (True, False)]  # type: ignore[misc]
+        values = [poly.substituted(partial(_value, given=given, bounded=by)) for by in (True, False)]
         if not any(value is not None and value.bounds()[1] <= most for value in values):
             return None
     ends = [p.substituted(lambda symbol: _value(symbol, given)) for p in (footprint.bytes.low, footprint.bytes.high)]

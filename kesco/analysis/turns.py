@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kesco.analysis.calls import Calls
 from kesco.analysis.extents import distance
@@ -51,8 +52,8 @@ class _Update:
 class Turns(Calls):
     """Follows counters; loops are left to the subclass."""
 
-    def __init__(self, *arguments: object, **options: object) -> None:
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._aliased: dict[str, frozenset[str]] = {}
         self._updates: dict[int, tuple[_Update, ...]] = {}
         self._open: list[str] = []  # loops whose trips are marked, around what is walked

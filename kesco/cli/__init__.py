@@ -19,11 +19,10 @@ from typing import Any
 import click
 
 from kesco import __version__
-from kesco.cli import fikit_runtime as _fikit_runtime  # noqa: F401  adds its commands to the group
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
 from kesco.cli.doctor import doctor_command
-from kesco.cli.fikit import fikit_group
+from kesco.cli.fikit_runtime import fikit_group
 from kesco.cli.flags import taken_apart
 from kesco.cli.merge import merge_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kesco.fikit.compare import Comparison
     from kesco.ir.kfikit import TaskProfile
 
-_KINDS = ("exclusive", "sharing", "strict", "reactive", "mean", "quantile", "clairvoyant")
+KINDS = ("exclusive", "sharing", "strict", "reactive", "mean", "quantile", "clairvoyant")
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print plain data instead of a table.")
 
 
@@ -97,7 +97,7 @@ def merge_command(files: tuple[str, ...], output: str) -> None:
 @fikit_group.command("simulate")
 @click.argument("file", metavar="TRACE.kftrace")
 @click.option(
-    "--policy", "policies", type=click.Choice(_KINDS), multiple=True, help="Only this policy (default: all of them)."
+    "--policy", "policies", type=click.Choice(KINDS), multiple=True, help="Only this policy (default: all of them)."
 )
 @click.option("--profile", metavar="FILE.kfikit", help="What is known of the tasks (default: the trace itself).")
 @click.option("--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A setting of the policy, such as guard_ns.")
@@ -121,7 +121,7 @@ def simulate_command(
         found = trace.read(Path(file))
         store = kfikit.read(Path(profile)) if profile is not None else None
         machine = Machine(mps, slice_us * 1000, switch_us * 1000)
-        kinds = [Kind[name.upper()] for name in policies or _KINDS]
+        kinds = [Kind[name.upper()] for name in policies or KINDS]
         result = compare.compare(found, kinds, machine, _settings(chosen), store)
         if as_json:
             click.echo(json.dumps(result.to_json(), indent=1, ensure_ascii=False))

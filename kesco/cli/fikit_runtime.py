@@ -13,12 +13,14 @@ from typing import Any
 
 import click
 
-from kesco.cli.fikit import fikit_group
+from kesco.cli.fikit import KINDS, fikit_group
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
 
-_KINDS = ("exclusive", "sharing", "strict", "reactive", "mean", "quantile")
+__all__ = ["fikit_group"]  # with all its commands
+
+_KINDS = tuple(kind for kind in KINDS if kind != "clairvoyant")  # which only a replay can be
 _GPU = click.option("--gpu", default="", metavar="UUID|NUMBER", help="Which one (default: the first visible one).")
 
 

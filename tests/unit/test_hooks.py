@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from kesco.emit.hooks import MARK, is_pure, without_hooks
+from kesco.options import Options
+from kesco.pipeline import compile_file
+from kesco.toolchain.model import Toolchain
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "fikit_hooks" / "expected.cu"
 TEXT = GOLDEN.read_bytes()
@@ -55,3 +58,12 @@ def test_macros_are_looked_into() -> None:
     assert is_pure("N + 1", {"N": "(BLOCK * 2)", "BLOCK": "256"})
     assert not is_pure("N + 1", {"N": "(BLOCK * 2)", "BLOCK": "next()"})
     assert not is_pure("N", {"N": "N"})
+
+
+def test_the_measured_program_with_hooks_is_what_kesco_makes_of_the_one_without(
+    toolchain: Toolchain, repository: Path
+) -> None:
+    """It is kept beside it because machines with a GPU may have no clang."""
+    folder = repository / "scripts/fikit"
+    made = compile_file(str(folder / "task.cu"), Options(fikit=True)).text
+    assert made == (folder / "task_hooked.cu").read_bytes()
