@@ -19,7 +19,8 @@ Method, phase by phase (a phase is what lies between two full barriers):
    on which it needs the fewest events. (The published algorithm knows kernels only.)
 6. Larger transfers between host and device are left out, too, and placed behind the others (`lanes`).
 7. Memory is allocated on the stream of the first operation that uses it, and freed on that of the last one.
-8. Streams that stayed empty are closed up, so that those in use count from 0.
+8. Large memsets and copies within the device are settled (`fillers`).
+9. Streams that stayed empty are closed up, so that those in use count from 0.
 
 What it refuses to do: reorder the text (a stream runs its operations in the order in which the program issues
 them), use more streams than asked for, or look at priorities.
@@ -34,7 +35,7 @@ from collections.abc import Collection, Mapping, Sequence
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, SiteKind
 from kesco.ir.schedule import Schedule
-from kesco.scheduling import lanes
+from kesco.scheduling import fillers, lanes
 from kesco.scheduling.levels import levelize, phases, predecessors
 
 
@@ -79,7 +80,8 @@ def behind_others(
 
     `stream_of` has the others in the order of their placement, `spare` are the streams for lanes.
     """
-    stream_of = dict(stream_of)
+    stream_of = fillers.settle(dfg, stream_of, ways)
+    held = fillers.barriers(dfg, stream_of, ways)
     stream_of.update(lanes.place(dfg, ways, groups, stream_of, spare))
     for site in sorted(light):
         stream_of[site] = _fewest_events(dfg, site, stream_of)
@@ -87,7 +89,7 @@ def behind_others(
         stream_of[site] = _beside(dfg, site, stream_of)
     number = {stream: index for index, stream in enumerate(sorted(set(stream_of.values())))}
     pairs = tuple((site, number[stream_of[site]]) for site in sorted(stream_of))
-    return Schedule(strategy, len(number), pairs, tuple(stream_of))
+    return Schedule(strategy, len(number), pairs, tuple(stream_of), barriers=held)
 
 
 def small(dfg: Dfg) -> set[int]:

@@ -86,13 +86,13 @@ def predecessors(dfg: Dfg, without: Collection[int] = ()) -> dict[int, tuple[int
 
 def _predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = {site: [] for site in sorted(dfg.graph.nodes)}
-    reached: dict[int, set[int]] = {}
+    behind: dict[int, set[int]] = {}
     across = any(map(may_be_nothing, dfg.region.sites))  # whether dependences may go through a barrier
 
     def reaches(site: int, other: int) -> bool:
-        if site not in reached:
-            reached[site] = _reached(dfg, dfg.region.successors, site)
-        return other in reached[site]
+        if site not in behind:
+            behind[site] = reached(dfg, dfg.region.successors, site)
+        return other in behind[site]
 
     for dependence in dfg.dependences:
         source, target = dependence.source, dependence.target
@@ -108,7 +108,7 @@ def _predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
     return {site: tuple(sources) for site, sources in found.items()}
 
 
-def _reached(dfg: Dfg, successors: Sequence[Sequence[int]], start: int) -> set[int]:
+def reached(dfg: Dfg, successors: Sequence[Sequence[int]], start: int) -> set[int]:
     """The sites that control comes to behind `start` without passing a full barrier."""
     sites = dfg.region.sites
     found: set[int] = set()
@@ -191,10 +191,10 @@ def _meet(
     for phase in phases(dfg):
         inside = {*phase} & (before if among is None else among).keys()
         for a in sorted(inside):
-            if any(independent(a, b) for b in _reached(dfg, forward, a) & inside):
+            if any(independent(a, b) for b in reached(dfg, forward, a) & inside):
                 return True
         for a in sorted(inside):  # around a loop: one trip takes the one branch, a later trip the other
-            around = _reached(dfg, dfg.region.successors, a) & inside
+            around = reached(dfg, dfg.region.successors, a) & inside
             for b in (one for one in around if independent(a, one)):
                 if not (nx.has_path(dfg.graph, a, b) and nx.has_path(dfg.graph, b, a)):
                     return True
@@ -219,7 +219,7 @@ def in_turn(dfg: Dfg, first: int, second: int) -> bool:
     """Whether `first` of one trip of a loop may run beside `second` of the trip before, on which it does not depend."""
     if first == second or not dfg.region.loops:
         return False
-    behind = first in _reached(dfg, dfg.region.successors, second)
+    behind = first in reached(dfg, dfg.region.successors, second)
     return behind and not nx.has_path(dfg.graph, second, first)
 
 

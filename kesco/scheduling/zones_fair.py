@@ -80,16 +80,18 @@ def zones_fair(
     stream_of: dict[int, int] = {}
     order: list[int] = []
     rank_of: list[int] = []
+    settled: list[ZoneBarrier] = []
     levels = sorted({zone.priority for zone in found}, reverse=True)
     for zone, share in zip(found, shares(dfg, found, streams, limit), strict=True):
         inside = only(dfg, zone.sites)
         placed = distribute(inside, share) if costs is None else critical_path(inside, share, costs, machine)
         stream_of |= {site: len(rank_of) + stream for site, stream in placed.stream_of}
         order += placed.order
+        settled += placed.barriers
         rank_of += [levels.index(zone.priority)] * placed.streams
     bound = age if age is not None else 0 if costs is None else AGE
     holding = _Holding(dfg, found, stream_of, bound, costs, machine or Machine())
-    held = holding.barriers()
+    held = tuple(sorted((*holding.barriers(), *settled), key=lambda one: (one.target, one.source)))
     pairs = tuple(sorted(stream_of.items()))
     preferred = tuple(rank_of) if len({*rank_of}) > 1 else ()
     return Schedule("zones-fair", len(rank_of), pairs, tuple(order), ranks=preferred, barriers=held,

@@ -30,8 +30,8 @@ Method:
    decide most facts at once.
 5. A join takes one stream after the other off its list while U over those that remain has no pending site in
    common.
-6. Barriers between tasks come last. They are candidates like others, against the waits that are there by then, so that
-   no dependence ever rests on one: without them all the program computes the same.
+6. Barriers that the schedule asks for come last, as candidates against the waits that are there by then. They may take
+   the place of some of those, but not between tasks: there no dependence ever rests on a barrier.
 
 Why all redundant waits may go at once: fix any execution and look at its operations in the order in which the
 host issues them. Stream order and waits are edges from earlier to later ones. A redundant wait from an
@@ -47,8 +47,6 @@ program. Where the search of step 4 grows beyond `SEARCH_LIMIT` it keeps the wai
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from kesco.ir.dfg import Dfg
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import RemovedWait, SyncPlan, Wait
@@ -62,8 +60,14 @@ def synchronize(dfg: Dfg, schedule: Schedule) -> SyncPlan:
     task = prepare(dfg, schedule)
     result = facts_of(task)
     needed = _needed(task, result)
-    waits = [Wait(source, target, dfg.between(source, target)) for source, target in needed]
-    waits += _between_tasks(dfg, schedule, needed)
+    held = {(b.source, b.target): b.why for b in schedule.barriers if (b.source, b.target) not in needed}
+    if held:
+        task = prepare(dfg, schedule, {*needed, *held})
+        left = _needed(task, facts_of(task))
+        needed = left if not schedule.by_task else needed | left
+    waits = [
+        Wait(*pair, why=held[pair]) if pair in held else Wait(*pair, dfg.between(*pair)) for pair in sorted(needed)
+    ]
     joins = tuple(sorted(result.joins, key=lambda join: join.target))
     events = tuple(sorted({wait.source for wait in waits}))
     waits.sort(key=lambda wait: (wait.target, wait.source))
@@ -75,16 +79,6 @@ def _needed(task: Task, result: Result) -> set[tuple[int, int]]:
     if all(len(before) < 2 for before in task.predecessors):
         return result.needed
     return {(x, b) for x, b in result.needed if has_witness(task, result.behind, x, b)}
-
-
-def _between_tasks(dfg: Dfg, schedule: Schedule, needed: Collection[tuple[int, int]]) -> list[Wait]:
-    """The waits for the order of tasks that those for dependences, and each other, do not imply (step 6)."""
-    why = {(b.source, b.target): b.why for b in schedule.barriers if (b.source, b.target) not in needed}
-    if not why:
-        return []
-    task = prepare(dfg, schedule, {*needed, *why})
-    left = _needed(task, facts_of(task))
-    return [Wait(*pair, why=text) for pair, text in why.items() if pair in left]
 
 
 _Waiters = dict[int, list[tuple[int, tuple[int, ...]]]]  # stream → its sites that wait, ascending, and for whom

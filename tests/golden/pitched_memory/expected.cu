@@ -3,7 +3,7 @@
 
 __global__ void step(float* x, size_t pitch) { x[threadIdx.x + blockIdx.x * pitch / sizeof(float)] += 1; }
 
-// <prologue: 3 streams, 2 events>
+// <prologue: 3 streams, 3 events>
 
 int main() {
   float h[64], *a, *b, *c;
@@ -15,28 +15,30 @@ int main() {
   cudaMemcpy2D(a, pitch, h, 64, 64, 4, cudaMemcpyHostToDevice);
   KescoStreams* kesco = &kesco_streams();
   cudaMemset2DAsync(b, pitch, 0, 64, 4, kesco->stream[0]);
-  cudaMemset3DAsync(volume, 0, make_cudaExtent(64, 4, 1), kesco->stream[1]);
+  cudaMemset3DAsync(volume, 0, make_cudaExtent(64, 4, 1), kesco->stream[0]);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: step#1, step#3 wait for this
+  cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: step#1 waits for cudaMemset3D (it fills the device: blocks that start beside its end crowd on few multiprocessors)
   step<<<4, 16, 0, kesco->stream[2]>>>(a, pitch);
-  cudaEventRecord(kesco->done[0], kesco->stream[2]);  // kesco: cudaMemcpy2D#2 waits for this
+  cudaEventRecord(kesco->done[1], kesco->stream[2]);  // kesco: cudaMemcpy2D#2 waits for this
   step<<<4, 16, 0, kesco->stream[0]>>>(b, pitch);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for cudaMemset3D (RAW on c, WAW on c)
   step<<<4, 16, 0, kesco->stream[1]>>>(c, pitch);
-  cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for step#1 (RAW on a)
+  cudaStreamWaitEvent(kesco->stream[0], kesco->done[1], 0);  // kesco: wait for step#1 (RAW on a)
   cudaMemcpy2DAsync(b, pitch, a, pitch, 64, 4, cudaMemcpyDeviceToDevice, kesco->stream[0]);
-  cudaEventRecord(kesco->done[1], kesco->stream[0]);  // kesco: cudaMemcpy2D#3, cudaMemset2D#2 wait for this
-  cudaStreamWaitEvent(kesco->stream[2], kesco->done[1], 0);  // kesco: wait for cudaMemcpy2D#2 (WAR on a)
-  cudaMemset2DAsync(a, pitch, 0, 64, 4, kesco->stream[2]);
+  cudaEventRecord(kesco->done[2], kesco->stream[0]);  // kesco: cudaMemcpy2D#3 waits for this
+  cudaMemset2DAsync(a, pitch, 0, 64, 4, kesco->stream[0]);
   step<<<4, 16, 0, kesco->stream[1]>>>(c, pitch);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[1], 0);  // kesco: wait for cudaMemcpy2D#2 (RAW on b)
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[2], 0);  // kesco: wait for cudaMemcpy2D#2 (RAW on b)
   cudaMemcpy2DAsync(c, pitch, b, pitch, 64, 4, cudaMemcpyDeviceToDevice, kesco->stream[1]);
   cudaMemcpy3DParms copy = {};
   copy.srcPtr = volume;
   copy.dstPtr = make_cudaPitchedPtr(a, pitch, 64, 4);
   copy.extent = make_cudaExtent(64, 4, 1);
   copy.kind = cudaMemcpyDeviceToDevice;
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: cudaMemcpy3D sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: cudaMemcpy3D sees all of this as done on the default stream
-  cudaEventRecord(kesco->tail[2], kesco->stream[2]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[2], 0);  // kesco: cudaMemcpy3D sees all of this as done on the default stream
   cudaMemcpy3D(&copy);
   cudaMemcpy2D(h, 64, a, pitch, 64, 4, cudaMemcpyDeviceToHost);
   return h[0] != 0;
