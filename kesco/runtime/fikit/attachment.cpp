@@ -195,7 +195,7 @@ void *attend(void *) {
         }
         if (t.state.load() != Attached) {
             nap(wait);
-            wait = std::min<std::uint64_t>(wait * 2, 2 * kSecond);
+            wait = std::min<std::uint64_t>(wait * 2, kSecond / 2);
             if (!t.ending.load() && attach())
                 wait = kSecond / 10;
             continue;
