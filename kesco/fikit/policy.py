@@ -107,7 +107,19 @@ class _Grant(ctypes.Structure):
 _COUNTERS = (
     *("launched", "done", "passed", "holds"),
     *(f"granted_{reason.name.lower()}" for reason in Reason),
-    *("abandoned", "waited_ns", "longest_ns", "filled_ns", "overruns", "gaps", "gap_ns", "promises", "broken"),
+    *(
+        "abandoned",
+        "waited_ns",
+        "longest_ns",
+        "filled_ns",
+        "overruns",
+        "gaps",
+        "gap_ns",
+        "wide_gaps",
+        "wide_ns",
+        "promises",
+        "broken",
+    ),
     *("harms", "harm_ns", "drifted", "unknown"),
 )
 

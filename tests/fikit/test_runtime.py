@@ -203,7 +203,7 @@ def test_processes_that_fork_exec_or_have_threads(yard: Yard, how: str) -> None:
     yard.until(lambda t: set(t) == {9}, "it and its children have left")
 
 
-def greet(yard: Yard, version: int = 1) -> tuple[socket.socket, tuple[int, int, int, int], int]:
+def greet(yard: Yard, version: int = 2) -> tuple[socket.socket, tuple[int, int, int, int], int]:
     """A client by hand: its socket, the daemon's answer, and the descriptor of the shared words or -1."""
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(5)

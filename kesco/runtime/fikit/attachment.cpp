@@ -176,7 +176,7 @@ bool follow(Shared *shared) {
             if (!listen_for(0))
                 return false;
         }
-        nap(idle < 2000000 ? 15000 : idle < kSecond ? 200000 : 2000000);
+        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : 200000);
     }
     return true;
 }
@@ -195,7 +195,7 @@ void *attend(void *) {
         }
         if (t.state.load() != Attached) {
             nap(wait);
-            wait = std::min<std::uint64_t>(wait * 2, 2 * kSecond);
+            wait = std::min<std::uint64_t>(wait * 2, kSecond / 2);
             if (!t.ending.load() && attach())
                 wait = kSecond / 10;
             continue;
@@ -254,6 +254,11 @@ std::uint64_t next_ticket() noexcept {
     return tie().tickets.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+Shared *attached_already() noexcept {
+    Tie &t = tie();
+    return t.state.load(std::memory_order_acquire) == Attached ? t.words : nullptr;
+}
+
 Shared *attached() noexcept {
     Tie &t = tie();
     const int state = t.state.load(std::memory_order_acquire);
@@ -282,16 +287,18 @@ void ring() noexcept {
         return; // full: the daemon has enough to read; gone: the attendant will notice
 }
 
-void say(Shared *shared, What what, std::uint64_t identity, std::uint64_t ticket) noexcept {
+std::uint64_t say(Shared *shared, What what, std::uint64_t identity, std::uint64_t ticket) noexcept {
+    const std::uint64_t time = now();
     const std::uint64_t at = shared->head.fetch_add(1, std::memory_order_relaxed);
     Record &one = shared->records[at & (kRecords - 1)];
     one.sequence.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     one.identity.store(identity, std::memory_order_relaxed);
     one.ticket.store(ticket, std::memory_order_relaxed);
-    one.time.store(now(), std::memory_order_relaxed);
+    one.time.store(time, std::memory_order_relaxed);
     one.what.store(std::uint32_t(what), std::memory_order_relaxed);
     one.sequence.store(at + 1, std::memory_order_release);
+    return time;
 }
 
 void say_name(Shared *shared, std::uint64_t identity, const char *name) noexcept {

@@ -23,12 +23,14 @@ const Settings &settings() noexcept;
 
 // The shared words while there is a daemon, else null. The first call of a process attaches.
 Shared *attached() noexcept;
+// The same, without attaching: for calls that launch nothing.
+Shared *attached_already() noexcept;
 // Changes with each daemon and in each child after fork.
 std::uint32_t epoch() noexcept;
 // Tells the daemon that something waits, if it sleeps.
 void ring() noexcept;
-// Writes a record, and a name.
-void say(Shared *shared, What what, std::uint64_t identity, std::uint64_t ticket) noexcept;
+// Writes a record, and a name. Returns the time that it wrote.
+std::uint64_t say(Shared *shared, What what, std::uint64_t identity, std::uint64_t ticket) noexcept;
 void say_name(Shared *shared, std::uint64_t identity, const char *name) noexcept;
 // What has ended, if anybody wants to know.
 void publish(Shared *shared) noexcept;

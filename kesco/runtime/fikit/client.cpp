@@ -16,8 +16,11 @@ namespace {
 constexpr std::uint64_t kStale = 200000000; // the daemon has not been seen to work for so long: go on without it
 constexpr std::uint64_t kSlice = 20000000;  // of a sleep, after which all is looked at again
 constexpr std::size_t kKnown = 4096;
+constexpr std::size_t kTries = 8;
+constexpr std::uint64_t kRarely = 200000; // between events that are recorded for no other reason
 
 thread_local int depth = 0;
+thread_local std::uint64_t launched_at = 0; // by this thread, the last time
 
 // One thread of the process stands at the gate, the others behind it: the process is held as a whole. Never destroyed.
 alignas(std::timed_mutex) unsigned char gate_room[sizeof(std::timed_mutex)];
@@ -40,11 +43,18 @@ void introduce(Shared *shared, const Launch &launch) {
             one.store(0, std::memory_order_relaxed);
         told.epoch.store(current, std::memory_order_relaxed);
     }
-    auto &slot = told.identity[launch.identity % kKnown];
-    if (!launch.name || slot.load(std::memory_order_relaxed) == launch.identity)
+    if (!launch.name || !launch.identity)
         return;
-    slot.store(launch.identity, std::memory_order_relaxed);
-    say_name(shared, launch.identity, launch.name);
+    for (std::size_t i = 0; i < kTries; ++i) {
+        auto &slot = told.identity[(launch.identity + i) % kKnown];
+        const std::uint64_t there = slot.load(std::memory_order_relaxed);
+        if (there == launch.identity)
+            return;
+        if (there == 0 || i + 1 == kTries) {
+            slot.store(launch.identity, std::memory_order_relaxed);
+            return say_name(shared, launch.identity, launch.name);
+        }
+    }
 }
 
 bool stale(const Shared *shared, std::uint64_t time) {
@@ -86,7 +96,7 @@ void hold(Shared *shared, const Launch &launch) {
     const std::uint32_t since = epoch();
     const std::uint64_t ticket = next_ticket();
     if (!guard || attached() != shared || stale(shared, now()) || shared->gate.load(std::memory_order_acquire)) {
-        say(shared, What::Passed, launch.identity, ticket);
+        launched_at = say(shared, What::Passed, launch.identity, ticket);
         return;
     }
     say(shared, What::Waits, launch.identity, ticket);
@@ -95,6 +105,12 @@ void hold(Shared *shared, const Launch &launch) {
         ring();
     if (!granted(shared, ticket, from, since))
         say(shared, What::Abandoned, launch.identity, ticket);
+}
+
+// Whether anybody may want to know when this one has ended, before the next one or a wait tells it.
+bool worth_an_event(const Shared &shared, std::uint64_t identity) {
+    return (shared.worth[worth_word(identity)].load(std::memory_order_relaxed) & worth_bit(identity)) ||
+           launched_at > marked_at() + kRarely;
 }
 
 } // namespace
@@ -122,7 +138,7 @@ bool enter(const Launch &launch) noexcept {
     introduce(shared, launch);
     const bool open = shared->gate.load(std::memory_order_acquire) != 0;
     if (open || launch.never_held || capturing(launch.stream, launch.per_thread))
-        say(shared, What::Passed, launch.identity, next_ticket());
+        launched_at = say(shared, What::Passed, launch.identity, next_ticket());
     else
         hold(shared, launch);
     return true;
@@ -137,21 +153,42 @@ void leave(const Launch &launch, bool launched) noexcept {
     Shared *shared = attached();
     if (!shared)
         return;
+    const auto track = Track(shared->track.load(std::memory_order_relaxed));
     if (!launched)
         mark_done();
-    else if (!shared->track.load(std::memory_order_relaxed))
-        mark_alone();
+    else if (track == Track::None || (track == Track::Some && !worth_an_event(*shared, launch.identity)))
+        mark_alone(launch.stream, launch.per_thread);
     else if (capturing(launch.stream, launch.per_thread))
         mark_done();
     else
         mark(launch.stream, launch.per_thread);
 }
 
-void synchronized() noexcept {
+namespace {
+
+// The shared words where somebody wants to know what has ended.
+Shared *asked() {
     if (depth != 0 || !wanted() || measuring())
+        return nullptr;
+    Shared *shared = attached_already();
+    return shared && shared->track.load(std::memory_order_relaxed) ? shared : nullptr;
+}
+
+} // namespace
+
+std::uint64_t before_wait() noexcept {
+    return markers_made();
+}
+
+void after_wait(std::uint64_t before, const Wait &wait) noexcept {
+    if (depth != 0 || !wanted() || measuring() || !attached_already())
         return;
-    Shared *shared = attached();
-    if (shared && shared->track.load(std::memory_order_relaxed))
+    markers_waited(before, wait.stream, wait.per_thread, wait.all);
+    synchronized();
+}
+
+void synchronized() noexcept {
+    if (Shared *shared = asked())
         publish(shared);
 }
 

@@ -28,7 +28,15 @@ void leave(const Launch &launch, bool launched) noexcept;
 bool inside() noexcept;
 // Whether anything is asked for at all: a daemon's socket or a measurement is named.
 bool wanted() noexcept;
-// The thread has waited for the device: what has ended can be said at once.
+// Around a wait for the device: what was launched before it on the stream, or at all, has ended after it.
+struct Wait {
+    void *stream;
+    bool per_thread;
+    bool all; // of the context
+};
+std::uint64_t before_wait() noexcept;
+void after_wait(std::uint64_t before, const Wait &wait) noexcept;
+// The thread has waited for something else: what has ended can be said at once.
 void synchronized() noexcept;
 
 } // namespace fikit

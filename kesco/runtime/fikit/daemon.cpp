@@ -29,6 +29,7 @@ bool setting(KescoPolicySettings &p, const char *name, std::uint64_t value) {
         {"guard-ns", &p.guard_ns, nullptr},
         {"inflight-ns", &p.inflight_ns, nullptr},
         {"inflight-launches", nullptr, &p.inflight_launches},
+        {"switch-ns", &p.switch_ns, nullptr},
         {"time-percent", nullptr, &p.time_percent},
         {"gap-percent", nullptr, &p.gap_percent},
         {"drift-limit", nullptr, &p.drift_limit},

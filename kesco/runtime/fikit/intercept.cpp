@@ -166,8 +166,10 @@ constexpr Result kNotFound = 500, kNotInitialized = 3;
         const auto real = truly<Function>(true_cuStreamSynchronize##suffix, "cuStreamSynchronize" #suffix);            \
         if (!real)                                                                                                     \
             return kNotInitialized;                                                                                    \
+        const std::uint64_t before = fikit::before_wait();                                                             \
         const Result result = real(stream);                                                                            \
-        fikit::synchronized();                                                                                         \
+        if (result == fikit::kSuccess)                                                                                 \
+            fikit::after_wait(before, {stream, per_thread, false});                                                    \
         return result;                                                                                                 \
     }                                                                                                                  \
     SHOWN Result cuMemcpyDtoH_v2##suffix(void *to, unsigned long long from, std::size_t size) {                        \
@@ -175,22 +177,36 @@ constexpr Result kNotFound = 500, kNotInitialized = 3;
         const auto real = truly<Function>(true_cuMemcpyDtoH_v2##suffix, "cuMemcpyDtoH_v2" #suffix);                    \
         if (!real)                                                                                                     \
             return kNotInitialized;                                                                                    \
+        const std::uint64_t before = fikit::before_wait();                                                             \
         const Result result = real(to, from, size);                                                                    \
-        fikit::synchronized();                                                                                         \
+        if (result == fikit::kSuccess)                                                                                 \
+            fikit::after_wait(before, {nullptr, per_thread, false});                                                   \
         return result;                                                                                                 \
     }
 
 DRIVER_FUNCTIONS(, false)
 DRIVER_FUNCTIONS(_ptsz, true)
 
-static std::atomic<void *> true_cuCtxSynchronize, true_cuEventSynchronize, true_cuGetProcAddress,
+static std::atomic<void *> true_cuCtxSynchronize, true_cuCtxSynchronize_v2, true_cuEventSynchronize, true_cuGetProcAddress,
     true_cuGetProcAddress_v2;
 
-// The form of CUDA 13 has an argument; the older one, which has none, does not look at it.
-SHOWN Result cuCtxSynchronize(void *context) {
+SHOWN Result cuCtxSynchronize() {
     const auto real = truly<decltype(&cuCtxSynchronize)>(true_cuCtxSynchronize, "cuCtxSynchronize");
+    const std::uint64_t before = fikit::before_wait();
+    const Result result = real ? real() : kNotInitialized;
+    if (result == fikit::kSuccess)
+        fikit::after_wait(before, {nullptr, false, true});
+    return result;
+}
+// Of a context that need not be the one of the launches: only what the events say.
+SHOWN Result cuCtxSynchronize_v2(void *context) {
+    const auto real = truly<decltype(&cuCtxSynchronize_v2)>(true_cuCtxSynchronize_v2, "cuCtxSynchronize_v2");
+    const std::uint64_t before = fikit::before_wait();
     const Result result = real ? real(context) : kNotInitialized;
-    fikit::synchronized();
+    if (result == fikit::kSuccess && !context)
+        fikit::after_wait(before, {nullptr, false, true});
+    else
+        fikit::synchronized();
     return result;
 }
 SHOWN Result cuEventSynchronize(void *event) {
@@ -225,6 +241,8 @@ const Entry kEntries[] = {
     ENTRY(cuStreamSynchronize_ptsz),
     ENTRY(cuMemcpyDtoH_v2),
     ENTRY(cuMemcpyDtoH_v2_ptsz),
+    ENTRY(cuCtxSynchronize),
+    ENTRY(cuCtxSynchronize_v2),
     ENTRY(cuEventSynchronize),
     ENTRY(cuGetProcAddress),
     ENTRY(cuGetProcAddress_v2),
@@ -260,6 +278,8 @@ void *replaced_address(const char *name, void *found, int version, std::uint64_t
         strcat(full, version >= 12000 ? "_v2" : "");
         return replaced(full, found);
     }
+    if (strcmp(name, "cuCtxSynchronize") == 0)
+        strcat(full, version >= 13000 ? "_v2" : "");
     if (strcmp(name, "cuMemcpyDtoH") == 0)
         strcat(full, version >= 3020 ? "_v2" : "_v1");
     if (flags & kPerThread) {

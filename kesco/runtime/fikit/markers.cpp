@@ -4,6 +4,7 @@
 
 #include "driver.h"
 
+#include <atomic>
 #include <mutex>
 #include <new>
 
@@ -11,24 +12,34 @@ namespace fikit {
 namespace {
 
 constexpr int kEvents = 512;
-constexpr int kBusy = 4;
+constexpr int kBusy = 2;
 constexpr unsigned kNoTiming = 2; // CU_EVENT_DISABLE_TIMING
 
 struct Marker {
     void *event;
     std::uint64_t weight; // launches that it stands for
+    std::uint64_t upto;   // the last of them, as counted in `made`
     std::uint32_t epoch;
 };
 
-// All below is kept under `lock`, which is held for no longer than a few calls that do not wait.
+// Which stream all launches since the last full stop were on: none, one, or several.
+constexpr std::uintptr_t kNoStream = 0, kSeveral = 3, kLegacy = 1;
+constexpr std::uintptr_t kPerThreadHandle = 2; // CU_STREAM_PER_THREAD
+
+// The counters may be read and added to without `lock`; all the rest is kept under it. It is held for no longer than a
+// few calls that do not wait.
 struct Markers {
     std::mutex lock;
+    std::atomic<std::uint64_t> made{0};   // launches, in order
+    std::atomic<std::uint64_t> marked{0}; // of these so many are done or have an event: see `upto`
+    std::atomic<std::uint64_t> at{0};     // when the last event was recorded
+    std::atomic<std::uintptr_t> stream{kNoStream};
+    std::atomic<int> count{0};
     void *context = nullptr; // events belong to one; a second GPU is another daemon's
     void *spare[kEvents];
-    int spares = 0, made = 0;
+    int spares = 0, created = 0;
     Marker pending[kEvents];
-    int count = 0;
-    std::uint64_t done = 0, unmarked = 0;
+    std::uint64_t done = 0;
     std::uint32_t epoch = 0;
 };
 Markers &all() {
@@ -48,10 +59,33 @@ void *take(Markers &m, const Driver &d) {
     if (m.spares)
         return m.spare[--m.spares];
     void *event = nullptr;
-    if (m.made == kEvents || d.event_create(&event, kNoTiming) != kSuccess)
+    if (m.created == kEvents || d.event_create(&event, kNoTiming) != kSuccess)
         return nullptr;
-    ++m.made;
+    ++m.created;
     return event;
+}
+
+std::uintptr_t key_of(void *stream, bool per_thread) {
+    static thread_local char own;
+    const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+    if (handle == kPerThreadHandle || (handle == 0 && per_thread))
+        return reinterpret_cast<std::uintptr_t>(&own);
+    return handle == 0 ? kLegacy : handle;
+}
+
+void launched_on(Markers &m, void *stream, bool per_thread) {
+    const std::uintptr_t key = key_of(stream, per_thread), before = m.stream.load(std::memory_order_relaxed);
+    if (before != key && before != kSeveral)
+        m.stream.store(before == kNoStream ? key : kSeveral, std::memory_order_relaxed);
+}
+
+// The launches up to this one that no event stands for. Under the lock.
+std::uint64_t unmarked_until(Markers &m, std::uint64_t made) {
+    const std::uint64_t before = m.marked.load(std::memory_order_relaxed);
+    if (made <= before)
+        return 0;
+    m.marked.store(made, std::memory_order_relaxed);
+    return made - before;
 }
 
 } // namespace
@@ -71,19 +105,22 @@ void markers_reset() noexcept {
     Markers &m = all();
     const std::lock_guard<std::mutex> guard(m.lock);
     ++m.epoch;
-    m.done = m.unmarked = 0;
+    m.done = 0;
+    m.marked.store(m.made.load());
 }
 
 void mark(void *stream, bool per_thread) noexcept {
     Markers &m = all();
     const Driver *d = driver();
     const std::lock_guard<std::mutex> guard(m.lock);
+    launched_on(m, stream, per_thread);
+    const std::uint64_t made = m.made.fetch_add(1) + 1;
     if (!d || !d->event_record || !d->event_query || !d->event_create || !d->context) {
-        ++m.done; // a dry run: what is launched has run
+        m.done += unmarked_until(m, made); // a dry run: what is launched has run
         return;
     }
-    ++m.unmarked;
-    if (m.count == kEvents)
+    const int count = m.count.load(std::memory_order_relaxed);
+    if (count == kEvents)
         return;
     void *event = take(m, *d);
     if (!event)
@@ -92,20 +129,54 @@ void mark(void *stream, bool per_thread) noexcept {
         m.spare[m.spares++] = event;
         return;
     }
-    m.pending[m.count++] = {event, m.unmarked, m.epoch};
-    m.unmarked = 0;
+    m.pending[count] = {event, unmarked_until(m, made), made, m.epoch};
+    m.count.store(count + 1, std::memory_order_relaxed);
+    m.at.store(now(), std::memory_order_relaxed);
 }
 
-void mark_alone() noexcept {
+void mark_alone(void *stream, bool per_thread) noexcept {
     Markers &m = all();
-    const std::lock_guard<std::mutex> guard(m.lock);
-    ++m.unmarked;
+    launched_on(m, stream, per_thread);
+    m.made.fetch_add(1, std::memory_order_relaxed);
 }
 
 void mark_done() noexcept {
     Markers &m = all();
     const std::lock_guard<std::mutex> guard(m.lock);
+    m.made.fetch_add(1);
+    m.marked.fetch_add(1);
     ++m.done;
+}
+
+std::uint64_t marked_at() noexcept {
+    return all().at.load(std::memory_order_relaxed);
+}
+
+std::uint64_t markers_made() noexcept {
+    return all().made.load(std::memory_order_relaxed);
+}
+
+void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool everything) noexcept {
+    Markers &m = all();
+    if (!everything && m.stream.load(std::memory_order_relaxed) != key_of(stream, per_thread))
+        return;
+    const std::lock_guard<std::mutex> guard(m.lock);
+    int kept = 0;
+    const int count = m.count.load(std::memory_order_relaxed);
+    for (int i = 0; i < count; ++i) {
+        const Marker one = m.pending[i];
+        if (one.upto > made) {
+            m.pending[kept++] = one;
+            continue;
+        }
+        if (one.epoch == m.epoch)
+            m.done += one.weight;
+        m.spare[m.spares++] = one.event;
+    }
+    m.count.store(kept, std::memory_order_relaxed);
+    m.done += unmarked_until(m, made);
+    if (m.made.load() == made)
+        m.stream.store(kNoStream, std::memory_order_relaxed);
 }
 
 std::uint64_t markers_poll() noexcept {
@@ -113,7 +184,8 @@ std::uint64_t markers_poll() noexcept {
     const Driver *d = driver();
     const std::lock_guard<std::mutex> guard(m.lock);
     int kept = 0, busy = 0;
-    for (int i = 0; i < m.count; ++i) {
+    const int count = m.count.load(std::memory_order_relaxed);
+    for (int i = 0; i < count; ++i) {
         const Marker one = m.pending[i];
         // Behind a few that have not ended hardly any has: a long queue must not keep the lock from who launches.
         if (busy == kBusy || d->event_query(one.event) == kNotReady) {
@@ -125,23 +197,24 @@ std::uint64_t markers_poll() noexcept {
             m.done += one.weight;
         m.spare[m.spares++] = one.event;
     }
-    m.count = kept;
+    m.count.store(kept, std::memory_order_relaxed);
     return m.done;
 }
 
 bool markers_pending() noexcept {
     Markers &m = all();
-    const std::lock_guard<std::mutex> guard(m.lock);
-    return m.count != 0 || m.unmarked != 0;
+    return m.count.load(std::memory_order_relaxed) || m.made.load() != m.marked.load();
+}
+
+bool markers_out() noexcept {
+    return all().count.load(std::memory_order_relaxed) != 0;
 }
 
 void markers_settle() noexcept {
     Markers &m = all();
     const std::lock_guard<std::mutex> guard(m.lock);
-    if (m.count == 0) {
-        m.done += m.unmarked;
-        m.unmarked = 0;
-    }
+    if (m.count.load(std::memory_order_relaxed) == 0)
+        m.done += unmarked_until(m, m.made.load());
 }
 
 } // namespace fikit

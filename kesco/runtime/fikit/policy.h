@@ -126,6 +126,8 @@ typedef struct {
     uint64_t overruns;   /* its fills were not done when the higher task came back */
     uint64_t gaps;       /* it became idle and came back */
     uint64_t gap_ns;     /* all of them together */
+    uint64_t wide_gaps;  /* of these, those of at least threshold_ns, */
+    uint64_t wide_ns;    /* and all of them together: what could be filled */
     uint64_t promises;   /* predictions that it stays idle, worth filling */
     uint64_t broken;     /* of these, it came back before */
     uint64_t harms;      /* it came back and lower work was in its way */

@@ -179,7 +179,12 @@ void KescoPolicy::came_back(uint32_t number) {
         return;
     task.idle = false;
     ++task.state.gaps;
-    task.state.gap_ns += now_ - task.idle_since;
+    uint64_t gap = now_ - task.idle_since;
+    task.state.gap_ns += gap;
+    if (gap >= settings.threshold_ns) {
+        ++task.state.wide_gaps;
+        task.state.wide_ns += gap;
+    }
     settle_promise(task);
     size_t rank = rank_of(number);
     if (task.harmed || settings.kind == KESCO_SHARING || !lower_in_flight(rank))

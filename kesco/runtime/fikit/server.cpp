@@ -3,6 +3,7 @@
 
 #include "driver.h"
 #include "futex.h"
+#include "policy_times.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,11 @@ constexpr int kBeat = 20;                       // milliseconds: a sleeping daem
 constexpr std::uint64_t kOften = 500000;        // nanoseconds: sockets are looked at while something waits
 constexpr std::uint64_t kPatience = 1000000000; // for a Hello
 constexpr std::size_t kStrangers = 64;
+
+// Whether a gap behind this kernel may be one to fill, in one of twenty cases.
+bool worth_watching(const KescoTimes &gap, std::uint64_t threshold) {
+    return gap.count && std::max(gap.mean, kesco::fikit::quantile(gap, 95)) >= threshold / 2;
+}
 
 void watch(int poll, int fd) {
     epoll_event event{};
@@ -169,8 +175,11 @@ void Server::answer(int fd, const Hello &hello, std::uint64_t now) {
         return refuse(fd, why);
     kesco_policy_task_arrives(policy_, now, guest->task, guest->priority);
     if (const auto found = costs_.find(guest->key); found != costs_.end())
-        for (const auto &one : found->second)
+        for (const auto &one : found->second) {
             kesco_policy_cost(policy_, guest->task, one.first, &one.second);
+            if (worth_watching(one.second.gap, settings_.policy.threshold_ns))
+                guest->words->worth[worth_word(one.first)].fetch_or(worth_bit(one.first), std::memory_order_relaxed);
+        }
     const std::uint32_t task = guest->task;
     guests_[task] = std::move(guest);
     ++present_;
@@ -275,11 +284,19 @@ void Server::publish(std::uint64_t now) {
         Shared &words = *guest->words;
         words.beat.store(now, std::memory_order_relaxed);
         words.gate.store(int(guest->task) == holder, std::memory_order_release);
-        const std::uint32_t track = present_ > 1;
+        const auto track = std::uint32_t(this->track(*guest, holder));
         if (words.track.exchange(track) != track && guest->socket >= 0 &&
             send(guest->socket, "t", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
             errno = 0; // its attendant looks by itself before long
     }
+}
+
+// The holder's launches cost it nothing but where a gap may follow. All others stop at each launch anyway, and what they
+// have on the GPU must be known. Who predicts nothing fills whatever is idle.
+Track Server::track(const Guest &guest, int holder) const {
+    if (present_ < 2)
+        return Track::None;
+    return int(guest.task) == holder && settings_.policy.kind >= KESCO_MEAN ? Track::Some : Track::Each;
 }
 
 bool Server::waiting() const {

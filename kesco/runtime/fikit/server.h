@@ -52,6 +52,7 @@ class Server {
     bool look(std::uint64_t now);
     bool decide(std::uint64_t now);
     void publish(std::uint64_t now);
+    Track track(const Guest &guest, int holder) const;
     bool waiting() const;
     void sleep_until_asked(std::uint64_t now);
     void events(int milliseconds, std::uint64_t now);

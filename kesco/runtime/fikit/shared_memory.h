@@ -11,10 +11,15 @@
 
 namespace fikit {
 
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kRecords = 1024; // a power of two
-constexpr std::size_t kNames = 256;    // likewise
+constexpr std::size_t kNames = 1024;   // likewise
 constexpr std::size_t kName = 112;     // bytes, with the final zero
+constexpr std::size_t kWorth = 4096;   // bits, a power of two
+
+// Whose end a client says. Nobody wants to know: none. Some: of what leaves the device idle for long, and of what the
+// program waits for; each other launch counts with the next one.
+enum class Track : std::uint32_t { None = 0, Each = 1, Some = 2 };
 
 enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3 };
 
@@ -37,11 +42,13 @@ struct Name {
 struct Shared {
     // Written by the daemon.
     alignas(64) std::atomic<std::uint32_t> gate;    // 1: the holder, which goes straight through
-    std::atomic<std::uint32_t> track;               // 1: others are there, so say what has ended
+    std::atomic<std::uint32_t> track;               // Track
     std::atomic<std::uint32_t> asleep;              // 1: write a byte to the socket when something waits
     alignas(64) std::atomic<std::uint64_t> granted; // the last ticket that was granted; they are granted in order
     std::atomic<std::uint32_t> grant_word;          // a futex: changes with `granted`
     std::atomic<std::uint64_t> beat;                // when the daemon was last seen to work
+    // By identity, a bit for each: a gap that is worth filling may follow. Two that share a bit cost an event.
+    alignas(64) std::atomic<std::uint64_t> worth[kWorth / 64];
     // Written by the client.
     alignas(64) std::atomic<std::uint64_t> head;      // records written
     alignas(64) std::atomic<std::uint64_t> completed; // launches that have ended
@@ -50,6 +57,13 @@ struct Shared {
     alignas(64) std::atomic<std::uint64_t> names_head;
     Name names[kNames];
 };
+
+inline std::uint64_t worth_bit(std::uint64_t identity) {
+    return std::uint64_t(1) << (identity & 63);
+}
+inline std::size_t worth_word(std::uint64_t identity) {
+    return std::size_t(identity >> 6) & (kWorth / 64 - 1);
+}
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
               "shared between processes");

@@ -50,6 +50,10 @@ std::string Server::status(std::uint64_t now) const {
         add(text, "overruns", state->overruns);
         add(text, "gaps", state->gaps);
         add(text, "gap_ns", state->gap_ns);
+        add(text, "wide_gaps", state->wide_gaps);
+        add(text, "wide_ns", state->wide_ns);
+        add(text, "promises", state->promises);
+        add(text, "broken", state->broken);
         add(text, "harms", state->harms);
         add(text, "harm_ns", state->harm_ns);
         add(text, "drifted", state->drifted);

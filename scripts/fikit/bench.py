@@ -1,0 +1,193 @@
+"""Daemons, workers and MPS for the GPU experiment; all that is started here is ended here."""
+# ruff: noqa: T201, D102, D103, D107
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kesco.fikit import programs, samples, serving
+from kesco.ir import kfikit
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+POLICIES = {"sharing": 1, "strict": 2, "reactive": 3, "mean": 4, "quantile": 5}
+
+
+class Failed(Exception):
+    """Something did not start, did not answer, or answered an error."""
+
+
+class Worker:
+    """A process of `worker.py`."""
+
+    def __init__(self, words: list[str], env: Mapping[str, str]) -> None:
+        pipe = subprocess.PIPE
+        self.log = tempfile.TemporaryFile()
+        command = [sys.executable, str(HERE / "worker.py"), *words]
+        self.child = subprocess.Popen(
+            command, env=dict(env), stdin=pipe, stdout=pipe, stderr=self.log, start_new_session=True
+        )
+        self.rest = b""
+
+    def ask(self, words: str) -> None:
+        assert self.child.stdin is not None
+        try:
+            self.child.stdin.write(f"{words}\n".encode())
+            self.child.stdin.flush()
+        except BrokenPipeError:
+            raise Failed(self.why("it ended")) from None
+
+    def answer(self, limit: float) -> dict[str, Any]:
+        assert self.child.stdout is not None
+        until = time.monotonic() + limit
+        with selectors.DefaultSelector() as both:
+            both.register(self.child.stdout, selectors.EVENT_READ)
+            while b"\n" not in self.rest:
+                if not both.select(max(0.0, until - time.monotonic())):
+                    raise Failed(self.why(f"no answer within {limit:.0f} s"))
+                if not (part := os.read(self.child.stdout.fileno(), 65536)):
+                    raise Failed(self.why("it ended"))
+                self.rest += part
+        line, _, self.rest = self.rest.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def why(self, what: str) -> str:
+        self.log.seek(0)
+        said = self.log.read().decode("utf-8", "replace").strip().splitlines()
+        return f"{what}: {said[-1][:300] if said else 'nothing said'}"
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.child.pid, signal.SIGKILL)
+        self.child.wait()
+        for one in (self.child.stdin, self.child.stdout, self.log):
+            with contextlib.suppress(OSError):
+                if one:
+                    one.close()
+
+
+class Bench:
+    """Where things are, and how they are started."""
+
+    def __init__(self, out: Path, fake: bool) -> None:
+        self.out, self.fake = out, fake
+        self.folder = Path(tempfile.mkdtemp(prefix="kf-"))
+        self.socket = self.folder / "d.sock"
+        self.client, self.program = programs.client(), programs.daemon()
+        self.known: dict[str, kfikit.TaskProfile] = {}
+        self.base = dict(os.environ)
+        if fake:
+            shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(self.folder / "libcuda.so.1"))
+            source = str(ROOT / "tests/fikit/fake_driver.cpp")
+            subprocess.run(("g++", "-O2", "-std=c++17", *shared, source, "-ldl"), check=True)
+            self.base |= {"LD_LIBRARY_PATH": str(self.folder), "FAKE_GPU": str(self.folder / "gpu")}
+
+    def key(self, task: str, rest: float) -> str:
+        return hashlib.sha256(f"{task} {rest:g}".encode()).hexdigest()[:16]
+
+    def words(self, task: str, rest: float) -> list[str]:
+        fake = {"bert": ("60", "20"), "small": ("40", "5"), "product4096": ("1", "2700"), "product8192": ("1", "22000")}
+        return [task, f"{rest:g}", *(("--fake", *fake.get(task, ("20", "100"))) if self.fake else ())]
+
+    def of_group(self, under_mps: bool) -> None:
+        """Processes under MPS have a daemon of their own: those that are alive beside them must not come to it."""
+        self.socket = self.folder / ("m.sock" if under_mps else "d.sock")
+
+    def task_env(self, priority: int, task: str, rest: float, base: Mapping[str, str]) -> dict[str, str]:
+        settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "TASK": self.key(task, rest)}
+        return serving.environment(self.client, settings | {"DEADLINE_MS": "2000"}, base)
+
+    def worker(self, task: str, rest: float, env: Mapping[str, str]) -> Worker:
+        return Worker(self.words(task, rest), env)
+
+    def profile(self, task: str, rest: float, seconds: float) -> dict[str, Any]:
+        """Measures a task alone, and keeps what it found; returns what the worker said of itself meanwhile."""
+        with tempfile.TemporaryDirectory() as folder:
+            env = serving.environment(self.client, {"MEASURE": f"{folder}/s"}, self.base)
+            worker = self.worker(task, rest, env)
+            try:
+                worker.answer(120)
+                worker.ask(f"run {seconds}")
+                said = worker.answer(seconds + 60)
+                worker.ask("quit")
+                worker.child.wait(30)
+            finally:
+                worker.close()
+            found = samples.task_profile(self.key(task, rest), f"{task} {rest:g}", Path(folder).iterdir())
+        self.known[self.key(task, rest)] = found
+        launches = sum(one.time.count for _, one in found.kernels if one.time)
+        return said | {"kernels_per_request": round(launches / (said["requests"] + 6), 2)}
+
+    def serve(self, kind: str, *more: str) -> subprocess.Popen[str]:
+        known = tuple(sorted(self.known.values(), key=lambda one: one.key))
+        costs = self.folder / "costs"
+        costs.write_text(kfikit.to_text(kfikit.Store("", "", known)))
+        words = [
+            str(self.program),
+            "--policy",
+            str(POLICIES[kind]),
+            "--socket",
+            str(self.socket),
+            "--costs",
+            str(costs),
+        ]
+        child = subprocess.Popen([*words, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        if child.stdout.readline() != "ready\n":
+            raise Failed(f"the daemon does not serve: {child.communicate()[1]}")
+        return child
+
+    def attached(self, count: int, limit: float = 10) -> None:
+        """Until so many tasks are there."""
+        until = time.monotonic() + limit
+        while time.monotonic() < until:
+            with contextlib.suppress(Exception):
+                if len(serving.status(self.socket)["tasks"]) >= count:
+                    return
+            time.sleep(0.05)
+        raise Failed(f"not {count} tasks came to the daemon")
+
+    def status(self) -> dict[str, Any]:
+        return serving.status(self.socket)
+
+    def stop(self, daemon: subprocess.Popen[str]) -> None:
+        daemon.terminate()
+        try:
+            daemon.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.communicate()
+            print("  the daemon did not end by itself", flush=True)
+
+    @contextlib.contextmanager
+    def mps(self) -> Any:
+        """The environment of processes under MPS; none where there is no MPS."""
+        if self.fake:
+            yield self.base
+            return
+        own = {"CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"), "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "log")}
+        for one in own.values():
+            Path(one).mkdir(exist_ok=True)
+        env = self.base | own
+        started = subprocess.run(("nvidia-cuda-mps-control", "-d"), env=env, capture_output=True, text=True, timeout=30)
+        if started.returncode:
+            raise Failed(f"no MPS: {started.stdout} {started.stderr}")
+        try:
+            yield env
+        finally:
+            ask = ("nvidia-cuda-mps-control",)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(ask, input="quit -t 5\n", env=env, capture_output=True, text=True, timeout=30)
