@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from kesco.ir.timeline import Timeline
 
 
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""A caption, the heads of columns, and rows whose first cell is what the row is of."""
+
+
 class Compiled(Outcome, Protocol):
     """The outcome for one file with its texts: `kesco.pipeline.Compilation` for this page."""
 
@@ -74,15 +78,18 @@ def page(result: Compiled, measured: Sequence[Timeline] = ()) -> str:
         operations_at=_operations_at(result),
         findings=by_function,
         other=other,
+        tables=(),
         data={"functions": [_data(one) for one in result.functions]},
     )
 
 
-def timeline_page(title: str, tiles: Sequence[tuple[str, str]], measured: Sequence[Timeline]) -> str:
-    """A page with measured timelines alone."""
+def timeline_page(
+    title: str, tiles: Sequence[tuple[str, str]], measured: Sequence[Timeline], tables: Sequence[Table] = ()
+) -> str:
+    """A page with measured timelines alone, and tables below them."""
     return _rendered(
         title=title, path=title, tiles=tiles, functions=[], measured=views(measured, len(PALETTE)), rows=[], blocks={},
-        operations_at={}, findings=[], other=[], data={"functions": []},
+        operations_at={}, findings=[], other=[], data={"functions": []}, tables=tables,
     )  # fmt: skip
 
 
@@ -126,6 +133,7 @@ def _tiles(result: Compiled) -> list[tuple[str, str]]:
             (str(max(one.schedule.streams for one in done)), "streams"),
             (str(waits), "waits"),
             (str(removed), "waits not needed"),
+            ("✓", "proven"),
         ]
     runs = [pair for pair in result.timelines if len(pair) > 1 and pair[0].exact]
     if runs:
