@@ -101,12 +101,13 @@ def _ratio(before: float, after: float) -> float | None:
 
 
 def _summary(found: Numbers) -> str:
+    from kesco.report import counted
     from kesco.report.page.timeline_view import duration
 
     hidden = f", {100 * found.hidden / found.copies:.0f} % of copies beside a kernel" if found.copies else ""
-    gaps = f", idle for {duration(found.span - found.busy)} in {found.gaps} gaps" if found.gaps else ""
+    gaps = f", idle for {duration(found.span - found.busy)} in {counted(found.gaps, 'gap')}" if found.gaps else ""
     return (
-        f"{found.operations} operations on {len(found.streams)} streams in {duration(found.span)}, "
+        f"{counted(found.operations, 'operation')} on {counted(len(found.streams), 'stream')} in {duration(found.span)}, "
         f"{found.overlap:.2f} at once{hidden}{gaps}"
     )
 
