@@ -106,10 +106,8 @@ def _summary(found: Numbers) -> str:
 
     hidden = f", {100 * found.hidden / found.copies:.0f} % of copies beside a kernel" if found.copies else ""
     gaps = f", idle for {duration(found.span - found.busy)} in {counted(found.gaps, 'gap')}" if found.gaps else ""
-    return (
-        f"{counted(found.operations, 'operation')} on {counted(len(found.streams), 'stream')} in {duration(found.span)}, "
-        f"{found.overlap:.2f} at once{hidden}{gaps}"
-    )
+    what = f"{counted(found.operations, 'operation')} on {counted(len(found.streams), 'stream')}"
+    return f"{what} in {duration(found.span)}, {found.overlap:.2f} at once{hidden}{gaps}"
 
 
 def _tables(runs: Sequence[tuple[str, Numbers]]) -> list[Table]:

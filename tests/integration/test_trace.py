@@ -230,4 +230,4 @@ def test_a_report_shows_a_measured_run(tmp_path: Path, toolchain: Toolchain, rep
     assert "run.json" in text and "measured" in text and text.count("bar-item") > 4 and 'id="g0-' in text
     assert kesco("compile", example, "-o", out, "--report", out).exit_code == 2
     assert kesco("compile", example, "-o", out, "--report", str(tmp_path / "no" / "page.html")).exit_code == 2
-    assert kesco("compile", "-p", str(tmp_path), "--report", str(page)).exit_code == 2
+    assert kesco("compile", "-p", str(tmp_path), "--report", "pages", "--trace", str(run_file)).exit_code == 2

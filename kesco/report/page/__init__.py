@@ -34,6 +34,8 @@ from kesco.report.page.source_view import rows
 from kesco.report.page.timeline_view import duration, views
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from kesco.ir.flow import Site
     from kesco.ir.timeline import Timeline
 
@@ -94,23 +96,27 @@ def timeline_page(
 
 
 def _rendered(**values: Any) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("kesco.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    folder = files("kesco.report").joinpath("templates")
-    style = environment.from_string(folder.joinpath("page.css.j2").read_text("utf-8")).render(palette=PALETTE)
-    script = folder.joinpath("page.js").read_text("utf-8")
-    made = environment.get_template("page.html.j2").render(
-        style=style, script=script, digests={"style": _digest(style), "script": _digest(script)},
-        palette=PALETTE, **values,
+    style, digest = style_and_digest()
+    script = files("kesco.report").joinpath("templates", "page.js").read_text("utf-8")
+    made = environment().get_template("page.html.j2").render(
+        style=style, script=script, digests={"style": digest, "script": _digest(script)}, palette=PALETTE, **values,
     )  # fmt: skip
     return made.encode("utf-8", "replace").decode()
+
+
+def environment() -> Environment:
+    """What renders the templates of pages; it escapes everything."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("kesco.report", "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def style_and_digest() -> tuple[str, str]:
+    """The style sheet of all pages, and what a content security policy calls it."""
+    text = files("kesco.report").joinpath("templates", "page.css.j2").read_text("utf-8")
+    style = environment().from_string(text).render(palette=PALETTE)
+    return style, _digest(style)
 
 
 def _digest(text: str) -> str:
