@@ -41,7 +41,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a source: `text` is None where it stays as it is; `exit_code` is that of `kesco compile`."""
+    """What came of a source: `text` is None where it stays as it is; `exit_code` is that of `kesco compile`.
+
+    `page` is its report, where that is wanted and the source could be read.
+    """
 
     source: Path
     exit_code: int
@@ -51,6 +54,7 @@ class Outcome:
     waits: int
     diagnostics: tuple[Diagnostic, ...]
     seconds: float
+    page: str = ""
 
 
 def units(database: Path) -> tuple[Unit, ...]:
@@ -141,12 +145,13 @@ def _merged(outcomes: list[Outcome]) -> Outcome:
         return worst
     what = f"{worst.source}: its commands lead to different texts, so it stays as it is"
     differ = Diagnostic("K109", Severity.WARNING, what, help="build with kesco-nvcc, which rewrites for each command")
-    return replace(worst, text=None, rewritten=0, streams=0, waits=0, diagnostics=(differ,))
+    return replace(worst, text=None, rewritten=0, streams=0, waits=0, diagnostics=(differ,), page="")
 
 
 def compile_unit(unit: Unit, options: Options) -> Outcome:
     """Compile one source in its folder; errors are part of the outcome."""
     from kesco.pipeline import compile_file
+    from kesco.report.page import page
 
     if unit.unclear:
         step = "configure the build first, so that its files of options are there; or compile this file alone"
@@ -165,5 +170,5 @@ def compile_unit(unit: Unit, options: Options) -> Outcome:
     return Outcome(
         unit.source, 0, result.text if result.changed else None, len(done),
         max((one.schedule.streams for one in done), default=0), sum(len(one.plan.waits) for one in done),
-        result.diagnostics, time.perf_counter() - began,
+        result.diagnostics, time.perf_counter() - began, page(result) if options.page else "",
     )  # fmt: skip

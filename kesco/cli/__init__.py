@@ -150,7 +150,9 @@ def main() -> None:
     "-p", "--project", metavar="JSON", help="All CUDA sources of this compile_commands.json, or of its folder."
 )
 @click.option("-j", "--jobs", type=click.IntRange(1, 1024), help="With -p: so many at a time (default: all cores).")
-@click.option("--report", metavar="OUT.html", help="A page that shows what was done, and why: one file, for a browser.")
+@click.option(
+    "--report", metavar="OUT.html", help="A page that shows what was done, and why. With -p: a folder of them."
+)
 @click.option("--trace", metavar="RUN.json", help="With --report: a run that 'kesco trace' measured, to show beside.")
 @click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
 @click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
@@ -168,11 +170,11 @@ def compile_command(
             values["flags"] = (source, *values["flags"])
         with ends_well(printer):
             _only_flags(values["flags"])
-            if report is not None or trace is not None:
-                what = "--report is of one file, not of a project"
-                help_ = "in a build, KESCO_REPORT_DIR gives a page for each source"
-                raise UsageError(Diagnostic("K104", Severity.ERROR, what, help=help_))
-            sys.exit(compile_project(project, output, jobs or 0, _options(values), printer))
+            if trace is not None:
+                what = "--trace is of one program, and shown in the page of one file"
+                raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give FILE.cu instead of -p"))
+            options = replace(_options(values), page=report is not None)
+            sys.exit(compile_project(project, output, jobs or 0, options, printer, report))
     if source is None:
         raise click.UsageError("Missing argument 'FILE.cu'.")
     from kesco.pipeline import compile_file

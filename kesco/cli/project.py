@@ -5,29 +5,38 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from kesco.cli.output import Printer, write_whole
+from kesco.cli.output import Printer, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
 from kesco.options import Options
 from kesco.project import Outcome, Unit, compile_all, units
 
 
-def compile_project(database: str, output: str | None, jobs: int, options: Options, printer: Printer) -> int:
-    """Compile all sources and write those that change; the exit code is the highest of them."""
+def compile_project(
+    database: str, output: str | None, jobs: int, options: Options, printer: Printer, report: str | None = None
+) -> int:
+    """Compile all sources and write those that change, and their pages; the exit code is the highest of them."""
     chosen = units(Path(database))
     places = _places(sorted({unit.source for unit in chosen}), output)
+    pages = _pages(sorted(places), report) if report is not None else {}
     outcomes: list[Outcome] = []
     for outcome in _shown(chosen, options, jobs or os.cpu_count() or 1, printer.quiet):
         if outcome.text is not None:
             target = places[outcome.source]
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, outcome.text)
-        outcomes.append(outcome)
+        if outcome.page:
+            pages[outcome.source].parent.mkdir(parents=True, exist_ok=True)
+            write_whole(pages[outcome.source], outcome.page.encode())
+        outcomes.append(replace(outcome, page=outcome.page and "written"))
     outcomes.sort(key=lambda one: one.source)
+    if report is not None:
+        write_index(Path(report), Path(database), outcomes, pages)
     diagnostics = [one for outcome in outcomes for one in outcome.diagnostics]
     if diagnostics or printer.form == "json":
         printer(*diagnostics)
@@ -53,6 +62,39 @@ def _places(sources: list[Path], output: str | None) -> dict[Path, Path]:
             Diagnostic("K104", Severity.ERROR, f"{output} is where the sources are", help="name another folder with -o")
         )
     return _apart({source: folder / source.relative_to(common) for source in sources})
+
+
+def _pages(sources: list[Path], report: str) -> dict[Path, Path]:
+    """Where each page goes: below a folder, as the sources lie below theirs."""
+    folder = Path(report)
+    if folder.suffix == ".html" or (folder.exists() and not folder.is_dir()):
+        what = f"--report {report}: a project has a page for each source"
+        raise UsageError(
+            Diagnostic("K104", Severity.ERROR, what, help="with -p, --report names a folder, which is made")
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    writable(folder / "index.html")
+    common = Path(os.path.commonpath([source.parent for source in sources]))
+    return {source: folder / source.relative_to(common).with_name(f"{source.name}.html") for source in sources}
+
+
+def write_index(folder: Path, database: Path, outcomes: list[Outcome], pages: dict[Path, Path]) -> None:
+    """``index.html`` in the folder of pages."""
+    from urllib.parse import quote
+
+    from kesco.report.page.index import Entry, index
+
+    here, entries = Path.cwd(), []
+    for one in outcomes:
+        functions, streams, waits = (
+            str(n) if one.text is not None else "" for n in (one.rewritten, one.streams, one.waits)
+        )
+        result = "failed" if one.exit_code else "unchanged" if one.text is None else "rewritten"
+        link = quote(pages[one.source].relative_to(folder).as_posix()) if one.page else ""
+        codes = " ".join(sorted({said.code for said in one.diagnostics}))
+        entries.append(Entry(_short(one.source, here), link, result, functions, streams, waits, codes))
+    project = (database if database.is_dir() else database.parent).resolve()
+    write_whole(folder / "index.html", index(project.name or str(project), str(database), entries).encode())
 
 
 def _apart(places: dict[Path, Path]) -> dict[Path, Path]:

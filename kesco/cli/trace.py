@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kesco.ir.activity import Activities
+    from kesco.report.page import Table
     from kesco.tracing.overlap import Numbers
 
 _ROWS = (  # what `compare` shows: words, the attribute, whether it is a time
@@ -29,6 +30,7 @@ _ROWS = (  # what `compare` shows: words, the attribute, whether it is a time
     ("host waits", "waiting", True),
     ("operations", "operations", False),
 )
+_STREAM_HEADS = ("", "operations", "busy", "idle in between", "copies", "of them beside a kernel")
 
 
 @click.command("trace", context_settings={"allow_interspersed_args": False})
@@ -38,18 +40,16 @@ _ROWS = (  # what `compare` shows: words, the attribute, whether it is a time
 @click.option("--time-limit", "limit", type=click.FloatRange(0.1), metavar="SECONDS", help="End it after this long.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
-@click.option("--clang", help="The clang to use.", metavar="PATH")
-@click.option("--libclang", help="The libclang to use.", metavar="PATH")
-@click.option("--cuda-path", help="The CUDA toolkit to use.", metavar="PATH")
-@click.option("--arch", help="The GPU architecture, such as sm_90.", metavar="SM")
+@click.option("--cuda-path", help="The CUDA toolkit whose CUPTI is used.", metavar="PATH")
 def trace_command(
     command: tuple[str, ...], output: str | None, html: str | None, limit: float | None, as_json: bool, quiet: bool,
-    **tools: Any,
+    cuda_path: str | None,
 ) -> None:  # fmt: skip
     """Run any CUDA program and record what the device did when, for Perfetto and for 'kesco compare'."""
     printer = Printer("json" if as_json else "text", quiet)
     with ends_well(printer):
-        from kesco.toolchain.discover import discover
+        from kesco.toolchain.cuda import find_cuda
+        from kesco.toolchain.places import Places
         from kesco.tracing import trace
         from kesco.tracing.overlap import numbers
         from kesco.tracing.perfetto import to_json
@@ -57,7 +57,7 @@ def trace_command(
         target = Path(output) if output is not None else Path(f"{Path(command[0]).name}.trace.json")
         for one in (target, *([Path(html)] if html is not None else [])):
             writable(one)
-        found, said = trace(discover(**tools, environ=os.environ), command, limit)
+        found, said = trace(find_cuda(Places.current(os.environ), cuda_path)[0], command, limit)
         write_whole(target, to_json(found).encode())
         if html is not None:
             _write_page(Path(html), [(found.name, found)])
@@ -93,7 +93,7 @@ def compare_command(before: str, after: str, html: str | None, as_json: bool, qu
             both = {"before": one.to_json(), "after": other.to_json(), "speedup": _ratio(one.span, other.span)}
             click.echo(json.dumps(both, indent=2))
         elif not quiet:
-            click.echo("\n".join(_table((before, after), one, other)))
+            _show(_tables([(Path(before).name, one), (Path(after).name, other)]))
 
 
 def _ratio(before: float, after: float) -> float | None:
@@ -101,37 +101,59 @@ def _ratio(before: float, after: float) -> float | None:
 
 
 def _summary(found: Numbers) -> str:
+    from kesco.report import counted
     from kesco.report.page.timeline_view import duration
 
     hidden = f", {100 * found.hidden / found.copies:.0f} % of copies beside a kernel" if found.copies else ""
-    gaps = f", idle for {duration(found.span - found.busy)} in {found.gaps} gaps" if found.gaps else ""
-    return (
-        f"{found.operations} operations on {len(found.streams)} streams in {duration(found.span)}, "
-        f"{found.overlap:.2f} at once{hidden}{gaps}"
-    )
+    gaps = f", idle for {duration(found.span - found.busy)} in {counted(found.gaps, 'gap')}" if found.gaps else ""
+    what = f"{counted(found.operations, 'operation')} on {counted(len(found.streams), 'stream')}"
+    return f"{what} in {duration(found.span)}, {found.overlap:.2f} at once{hidden}{gaps}"
 
 
-def _table(names: Sequence[str], one: Numbers, other: Numbers) -> list[str]:
+def _tables(runs: Sequence[tuple[str, Numbers]]) -> list[Table]:
+    """What one run or two say in numbers, and what each stream of them does."""
     from kesco.report.page.timeline_view import duration
 
-    lines = [("", *(Path(name).name for name in names), "times as long")]
+    rows = []
     for words, attribute, is_time in _ROWS:
-        pair = [getattr(of, attribute) for of in (one, other)]
+        values = [getattr(found, attribute) for _, found in runs]
         if is_time:
-            ratio = f"{pair[1] / pair[0]:.2f}" if pair[0] else ""
-            lines.append((words, *(duration(value) for value in pair), ratio))
+            cells = [duration(value) for value in values]
         else:
-            lines.append((words, *(f"{value:.2f}" if isinstance(value, float) else str(value) for value in pair), ""))
-    for title, numbers in ((f"in {Path(names[0]).name}", one), (f"in {Path(names[1]).name}", other)):
-        for stream in numbers.streams:
-            hidden = f", {duration(stream.hidden)} of its copies beside a kernel" if stream.hidden else ""
-            what = f"{stream.operations} operations, busy {duration(stream.busy)}, idle {duration(stream.idle)}{hidden}"
-            lines.append((f"{stream.name} {title}", what, "", ""))
-    table = [line for line in lines if line[2]]
-    widths = [max(len(line[column]) for line in table) for column in range(4)]
-    shown = ["  ".join([line[0].ljust(widths[0]), *(t.rjust(w) for t, w in zip(line[1:], widths[1:], strict=True))])
-             for line in table]  # fmt: skip
-    return [line.rstrip() for line in shown] + [f"{name}: {what}" for name, what, second, _ in lines if not second]
+            cells = [f"{value:.2f}" if isinstance(value, float) else str(value) for value in values]
+        if len(runs) > 1:
+            cells.append(f"{values[1] / values[0]:.2f}" if is_time and values[0] else "")
+        rows.append([words, *cells])
+    heads = ["", *(name for name, _ in runs), *(["times as long"] if len(runs) > 1 else [])]
+    tables: list[Table] = [("Numbers", heads, rows)]
+    for name, found in runs:
+        lines = [
+            [one.name, str(one.operations), duration(one.busy), duration(one.idle), duration(one.copies),
+             f"{100 * one.hidden / one.copies:.0f} %" if one.copies else ""]
+            for one in found.streams
+        ]  # fmt: skip
+        tables.append((f"Streams of {name}", _STREAM_HEADS, lines))
+    return tables
+
+
+def _show(tables: Sequence[Table]) -> None:
+    """Tables on standard output; plain where it is no terminal."""
+    import sys
+
+    from rich.console import Console
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    for number, (caption, heads, rows) in enumerate(tables):
+        drawn = Drawn(box=None, pad_edge=False)
+        for place, head in enumerate(heads):
+            drawn.add_column(Text(head if place or not number else caption), justify="right" if place else "left")
+        for row in rows:
+            drawn.add_row(*map(Text, row))
+        if number:
+            console.print()
+        console.print(drawn)
 
 
 def _write_page(target: Path, runs: Sequence[tuple[str, Activities]]) -> None:
@@ -140,8 +162,11 @@ def _write_page(target: Path, runs: Sequence[tuple[str, Activities]]) -> None:
     from kesco.tracing.overlap import numbers, timeline
 
     tiles = []
-    for name, run in runs:
-        found = numbers(run)
-        tiles += [(duration(found.span), name), (f"{found.overlap:.2f}", "at once")]
+    found = [(name, numbers(run)) for name, run in runs]
+    for name, one in found:
+        tiles += [(duration(one.span), name), (f"{one.overlap:.2f}", "at once")]
+    if len(found) > 1 and found[1][1].span:
+        tiles.append((f"{found[0][1].span / found[1][1].span:.2f}×", "as fast"))
     title = " and ".join(name for name, _ in runs)
-    write_whole(target, timeline_page(title, tiles, [timeline(name, run) for name, run in runs]).encode())
+    drawn = [timeline(name, run) for name, run in runs]
+    write_whole(target, timeline_page(title, tiles, drawn, _tables(found)).encode())

@@ -1,7 +1,7 @@
-"""The two programs of the FIKIT runtime, made on demand from ``kesco/runtime/fikit``: the client and the daemon.
+"""The two programs of the FIKIT runtime, the client and the daemon, from ``kesco/runtime/fikit``.
 
 In: the environment, for the compiler and the cache. Out: their paths. They need no CUDA, neither headers nor libraries,
-and carry the C++ library in them, so that they load into any program.
+and carry the C++ library in them, so that they load into any program. A wheel has them; otherwise they are made.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kesco.toolchain.native import built
+from kesco.toolchain.native import built, shipped
 from kesco.toolchain.runtimes import SOURCES
 
 CLIENT = "libkesco_fikit.so"
@@ -22,13 +22,13 @@ _OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-
 
 def client(environ: Mapping[str, str] = os.environ) -> Path:
     """The library that goes in front of a program's driver and has the hooks; `ToolchainError` (K612) without g++."""
-    return built(CLIENT, _sources(_CLIENT), ("-shared", *_OWN, "-Wl,-z,nodelete"), environ)
+    return shipped(CLIENT) or built(CLIENT, _sources(_CLIENT), ("-shared", *_OWN, "-Wl,-z,nodelete"), environ)
 
 
 def daemon(environ: Mapping[str, str] = os.environ) -> Path:
     """The program that decides; `ToolchainError` (K612) without g++."""
     policy = sorted((SOURCES / "fikit").glob("policy*.cpp"))
-    return built(DAEMON, (*_sources(_DAEMON), *policy), _OWN, environ)
+    return shipped(DAEMON) or built(DAEMON, (*_sources(_DAEMON), *policy), _OWN, environ)
 
 
 def _sources(names: tuple[str, ...]) -> tuple[Path, ...]:

@@ -203,8 +203,10 @@ class _Drawing:
             total = pull = 0.0
             for number in (one.up + one.down) if both else (one.up or one.down):
                 other = items[number]
-                # an edge should rather be straight where it passes by than where it begins or ends
-                weight = 4.0 if one.box is None and other.box is None else 1.0
+                # an edge should rather be straight where it passes by than where it begins or ends, and where it is
+                # the other's only one than where it is one of many: those cannot all be straight
+                crowd = len(other.up if other.row > one.row else other.down)
+                weight = 4.0 if one.box is None and other.box is None else 1.0 / max(1, crowd)
                 total += weight
                 pull += weight * other.x
             offsets.append(offset)

@@ -4,8 +4,9 @@ In: the source files, and what they come to (a shared library or a program). Out
 and text of the sources and kept in the cache. A module of its own because `runtimes` needs a CUDA toolkit and a clang
 for it: whoever only simulates has neither.
 
-The compiler is ``$CXX``, or the first of g++, c++ and clang++ (K612 without one). Several processes may make the same
-at once: each makes its own, and renames it to its place.
+A wheel brings some of them ready-made (`shipped`). Otherwise the compiler is ``$CXX``, or the first of g++, c++ and
+clang++ (K612 without one). Several processes may make the same at once: each makes its own, and renames it to its
+place.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from kesco.toolchain.places import cache_folder
 from kesco.toolchain.process import run
 from kesco.toolchain.runtimes import SOURCES, broken
 
+READY = SOURCES.parent / "native"
+"""Where a wheel has what was made with it: kesco/runtime/CMakeLists.txt."""
 _COMPILE = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=default", "-ffp-contract=off", "-w")
 
 
@@ -63,7 +66,19 @@ def built(name: str, sources: Sequence[Path], flags: Sequence[str], environ: Map
     return folder / name
 
 
+def shipped(name: str, folder: Path = READY) -> Path | None:
+    """What a wheel brought under this name, None unless it was made from the sources that are here."""
+    try:
+        told = sorted((folder / "sources.txt").read_text("ascii").split("\n"))
+    except OSError:
+        return None
+    sources = sorted(file for file in (SOURCES / "fikit").iterdir() if file.suffix in (".cpp", ".h"))
+    here = sorted([*(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in sources), ""])
+    return folder / name if told == here and (folder / name).is_file() else None
+
+
 def policy_library(environ: Mapping[str, str] = os.environ) -> Path:
     """The policy of ``kesco/runtime/fikit`` as a shared library."""
     sources = sorted((SOURCES / "fikit").glob("policy*.cpp"))
-    return built("libkesco_policy.so", sources, ("-shared",), environ)
+    name = "libkesco_policy.so"
+    return shipped(name) or built(name, sources, ("-shared",), environ)

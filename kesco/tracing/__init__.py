@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
 from kesco.ir.activity import Activities
-from kesco.toolchain.model import Toolchain
+from kesco.toolchain.cuda import Cuda
 from kesco.toolchain.process import run
 from kesco.toolchain.tracer import tracer_library
 from kesco.tracing.record import joined, read
@@ -29,7 +29,7 @@ _HELP = "docs/report.md says what is needed: a GPU, its driver, and the right to
 
 
 def trace(
-    toolchain: Toolchain, command: Sequence[str], limit: float | None, environ: Mapping[str, str] = os.environ
+    cuda: Cuda, command: Sequence[str], limit: float | None, environ: Mapping[str, str] = os.environ
 ) -> tuple[Activities, tuple[Diagnostic, ...]]:
     """What the device did while a program ran, and what should be said of the run.
 
@@ -37,7 +37,7 @@ def trace(
     where nothing was recorded.
     """
     with TemporaryDirectory(prefix="kesco-trace-") as name:
-        library, record = tracer_library(toolchain, Path(name)), Path(name) / "record"
+        library, record = tracer_library(cuda, Path(name), environ), Path(name) / "record"
         with_tracer = {**environ, "CUDA_INJECTION64_PATH": str(library), "CUDA_TRACE_RECORD": str(record)}
         finished = run(command, timeout=limit, env=with_tracer, through=True)
         files = sorted(Path(name).glob("record.*"), key=lambda path: int(path.suffix[1:]))

@@ -6,10 +6,14 @@ In: `Activities`. Out: `Numbers`, and a `Timeline` to draw. All times are micros
 - *work*: the lengths of all activities together. - *overlap*: work ÷ busy; 1 where never two ran at once.
 - *hidden*: the part of all copies' time in which a kernel ran, too.
 - A *gap* is a time within the span in which nothing ran on the device.
+- The *critical path* of a measured run is a chain of activities, backwards from the last one to end: in front of each
+  is the one that ended last before it began, on its own stream if two ended together. What depends on what is not in a
+  trace, so this is what may have decided, and not a proof.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +23,9 @@ from kesco.ir.activity import Activities, Activity
 from kesco.ir.timeline import Bar, Lane, Timeline
 
 Interval = tuple[float, float]
+TOLERANCE = 0.002
+"""Microseconds: two nanoseconds, as exactly as a file keeps times."""
+_TIED = 64  # activities that are looked at for one that ended together with the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,7 @@ class StreamNumbers:
     busy: float
     idle: float
     """Between its first operation and its last."""
+    copies: float
     hidden: float
 
 
@@ -64,7 +72,8 @@ class Numbers:
             "longest_gap_us": round(self.longest_gap, 3), "host_waits_us": round(self.waiting, 3),
             "streams": [
                 {"name": one.name, "operations": one.operations, "busy_us": round(one.busy, 3),
-                 "idle_us": round(one.idle, 3), "copies_hidden_us": round(one.hidden, 3)}
+                 "idle_us": round(one.idle, 3), "copies_us": round(one.copies, 3),
+                 "copies_hidden_us": round(one.hidden, 3)}
                 for one in self.streams
             ],
         }  # fmt: skip
@@ -117,7 +126,8 @@ def _stream(name: str, mine: Sequence[Activity], kernels: Sequence[Interval]) ->
     busy = union((one.start, one.end) for one in mine)
     copies = union((one.start, one.end) for one in mine if one.kind == "copy")
     length = _length(busy)
-    return StreamNumbers(name, len(mine), length, busy[-1][1] - busy[0][0] - length, common(copies, kernels))
+    idle = busy[-1][1] - busy[0][0] - length
+    return StreamNumbers(name, len(mine), length, idle, _length(copies), common(copies, kernels))
 
 
 def _by_stream(work: Sequence[Activity]) -> list[tuple[str, list[Activity]]]:
@@ -138,19 +148,39 @@ def timeline(name: str, activities: Activities) -> Timeline:
     """The run as it is drawn: a lane for each stream, one more where the host waited; a stream's bars by start."""
     work = activities.work
     begin = min((one.start for one in work), default=0.0)
-    lanes = [Lane(title, _bars(mine, begin), number) for number, (title, mine) in enumerate(_by_stream(work))]
+    chain = critical(work)
+    lanes = [Lane(title, _bars(mine, begin, chain), number) for number, (title, mine) in enumerate(_by_stream(work))]
     waits = [one for one in activities.all if one.kind == "wait"]
     if waits:
-        lanes.append(Lane("host waits", _bars(waits, begin)))
+        lanes.append(Lane("host waits", _bars(waits, begin, frozenset())))
     end = max((bar.end for lane in lanes for bar in lane.bars), default=0.0)
     return Timeline(name, tuple(lanes), end, "measured")
 
 
-def _bars(mine: Sequence[Activity], begin: float) -> tuple[Bar, ...]:
+def critical(work: Sequence[Activity]) -> frozenset[int]:
+    """The critical path of a run, as the `id`s of its activities; empty where all are on one stream."""
+    if len({(one.device, one.context, one.stream) for one in work}) < 2:
+        return frozenset()
+    ended = sorted(work, key=lambda one: (one.end, one.start))
+    ends = [one.end for one in ended]
+    found: set[int] = set()
+    last = ended[-1]
+    while True:
+        found.add(id(last))
+        at = bisect_right(ends, last.start + TOLERANCE)
+        before = [one for one in ended[:at][-_TIED:] if one.start < last.start]
+        if not before:
+            return frozenset(found)
+        own = [one for one in before if one.stream == last.stream and one.end >= before[-1].end - TOLERANCE]
+        last = own[-1] if own else before[-1]
+
+
+def _bars(mine: Sequence[Activity], begin: float, chain: frozenset[int]) -> tuple[Bar, ...]:
     return tuple(
-        Bar(one.name, one.kind, max(0.0, one.start - begin), max(0.0, one.end - begin), detail=_detail(one))
+        Bar(one.name, one.kind, max(0.0, one.start - begin), max(0.0, one.end - begin), -1, id(one) in chain,
+            _detail(one))
         for one in sorted(mine, key=lambda one: one.start)
-    )
+    )  # fmt: skip
 
 
 def _detail(one: Activity) -> str:

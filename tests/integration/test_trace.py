@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,8 +15,10 @@ from click.testing import CliRunner, Result
 from kesco.cli import main
 from kesco.errors import InputError, ToolchainError, UsageError
 from kesco.ir.activity import Activities, Activity
+from kesco.toolchain.cuda import Cuda, find_cuda
 from kesco.toolchain.model import Toolchain
-from kesco.toolchain.runtimes import cxx_compiler
+from kesco.toolchain.native import compiler
+from kesco.toolchain.places import Places
 from kesco.toolchain.tracer import cupti
 from kesco.tracing import trace
 from kesco.tracing.overlap import common, numbers, timeline, union
@@ -43,37 +46,28 @@ M 20000 21"""
 
 
 @pytest.fixture(scope="module")
-def faked(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Toolchain:
+def faked(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Cuda:
     """A toolkit whose CUPTI is the one of this folder."""
+    real, _ = find_cuda(Places.current(os.environ), str(toolchain.cuda_path))
     try:
-        include, _ = cupti(toolchain)
+        include, _ = cupti(real)
     except ToolchainError:
         pytest.skip("no CUPTI headers on this machine")
     root = tmp_path_factory.mktemp("toolkit")
     (root / "include").symlink_to(include)
     (root / "lib64").mkdir()
     library = root / "lib64" / "libcupti.so.13"
-    folders = ("-isystem", str(include), "-isystem", str(toolchain.cuda_path / "include"))
-    command = (
-        *cxx_compiler(toolchain),
-        "-std=c++17",
-        "-shared",
-        "-fPIC",
-        "-w",
-        *folders,
-        str(FAKE),
-        "-o",
-        str(library),
-    )
+    folders = ("-isystem", str(include), "-isystem", str(real.headers))
+    command = (*compiler(os.environ), "-std=c++17", "-shared", "-fPIC", "-w", *folders, str(FAKE), "-o", str(library))
     subprocess.run([*command, "-Wl,-soname,libcupti.so.13"], check=True)
-    return replace(toolchain, cuda_path=root)
+    return replace(real, root=root)
 
 
 def program(*arguments: str) -> list[str]:
     return [sys.executable, "-c", DRIVER, *arguments]
 
 
-def test_a_program_is_traced_and_goes_on_as_without_it(faked: Toolchain, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_program_is_traced_and_goes_on_as_without_it(faked: Cuda, capfd: pytest.CaptureFixture[str]) -> None:
     found, said = trace(faked, program("a b", "--json"), 60)
     assert capfd.readouterr().out == "ran a b --json\n"
     assert [(one.kind, one.name, one.start, one.end, one.stream) for one in found.all] == [
@@ -89,7 +83,7 @@ def test_a_program_is_traced_and_goes_on_as_without_it(faked: Toolchain, capfd: 
 
 
 def test_a_program_that_fails_is_told_and_one_that_may_not_be_seen(
-    faked: Toolchain, monkeypatch: pytest.MonkeyPatch
+    faked: Cuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, said = trace(faked, [sys.executable, "-c", DRIVER + "sys.exit(7)"], 60)
     assert [one.code for one in said] == ["K553", "K552"] and "code 7" in said[0].message
@@ -98,13 +92,26 @@ def test_a_program_that_fails_is_told_and_one_that_may_not_be_seen(
         trace(faked, program(), 60)
 
 
-def test_a_program_without_a_driver_and_a_machine_without_cupti(faked: Toolchain, tmp_path: Path) -> None:
+def test_a_program_without_a_driver_and_a_machine_without_cupti(faked: Cuda, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did not load the CUDA driver"):
         trace(faked, [sys.executable, "-c", ""], 60)
     with pytest.raises(ToolchainError, match="no CUPTI below"):
-        trace(replace(faked, cuda_path=tmp_path, cuda_include=()), program(), 60)
+        trace(replace(faked, root=tmp_path, extra_include=()), program(), 60)
     with pytest.raises(ToolchainError, match="there is no such program"):
         trace(faked, ["./nothing"], 60)
+
+
+def test_a_machine_without_clang_can_trace(
+    faked: Cuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KESCO_CLANG", "/there/is/none")
+    monkeypatch.chdir(tmp_path)
+    done = kesco("trace", "--cuda-path", str(faked.root), "--html", "run.html", "--", *program("x"))
+    assert done.exit_code == 0, done.output
+    (made,) = (one for one in tmp_path.glob("*.trace.json"))
+    assert made.name.startswith("python") and "5 operations" not in done.output and "4 operations" in done.output
+    page = (tmp_path / "run.html").read_text()
+    assert "Streams of" in page and page.count('class="item bar-item') == 5 and "ran x" in capfd.readouterr().out
 
 
 def test_a_record_that_ends_anywhere_is_read() -> None:
@@ -146,7 +153,7 @@ def test_numbers_say_what_ran_beside_what() -> None:
     )
     (stream,) = one.streams
     assert (stream.name, stream.operations, stream.busy, stream.idle) == ("stream 7", 3, 30, 5)
-    assert [stream.hidden for stream in other.streams] == [6, 0, 0]
+    assert [(stream.copies, stream.hidden) for stream in other.streams] == [(10, 6), (0, 0), (0, 0)]
     assert union([(3, 4), (0, 2), (1, 3)]) == [(0, 4)] and common([(0, 4), (6, 9)], [(3, 7)]) == 2
     empty = numbers(Activities("app", ()))
     assert (empty.span, empty.overlap, empty.streams) == (0, 0, ())
@@ -156,6 +163,17 @@ def test_a_timeline_has_a_lane_for_each_stream_and_one_for_the_host() -> None:
     view = timeline("run", ASYNC)
     assert [lane.name for lane in view.lanes] == ["stream 13", "stream 14", "stream 15", "host waits"]
     assert view.end == 15 and [len(lane.bars) for lane in view.lanes] == [1, 1, 1, 1]
+
+
+def test_the_critical_path_of_a_run_is_what_ended_last_before_each_began() -> None:
+    crossed = run(
+        ("kernel", 1, 0, 10), ("kernel", 2, 0, 6), ("kernel", 1, 10, 12), ("kernel", 2, 10, 30), ("copy", 1, 30, 31)
+    )
+    chain = [(bar.start, bar.end) for bar in timeline("run", crossed).bars if bar.critical]
+    assert sorted(chain) == [(0, 10), (10, 30), (30, 31)]
+    assert not any(bar.critical for bar in timeline("run", SERIAL).bars)  # of one stream all are
+    same = run(*(("kernel", n % 2, 5.0, 5.0) for n in range(9)))  # of no length, all at one time
+    assert sum(bar.critical for bar in timeline("run", same).bars) == 1
 
 
 def test_a_trace_is_what_perfetto_opens_and_is_read_again(tmp_path: Path) -> None:
@@ -189,10 +207,11 @@ def test_two_traces_are_compared(tmp_path: Path) -> None:
     lines = [line.split() for line in shown.output.splitlines()]
     assert ["span", "35.0", "µs", "14.0", "µs", "0.40"] in lines
     assert ["copies", "beside", "a", "kernel", "0", "ns", "6.00", "µs"] in lines
-    assert "stream 13 in async.json: 1 operations, busy 10.0 µs, idle 0 ns, 6.00 µs of its copies beside a kernel" in (
-        shown.output
-    )
-    assert page.read_text().count('class="item bar-item"') == 8
+    assert ["Streams", "of", "async.json", "operations", "busy"] in [line[:5] for line in lines]
+    assert ["stream", "13", "1", "10.0", "µs", "0", "ns", "10.0", "µs", "60", "%"] in lines
+    assert "\x1b" not in shown.output
+    assert "60 %" in page.read_text() and "Streams of serial.json" in page.read_text()
+    assert page.read_text().count('class="item bar-item') == 8
     found = json.loads(kesco("compare", *names, "--json").output)
     assert found["speedup"] == 2.5 and found["after"]["copies_hidden_us"] == 6.0
     assert kesco("compare", *names, "-q").output == ""
@@ -211,4 +230,4 @@ def test_a_report_shows_a_measured_run(tmp_path: Path, toolchain: Toolchain, rep
     assert "run.json" in text and "measured" in text and text.count("bar-item") > 4 and 'id="g0-' in text
     assert kesco("compile", example, "-o", out, "--report", out).exit_code == 2
     assert kesco("compile", example, "-o", out, "--report", str(tmp_path / "no" / "page.html")).exit_code == 2
-    assert kesco("compile", "-p", str(tmp_path), "--report", str(page)).exit_code == 2
+    assert kesco("compile", "-p", str(tmp_path), "--report", "pages", "--trace", str(run_file)).exit_code == 2

@@ -52,6 +52,27 @@ def test_what_changes_is_written_and_the_rest_is_told(yard: Yard) -> None:
     assert sorted(p.name for p in (yard.folder / "out").iterdir()) == ["app.cu"]
 
 
+def test_each_source_has_a_page_and_an_index_leads_to_them(yard: Yard) -> None:
+    yard.write("src/bad.cu", "int broken() { return undeclared; }\n")
+    yard.write("src/more/odd # name.cu", "int nothing() { return 0; }\n")
+    odd = ["nvcc", "-c", "src/more/odd # name.cu", "-o", "odd.o"]
+    database(yard, "nvcc -I src -c src/app.cu -o app.o", "nvcc -c src/bad.cu -o bad.o", odd)
+    pages = yard.folder / "pages"
+    result = kesco(yard, "--report", str(pages))
+    assert result.exit_code == 3, result.output
+    assert sorted(p.relative_to(pages).as_posix() for p in pages.rglob("*.html")) == [
+        "app.cu.html", "index.html", "more/odd # name.cu.html"
+    ]  # fmt: skip
+    index = (pages / "index.html").read_text()
+    assert 'href="app.cu.html"' in index and 'href="more/odd%20%23%20name.cu.html"' in index
+    assert "bad.cu.html" not in index and "bad.cu" in index and "K100" in index
+    for count, word in (("3", "files"), ("1", "rewritten"), ("1", "unchanged"), ("1", "failed")):
+        assert f"<dt>{word}</dt><dd>{count}</dd>" in index
+    assert 'class="item node"' in (pages / "app.cu.html").read_text()
+    assert kesco(yard, "--report", str(yard.folder / "page.html")).exit_code == 2
+    assert not (yard.folder / "page.html").exists()
+
+
 def test_the_highest_exit_code_wins_and_the_others_are_still_done(yard: Yard) -> None:
     yard.write("src/bad.cu", "int broken() { return undeclared; }\n")
     database(yard, "nvcc -c src/bad.cu -o bad.o", "nvcc -c src/app.cu -o app.o")

@@ -34,8 +34,14 @@ from kesco.report.page.source_view import rows
 from kesco.report.page.timeline_view import duration, views
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from kesco.ir.flow import Site
     from kesco.ir.timeline import Timeline
+
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""A caption, the heads of columns, and rows whose first cell is what the row is of."""
 
 
 class Compiled(Outcome, Protocol):
@@ -74,36 +80,43 @@ def page(result: Compiled, measured: Sequence[Timeline] = ()) -> str:
         operations_at=_operations_at(result),
         findings=by_function,
         other=other,
+        tables=(),
         data={"functions": [_data(one) for one in result.functions]},
     )
 
 
-def timeline_page(title: str, tiles: Sequence[tuple[str, str]], measured: Sequence[Timeline]) -> str:
-    """A page with measured timelines alone."""
+def timeline_page(
+    title: str, tiles: Sequence[tuple[str, str]], measured: Sequence[Timeline], tables: Sequence[Table] = ()
+) -> str:
+    """A page with measured timelines alone, and tables below them."""
     return _rendered(
         title=title, path=title, tiles=tiles, functions=[], measured=views(measured, len(PALETTE)), rows=[], blocks={},
-        operations_at={}, findings=[], other=[], data={"functions": []},
+        operations_at={}, findings=[], other=[], data={"functions": []}, tables=tables,
     )  # fmt: skip
 
 
 def _rendered(**values: Any) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("kesco.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    folder = files("kesco.report").joinpath("templates")
-    style = environment.from_string(folder.joinpath("page.css.j2").read_text("utf-8")).render(palette=PALETTE)
-    script = folder.joinpath("page.js").read_text("utf-8")
-    made = environment.get_template("page.html.j2").render(
-        style=style, script=script, digests={"style": _digest(style), "script": _digest(script)},
-        palette=PALETTE, **values,
+    style, digest = style_and_digest()
+    script = files("kesco.report").joinpath("templates", "page.js").read_text("utf-8")
+    made = environment().get_template("page.html.j2").render(
+        style=style, script=script, digests={"style": digest, "script": _digest(script)}, palette=PALETTE, **values,
     )  # fmt: skip
     return made.encode("utf-8", "replace").decode()
+
+
+def environment() -> Environment:
+    """What renders the templates of pages; it escapes everything."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("kesco.report", "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def style_and_digest() -> tuple[str, str]:
+    """The style sheet of all pages, and what a content security policy calls it."""
+    text = files("kesco.report").joinpath("templates", "page.css.j2").read_text("utf-8")
+    style = environment().from_string(text).render(palette=PALETTE)
+    return style, _digest(style)
 
 
 def _digest(text: str) -> str:
@@ -126,6 +139,7 @@ def _tiles(result: Compiled) -> list[tuple[str, str]]:
             (str(max(one.schedule.streams for one in done)), "streams"),
             (str(waits), "waits"),
             (str(removed), "waits not needed"),
+            ("✓", "proven"),
         ]
     runs = [pair for pair in result.timelines if len(pair) > 1 and pair[0].exact]
     if runs:

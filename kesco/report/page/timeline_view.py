@@ -25,13 +25,17 @@ def views(
 ) -> list[dict[str, Any]]:
     """What a template draws of timelines that share one scale.
 
-    `colours` is how many the page tells apart, and `stream_of` whose colour an operation has on any lane.
+    `colours` is how many the page tells apart, and `stream_of` whose colour an operation has on any lane. What only
+    weighs operations is in parts of the first timeline, which is the serial one; a later one may be longer.
     """
     whole = max((one.end for one in timelines), default=0.0)
-    return [_view(one, whole, colours, stream_of or {}) for one in timelines]
+    serial = timelines[0].end if timelines else 0.0
+    return [_view(one, whole, serial or whole, colours, stream_of or {}) for one in timelines]
 
 
-def _view(timeline: Timeline, whole: float, colours: int, stream_of: Mapping[int, int]) -> dict[str, Any]:
+def _view(
+    timeline: Timeline, whole: float, serial: float, colours: int, stream_of: Mapping[int, int]
+) -> dict[str, Any]:
     scale = 100 / whole if whole > 0 else 0.0
     lanes = []
     for lane in timeline.lanes:
@@ -44,7 +48,7 @@ def _view(timeline: Timeline, whole: float, colours: int, stream_of: Mapping[int
                 "kind": bar.kind,
                 "critical": bar.critical,
                 "colour": _colour(stream_of.get(bar.site, lane.stream), colours),
-                "said": _said(bar, timeline.exact, whole),
+                "said": _said(bar, timeline.exact, whole if timeline.exact else serial),
             }
             for bar in (lane.bars if len(lane.bars) <= MOST_BARS else merged(lane.bars, whole / MOST_BARS))
         ]
@@ -53,6 +57,7 @@ def _view(timeline: Timeline, whole: float, colours: int, stream_of: Mapping[int
             {
                 "name": lane.name,
                 "colour": _colour(lane.stream, colours),
+                "swatches": max(0, lane.stream) // colours + 1,
                 "bars": bars,
                 "busy": f"{100 * busy / timeline.end:.0f} %" if timeline.end else "",
             }
@@ -60,12 +65,13 @@ def _view(timeline: Timeline, whole: float, colours: int, stream_of: Mapping[int
     return {
         "name": timeline.name,
         "origin": timeline.origin,
+        "exact": timeline.exact,
         "lanes": lanes,
         "height": _LANE * len(lanes),
         "lane": _LANE,
-        "end": duration(timeline.end, whole) if timeline.exact else f"{100 * timeline.end / (whole or 1):.0f} %",
+        "end": duration(timeline.end, whole) if timeline.exact else f"{100 * timeline.end / (serial or 1):.0f} %",
         "end_at": f"{timeline.end * scale:.4f}",
-        "ticks": list(_ticks(whole, timeline.exact)),
+        "ticks": list(_ticks(whole, None if timeline.exact else serial)),
     }
 
 
@@ -74,7 +80,7 @@ def _colour(stream: int, colours: int) -> int | str:
 
 
 def _said(bar: Bar, exact: bool, whole: float) -> str:
-    """A bar in words, line by line."""
+    """A bar in words, line by line; `whole` is the time that its own are shown beside, or that it is a part of."""
     name = bar.label if bar.count == 1 else f"{bar.label} and {bar.count - 1} more"
     lines = [name]
     if exact:
@@ -120,15 +126,15 @@ def duration(microseconds: float, of: float | None = None) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
-def _ticks(whole: float, exact: bool) -> Iterator[dict[str, str]]:
-    """Marks at round times, about `TICKS` of them; without times, at tenths."""
+def _ticks(whole: float, serial: float | None) -> Iterator[dict[str, str]]:
+    """Marks at round times, about `TICKS` of them; or at round parts of the serial function, where its length says."""
     if whole <= 0:
         return
-    if not exact:
-        yield from ({"x": f"{part}", "text": f"{part} %"} for part in range(0, 100, 20))
-        return
-    raw = whole / TICKS
+    unit = 1.0 if serial is None else serial / 100
+    raw = whole / unit / TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw)
-    count = int(whole / step * 0.97)
-    yield from ({"x": f"{100 * n * step / whole:.4f}", "text": duration(n * step, whole)} for n in range(count + 1))
+    for number in range(int(whole / unit / step * 0.97) + 1):
+        at = number * step
+        text = duration(at, whole) if serial is None else f"{at:g} %"
+        yield {"x": f"{100 * at * unit / whole:.4f}", "text": text}

@@ -63,7 +63,8 @@
   }
   function zoom(view, factor, x = view.clientWidth / 2, y = view.clientHeight / 2) {
     const svg = $("svg", view), wide = "wide" in view.dataset;
-    const fit = wide ? 1 : Math.min(1, Math.max(0.12, (view.clientWidth - 4) / natural(svg)[0]));
+    const least = innerWidth < 700 ? 0.6 : 0.12; // on a telephone a drawing is scrolled rather than too small to read
+    const fit = wide ? 1 : Math.min(1, Math.max(least, (view.clientWidth - 4) / natural(svg)[0]));
     const before = scales.get(view) || fit;
     const after = factor ? Math.min(wide ? 400 : 4, Math.max(wide ? 1 : 0.08, before * factor)) : fit;
     scales.set(view, after);
@@ -183,8 +184,9 @@
       const [a, b] = [edge.source, edge.target].map((n) => data.functions[f].operations[n]);
       page.push(`${a.label} → ${b.label}`);
       const word = { wait: "A wait for an event", stream: "No wait: one stream orders them", removed: "No wait is needed" }[edge.kind];
-      body.append(element("p", word + (edge.carried ? ", around a loop" : "")));
-      list("Why", edge.why.map((text) => element("li", text)), body);
+      const how = edge.why.at(-1).replace("no wait: ", ""), what = edge.why.slice(0, -1);
+      body.append(element("p", `${word}${edge.carried ? ", around a loop" : ""}: ${how}`));
+      list("What it keeps in order", what.map((text) => element("li", text)), body);
       list("Both places", [a, b].map((op) => element("li", `${op.label}: ${op.place}, ${where(op)}`)), body);
       const ends = element("div", "", { class: "jump" });
       for (const n of [edge.source, edge.target])
@@ -344,6 +346,22 @@
       focusOn(next);
       next.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
+  });
+
+  // ---- lines named in what was gained and lost ----
+  for (const link of all("a.line")) link.addEventListener("click", (event) => {
+    const number = $(link.getAttribute("href")), row = number && number.closest(".row");
+    if (!row) return;
+    event.preventDefault();
+    const change = $(".item", row);
+    if (change) return reveal("source", change);
+    show($("#tab-source"));
+    if (row.hidden) fold($(`[data-fold="${row.dataset.block}"]`), true);
+    for (const one of all(".here")) one.classList.remove("here");
+    row.classList.add("here");
+    number.scrollIntoView({ block: "center" });
+    number.tabIndex = -1;
+    number.focus({ preventScroll: true });
   });
 
   // ---- changes in the source ----
