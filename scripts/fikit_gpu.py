@@ -9,7 +9,7 @@ found there, in ``--resume`` (default ``.scratch/fikit_gpu.json``) or in the tem
 machine is not done again. Everything has a time limit, and nothing new begins after ``--budget`` seconds. ``--fake``
 runs all of it without a GPU, with the tests' driver: its numbers mean nothing.
 """
-# ruff: noqa: T201, D103
+# ruff: noqa: T201, D102, D103
 
 from __future__ import annotations
 

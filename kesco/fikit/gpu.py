@@ -26,8 +26,9 @@ NEVER = (1 << 64) - 1
 class Machine:
     """What sharing costs, in nanoseconds; `concurrent`: as under MPS instead of by time slices.
 
-    `grant_ns` is the way from a decision to the launch, `notice_ns` the way of a report to the daemon. The defaults are
-    for orientation and of no particular GPU: measure them.
+    `grant_ns` is the way from a decision to the launch, `notice_ns` the way of a report to the daemon, `ended_ns` that of
+    the report that a kernel has ended, which somebody must ask the GPU for. The defaults are for orientation and of no
+    particular GPU: measure them.
     """
 
     concurrent: bool = False
@@ -35,6 +36,7 @@ class Machine:
     switch_ns: int = 50_000
     grant_ns: int = 2_000
     notice_ns: int = 1_000
+    ended_ns: int = 1_000
 
 
 @dataclass(slots=True)

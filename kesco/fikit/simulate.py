@@ -247,7 +247,7 @@ class _Replayer:
                     self.gaps.since, self.gaps.before = self.now, sum(self.gpu.executed[1:])
         if host.full:
             self._later(self.now, "launch", work.task)
-        self._later(self.now + self.machine.notice_ns, "done", work.task, host.done)
+        self._later(self.now + self.machine.ended_ns, "done", work.task, host.done)
 
     def _top_returns(self) -> None:
         """The most urgent task ends its gap."""

@@ -1,5 +1,5 @@
 """Daemons, workers and MPS for the GPU experiment; all that is started here is ended here."""
-# ruff: noqa: T201, D102, D103, D107
+# ruff: noqa: T201, D102
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self, words: list[str], env: Mapping[str, str]) -> None:
         pipe = subprocess.PIPE
-        self.log = tempfile.TemporaryFile()
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         command = [sys.executable, str(HERE / "worker.py"), *words]
         self.child = subprocess.Popen(
             command, env=dict(env), stdin=pipe, stdout=pipe, stderr=self.log, start_new_session=True
@@ -108,7 +108,7 @@ class Bench:
 
     def task_env(self, priority: int, task: str, rest: float, base: Mapping[str, str]) -> dict[str, str]:
         settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "TASK": self.key(task, rest)}
-        return serving.environment(self.client, settings | {"DEADLINE_MS": "2000"}, base)
+        return serving.environment(self.client, settings, base)
 
     def worker(self, task: str, rest: float, env: Mapping[str, str]) -> Worker:
         return Worker(self.words(task, rest), env)

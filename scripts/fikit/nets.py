@@ -3,7 +3,7 @@
 In: a name of `TASKS`. Out: a function that does one request and returns its result, a tensor. The nets have the layers
 of those that they are called after, so that their kernels are of the same sizes; nothing is downloaded.
 """
-# ruff: noqa: D102, D103, D107
+# ruff: noqa: D102, D103
 
 from __future__ import annotations
 

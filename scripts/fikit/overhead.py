@@ -4,7 +4,7 @@
 one process without the library, one with it, both alive, their turns short and interleaved; the one with it is
 attached, or not, as the daemon is there or not. `right`: PyTorch computes the same to the bit.
 """
-# ruff: noqa: T201, D102, D103
+# ruff: noqa: T201, D103
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def launches(bench: Bench, rounds: int) -> dict[str, Any]:
     daemon = bench.serve("quantile")
     try:
         rounds_of([
-            ("plain", plain, bench.base), ("hooks, no runtime", hooked, bench.base), ("library, not asked", plain, loaded),
+            ("plain", plain, bench.base), ("hooks, no runtime", hooked, bench.base),
+            ("library, not asked", plain, loaded),
             ("library, attached", plain, asked), ("hooks, attached", hooked, asked),
         ])  # fmt: skip
         other = [programs["task"], "60", "1", "1", "100000"]

@@ -5,7 +5,7 @@ said and what the daemon counted, by mode; what is there already is not done aga
 and low without MPS, and the same under MPS. A mode is a daemon that is started for it, or none; the tasks attach and go
 on alone by themselves.
 """
-# ruff: noqa: T201, D102, D103
+# ruff: noqa: T201, D102
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ PAIRS = tuple(
         ("rcnn", 5, "small"), ("fcn", 3, "alexnet"), ("bert", 0, "small"), ("resnet50", 2, "bert_train"),
     )
 )  # fmt: skip
-DEADLINE = ("--deadline-ns", "1000000000")
 MODES: dict[str, tuple[bool, str, tuple[str, ...]]] = {  # under MPS; the policy, or none; its settings
     "sharing": (False, "", ()),
-    "strict": (False, "strict", DEADLINE),
-    "reactive": (False, "reactive", DEADLINE),
-    "fikit": (False, "quantile", DEADLINE),
+    "strict": (False, "strict", ()),
+    "reactive": (False, "reactive", ()),
+    "fikit": (False, "quantile", ()),
     "mps": (True, "", ()),
-    "fikit_mps": (True, "quantile", (*DEADLINE, "--switch-ns", "0")),
+    "fikit_mps": (True, "quantile", ("--switch-ns", "0")),
 }
 _COUNTERS = (
     "launched", "done", "holds", "abandoned", "waited_ns", "filled_ns", "overruns", "gaps", "gap_ns", "wide_gaps",

@@ -13,7 +13,7 @@ void kesco_policy_defaults(KescoPolicySettings *settings, uint32_t kind) {
     settings->threshold_ns = 100'000;
     settings->guard_ns = 30'000;
     settings->switch_ns = 50'000;
-    settings->inflight_ns = 500'000;
+    settings->inflight_ns = 1'000'000; // three kernels of 300 us: the next ones are there while a report is on its way
     settings->inflight_launches = kind == KESCO_REACTIVE ? 1 : 16; // one, as Tally does
     settings->time_percent = 95;
     settings->gap_percent = 10;
@@ -22,7 +22,7 @@ void kesco_policy_defaults(KescoPolicySettings *settings, uint32_t kind) {
     settings->away_ns = 5'000'000;
     settings->react_ns = 100'000; // as Tally
     settings->quantum_ns = 10'000'000;
-    settings->deadline_ns = 100'000'000;
+    settings->deadline_ns = 400'000'000; // a kernel of 20 ms that nothing has room for costs others 5 % then
 }
 
 KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings) {

@@ -159,10 +159,13 @@ void KescoPolicy::observe(Task &task, const Flight &ended) {
     if (!known.cost.time.count)
         return;
     bool before = known.time.drifted(settings.drift_limit);
-    uint64_t expected =
-        kesco::fikit::quantile(known.cost.time, settings.time_percent) + settings.guard_ns + settings.switch_ns;
-    known.time.add(now_ - ended.began > expected);
+    uint64_t expected = kesco::fikit::quantile(known.time.times(known.cost.time), settings.time_percent) +
+                        settings.guard_ns + settings.switch_ns;
+    uint64_t took = std::min(now_ - ended.began, kesco::fikit::kLongest);
+    known.time.add(took > expected);
+    known.time.saw(took > settings.switch_ns ? took - settings.switch_ns : 1); // a switch is added where it is due
     task.state.drifted += !before && known.time.drifted(settings.drift_limit);
+    known.time.relearn(settings.drift_limit);
 }
 
 void KescoPolicy::becomes_idle(Task &task) {
@@ -186,6 +189,10 @@ void KescoPolicy::came_back(uint32_t number) {
         task.state.wide_ns += gap;
     }
     settle_promise(task);
+    if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE) {
+        known->gap.saw(std::min(gap, kesco::fikit::kLongest));
+        known->gap.relearn(settings.drift_limit);
+    }
     size_t rank = rank_of(number);
     if (task.harmed || settings.kind == KESCO_SHARING || !lower_in_flight(rank))
         return;

@@ -25,7 +25,8 @@ uint64_t KescoPolicy::predicted(const Task &task, const Ticket &ticket) const {
         return ticket.told;
     if (!believed(task, ticket.cost))
         return settings.unknown_ns;
-    const KescoTimes &times = task.costs[ticket.cost].cost.time;
+    const Known &known = task.costs[ticket.cost];
+    const KescoTimes &times = known.time.times(known.cost.time);
     return settings.kind == KESCO_MEAN ? times.mean : kesco::fikit::quantile(times, settings.time_percent);
 }
 
@@ -53,16 +54,18 @@ void KescoPolicy::promise(Task &task) {
     if (settings.kind == KESCO_MEAN)
         until = std::max(now_, sum(task.idle_since, known->cost.gap.mean));
     else
-        until = sum(now_, kesco::fikit::left_after(known->cost.gap, now_ - task.idle_since, settings.gap_percent));
+        until = sum(now_, kesco::fikit::left_after(known->gap.times(known->cost.gap), now_ - task.idle_since,
+                                                   settings.gap_percent));
     if (until > now_ && until - now_ >= settings.threshold_ns)
         task.promise = {true, !known->gap.drifted(settings.drift_limit), until};
 }
 
-// A promise is over: it held, or the task came back before.
+// A promise is over: it held, or the task came back before. The guard at its end is for just that: nothing that was
+// granted is under way there, and a report that comes late makes each gap that much shorter than it was measured.
 void KescoPolicy::settle_promise(Task &task) {
     if (!task.promise.made)
         return;
-    bool broken = now_ < task.promise.until;
+    bool broken = sum(now_, settings.guard_ns) < task.promise.until;
     ++task.state.promises;
     task.state.broken += broken;
     task.promise = {};
@@ -90,7 +93,7 @@ bool KescoPolicy::away(Task &task) {
     Known *known = task.gap();
     if (settings.kind != KESCO_QUANTILE || !known || known->gap.drifted(settings.drift_limit))
         return true;
-    return kesco::fikit::next_knot(known->cost.gap, passed) == KESCO_NEVER; // some gaps lasted longer: soon, then
+    return kesco::fikit::next_knot(known->gap.times(known->cost.gap), passed) == KESCO_NEVER; // some gaps lasted longer: soon, then
 }
 
 // When an idle task's prediction changes if it does not come back.
@@ -103,6 +106,7 @@ uint64_t KescoPolicy::next_change(Task &task) {
         change = task.promise.believed ? later(task.promise.until) : std::min(change, later(task.promise.until));
     else if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE)
         change = std::min(
-            change, later(sum(task.idle_since, kesco::fikit::next_knot(known->cost.gap, now_ - task.idle_since))));
+            change, later(sum(task.idle_since, kesco::fikit::next_knot(known->gap.times(known->cost.gap),
+                                                                       now_ - task.idle_since))));
     return change;
 }

@@ -1,8 +1,24 @@
 #include "policy_state.h"
 
+#include "policy_times.h"
+
 #include <algorithm>
 
 namespace kesco::fikit {
+
+void Record::saw(uint64_t value) {
+    values[seen++ % kRecent] = value;
+    if (relearned)
+        learned = times_of(values, std::min(seen, kRecent));
+}
+
+void Record::relearn(uint32_t limit) {
+    if (relearned || !drifted(limit) || seen < kEnough)
+        return;
+    relearned = true;
+    misses = 0;
+    learned = times_of(values, std::min(seen, kRecent));
+}
 
 size_t Costs::slot_of(uint64_t identity) const {
     size_t mask = slots_.size() - 1;

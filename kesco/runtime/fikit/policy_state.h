@@ -9,13 +9,24 @@
 
 namespace kesco::fikit {
 
-/// Whether the last 32 predictions of one kind held. Fixed memory, and it forgets: who is right again is believed
-/// again.
+/// Whether the last 32 predictions of one kind held, and the last 32 values that were seen. Where the profile is wrong
+/// too often, what was seen lately takes its place; where that is wrong too often as well, nothing is believed. Fixed
+/// memory, and it forgets: who is right again is believed again.
 struct Record {
-    uint32_t misses = 0; // a bit for each, the latest one lowest
+    static constexpr uint32_t kRecent = 32, kEnough = 8;
+
+    uint32_t misses = 0; // a bit for each prediction, the latest one lowest
+    uint32_t seen = 0;   // values
+    bool relearned = false;
+    uint64_t values[kRecent] = {};
+    KescoTimes learned = {}; // of the values; kept up to date once it counts
 
     void add(bool missed) { misses = misses << 1 | (missed ? 1 : 0); }
+    void saw(uint64_t value);
     bool drifted(uint32_t limit) const { return limit && static_cast<uint32_t>(__builtin_popcount(misses)) >= limit; }
+    /// Takes what was seen for true from now on, if the profile is no longer believed and there is enough of it.
+    void relearn(uint32_t limit);
+    const KescoTimes &times(const KescoTimes &profile) const { return relearned ? learned : profile; }
 };
 
 /// One kernel of a task's profile.

@@ -1,5 +1,7 @@
 #include "policy_times.h"
 
+#include <algorithm>
+
 namespace kesco::fikit {
 namespace {
 
@@ -49,6 +51,25 @@ uint64_t next_knot(const KescoTimes &times, uint64_t passed) {
         if (times.knots[n] > passed)
             return times.knots[n];
     return KESCO_NEVER;
+}
+
+KescoTimes times_of(const uint64_t *values, uint32_t count) {
+    uint64_t sorted[32];
+    count = std::min<uint32_t>(count, 32);
+    std::copy(values, values + count, sorted);
+    std::sort(sorted, sorted + count);
+    KescoTimes times = {};
+    times.count = count;
+    for (uint32_t n = 0; n < count; ++n)
+        times.mean += sorted[n] / count;
+    for (int n = 0; n < KESCO_KNOTS; ++n) {
+        double place = kPercents[n] / 100 * (count - 1);
+        auto below = static_cast<uint32_t>(place);
+        double low = static_cast<double>(sorted[below]);
+        double high = static_cast<double>(sorted[std::min(below + 1, count - 1)]);
+        times.knots[n] = static_cast<uint64_t>(low + (place - below) * (high - low));
+    }
+    return times;
 }
 
 bool sensible(const KescoTimes &times) {
