@@ -13,6 +13,7 @@ from kesco.bench.mix_plots import plot
 from kesco.bench.mix_results import Shared, lines, to_json
 from kesco.bench.mix_results import read as read_results
 from kesco.bench.mixes import SCHEMES, Mix, Task, load
+from kesco.bench.mps import queues
 from kesco.bench.sharing import Outcome, share
 from kesco.errors import UsageError
 
@@ -24,6 +25,10 @@ PROGRAM = """\
 #!{python}
 import ctypes, fcntl, mmap, os, sys, time
 tasks = {tasks}
+if "CUDA_MPS_PIPE_DIRECTORY" in os.environ and int(os.environ["CUDA_DEVICE_MAX_CONNECTIONS"]) > {queues}:
+    with open(os.path.join(os.environ["CUDA_MPS_LOG_DIRECTORY"], "server.log"), "w") as log:
+        log.write("[Info] started\\nError: no queues are left\\n")
+    sys.exit("out of memory")
 with open(os.environ["MP_START"], "r+b") as file:
     words = (ctypes.c_int64 * 2).from_buffer(mmap.mmap(file.fileno(), 16))
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -60,7 +65,7 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def made_up(folder: Path, failing: str = "", wrong: str = "") -> Build:
+def made_up(folder: Path, failing: str = "", wrong: str = "", queues: int = 32) -> Build:
     import sys
 
     times = {"serial": 40.0, "kesco": 20.0, "zones": 30.0, "zones-fair": 25.0}
@@ -70,7 +75,7 @@ def made_up(folder: Path, failing: str = "", wrong: str = "") -> Build:
     ]:  # fmt: skip
         tasks = [(of, times[kind])] if of != "MP-0" else [("b", times[kind]), ("a", 10.0), ("b", 50.0)]
         text = PROGRAM.format(python=sys.executable, tasks=tasks, log=str(folder / "log"),
-                              fails=kind == failing, result=5.5 if kind == wrong else 5.0)  # fmt: skip
+                              queues=queues, fails=kind == failing, result=5.5 if kind == wrong else 5.0)  # fmt: skip
         program(folder / f"{of}-{kind}", text)
         one = {"workload": of, "style": "tasks", "program": kind, "path": f"{of}-{kind}"}
         programs.append(one | {"streams": 1, "waits": 0})
@@ -92,6 +97,7 @@ def test_times_from_a_common_start(tmp_path: Path) -> None:
     assert found["zones"].times == {"a": (10.0, 10.0), "b1": (30.0, 30.0), "b2": (50.0, 50.0)}
     assert found["threads"].problem == "'MP-0' was not built for threads"
     log = (tmp_path / "log").read_text().splitlines()
+    assert log[:3] == ["a-serial --n 4", "b-serial ", "b-serial "]  # alone: one after another
     assert log.count("MP-0-zones --n 4 -- --") == 3  # one round warms up
     assert sorted(log[3:6]) == ["a-serial --n 4", "b-serial ", "b-serial "]
 
@@ -114,6 +120,19 @@ def test_mps_is_started_asked_and_stopped(tmp_path: Path, monkeypatch: pytest.Mo
     assert outcomes(build, "mps")["mps"].times["a"] == (20.0,)
     program(tmp_path / "bin/nvidia-cuda-mps-control", CONTROL.format(python=sys.executable, servers=""))
     assert outcomes(build, "mps")["mps"].problem == "MPS serves nobody: the programs run beside it"
+
+
+def test_clients_of_mps_share_its_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that asks for more than are left ends before the start; then all ask for fewer."""
+    import sys
+
+    assert [queues(clients) for clients in (1, 3, 4, 96, 200)] == [32, 32, 24, 1, 1]
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    program(tmp_path / "bin/nvidia-cuda-mps-control", CONTROL.format(python=sys.executable, servers="4711"))
+    assert outcomes(made_up(tmp_path, queues=8), "mps")["mps"].times["a"] == (20.0,)
+    problem = outcomes(made_up(tmp_path, queues=1), "mps")["mps"].problem
+    assert "ended before the start (1): out of memory (MPS: Error: no queues are left)" in problem
 
 
 def shared() -> Shared:
