@@ -148,11 +148,12 @@ def test_what_the_times_come_to(tmp_path: Path) -> None:
     assert found.overall("MP-0", "baseline") == 41
     assert found.speed("MP-0", "threads") == pytest.approx(41 / 25)
     assert found.speed("MP-0", "threads", task="b1") == pytest.approx(0.8)
-    assert found.bound("MP-0") == 10
+    assert (found.bound("MP-0"), found.bound("MP-0", "b1")) == (10, 5)  # of a the serial program alone takes 11
+    assert found.closeness("MP-0", "threads") == pytest.approx(10 / 25)
     text = "\n".join(lines(found, [MIX]))
     assert "mps          no MPS" in text
     row = next(line.split() for line in text.splitlines()[::-1] if line.startswith("threads"))
-    assert row[1:] == ["1.64", "-", "-", "1.09", "1.20", "0.80"]
+    assert row[1:] == ["1.64", "-", "-", "0.40", "1.09", "1.20", "0.80"]
     (tmp_path / "mixes.json").write_text(to_json(found))
     assert read_results(tmp_path / "mixes.json") == found
     picture = plot(found, [MIX])
