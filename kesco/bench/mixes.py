@@ -14,13 +14,17 @@ from kesco.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task: its program, its priority (9 comes first), its arguments, and how far its checksum may be off."""
+    """One task: its program, its priority (9 comes first), its arguments, and how far its checksum may be off.
+
+    `streams` is how many kesco gives it at most, 0 for as many as it can use.
+    """
 
     name: str
     program: str
     priority: int
     arguments: tuple[str, ...]
     tolerance: float
+    streams: int = 0
 
 
 @dataclass(frozen=True, slots=True)
