@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kesco.errors import UsageError
 from kesco.merging.specs import Spec, parse
 from kesco.merging.state import diagnose, own_calls
+from kesco.merging.together import written
 from kesco.merging.units import Reference, Unit
-from kesco.merging.wrap import launches
+from kesco.merging.wrap import Wrapped, launches
 from kesco.source import Span
 
 HERE = Span("a.cu", 0, 1, 3, 5)
-TEMPLATE = Path(__file__).resolve().parents[2] / "kesco/merging/templates/merged.cu.j2"
 
 
 def test_programs_on_the_command_line() -> None:
@@ -95,6 +93,7 @@ def test_one_name_with_c_linkage_is_one() -> None:
     assert [d.code for d in diagnose(["a", "b"], [both, both])] == ["K121"]
 
 
-def test_every_call_that_is_a_tasks_own_has_a_function() -> None:
-    text = TEMPLATE.read_text()
+@pytest.mark.parametrize("one_thread", [False, True])
+def test_every_call_that_is_a_tasks_own_has_a_function(one_thread: bool) -> None:
+    text = written(parse(["a.cu=3", "b.cu=2"]), [Wrapped("", (), ())] * 2, one_thread).decode()
     assert [name for name in own_calls() if f" kesco_{name}(" not in text] == []
