@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kesco.bench.build import NOT_BUILT, Build, Program, rewrite
-from kesco.bench.mixes import STRATEGIES, THREADS, Mix
+from kesco.bench.mixes import MERGED, STRATEGIES, Mix
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.merging.specs import parse
@@ -46,8 +46,8 @@ def build_mixes(
         of, program, source = job
         name = f"{of.lower()}-{program}"
         streams = waits = 0
-        if program == THREADS:
-            source = _merged(of, folder / f"{name}.cu")
+        if program in MERGED:
+            source = _merged(of, MERGED[program], folder / f"{name}.cu")
         elif program != "serial":
             strategy = program if program in STRATEGIES else ""
             options = Options(strategy=strategy, streams=0 if strategy else most[of])
@@ -60,13 +60,13 @@ def build_mixes(
         progress(name)
         return Program(of, "tasks", program, name, max(streams, 1), waits)
 
-    def _merged(of: str, target: Path) -> Path:
+    def _merged(of: str, one_thread: bool, target: Path) -> Path:
         mix = next(one for one in mixes if one.name == of)
         words = [
             f"{workloads / 'mp' / task.program}.cu={task.priority}" + (f",streams={task.streams}" * bool(task.streams))
             for task in mix.tasks
         ]
-        target.write_bytes(merge(parse(words), Options()).text)
+        target.write_bytes(merge(parse(words), Options(), one_thread=one_thread).text)
         return target
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -81,7 +81,7 @@ def _jobs(mixes: Sequence[Mix], folder: Path) -> list[_Job]:
     tasks = dict.fromkeys(task.program for mix in mixes for task in mix.tasks)
     found = [(name, program, folder / f"{name}.cu") for name in tasks for program in ("serial", "kesco")]
     return found + [
-        (m.name, strategy, folder / f"{m.program}.cu") for m in mixes for strategy in (*STRATEGIES, THREADS)
+        (m.name, strategy, folder / f"{m.program}.cu") for m in mixes for strategy in (*STRATEGIES, *MERGED)
     ]
 
 

@@ -41,7 +41,7 @@ _APART = 1000  # between the numbers of streams and events of two hosts
 
 
 @dataclass(frozen=True, slots=True)
-class _Host:
+class Host:
     """One program: its steps, and for each launch and copy the place of its task among the mix's tasks."""
 
     steps: tuple[Step, ...]
@@ -64,7 +64,7 @@ def predicted(
     kept: dict[tuple[str, ...], tuple[Step, ...]] = {}
     for mix in mixes:
         prices = {t.program: _prices(t, known[t.program], costs) for t in mix.tasks}
-        kesco: list[_Host] = []
+        kesco: list[Host] = []
         for number, task in enumerate(mix.tasks):
             key = (task.program, *task.arguments)
             if key not in kept:
@@ -72,27 +72,27 @@ def predicted(
                 made = _trace(folder / "mp" / f"{task.program}.cu", Options(streams=task.streams), task.arguments)
                 kept[key] = _steps(made, prices[task.program], costs)
             works = sum(step.kind in _WORKS for step in kept[key])
-            kesco.append(_Host(_numbered(kept[key], number), (number,) * works))
-        merged = {}
+            kesco.append(Host(_numbered(kept[key], number), (number,) * works))
+        merged: dict[str, Host] = {}
         for strategy in STRATEGIES:
             progress(f"{mix.name}: {strategy}")
             every = {label: cost for of in prices.values() for label, cost in of.items()}
             merged[strategy] = _merged(mix, strategy, folder, every, costs)
         for scheme, times in schemes_of(mix, kesco, merged, costs.machine).items():
-            named = {task.name: (time / 1000,) for task, time in zip(mix.tasks, times, strict=True)}
+            named: dict[str, tuple[float, ...]] = {
+                t.name: (time / 1000,) for t, time in zip(mix.tasks, times, strict=True)
+            }
             outcomes.append(Outcome(mix.name, scheme, named, {}))
     return Shared(tuple(outcomes), {"gpu": "a model of an NVIDIA H200"})
 
 
-def schemes_of(
-    mix: Mix, kesco: Sequence[_Host], merged: Mapping[str, _Host], machine: Machine
-) -> dict[str, list[float]]:
+def schemes_of(mix: Mix, kesco: Sequence[Host], merged: Mapping[str, Host], machine: Machine) -> dict[str, list[float]]:
     """Microseconds of each task under each scheme, from kesco's programs of the tasks and the merged ones."""
-    serial = [_Host(_on_one_stream(host.steps, number), host.tasks) for number, host in enumerate(kesco)]
+    serial = [Host(_on_one_stream(host.steps, number), host.tasks) for number, host in enumerate(kesco)]
     levels = sorted({task.priority for task in mix.tasks}, reverse=True)
     rank = [levels.index(task.priority) for task in mix.tasks]
 
-    def run(hosts: Sequence[_Host], by_rank: bool = False) -> list[float]:
+    def run(hosts: Sequence[Host], by_rank: bool = False) -> list[float]:
         ranks = {step.stream: rank[task] for host in hosts for step, task in zip(_works(host), host.tasks, strict=True)}
         found = [0.0] * len(mix.tasks)
         ends = ends_of_hosts(machine, [host.steps for host in hosts], ranks if by_rank else {})
@@ -106,6 +106,7 @@ def schemes_of(
         "alone": alone, "alone-kesco": alone_kesco, "baseline": in_turns(alone), "mps": run(serial),
         "kesco": in_turns(alone_kesco), "mps-kesco": run(kesco), "zones": run([merged["zones"]]),
         "zones-fair": run([merged["zones-fair"]], by_rank=True), "threads": run(kesco, by_rank=True),
+        "one-thread": run([_as_one(kesco)], by_rank=True),
     }  # fmt: skip
     assert list(found) == list(SCHEMES)
     return found
@@ -118,22 +119,6 @@ def in_turns(alone: Sequence[float]) -> list[float]:
     for left, (time, process) in enumerate(sorted((time, n) for n, time in enumerate(alone))):
         now += (time - done) * (len(alone) - left)
         found[process], done = now, time
-    return found
-
-
-def errors(model: Shared, measured: Shared, mixes: Sequence[Mix]) -> list[tuple[str, str, str, float, float]]:
-    """Mix, scheme, task or "all", the model's and the measured milliseconds, where both are there."""
-    found = []
-    for mix in mixes:
-        for scheme in SCHEMES:
-            for task in (*mix.tasks, None):
-                name = task.name if task else None
-                one, other = (
-                    of.task(mix.name, scheme, name) if name else of.overall(mix.name, scheme)
-                    for of in (model, measured)
-                )
-                if one is not None and other is not None:
-                    found.append((mix.name, scheme, name or "all", one, other))
     return found
 
 
@@ -162,7 +147,7 @@ def _steps(trace: Trace, prices: Mapping[str, KernelCost], costs: Costs) -> tupl
     return tuple(step for step in steps if step.kind in (*_WORKS, Kind.RECORD, Kind.WAIT))
 
 
-def _merged(mix: Mix, strategy: str, folder: Path, prices: Mapping[str, KernelCost], costs: Costs) -> _Host:
+def _merged(mix: Mix, strategy: str, folder: Path, prices: Mapping[str, KernelCost], costs: Costs) -> Host:
     arguments: list[str] = []
     for task in mix.tasks:
         arguments += ["--", *task.arguments] if arguments else task.arguments
@@ -184,7 +169,7 @@ def _merged(mix: Mix, strategy: str, folder: Path, prices: Mapping[str, KernelCo
             if step.cost is not None and step.cost.blocks == step.cost.threads == 1:
                 left[at] -= 1
                 at += left[at] == 0
-    return _Host(steps, tuple(tasks))
+    return Host(steps, tuple(tasks))
 
 
 def _numbered(steps: Sequence[Step], host: int) -> tuple[Step, ...]:
@@ -196,5 +181,10 @@ def _on_one_stream(steps: Sequence[Step], host: int) -> tuple[Step, ...]:
     return tuple(replace(step, stream=_APART * host) for step in steps if step.kind in _WORKS)
 
 
-def _works(host: _Host) -> list[Step]:
+def _as_one(hosts: Sequence[Host]) -> Host:
+    """A host that gives all tasks' work, one task after another: they wait only at their ends."""
+    return Host(tuple(s for host in hosts for s in host.steps), tuple(t for host in hosts for t in host.tasks))
+
+
+def _works(host: Host) -> list[Step]:
     return [step for step in host.steps if step.kind in _WORKS]

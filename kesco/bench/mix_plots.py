@@ -16,8 +16,8 @@ from kesco.bench.plots import NO_MATPLOTLIB
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import ToolchainError
 
-_SHOWN = ("mps", "kesco", "mps-kesco", "zones", "zones-fair", "threads")
-_COLOURS = ("#b0b0b0", "#d8c8a0", "#8a8a8a", "#4878a8", "#c0392b", "#6aa84f")
+_SHOWN = ("mps", "kesco", "mps-kesco", "zones", "zones-fair", "threads", "one-thread")
+_COLOURS = ("#b0b0b0", "#d8c8a0", "#8a8a8a", "#4878a8", "#c0392b", "#6aa84f", "#b6d7a8")
 
 
 def plot(shared: Shared, mixes: Sequence[Mix]) -> str:

@@ -102,6 +102,25 @@ def lines(shared: Shared, mixes: Sequence[Mix]) -> Iterator[str]:
     yield "over its speed among programs started together"
 
 
+def compared(model: Shared, measured: Shared, mixes: Sequence[Mix]) -> Iterator[str]:
+    """How far a model's times are from those that were measured, in percent; a table for each mix, and in all."""
+    off: list[float] = []
+    for mix in mixes:
+        yield f"{mix.name}: the model's time over the measured one, less 1"
+        yield _row("", [*(task.name for task in mix.tasks), "all"])
+        for scheme in dict.fromkeys(o.scheme for o in model.outcomes):
+            pairs = [(of.task(mix.name, scheme, t.name) for of in (model, measured)) for t in mix.tasks]
+            pairs.append(of.overall(mix.name, scheme) for of in (model, measured))
+            columns = []
+            for one, other in pairs:
+                columns.append(f"{one / other - 1:+.0%}" if one and other else "-")
+                off += [abs(one / other - 1)] if one and other else []
+            yield _row(scheme, columns)
+        yield ""
+    if off:
+        yield f"{len(off)} times; half of them are off by at most {statistics.median(off):.0%}, all by {max(off):.0%}"
+
+
 def _row(name: str, columns: Sequence[str]) -> str:
     return f"{name:<12} " + " ".join(f"{one:>17}" for one in columns)
 

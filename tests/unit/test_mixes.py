@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kesco.bench.build import Build, read
+from kesco.bench.mix_model import Host, in_turns, schemes_of
 from kesco.bench.mix_plots import plot
-from kesco.bench.mix_results import Shared, lines, to_json
+from kesco.bench.mix_results import Shared, compared, lines, to_json
 from kesco.bench.mix_results import read as read_results
 from kesco.bench.mixes import SCHEMES, Mix, Task, load
 from kesco.bench.mps import queues
 from kesco.bench.sharing import Outcome, share
 from kesco.errors import UsageError
+from kesco.model.gpu import KernelCost, Kind, Machine, Step
 
 ROOT = Path(__file__).resolve().parents[2] / "workloads"
 MIX = Mix("MP-0", "a before two b", "mp0", (Task("a", "a", 9, ("--n", "4"), 0.0), Task("b1", "b", 1, (), 0.1),
@@ -154,6 +157,9 @@ def test_what_the_times_come_to(tmp_path: Path) -> None:
     assert "mps          no MPS" in text
     row = next(line.split() for line in text.splitlines()[::-1] if line.startswith("threads"))
     assert row[1:] == ["1.64", "-", "-", "0.40", "1.09", "1.20", "0.80"]
+    off = list(compared(found, replace(found, outcomes=found.outcomes[:2]), [MIX]))
+    assert [line.split() for line in off if line.startswith("alone ")] == [["alone", *["+0%"] * 4]]
+    assert off[-1] == "8 times; half of them are off by at most 0%, all by 0%"
     (tmp_path / "mixes.json").write_text(to_json(found))
     assert read_results(tmp_path / "mixes.json") == found
     picture = plot(found, [MIX])
@@ -177,3 +183,31 @@ def test_the_mixes_of_the_paper() -> None:
             assert f'report("{task.program}", ' in (ROOT / f"mp/{task.program}.cu").read_text()
     with pytest.raises(UsageError):
         load(ROOT, ["MP-3"])
+
+
+def test_processes_that_take_turns() -> None:
+    """Two that take 1 and 3 alone: the first is done when both had 1, the second when nobody else is left."""
+    assert in_turns([3.0, 1.0]) == [4.0, 2.0]
+    assert in_turns([2.0, 2.0, 2.0]) == [6.0, 6.0, 6.0]
+
+
+def test_the_model_of_each_scheme() -> None:
+    """Two tasks of two kernels that fill half of the GPU's slots each, of 100 and 50 microseconds."""
+
+    def host(number: int, time: float, streams: int) -> Host:
+        cost = KernelCost(time, 132 * 4, 256)
+        work = tuple(Step(Kind.LAUNCH, 1000 * number + n % streams, cost) for n in range(2))
+        return Host(work, (number, number))
+
+    tasks = [host(0, 100.0, 2), host(1, 50.0, 1)]
+    one = Host((*tasks[0].steps, *tasks[1].steps), (0, 0, 1, 1))
+    machine = Machine(launch=0.0, start=0.0)
+    mix = Mix("MP-0", "", "", (Task("a", "a", 9, (), 0.0), Task("b", "b", 1, (), 0.0)))
+    found = schemes_of(mix, tasks, {"zones": one, "zones-fair": one}, machine)
+    assert found["alone"] == [200.0, 100.0]
+    assert found["alone-kesco"] == [100.0, 100.0]
+    assert found["baseline"] == [300.0, 200.0]
+    assert found["mps"] == [200.0, 100.0]  # one kernel of each at a time
+    assert found["threads"] == found["one-thread"] == found["zones-fair"]
+    assert found["threads"][0] == 100.0  # two kernels fill the GPU; the lower task waits
+    assert found["threads"][1] == pytest.approx(200.0)
