@@ -1,8 +1,9 @@
 """Random whole programs merged by ``kesco merge``: each does what it does alone, and nothing they do is unordered.
 
-Two files of random programs with the same names become one program. Each is run serially and alone in a dry run, and
-the merged one is run in one, too: in it each must give the device the same work on the same memory, in the same order,
-and `kesco check` must find no race. `KESCO_PROGRAMS=N` merges N / 24 pairs, `KESCO_PROGRAMS_FROM=K` begins later.
+Two files of random programs with the same names become one program, with a host thread for each, and every second time
+with a single one. Each is run serially and alone in a dry run, and the merged one is run in one, too: in it each must
+give the device the same work on the same memory, in the same order, and `kesco check` must find no race.
+`KESCO_PROGRAMS=N` merges N / 24 pairs, `KESCO_PROGRAMS_FROM=K` begins later.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def test_merged_programs_do_what_each_does_alone(pair: int, tmp_path: Path, monk
         (tmp_path / name).write_text(whole(pair, place))
         alone |= run_of(tmp_path / name, [name], tmp_path / f"alone{place}")[0]
     # the more urgent one is named last
-    merged = merge(parse([f"{tmp_path / name}={3 + n}" for n, name in enumerate(names)]), Options())
+    specs = parse([f"{tmp_path / name}={3 + n}" for n, name in enumerate(names)])
+    merged = merge(specs, Options(), one_thread=pair % 2 == 1)
     assert any(f.rewritten for one in merged.programs for f in one.functions)
     (tmp_path / "both.cu").write_bytes(merged.text)
     together, prepared = run_of(tmp_path / "both.cu", names, tmp_path / "together")
