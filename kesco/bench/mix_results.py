@@ -109,8 +109,8 @@ def compared(model: Shared, measured: Shared, mixes: Sequence[Mix]) -> Iterator[
         yield f"{mix.name}: the model's time over the measured one, less 1"
         yield _row("", [*(task.name for task in mix.tasks), "all"])
         for scheme in dict.fromkeys(o.scheme for o in model.outcomes):
-            pairs = [(of.task(mix.name, scheme, t.name) for of in (model, measured)) for t in mix.tasks]
-            pairs.append(of.overall(mix.name, scheme) for of in (model, measured))
+            pairs = [(model.task(mix.name, scheme, t.name), measured.task(mix.name, scheme, t.name)) for t in mix.tasks]
+            pairs.append((model.overall(mix.name, scheme), measured.overall(mix.name, scheme)))
             columns = []
             for one, other in pairs:
                 columns.append(f"{one / other - 1:+.0%}" if one and other else "-")

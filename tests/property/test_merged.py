@@ -1,7 +1,7 @@
 """Random whole programs merged by ``kesco merge``: each does what it does alone, and nothing they do is unordered.
 
-Two files of random programs with the same names become one program, with a host thread for each, and every second time
-with a single one. Each is run serially and alone in a dry run, and the merged one is run in one, too: in it each must
+Two files of random programs with the same names become one program, with a single host thread, and every second time
+with one for each. Each is run serially and alone in a dry run, and the merged one is run in one, too: in it each must
 give the device the same work on the same memory, in the same order, and `kesco check` must find no race.
 `KESCO_PROGRAMS=N` merges N / 24 pairs, `KESCO_PROGRAMS_FROM=K` begins later.
 """
@@ -118,7 +118,7 @@ def test_merged_programs_do_what_each_does_alone(pair: int, tmp_path: Path, monk
         alone |= run_of(tmp_path / name, [name], tmp_path / f"alone{place}")[0]
     # the more urgent one is named last
     specs = parse([f"{tmp_path / name}={3 + n}" for n, name in enumerate(names)])
-    merged = merge(specs, Options(), one_thread=pair % 2 == 1)
+    merged = merge(specs, Options(), one_thread=pair % 2 == 0)
     assert any(f.rewritten for one in merged.programs for f in one.functions)
     (tmp_path / "both.cu").write_bytes(merged.text)
     together, prepared = run_of(tmp_path / "both.cu", names, tmp_path / "together")

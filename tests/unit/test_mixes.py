@@ -157,9 +157,12 @@ def test_what_the_times_come_to(tmp_path: Path) -> None:
     assert "mps          no MPS" in text
     row = next(line.split() for line in text.splitlines()[::-1] if line.startswith("threads"))
     assert row[1:] == ["1.64", "-", "-", "0.40", "1.09", "1.20", "0.80"]
-    off = list(compared(found, replace(found, outcomes=found.outcomes[:2]), [MIX]))
-    assert [line.split() for line in off if line.startswith("alone ")] == [["alone", *["+0%"] * 4]]
-    assert off[-1] == "8 times; half of them are off by at most 0%, all by 0%"
+    times = {"a": (11.0, 11.0), "b1": (5.0, 5.0), "b2": (20.0, 20.0)}
+    model = replace(found, outcomes=(replace(found.outcomes[0], times=times), *found.outcomes[1:3]))
+    off = list(compared(model, replace(found, outcomes=found.outcomes[:2]), [MIX]))
+    assert [line.split() for line in off if line.startswith("alone ")] == [["alone", "+0%", "-50%", "+100%", "+82%"]]
+    assert [line.split() for line in off if line.startswith("baseline ")] == [["baseline", *"----"]]
+    assert off[-1] == "8 times; half of them are off by at most 0%, all by 100%"
     (tmp_path / "mixes.json").write_text(to_json(found))
     assert read_results(tmp_path / "mixes.json") == found
     picture = plot(found, [MIX])
