@@ -3,6 +3,7 @@
 python scripts/mixes.py --build built                          # where nvcc is
 python scripts/mixes.py --built built --json mixes.json        # where the GPU is: neither a compiler nor a package
 python scripts/mixes.py --from mixes.json --plot mixes.svg     # matplotlib draws
+python scripts/mixes.py --model --against mixes.json           # no GPU: a model of one, and how far it is off
 """
 
 from __future__ import annotations
@@ -34,9 +35,15 @@ def main() -> int:
 
         build_mixes(chosen, arguments.workloads, arguments.build, discover(), lambda name: write(name, sys.stderr))
         return 0
-    shared = mix_results.read(arguments.source) if arguments.source else _measured(arguments, chosen)
+    if arguments.source is not None:
+        shared = mix_results.read(arguments.source)
+    else:
+        shared = _predicted(arguments, chosen) if arguments.model else _measured(arguments, chosen)
     for line in mix_results.lines(shared, chosen):
         write(line)
+    if arguments.against is not None:
+        for line in mix_results.compared(shared, mix_results.read(arguments.against), chosen):
+            write(line)
     if arguments.plot is not None:
         from kesco.bench.mix_plots import plot
 
@@ -51,6 +58,8 @@ def _arguments() -> argparse.Namespace:
     where.add_argument("--build", type=Path, metavar="FOLDER", help="make the programs there, and end")
     where.add_argument("--built", type=Path, metavar="FOLDER", help="run the programs made there")
     where.add_argument("--from", dest="source", type=Path, metavar="JSON", help="show these results")
+    where.add_argument("--model", action="store_true", help="predict, from what kernels cost alone")
+    parser.add_argument("--against", type=Path, metavar="JSON", help="say how far these results are from the others")
     parser.add_argument("--schemes", help=f"with commas; default: {','.join(mixes.SCHEMES)}")
     parser.add_argument("--rounds", type=int, default=10, help="that count, behind one that warms up (default: 10)")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one run (default: 120)")
@@ -85,6 +94,17 @@ def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
         shared = Shared(outcomes, environment)
         if arguments.json is not None:
             arguments.json.write_text(mix_results.to_json(shared), "utf-8")
+    return shared
+
+
+def _predicted(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
+    from kesco.bench import costs, mix_model, suite
+
+    known = costs.read(arguments.workloads / "costs.toml")
+    workloads = suite.load(arguments.workloads)
+    shared = mix_model.predicted(chosen, workloads, arguments.workloads, known, lambda said: write(said, sys.stderr))
+    if arguments.json is not None:
+        arguments.json.write_text(mix_results.to_json(shared), "utf-8")
     return shared
 
 

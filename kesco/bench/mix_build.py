@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kesco.bench.build import NOT_BUILT, Build, Program, rewrite
-from kesco.bench.mixes import STRATEGIES, THREADS, Mix
+from kesco.bench.mixes import MERGED, STRATEGIES, Mix
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.merging.specs import parse
@@ -40,15 +40,18 @@ def build_mixes(
     include = [part for one in toolchain.cuda_include for part in ("-isystem", str(one))]
     flags = [f"-arch={toolchain.arch}", "-std=c++17", "-O2", *include]
 
+    most = {task.program: task.streams for mix in mixes for task in mix.tasks}
+
     def make(job: _Job) -> Program:
         of, program, source = job
         name = f"{of.lower()}-{program}"
         streams = waits = 0
-        if program == THREADS:
-            source = _merged(of, folder / f"{name}.cu")
+        if program in MERGED:
+            source = _merged(of, MERGED[program], folder / f"{name}.cu")
         elif program != "serial":
             strategy = program if program in STRATEGIES else ""
-            source, streams, waits = rewrite(source, Options(strategy=strategy), folder / f"{name}.cu")
+            options = Options(strategy=strategy, streams=0 if strategy else most[of])
+            source, streams, waits = rewrite(source, options, folder / f"{name}.cu")
         argv = [str(toolchain.nvcc), *flags, f"-I{workloads / 'mp'}", str(source), "-o", str(folder / name)]
         made = run(argv, timeout=600)
         if made.returncode != 0:
@@ -57,10 +60,13 @@ def build_mixes(
         progress(name)
         return Program(of, "tasks", program, name, max(streams, 1), waits)
 
-    def _merged(of: str, target: Path) -> Path:
+    def _merged(of: str, one_thread: bool, target: Path) -> Path:
         mix = next(one for one in mixes if one.name == of)
-        words = [f"{workloads / 'mp' / task.program}.cu={task.priority}" for task in mix.tasks]
-        target.write_bytes(merge(parse(words), Options()).text)
+        words = [
+            f"{workloads / 'mp' / task.program}.cu={task.priority}" + (f",streams={task.streams}" * bool(task.streams))
+            for task in mix.tasks
+        ]
+        target.write_bytes(merge(parse(words), Options(), one_thread=one_thread).text)
         return target
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -75,7 +81,7 @@ def _jobs(mixes: Sequence[Mix], folder: Path) -> list[_Job]:
     tasks = dict.fromkeys(task.program for mix in mixes for task in mix.tasks)
     found = [(name, program, folder / f"{name}.cu") for name in tasks for program in ("serial", "kesco")]
     return found + [
-        (m.name, strategy, folder / f"{m.program}.cu") for m in mixes for strategy in (*STRATEGIES, THREADS)
+        (m.name, strategy, folder / f"{m.program}.cu") for m in mixes for strategy in (*STRATEGIES, *MERGED)
     ]
 
 

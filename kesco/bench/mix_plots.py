@@ -1,6 +1,7 @@
 """Mixes as a picture in the shape of the KeSCo paper's figure 13; matplotlib draws, as SVG.
 
 For each mix a group of bars for each task and one for all: how many times faster than the programs started together.
+A dotted line says where perfect overlap would be: the task alone, and for all the longest one alone.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from kesco.bench.plots import NO_MATPLOTLIB
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import ToolchainError
 
-_SHOWN = ("mps", "kesco", "mps-kesco", "zones", "zones-fair", "threads")
-_COLOURS = ("#b0b0b0", "#d8c8a0", "#8a8a8a", "#4878a8", "#c0392b", "#6aa84f")
+_SHOWN = ("mps", "kesco", "mps-kesco", "zones", "zones-fair", "threads", "one-thread")
+_COLOURS = ("#b0b0b0", "#d8c8a0", "#8a8a8a", "#4878a8", "#c0392b", "#6aa84f", "#b6d7a8")
 
 
 def plot(shared: Shared, mixes: Sequence[Mix]) -> str:
@@ -54,9 +55,11 @@ def _bars(axes: Any, shared: Shared, mix: Mix) -> None:
         heights = [shared.speed(mix.name, scheme, task=task) or 0.0 for task in groups]
         places = [place + (number - (len(shown) - 1) / 2) * width for place in range(len(groups))]
         axes.bar(places, heights, width, label=SCHEMES[scheme].title, color=_COLOURS[_SHOWN.index(scheme)])
-    together, bound = shared.overall(mix.name, "baseline"), shared.bound(mix.name)
-    if together and bound:  # perfect overlap
-        axes.hlines(together / bound, len(groups) - 1.45, len(groups) - 0.55, color="black", linestyle="dotted")
+    for place, task in enumerate(groups):
+        together = shared.task(mix.name, "baseline", task) if task else shared.overall(mix.name, "baseline")
+        bound = shared.bound(mix.name, task)
+        if together and bound:
+            axes.hlines(together / bound, place - 0.45, place + 0.45, color="black", linestyle="dotted")
     axes.axhline(1.0, color="black", linewidth=0.6)
     axes.set_xticks(range(len(groups)), [*(f"{t.name} ({t.priority})" for t in mix.tasks), "all"])
     axes.set_title(mix.name, fontsize="medium", loc="right")

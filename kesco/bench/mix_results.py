@@ -1,8 +1,8 @@
 """What mixes came to: medians, ratios to the programs started together, the bound, and the JSON that keeps the times.
 
 A task's time goes from the common start to its results on the host; a mix's time is that of its last task, taken in
-each round and then as the median. With perfect overlap a mix would take as long as its longest task alone does, as
-kesco compiles it.
+each round and then as the median. The bound is perfect overlap: every task takes as long as it does alone, serially or
+as kesco compiles it, whichever is less; and the mix as long as its longest task.
 """
 
 from __future__ import annotations
@@ -46,9 +46,20 @@ class Shared:
         last: list[float] = [max(one) for one in zip(*found.times.values(), strict=True)]
         return statistics.median(last)
 
-    def bound(self, mix: str) -> float | None:
-        """The milliseconds of perfect overlap."""
-        return self.overall(mix, "alone-kesco")
+    def bound(self, mix: str, task: str | None = None) -> float | None:
+        """The milliseconds of perfect overlap, in all or for a task."""
+        found = self.find(mix, "alone-kesco")
+        tasks = tuple(found.times) if found is not None else ()
+        best = {
+            one: min(x for x in (self.task(mix, alone, one) for alone in ("alone", "alone-kesco")) if x is not None)
+            for one in tasks
+        }
+        return best.get(task) if task is not None else max(best.values(), default=None)
+
+    def closeness(self, mix: str, scheme: str) -> float | None:
+        """The bound over the time of a scheme: 1 would be perfect overlap."""
+        bound, overall = self.bound(mix), self.overall(mix, scheme)
+        return bound / overall if bound and overall else None
 
     def speed(self, mix: str, scheme: str, over: str = "baseline", task: str | None = None) -> float | None:
         """How many times faster than another scheme, in all or for a task."""
@@ -73,19 +84,41 @@ def lines(shared: Shared, mixes: Sequence[Mix]) -> Iterator[str]:
             ]
             columns.append(_cell(shared.overall(mix.name, scheme), shared.speed(mix.name, scheme)))
             yield _row(scheme, columns) if not problem else f"{scheme:<12} {problem}"
-        yield _row("bound", [*("" for _ in mix.tasks), _cell(shared.bound(mix.name), None)])
+        yield _row("bound", [_cell(shared.bound(mix.name, t.name), None) for t in mix.tasks]
+                   + [_cell(shared.bound(mix.name), None)])  # fmt: skip
         yield ""
-    yield _row("", ["/baseline", "/mps", "/mps-kesco", "first/alone", "first/kesco", "slowest"])
+    yield _row("", ["/baseline", "/mps", "/mps-kesco", "of the bound", "first/alone", "first/kesco", "slowest"])
     for scheme in schemes:
         over = [_mean([shared.speed(m.name, scheme, o) for m in there]) for o in ("baseline", "mps", "mps-kesco")]
+        over.append(_mean([shared.closeness(m.name, scheme) for m in there]))
         first = [
             _most([_inverse(shared.speed(m.name, scheme, alone, m.tasks[0].name)) for m in there])
             for alone in ("alone", "alone-kesco")
         ]
         slowest = _least([shared.speed(m.name, scheme, task=t.name) for m in there for t in m.tasks])
         yield _row(scheme, [f"{one:.2f}" if one else "-" for one in (*over, *first, slowest)])
-    yield "means over the mixes; first/alone: the time of the first task over its time alone, serial and by kesco, the"
-    yield "worse mix; slowest: the least speed of any task over its speed among programs started together"
+    yield "means over the mixes; of the bound: the time with perfect overlap over the time; first/alone: the time of"
+    yield "the first task over its time alone, serial and by kesco, the worse mix; slowest: the least speed of any task"
+    yield "over its speed among programs started together"
+
+
+def compared(model: Shared, measured: Shared, mixes: Sequence[Mix]) -> Iterator[str]:
+    """How far a model's times are from those that were measured, in percent; a table for each mix, and in all."""
+    off: list[float] = []
+    for mix in mixes:
+        yield f"{mix.name}: the model's time over the measured one, less 1"
+        yield _row("", [*(task.name for task in mix.tasks), "all"])
+        for scheme in dict.fromkeys(o.scheme for o in model.outcomes):
+            pairs = [(model.task(mix.name, scheme, t.name), measured.task(mix.name, scheme, t.name)) for t in mix.tasks]
+            pairs.append((model.overall(mix.name, scheme), measured.overall(mix.name, scheme)))
+            columns = []
+            for one, other in pairs:
+                columns.append(f"{one / other - 1:+.0%}" if one and other else "-")
+                off += [abs(one / other - 1)] if one and other else []
+            yield _row(scheme, columns)
+        yield ""
+    if off:
+        yield f"{len(off)} times; half of them are off by at most {statistics.median(off):.0%}, all by {max(off):.0%}"
 
 
 def _row(name: str, columns: Sequence[str]) -> str:

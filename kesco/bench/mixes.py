@@ -14,13 +14,17 @@ from kesco.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task: its program, its priority (9 comes first), its arguments, and how far its checksum may be off."""
+    """One task: its program, its priority (9 comes first), its arguments, and how far its checksum may be off.
+
+    `streams` is how many kesco gives it at most, 0 for as many as it can use.
+    """
 
     name: str
     program: str
     priority: int
     arguments: tuple[str, ...]
     tolerance: float
+    streams: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ SCHEMES = {
         Scheme("zones", "zones", "one program, one host thread, stream zones as published"),
         Scheme("zones-fair", "zones-fair", "one program, one host thread, fair zones"),
         Scheme("threads", "threads", "one program, a host thread for each task"),
+        Scheme("one-thread", "one-thread", "one program, a host thread that goes from task to task"),
     )
 }
 PROCESSES = ("serial", "kesco")
@@ -68,8 +73,8 @@ PROCESSES = ("serial", "kesco")
 STRATEGIES = ("zones", "zones-fair")
 """The programs of which there is one for each mix, written by hand, and compiled by kesco with this strategy."""
 
-THREADS = "threads"
-"""The program of a mix that ``kesco merge`` makes of the tasks' programs."""
+MERGED = {"threads": False, "one-thread": True}
+"""The programs of a mix that ``kesco merge`` makes of the tasks' programs, and whether with a single host thread."""
 
 
 def load(folder: Path, names: Iterable[str] = ()) -> list[Mix]:

@@ -100,10 +100,14 @@ def traced(workload: Workload, style: str, program: str, n: int) -> Trace:
             source, _, _ = rewrite(source, Options(flags=flags), folder / "kesco.cu")
         numbers = {"--n": n, "--grid": workload.grid, "--iters": 2}
         arguments = [str(part) for pair in numbers.items() for part in pair]
-        return _run(source, (*flags, f"-I{workload.folder}"), (*arguments, "--no-check"), folder)
+        return dry_run(source, (*flags, f"-I{workload.folder}"), (*arguments, "--no-check"), folder)
 
 
-def _run(source: Path, flags: Sequence[str], arguments: Sequence[str], folder: Path) -> Trace:
+def dry_run(source: Path, flags: Sequence[str], arguments: Sequence[str], folder: Path) -> Trace:
+    """The record of a program that is built in a folder; raises `InputError` (K536) where it does not come to its end.
+
+    Raises it with K100, too, where the program does not compile.
+    """
     prepared = prepare(str(source), (), Options(flags=tuple(flags)), folder)
     ran, trace = record(prepared, Run(arguments=tuple(arguments), limit=_LIMIT, watch=False))
     if trace is None or not trace.ended or ran.returncode != 0:
@@ -125,12 +129,12 @@ def repetition(trace: Trace) -> tuple[Event, ...]:
 
 def steps(trace: Trace, costs: Costs, setting: str) -> list[Step]:
     """One repetition as steps for the model, without the wait at its end."""
-    reading = _Reading(trace, costs.settings.get(setting, {}), costs)
+    reading = Reading(trace, costs.settings.get(setting, {}), costs)
     events = repetition(trace)
     return list(itertools.chain.from_iterable(map(reading.step, events[:-1])))
 
 
-class _Reading:
+class Reading:
     """What the record says of streams and memory, and how many launches of each kernel there were."""
 
     def __init__(self, trace: Trace, known: Mapping[str, KernelCost], costs: Costs) -> None:
@@ -141,6 +145,7 @@ class _Reading:
         self.side = ""  # of what is in the queues: legacy or blocking
 
     def step(self, event: Event) -> list[Step]:
+        """What an event of the record is for the model."""
         match event:
             case Launched():
                 return [*self._apart(event.stream), Step(Kind.LAUNCH, event.stream, self._cost(event))]

@@ -9,8 +9,9 @@ When all are ready, the harness writes the time of the clock at which they begin
 nor the input counts, in any scheme. 3. The schemes of a mix take turns; the whole is repeated. The first round is
 warm-up. 4. Each checksum is compared with that of the serial program alone.
 
-The control daemon of MPS is started for a run and stopped behind it, in a folder of its own; the GPU's settings are
-left alone. What cannot be run is a problem of that scheme, and the others go on.
+Tasks alone prepare their data beside each other, too, and begin one after another: what waits for its turn gives the
+GPU nothing. The control daemon of MPS is started for a run and stopped behind it (`mps`); the GPU's settings are left
+alone. What cannot be run is a problem of that scheme, and the others go on.
 """
 
 from __future__ import annotations
@@ -23,24 +24,28 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kesco.bench import mps
 from kesco.bench.build import Build
 from kesco.bench.mixes import PROCESSES, SCHEMES, Mix, Scheme, Task
 from kesco.errors import ToolchainError
 from kesco.toolchain.process import Finished, run
 
 _TASK = re.compile(r"^task (\S+) (\S+) (\S+)(?: (PASS|FAIL))?$", re.MULTILINE)
-_CONTROL = "nvidia-cuda-mps-control"
-ENVIRONMENT = {"CUDA_MODULE_LOADING": "EAGER", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+ENVIRONMENT = {"CUDA_MODULE_LOADING": "EAGER", mps.QUEUES: str(mps.MOST)}
 """For every scheme: kernels are loaded before the start, and streams have queues of their own."""
 _LEAD = 20_000_000  # nanoseconds from the last one ready to the start
 
 
 class Failed(Exception):
     """A run that gave no times; its text says why."""
+
+
+class _Unready(Failed):
+    """A program ended before the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +104,11 @@ def share(
 def once(build: Build, mix: Mix, scheme: Scheme, timeout: float) -> dict[str, tuple[float, float]]:
     """Each task's milliseconds and checksum, of one run; raises `Failed`."""
     commands = _commands(build, mix, scheme)
-    if scheme.together:
-        return _started(commands, mix, scheme, timeout)
-    found: dict[str, tuple[float, float]] = {}
-    for command, tasks in commands:
-        found |= _started([(command, tasks)], mix, scheme, timeout)
-    return found
+    tries = mps.CONNECTIONS if scheme.mps else (mps.MOST,)
+    for most in tries[:-1]:
+        with suppress(_Unready):
+            return _started(commands, scheme, timeout, mps.queues(len(commands), most))
+    return _started(commands, scheme, timeout, mps.queues(len(commands), tries[-1]) if scheme.mps else mps.MOST)
 
 
 def _commands(build: Build, mix: Mix, scheme: Scheme) -> list[tuple[list[str], tuple[Task, ...]]]:
@@ -125,26 +129,40 @@ def _program(build: Build, name: str, program: str) -> str:
 
 
 def _started(
-    commands: Sequence[tuple[list[str], tuple[Task, ...]]], mix: Mix, scheme: Scheme, timeout: float
+    commands: Sequence[tuple[list[str], tuple[Task, ...]]], scheme: Scheme, timeout: float, queues: int
 ) -> dict[str, tuple[float, float]]:
-    """Run these programs at once, from a common start."""
-    tasks = sum(len(of) for _, of in commands)
+    """Run these programs from a common start; or, for the tasks alone, one after another, each when it is ready."""
     with (
-        tempfile.TemporaryDirectory(prefix="kesco-") as folder,
+        tempfile.TemporaryDirectory(prefix="kesco-") as name,
         ThreadPoolExecutor(len(commands) + 1) as pool,
-        _service(Path(folder), pool, timeout) if scheme.mps else _no_service() as service,
-        _Start(Path(folder) / "start") as start,
+        ExitStack() as stack,
     ):
-        environment = os.environ | ENVIRONMENT | service | {"MP_START": str(start.path)}
-        running = [pool.submit(run, argv, env=environment, timeout=timeout) for argv, _ in commands]
-        start.when_ready(tasks, running, timeout)
-        if service:
-            _is_served(service)
-        start.go()
-        found: dict[str, tuple[float, float]] = {}
-        for future, (_, of) in zip(running, commands, strict=True):
-            found |= _read(future.result(), of)
-    return found
+        folder = Path(name)
+        try:
+            service = stack.enter_context(mps.service(folder, pool, timeout)) if scheme.mps else {}
+            number = 1 if scheme.together else len(commands)
+            starts = [stack.enter_context(_Start(folder / f"start{n}")) for n in range(number)]
+            environment = os.environ | ENVIRONMENT | service | {mps.QUEUES: str(queues)}
+            running = [
+                pool.submit(run, argv, env=environment | {"MP_START": str(starts[n % number].path)}, timeout=timeout)
+                for n, (argv, _) in enumerate(commands)
+            ]
+            tasks = sum(len(of) for _, of in commands)
+            for start in starts:
+                start.when_ready(tasks // number, running, timeout)
+            if service:
+                mps.is_served(service)
+            found: dict[str, tuple[float, float]] = {}
+            for n, (future, (_, of)) in enumerate(zip(running, commands, strict=True)):
+                if n < number:
+                    starts[n].go()
+                found |= _read(future.result(), of)
+            return found
+        except mps.Unserved as problem:
+            raise Failed(str(problem)) from None
+        except _Unready as problem:
+            said = mps.said_by(folder)
+            raise _Unready(f"{problem} (MPS: {said})" if said else str(problem)) from None
 
 
 def _read(done: Finished, tasks: Sequence[Task]) -> dict[str, tuple[float, float]]:
@@ -192,7 +210,7 @@ class _Start:
             if ended is not None:
                 done = ended.result()
                 said = (done.stderr or done.text).strip().splitlines() or ["it printed nothing"]
-                raise Failed(f"{Path(done.argv[0]).name} ended before the start ({done.returncode}): {said[-1]}")
+                raise _Unready(f"{Path(done.argv[0]).name} ended before the start ({done.returncode}): {said[-1]}")
             if time.monotonic() > until:
                 raise Failed(f"{self._words[0]} of {tasks} tasks were ready after {timeout:g} seconds")
             time.sleep(0.002)
@@ -201,43 +219,6 @@ class _Start:
         """Write the time at which all begin; std::chrono::steady_clock is the same clock."""
         assert self._words is not None
         self._words[1] = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + _LEAD
-
-
-@contextmanager
-def _no_service() -> Iterator[dict[str, str]]:
-    yield {}
-
-
-@contextmanager
-def _service(folder: Path, pool: ThreadPoolExecutor, timeout: float) -> Iterator[dict[str, str]]:
-    """NVIDIA MPS while this lasts: the environment for its clients. Its pipes and logs are in `folder`."""
-    places = {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe"), "CUDA_MPS_LOG_DIRECTORY": str(folder / "log")}
-    for place in places.values():
-        Path(place).mkdir()
-    environment = os.environ | places
-    daemon = pool.submit(run, [_CONTROL, "-f"], env=environment, timeout=2 * timeout)
-    try:
-        until = time.monotonic() + 10
-        while not (folder / "pipe" / "control").exists():
-            if daemon.done():
-                done = daemon.result()
-                said = (done.stderr or done.text).strip().splitlines() or ["it said nothing"]
-                raise Failed(f"{_CONTROL} ended with {done.returncode}: {said[-1]}")
-            if time.monotonic() > until:
-                raise Failed(f"{_CONTROL} made no control pipe in ten seconds")
-            time.sleep(0.01)
-        yield places
-    finally:
-        if not daemon.done():
-            with suppress(ToolchainError):
-                run([_CONTROL], input=b"quit\n", env=environment, timeout=30)
-
-
-def _is_served(places: Mapping[str, str]) -> None:
-    """Ask the daemon for its servers; raises `Failed` where no client of it is there."""
-    said = run([_CONTROL], input=b"get_server_list\n", env=os.environ | places, timeout=30).text.split()
-    if not any(one.isdigit() for one in said):
-        raise Failed("MPS serves nobody: the programs run beside it")
 
 
 def _outcome(mix: Mix, scheme: Scheme, kept: Mapping[tuple[str, str], _Kept]) -> Outcome:

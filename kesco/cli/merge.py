@@ -17,9 +17,15 @@ from kesco.options import Options
 
 
 @click.command("merge")
-@click.argument("programs", nargs=-1, metavar="FILE.cu[:main]=PRIORITY...")
+@click.argument("programs", nargs=-1, metavar="FILE.cu[:main]=PRIORITY[,streams=N]...")
 @click.option("-o", "--output", required=True, metavar="OUT.cu", help="Where the result goes ('-': standard output).")
 @click.option("--streams", type=click.IntRange(1, 64), help="At most this many streams for each program.")
+@click.option(
+    "--threads",
+    type=click.Choice(("each", "one")),
+    default="each",
+    help="A host thread for each program, or one that goes to another wherever one waits.",
+)
 @click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags for all programs, as one argument.")
 @click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
@@ -46,7 +52,7 @@ def merge_command(programs: tuple[str, ...], output: str, **v: Any) -> None:
             streams=v["streams"] or 0, flags=taken_apart(shlex.split(v["flags"])), clang=v["clang"],
             libclang=v["libclang"], cuda_path=v["cuda_path"], arch=v["arch"],
         )  # fmt: skip
-        merged = merge(specs, options)
+        merged = merge(specs, options, one_thread=v["threads"] == "one")
         printer(*(d for one in merged.programs for d in one.diagnostics))
         if output == "-":
             sys.stdout.buffer.write(merged.text)

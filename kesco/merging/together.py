@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
@@ -39,6 +39,7 @@ _NEEDED = (
     *("algorithm", "condition_variable", "cstdio", "cstdlib", "cstring", "map", "mutex", "thread", "vector"),
     *("unistd.h", "cuda_runtime.h"),
 )
+_NEEDED_BY_ONE = ("cerrno", "cxxabi.h", "sys/mman.h", "ucontext.h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,16 @@ class Merged:
     programs: tuple[Compilation, ...]
 
 
-def merge(specs: Sequence[Spec], options: Options, progress: Callable[[str], None] = lambda name: None) -> Merged:
-    """One text for all programs; raises `KescoError` where they cannot be one."""
+def merge(
+    specs: Sequence[Spec],
+    options: Options,
+    progress: Callable[[str], None] = lambda name: None,
+    one_thread: bool = False,
+) -> Merged:
+    """One text for all programs, with a host thread for each or one for all.
+
+    Raises `KescoError` where they cannot be one.
+    """
     toolchain = toolchain_for(options)
     arguments = host_arguments(toolchain, options.flags)
     odd = next((f for f in options.flags if re.search("per-thread|PER_THREAD_DEFAULT|openmp", f)), None)
@@ -61,17 +70,17 @@ def merge(specs: Sequence[Spec], options: Options, progress: Callable[[str], Non
     units: list[Unit] = []
     for spec in specs:
         progress(spec.name)
-        programs.append(compile_file(spec.path, options))
+        programs.append(compile_file(spec.path, replace(options, streams=spec.streams or options.streams)))
         units.append(read_unit(spec.path, programs[-1].text, arguments))
     problems = diagnose([spec.name for spec in specs], units)
     if problems:
         raise InputError(*problems)
-    text = written(specs, [wrapped(unit) for unit in units])
+    text = written(specs, [wrapped(unit) for unit in units], one_thread)
     _check(specs, units, text, toolchain, options)
     return Merged(text, tuple(programs))
 
 
-def written(specs: Sequence[Spec], parts: Sequence[Wrapped]) -> bytes:
+def written(specs: Sequence[Spec], parts: Sequence[Wrapped], one_thread: bool = False) -> bytes:
     """The merged text."""
     from jinja2 import Environment, StrictUndefined
 
@@ -86,9 +95,10 @@ def written(specs: Sequence[Spec], parts: Sequence[Wrapped]) -> bytes:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     template = environment.from_string(files("kesco.merging").joinpath("templates/merged.cu.j2").read_text("utf-8"))
-    includes = dict.fromkeys((*_NEEDED, *(header for part in parts for header in part.headers)))
-    text = template.render(includes=tuple(includes), needed=_NEEDED, tasks=tasks, own=own_calls(),
-                           order=", ".join(map(str, order)))  # fmt: skip
+    needed = (*_NEEDED, *(_NEEDED_BY_ONE if one_thread else ()))
+    includes = dict.fromkeys((*needed, *(header for part in parts for header in part.headers)))
+    text = template.render(includes=tuple(includes), needed=needed, tasks=tasks, own=own_calls(),
+                           order=", ".join(map(str, order)), one_thread=one_thread)  # fmt: skip
     return text.encode("utf-8", "surrogateescape")
 
 

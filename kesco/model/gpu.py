@@ -253,6 +253,35 @@ def spans(machine: Machine, steps: Iterable[Step], ranks: Mapping[int, int]) -> 
     return [(task.began, task.done) for task in _run(machine, steps, ranks)[1]]
 
 
+def ends_of_hosts(machine: Machine, hosts: Sequence[Sequence[Step]], ranks: Mapping[int, int]) -> list[list[float]]:
+    """The same for several hosts that begin at once and share the GPU; no stream and no event belongs to two of them.
+
+    They give work, record and wait on streams, and do not wait themselves.
+    """
+    device = _Device(machine, ranks=ranks)
+    works = [_given(device, steps) for steps in hosts]
+    device.finish()
+    return [[task.done for task in of_one] for of_one in works]
+
+
+def _given(device: _Device, steps: Iterable[Step]) -> list[_Task]:
+    """Put what one host does into the streams' queues; the launches and copies."""
+    prices = {Kind.RECORD: device.machine.record, Kind.WAIT: device.machine.wait}
+    records: dict[int, _Task] = {}
+    works: list[_Task] = []
+    host = 0.0
+    for step in steps:
+        assert step.kind in (Kind.LAUNCH, Kind.COPY, Kind.RECORD, Kind.WAIT)
+        host += prices.get(step.kind, device.machine.launch)
+        task = _Task(step, host, records.get(step.event) if step.kind is Kind.WAIT else None)
+        if step.kind is Kind.RECORD:
+            records[step.event] = task
+        elif step.kind is not Kind.WAIT:
+            works.append(task)
+        device.queues.setdefault(step.stream, deque()).append(task)
+    return works
+
+
 def _run(machine: Machine, steps: Iterable[Step], ranks: Mapping[int, int]) -> tuple[float, list[_Task]]:
     """When a synchronize behind the last step returns, and the launches and copies."""
     device = _Device(machine, ranks=ranks)

@@ -104,6 +104,12 @@ def test_each_program_does_what_it_does_alone(tmp_path: Path, toolchain: Toolcha
     # A task that exits does not end the other; the first code in the order of the tasks counts.
     assert run(programs["both"], "x", "y", "--") == (7, ["a: 2 x 3 200, 101 8", *b])
     assert run(programs["both"], "--", "--")[0] == 2
+    one = CliRunner().invoke(main, ["merge", *words, "--threads", "one", "-o", f"{tmp_path}/one.cu", "-q"])
+    assert one.exit_code == 0, one.output
+    (tmp_path / "one-built").mkdir()
+    programs["one"] = build(toolchain, [f"{tmp_path}/one.cu"], (), tmp_path / "one-built")
+    assert run(programs["one"], "x") == (3, a + b)
+    assert run(programs["one"], "x", "y", "--") == (7, ["a: 2 x 3 200, 101 8", *b])
     again = CliRunner().invoke(main, ["merge", *words, "-o", f"{tmp_path}/a.cu", "-q"])
     assert again.exit_code == 2
 

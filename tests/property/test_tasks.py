@@ -106,6 +106,21 @@ def test_zones_keep_the_order_of_priorities(region: Region) -> None:
             assert early < max(1, len({priority[s] for s in works_here}))
 
 
+@examples(100)
+@given(with_tasks(lines(12)), SETTINGS, TIMES)
+def test_what_barriers_promise_is_kept(
+    region: Region, settings: list[tuple[int, int, int]], times: list[int] | None
+) -> None:
+    """Whatever stands in place of a barrier, and whether costs are known or not: its target comes behind its source."""
+    dfg = build(region)
+    costs = {n: KernelCost(float(times[n % 16]), 132 * 32, 256) for n in dfg.graph.nodes} if times else None
+    for streams, limit, age in settings:
+        for schedule in (zones(dfg, streams, limit), zones_fair(dfg, streams, limit, age, costs)):
+            before = order_of(region, schedule, synchronize(dfg, schedule).waits)
+            for one in schedule.barriers:
+                assert before[one.target] >> one.source & 1
+
+
 @examples(60)
 @given(with_tasks(regions(size=9)), SETTINGS)
 def test_no_more_than_the_limit_of_one_priority_is_in_flight(
@@ -124,9 +139,7 @@ def test_no_more_than_the_limit_of_one_priority_is_in_flight(
 
 
 @examples(120)
-@given(
-    with_tasks(lines(14), loose=False), st.one_of(st.none(), st.lists(st.integers(1, 100), min_size=16, max_size=16))
-)
+@given(with_tasks(lines(14), loose=False), TIMES)
 def test_ageing_bounds_how_long_a_task_is_held(region: Region, times: list[int] | None) -> None:
     """The barriers of a task hold its first operations for at most so many times as long as those run.
 

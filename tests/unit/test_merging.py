@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kesco.errors import UsageError
 from kesco.merging.specs import Spec, parse
 from kesco.merging.state import diagnose, own_calls
+from kesco.merging.together import written
 from kesco.merging.units import Reference, Unit
-from kesco.merging.wrap import launches
+from kesco.merging.wrap import Wrapped, launches
 from kesco.source import Span
 
 HERE = Span("a.cu", 0, 1, 3, 5)
-TEMPLATE = Path(__file__).resolve().parents[2] / "kesco/merging/templates/merged.cu.j2"
 
 
 def test_programs_on_the_command_line() -> None:
-    assert parse(["x/a.cu:main=3", "b-1.cu=2", "y/a.cu=9"]) == (
-        Spec("x/a.cu", 3, "a"), Spec("b-1.cu", 2, "b_1"), Spec("y/a.cu", 9, "a_2"),
+    assert parse(["x/a.cu:main=3", "b-1.cu=2", "y/a.cu=9,streams=1"]) == (
+        Spec("x/a.cu", 3, "a"), Spec("b-1.cu", 2, "b_1"), Spec("y/a.cu", 9, "a_2", 1),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [[], ["a.cu=1"], ["a.cu", "b.cu=1"], ["a.cu=10", "b.cu=1"], ["a.cu:f=1", "b.cu=1"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["a.cu=1"],
+        ["a.cu", "b.cu=1"],
+        ["a.cu=10", "b.cu=1"],
+        ["a.cu:f=1", "b.cu=1"],
+        ["a.cu=1,streams=0", "b.cu=1"],
+        ["a.cu=1,", "b.cu=1"],
+    ],
+)
 def test_what_names_no_programs(words: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
         parse(words)
@@ -84,6 +93,7 @@ def test_one_name_with_c_linkage_is_one() -> None:
     assert [d.code for d in diagnose(["a", "b"], [both, both])] == ["K121"]
 
 
-def test_every_call_that_is_a_tasks_own_has_a_function() -> None:
-    text = TEMPLATE.read_text()
+@pytest.mark.parametrize("one_thread", [False, True])
+def test_every_call_that_is_a_tasks_own_has_a_function(one_thread: bool) -> None:
+    text = written(parse(["a.cu=3", "b.cu=2"]), [Wrapped("", (), ())] * 2, one_thread).decode()
     assert [name for name in own_calls() if f" kesco_{name}(" not in text] == []

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kesco.bench.build import Build, read
+from kesco.bench.mix_model import Host, in_turns, schemes_of
 from kesco.bench.mix_plots import plot
-from kesco.bench.mix_results import Shared, lines, to_json
+from kesco.bench.mix_results import Shared, compared, lines, to_json
 from kesco.bench.mix_results import read as read_results
 from kesco.bench.mixes import SCHEMES, Mix, Task, load
+from kesco.bench.mps import queues
 from kesco.bench.sharing import Outcome, share
 from kesco.errors import UsageError
+from kesco.model.gpu import KernelCost, Kind, Machine, Step
 
 ROOT = Path(__file__).resolve().parents[2] / "workloads"
 MIX = Mix("MP-0", "a before two b", "mp0", (Task("a", "a", 9, ("--n", "4"), 0.0), Task("b1", "b", 1, (), 0.1),
@@ -24,6 +28,10 @@ PROGRAM = """\
 #!{python}
 import ctypes, fcntl, mmap, os, sys, time
 tasks = {tasks}
+if "CUDA_MPS_PIPE_DIRECTORY" in os.environ and int(os.environ["CUDA_DEVICE_MAX_CONNECTIONS"]) > {queues}:
+    with open(os.path.join(os.environ["CUDA_MPS_LOG_DIRECTORY"], "server.log"), "w") as log:
+        log.write("[Info] started\\nError: no queues are left\\n")
+    sys.exit("out of memory")
 with open(os.environ["MP_START"], "r+b") as file:
     words = (ctypes.c_int64 * 2).from_buffer(mmap.mmap(file.fileno(), 16))
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -60,7 +68,7 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def made_up(folder: Path, failing: str = "", wrong: str = "") -> Build:
+def made_up(folder: Path, failing: str = "", wrong: str = "", queues: int = 32) -> Build:
     import sys
 
     times = {"serial": 40.0, "kesco": 20.0, "zones": 30.0, "zones-fair": 25.0}
@@ -70,7 +78,7 @@ def made_up(folder: Path, failing: str = "", wrong: str = "") -> Build:
     ]:  # fmt: skip
         tasks = [(of, times[kind])] if of != "MP-0" else [("b", times[kind]), ("a", 10.0), ("b", 50.0)]
         text = PROGRAM.format(python=sys.executable, tasks=tasks, log=str(folder / "log"),
-                              fails=kind == failing, result=5.5 if kind == wrong else 5.0)  # fmt: skip
+                              queues=queues, fails=kind == failing, result=5.5 if kind == wrong else 5.0)  # fmt: skip
         program(folder / f"{of}-{kind}", text)
         one = {"workload": of, "style": "tasks", "program": kind, "path": f"{of}-{kind}"}
         programs.append(one | {"streams": 1, "waits": 0})
@@ -92,6 +100,7 @@ def test_times_from_a_common_start(tmp_path: Path) -> None:
     assert found["zones"].times == {"a": (10.0, 10.0), "b1": (30.0, 30.0), "b2": (50.0, 50.0)}
     assert found["threads"].problem == "'MP-0' was not built for threads"
     log = (tmp_path / "log").read_text().splitlines()
+    assert log[:3] == ["a-serial --n 4", "b-serial ", "b-serial "]  # alone: one after another
     assert log.count("MP-0-zones --n 4 -- --") == 3  # one round warms up
     assert sorted(log[3:6]) == ["a-serial --n 4", "b-serial ", "b-serial "]
 
@@ -116,6 +125,19 @@ def test_mps_is_started_asked_and_stopped(tmp_path: Path, monkeypatch: pytest.Mo
     assert outcomes(build, "mps")["mps"].problem == "MPS serves nobody: the programs run beside it"
 
 
+def test_clients_of_mps_share_its_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that asks for more than are left ends before the start; then all ask for fewer."""
+    import sys
+
+    assert [queues(clients) for clients in (1, 3, 4, 96, 200)] == [32, 32, 24, 1, 1]
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    program(tmp_path / "bin/nvidia-cuda-mps-control", CONTROL.format(python=sys.executable, servers="4711"))
+    assert outcomes(made_up(tmp_path, queues=8), "mps")["mps"].times["a"] == (20.0,)
+    problem = outcomes(made_up(tmp_path, queues=1), "mps")["mps"].problem
+    assert "ended before the start (1): out of memory (MPS: Error: no queues are left)" in problem
+
+
 def shared() -> Shared:
     def one(scheme: str, a: float, b: float) -> Outcome:
         return Outcome("MP-0", scheme, {"a": (a, a + 2), "b1": (b, b), "b2": (b, b)}, {})
@@ -129,11 +151,18 @@ def test_what_the_times_come_to(tmp_path: Path) -> None:
     assert found.overall("MP-0", "baseline") == 41
     assert found.speed("MP-0", "threads") == pytest.approx(41 / 25)
     assert found.speed("MP-0", "threads", task="b1") == pytest.approx(0.8)
-    assert found.bound("MP-0") == 10
+    assert (found.bound("MP-0"), found.bound("MP-0", "b1")) == (10, 5)  # of a the serial program alone takes 11
+    assert found.closeness("MP-0", "threads") == pytest.approx(10 / 25)
     text = "\n".join(lines(found, [MIX]))
     assert "mps          no MPS" in text
     row = next(line.split() for line in text.splitlines()[::-1] if line.startswith("threads"))
-    assert row[1:] == ["1.64", "-", "-", "1.09", "1.20", "0.80"]
+    assert row[1:] == ["1.64", "-", "-", "0.40", "1.09", "1.20", "0.80"]
+    times = {"a": (11.0, 11.0), "b1": (5.0, 5.0), "b2": (20.0, 20.0)}
+    model = replace(found, outcomes=(replace(found.outcomes[0], times=times), *found.outcomes[1:3]))
+    off = list(compared(model, replace(found, outcomes=found.outcomes[:2]), [MIX]))
+    assert [line.split() for line in off if line.startswith("alone ")] == [["alone", "+0%", "-50%", "+100%", "+82%"]]
+    assert [line.split() for line in off if line.startswith("baseline ")] == [["baseline", *"----"]]
+    assert off[-1] == "8 times; half of them are off by at most 0%, all by 100%"
     (tmp_path / "mixes.json").write_text(to_json(found))
     assert read_results(tmp_path / "mixes.json") == found
     picture = plot(found, [MIX])
@@ -152,7 +181,36 @@ def test_the_mixes_of_the_paper() -> None:
     for mix in mixes:
         merged = (ROOT / f"mp/{mix.program}.cu").read_text()
         for task in mix.tasks:
-            assert f"#pragma kesco task priority({task.priority}) name({task.name})" in merged
+            most = f" streams({task.streams})" * bool(task.streams)
+            assert f"#pragma kesco task priority({task.priority}) name({task.name}){most}\n" in merged
             assert f'report("{task.program}", ' in (ROOT / f"mp/{task.program}.cu").read_text()
     with pytest.raises(UsageError):
         load(ROOT, ["MP-3"])
+
+
+def test_processes_that_take_turns() -> None:
+    """Two that take 1 and 3 alone: the first is done when both had 1, the second when nobody else is left."""
+    assert in_turns([3.0, 1.0]) == [4.0, 2.0]
+    assert in_turns([2.0, 2.0, 2.0]) == [6.0, 6.0, 6.0]
+
+
+def test_the_model_of_each_scheme() -> None:
+    """Two tasks of two kernels that fill half of the GPU's slots each, of 100 and 50 microseconds."""
+
+    def host(number: int, time: float, streams: int) -> Host:
+        cost = KernelCost(time, 132 * 4, 256)
+        work = tuple(Step(Kind.LAUNCH, 1000 * number + n % streams, cost) for n in range(2))
+        return Host(work, (number, number))
+
+    tasks = [host(0, 100.0, 2), host(1, 50.0, 1)]
+    one = Host((*tasks[0].steps, *tasks[1].steps), (0, 0, 1, 1))
+    machine = Machine(launch=0.0, start=0.0)
+    mix = Mix("MP-0", "", "", (Task("a", "a", 9, (), 0.0), Task("b", "b", 1, (), 0.0)))
+    found = schemes_of(mix, tasks, {"zones": one, "zones-fair": one}, machine)
+    assert found["alone"] == [200.0, 100.0]
+    assert found["alone-kesco"] == [100.0, 100.0]
+    assert found["baseline"] == [300.0, 200.0]
+    assert found["mps"] == [200.0, 100.0]  # one kernel of each at a time
+    assert found["threads"] == found["one-thread"] == found["zones-fair"]
+    assert found["threads"][0] == 100.0  # two kernels fill the GPU; the lower task waits
+    assert found["threads"][1] == pytest.approx(200.0)

@@ -18,6 +18,7 @@ inline void watch(const int* const* done, const int* results, int tasks, std::ch
                   double* took) {
   int left = tasks;
   for (int task = 0; task < tasks; ++task) took[task] = -1;
+  if (std::getenv("MP_UNWATCHED") != nullptr) return;  // without a GPU no kernel counts them
   while (left > 0) {
     for (int task = 0; task < tasks; ++task) {
       if (took[task] < 0 && *static_cast<const volatile int*>(done[task]) == results[task]) {

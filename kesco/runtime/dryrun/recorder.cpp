@@ -171,6 +171,19 @@ Bounds stack_bounds() {
     return result;
 }
 
+// The memory that an address lies in: a program may have stacks of its own, beside those of its threads. It is read
+// anew each time, since such a stack may go, and less may come in its place.
+Bounds mapping_of(std::uintptr_t address) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        Bounds found;
+        if (std::sscanf(line.c_str(), "%zx-%zx", &found.low, &found.high) == 2 && found.low <= address &&
+            address < found.high)
+            return found;
+    }
+    return {};
+}
+
 struct Nesting {
     int depth = 0;
     std::uint32_t stack = 0; // of the outermost call, which is the program's own
@@ -275,9 +288,10 @@ std::uint32_t stack_number(const std::vector<std::uintptr_t> &addresses) {
 }
 
 std::vector<std::uintptr_t> walk_stack() {
-    thread_local const Bounds bounds = stack_bounds();
+    thread_local const Bounds own = stack_bounds();
     std::vector<std::uintptr_t> found;
     auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    const Bounds bounds = frame >= own.low && frame < own.high ? own : mapping_of(frame);
     while (found.size() < kDepth && frame >= bounds.low && frame + 16 <= bounds.high && frame % 8 == 0) {
         const auto *pair = reinterpret_cast<const std::uintptr_t *>(frame); // the caller's frame, the return address
         if (pair[1] < 4096)

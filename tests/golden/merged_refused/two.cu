@@ -1,0 +1,9 @@
+#include <cstdlib>
+#include <iostream>
+__managed__ int shown;
+int main() {
+  std::srand(7);
+  std::cout << shown << "\n";
+  cudaSetDevice(1);
+  cudaDeviceReset();
+}
