@@ -31,24 +31,22 @@ def marked(program: ir.Program, regions: Sequence[Region]) -> tuple[Region, ...]
     return tuple(_with_tasks(region, task_of) for region in regions) if task_of else tuple(regions)
 
 
-def _with_tasks(region: Region, task_of: dict[int, tuple[str, int, int]]) -> Region:
+def _with_tasks(region: Region, task_of: dict[int, tuple[str, int]]) -> Region:
     def one(site: Site) -> Site:
-        name, priority, streams = task_of.get(site.operation, ("", site.priority, 0))
-        if not name or site.role not in _WORK:
-            return site
-        return replace(site, task=name, priority=priority, most_streams=streams)
+        name, priority = task_of.get(site.operation, ("", site.priority))
+        return replace(site, task=name, priority=priority) if name and site.role in _WORK else site
 
     linked = _with_tasks(region.linked, task_of) if region.linked is not None else None
     return replace(region, sites=tuple(map(one, region.sites)), linked=linked)
 
 
-def _task_of(program: ir.Program) -> dict[int, tuple[str, int, int]]:
-    """The name and priority of the task of each operation that has one, and on how many streams it may be."""
-    found: dict[int, tuple[str, int, int]] = {}
+def _task_of(program: ir.Program) -> dict[int, tuple[str, int]]:
+    """The name and priority of the task of each operation that has one."""
+    found: dict[int, tuple[str, int]] = {}
     for launch in _launches(program):
         priority = launch.kernel.priority
         if priority is not None and LOWEST <= priority <= HIGHEST:
-            found[launch.operation] = (f"priority {priority}", priority, 0)
+            found[launch.operation] = (f"priority {priority}", priority)
     if not program.tasks:
         return found
     by_function = {f.key: f for f in program.functions if f.here}
@@ -62,7 +60,7 @@ def _task_of(program: ir.Program) -> dict[int, tuple[str, int, int]]:
             tasks = [t for key in inside for t in called_by.get(key, ())]
             task = _first(tasks) if tasks else None
         if task is not None:
-            found[operation.number] = (task.name, task.priority, task.streams)
+            found[operation.number] = (task.name, task.priority)
     return found
 
 

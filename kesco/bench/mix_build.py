@@ -40,8 +40,6 @@ def build_mixes(
     include = [part for one in toolchain.cuda_include for part in ("-isystem", str(one))]
     flags = [f"-arch={toolchain.arch}", "-std=c++17", "-O2", *include]
 
-    most = {task.program: task.streams for mix in mixes for task in mix.tasks}
-
     def make(job: _Job) -> Program:
         of, program, source = job
         name = f"{of.lower()}-{program}"
@@ -50,8 +48,7 @@ def build_mixes(
             source = _merged(of, MERGED[program], folder / f"{name}.cu")
         elif program != "serial":
             strategy = program if program in STRATEGIES else ""
-            options = Options(strategy=strategy, streams=0 if strategy else most[of])
-            source, streams, waits = rewrite(source, options, folder / f"{name}.cu")
+            source, streams, waits = rewrite(source, Options(strategy=strategy), folder / f"{name}.cu")
         argv = [str(toolchain.nvcc), *flags, f"-I{workloads / 'mp'}", str(source), "-o", str(folder / name)]
         made = run(argv, timeout=600)
         if made.returncode != 0:
@@ -62,10 +59,7 @@ def build_mixes(
 
     def _merged(of: str, one_thread: bool, target: Path) -> Path:
         mix = next(one for one in mixes if one.name == of)
-        words = [
-            f"{workloads / 'mp' / task.program}.cu={task.priority}" + (f",streams={task.streams}" * bool(task.streams))
-            for task in mix.tasks
-        ]
+        words = [f"{workloads / 'mp' / task.program}.cu={task.priority}" for task in mix.tasks]
         target.write_bytes(merge(parse(words), Options(), one_thread=one_thread).text)
         return target
 

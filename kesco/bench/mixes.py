@@ -14,17 +14,13 @@ from kesco.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task: its program, its priority (9 comes first), its arguments, and how far its checksum may be off.
-
-    `streams` is how many kesco gives it at most, 0 for as many as it can use.
-    """
+    """One task: its program, its priority (9 comes first), its arguments, and how far its checksum may be off."""
 
     name: str
     program: str
     priority: int
     arguments: tuple[str, ...]
     tolerance: float
-    streams: int = 0
 
 
 @dataclass(frozen=True, slots=True)

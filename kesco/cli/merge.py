@@ -17,7 +17,7 @@ from kesco.options import Options
 
 
 @click.command("merge")
-@click.argument("programs", nargs=-1, metavar="FILE.cu[:main]=PRIORITY[,streams=N]...")
+@click.argument("programs", nargs=-1, metavar="FILE.cu[:main]=PRIORITY...")
 @click.option("-o", "--output", required=True, metavar="OUT.cu", help="Where the result goes ('-': standard output).")
 @click.option("--streams", type=click.IntRange(1, 64), help="At most this many streams for each program.")
 @click.option(

@@ -4,9 +4,9 @@ In: the path, the text without its comments, and the functions that were lowered
 `ir.Task`. It is apart from the parse because clang drops pragmas that it does not know: they are read from the text.
 
 1. A line ``#pragma kesco kernel(k) reads(a) writes(b)`` says what a kernel does. 2. A line ``#pragma kesco task
-priority(p)`` marks what follows it: the largest statement, or the function definition, that begins at the next token;
-``streams(s)`` says on how many streams at most. 3. A task's name is what ``name(n)`` says; else that of the function
-that is marked or called; else its line. Pragmas of one name are one task, and must agree on its priority.
+priority(p)`` marks what follows it: the largest statement, or the function definition, that begins at the next token.
+3. A task's name is what ``name(n)`` says; else that of the function that is marked or called; else its line. Pragmas of
+one name are one task, and must agree on its priority.
 
 It refuses, with an `InputError` that names all of them, what it cannot read: unknown clauses, priorities that are none,
 pragmas before nothing, and tasks inside tasks.
@@ -21,23 +21,21 @@ from dataclasses import dataclass
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError
 from kesco.ir import program as ir
-from kesco.ir.task import HIGHEST, LOWEST, MOST_STREAMS
+from kesco.ir.task import HIGHEST, LOWEST
 from kesco.source import Span
 
 _PRAGMA = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+kesco\b([^\n]*)", re.MULTILINE)
 _STATED = re.compile(r"\s*kernel\s*\(\s*([\w:]+)\s*\)((?:\s*(?:reads|writes)\s*\([^)]*\))*)\s*$")
 _CLAUSE = re.compile(r"(reads|writes)\s*\(([^)]*)\)")
 _TASK = re.compile(r"\s*task\b(.*)$")
-_TASK_CLAUSE = re.compile(r"\s*(priority|name|streams)\s*\(\s*([^()]*?)\s*\)")
+_TASK_CLAUSE = re.compile(r"\s*(priority|name)\s*\(\s*([^()]*?)\s*\)")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _BLANK = re.compile(rb"\s+|#[^\n]*")  # white space, and lines of the preprocessor
 _FORMS = (
     "write '#pragma kesco kernel(name) reads(a, b) writes(c)' with its parameter names, "
     "or '#pragma kesco task priority(p)' with 'name(n)' or without"
 )
-_TASK_FORM = (
-    f"write '#pragma kesco task priority(p)', p from {LOWEST} to {HIGHEST}; 'name(n)' and 'streams(s)' may follow"
-)
+_TASK_FORM = f"write '#pragma kesco task priority(p)', p from {LOWEST} to {HIGHEST}; 'name(n)' may follow"
 
 
 def span_at(path: str, text: bytes, start: int, end: int) -> Span:
@@ -92,7 +90,7 @@ class Pragmas:
                 continue
             marked, name = target
             name = clauses[1] or (f"{name} (line {span.line})" if any(t.name == name for t in found) else name)
-            found.append(ir.Task(name, clauses[0], span, marked, clauses[2]))
+            found.append(ir.Task(name, clauses[0], span, marked))
         wrong += _misfits(found)
         if wrong:
             raise InputError(*wrong)
@@ -119,8 +117,8 @@ class Pragmas:
         return found.span, called.name if isinstance(called, ir.Call) and called.name else f"line {line}"
 
 
-def _clauses(text: str, span: Span) -> tuple[int, str, int] | Diagnostic:
-    """The priority, name and streams that a task's pragma gives (empty and 0 for none), or what is wrong with it."""
+def _clauses(text: str, span: Span) -> tuple[int, str] | Diagnostic:
+    """The priority and the name that a task's pragma gives (empty for none), or what is wrong with it."""
     given: dict[str, str] = {}
     at = 0
     while clause := _TASK_CLAUSE.match(text, at):
@@ -138,10 +136,7 @@ def _clauses(text: str, span: Span) -> tuple[int, str, int] | Diagnostic:
     if not value.isdecimal() or not LOWEST <= int(value) <= HIGHEST:
         help_ = f"give a number from {LOWEST} to {HIGHEST}; {HIGHEST} comes first"
         return _error("K116", f"'{value}' is no priority", span, help_)
-    streams = given.get("streams", "0")
-    if "streams" in given and not (streams.isdecimal() and 1 <= int(streams) <= MOST_STREAMS):
-        return _error("K115", f"'{streams}' is no number of streams", span, f"give a number from 1 to {MOST_STREAMS}")
-    return int(value), given.get("name", ""), int(streams)
+    return int(value), given.get("name", "")
 
 
 def _misfits(tasks: Sequence[ir.Task]) -> Iterator[Diagnostic]:

@@ -109,8 +109,8 @@ class Site:
     work that may turn out to be none: a copy of 0 bytes, a launch of 0 blocks (which fails), a refused prefetch.
     `mark` and `loop` are of a place that control passes and where nothing happens but that a trip of that loop begins.
     `held` tells until when a movable copy keeps the host, where that is certain. `task` is the name of the task that it
-    belongs to, and `priority` that task's; empty where it belongs to none. `most_streams` is on how many streams that
-    task's text may be, 0 for any number. `failed` marks an exit that is only reached where a call of CUDA has failed.
+    belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only reached
+    where a call of CUDA has failed.
     """
 
     number: int
@@ -132,7 +132,6 @@ class Site:
     acts: bool = True
     held: Held | None = None
     task: str = ""
-    most_streams: int = 0
     failed: bool = False
     mark: Mark | None = None
     loop: str = ""

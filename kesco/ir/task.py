@@ -12,23 +12,19 @@ from kesco.source import Span
 
 LOWEST, HIGHEST = 0, 9
 """The range of priorities; 9 comes first."""
-MOST_STREAMS = 64
-"""The most streams that may be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One ``#pragma kesco task priority(p) name(n) streams(s)``; pragmas of one name are one task.
+    """One ``#pragma kesco task priority(p) name(n)``; pragmas of one name are one task.
 
-    `span` is the pragma's place, `marked` the statement or function that follows it. `streams` is on how many streams
-    what it marks may be, 0 for any number.
+    `span` is the pragma's place, `marked` the statement or function that follows it.
     """
 
     name: str
     priority: int
     span: Span
     marked: Span
-    streams: int = 0
 
 
 def zone_name(name: str) -> str:

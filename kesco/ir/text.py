@@ -143,7 +143,6 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
         text += f"; {word} {_handle(handle)}" if handle else ""
     text += f"; priority {site.priority}" if site.priority != 1 or site.task else ""
     text += f" of task '{site.task}'" if site.task else ""
-    text += f", at most {site.most_streams} streams" if site.most_streams else ""
     text += f"; {site.mark.name.lower()} {site.loop}" if site.mark is not None else ""
     text += "; foreign" * site.foreign + "; put in" * site.added
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""

@@ -1,4 +1,4 @@
-"""What is to be merged: ``a.cu:main=3`` is the program `a.cu` with priority 3, ``a.cu=3,streams=1`` on one stream."""
+"""What is to be merged: ``a.cu:main=3`` is the program `a.cu` with priority 3."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
-from kesco.ir.task import HIGHEST, LOWEST, MOST_STREAMS
+from kesco.ir.task import HIGHEST, LOWEST
 
 BAD_TASK = "K120"
-_SPEC = re.compile(r"(?P<path>.+?)(?::(?P<function>[A-Za-z_]\w*))?=(?P<priority>\d+)(?:,streams=(?P<streams>\d+))?")
+_SPEC = re.compile(r"(?P<path>.+?)(?::(?P<function>[A-Za-z_]\w*))?=(?P<priority>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One program: its file, its priority (9 comes first), a name that no other one has, and how many streams at most.
-
-    `streams` is 0 where that is not said.
-    """
+    """One program: its file, its priority (9 comes first), and a name that no other one has."""
 
     path: str
     priority: int
     name: str
-    streams: int = 0
 
 
 def parse(words: Sequence[str]) -> tuple[Spec, ...]:
@@ -39,13 +35,10 @@ def parse(words: Sequence[str]) -> tuple[Spec, ...]:
             raise _bad(f"'{word}' is no program with a priority from {LOWEST} to {HIGHEST}")
         if match["function"] not in (None, "main"):
             raise _bad(f"'{word}': a task is a whole program, from 'main' on")
-        streams = match["streams"] or "0"
-        if match["streams"] and not 1 <= int(streams) <= MOST_STREAMS:
-            raise _bad(f"'{word}': the number of streams is from 1 to {MOST_STREAMS}")
         stem = re.sub(r"\W", "_", Path(match["path"]).stem)
         same = sum(1 for one in found if re.fullmatch(rf"{re.escape(stem)}(_\d+)?", one.name))
         name = f"{stem}_{same + 1}" if same else stem
-        found.append(Spec(match["path"], int(match["priority"]), name, int(streams)))
+        found.append(Spec(match["path"], int(match["priority"]), name))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
@@ -70,7 +70,7 @@ def merge(
     units: list[Unit] = []
     for spec in specs:
         progress(spec.name)
-        programs.append(compile_file(spec.path, replace(options, streams=spec.streams or options.streams)))
+        programs.append(compile_file(spec.path, options))
         units.append(read_unit(spec.path, programs[-1].text, arguments))
     problems = diagnose([spec.name for spec in specs], units)
     if problems:

@@ -6,8 +6,7 @@ many streams each gets, and what the host issues before what. It is apart from t
 1. A zone is a task's movable work. Work of no task that a task needs is that task's, of several the one with the
 highest priority; what no task needs is a zone of its own, the last one, which waits for nobody and nobody waits for it.
 2. What another task with a higher priority needs is as urgent as that task, whatever its own says. 3. At most `limit`
-streams belong to one priority: a stream runs one operation at a time, so that no more of them are in flight. A task has
-no more than its text says, where it says so.
+streams belong to one priority: a stream runs one operation at a time, so that no more of them are in flight.
 
 What it refuses to do: order anything, or look at more than one region.
 """
@@ -33,12 +32,11 @@ NO_TASK = -1
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """The movable sites of one task, ascending; `streams` is on how many it may be at most, 0 for any number."""
+    """The movable sites of one task, ascending."""
 
     name: str
     priority: int
     sites: tuple[int, ...]
-    streams: int = 0
 
 
 def zones_of(dfg: Dfg) -> tuple[Zone, ...]:
@@ -46,15 +44,8 @@ def zones_of(dfg: Dfg) -> tuple[Zone, ...]:
     members: dict[tuple[int, str], list[int]] = {}
     for site, zone in _belongs(dfg).items():
         members.setdefault(zone, []).append(site)
-    found = (
-        Zone(name, priority, tuple(sorted(sites)), _most(dfg, sites)) for (priority, name), sites in members.items()
-    )
+    found = (Zone(name, priority, tuple(sorted(sites))) for (priority, name), sites in members.items())
     return tuple(sorted(found, key=lambda zone: (-zone.priority, zone.sites)))
-
-
-def _most(dfg: Dfg, sites: Iterable[int]) -> int:
-    """The least number of streams that the texts of a task allow."""
-    return min((one for one in (dfg.region.sites[site].most_streams for site in sites) if one), default=0)
 
 
 def has_tasks(dfg: Dfg) -> bool:
@@ -119,13 +110,12 @@ def folded(zones: Sequence[Zone], streams: int, limit: int) -> tuple[Zone, ...]:
 
 
 def _joined(one: Zone, other: Zone) -> Zone:
-    most = max(one.streams, other.streams) if one.streams and other.streams else 0
-    return Zone(f"{one.name}, {other.name}", one.priority, tuple(sorted((*one.sites, *other.sites))), most)
+    return Zone(f"{one.name}, {other.name}", one.priority, tuple(sorted((*one.sites, *other.sites))))
 
 
 def shares(dfg: Dfg, zones: Sequence[Zone], streams: int, limit: int) -> tuple[int, ...]:
     """How many of the streams each zone gets, at least one: by turns, the highest priority first."""
-    wanted = [min(streams, zone.streams or streams, default_streams(only(dfg, zone.sites))) for zone in zones]
+    wanted = [min(streams, default_streams(only(dfg, zone.sites))) for zone in zones]
     given = [1] * len(zones)
     while True:
         before = list(given)

@@ -11,16 +11,13 @@ from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import Wait
 
 
-def marked(region: Region, tasks: dict[str, int], most: dict[str, int] | None = None) -> Region:
-    """The region with tasks by the letters of labels: ``{"ABC": 3, "12": 1}`` has two; `most`: streams by letter."""
+def marked(region: Region, tasks: dict[str, int]) -> Region:
+    """The region with tasks by the letters of labels: ``{"ABC": 3, "12": 1}`` has two."""
     found = {}
     for letters, priority in tasks.items():
         found |= dict.fromkeys(letters, (f"task {letters}", priority))
     sites = (
-        replace(s, task=found[s.label][0], priority=found[s.label][1], most_streams=(most or {}).get(s.label, 0))
-        if s.label in found
-        else s
-        for s in region.sites
+        replace(s, task=found[s.label][0], priority=found[s.label][1]) if s.label in found else s for s in region.sites
     )
     return replace(region, sites=tuple(sites))
 

@@ -181,8 +181,7 @@ def test_the_mixes_of_the_paper() -> None:
     for mix in mixes:
         merged = (ROOT / f"mp/{mix.program}.cu").read_text()
         for task in mix.tasks:
-            most = f" streams({task.streams})" * bool(task.streams)
-            assert f"#pragma kesco task priority({task.priority}) name({task.name}){most}\n" in merged
+            assert f"#pragma kesco task priority({task.priority}) name({task.name})" in merged
             assert f'report("{task.program}", ' in (ROOT / f"mp/{task.program}.cu").read_text()
     with pytest.raises(UsageError):
         load(ROOT, ["MP-3"])

@@ -15,7 +15,7 @@ TEXT = """\
 #pragma unroll
 static void high() { go(); }
 int main() {
-#pragma kesco task priority(2) name(low) streams(3)
+#pragma kesco task priority(2) name(low)
   #pragma unroll
   for (;;) { go(); }
   #  pragma kesco task name( low ) priority( 2 )
@@ -62,7 +62,6 @@ def test_what_is_marked() -> None:
     assert [(t.name, t.priority, t.span.line) for t in found] == [
         ("high", 7, 1), ("low", 2, 5), ("low", 2, 8), ("go", 0, 10), ("line 13", 0, 12)
     ]  # fmt: skip
-    assert [t.streams for t in found] == [0, 3, 0, 0, 0]
     marked = [TEXT[t.marked.start : t.marked.end] for t in found]
     assert marked == ["static void high() { go(); }", "for (;;) { go(); }", "go()", "go()", "{ go(); }"]
 
@@ -86,8 +85,6 @@ def test_kernels_are_still_stated() -> None:
         ("task priority(1) priority(2)", "K115", "'priority' is said twice"),
         ("task priority(1) deadline(3)", "K115", "'deadline(3)' is no clause of a task"),
         ("task priority 3", "K115", "'priority 3' is no clause of a task"),
-        ("task priority(1) streams(0)", "K115", "'0' is no number of streams"),
-        ("task streams(two) priority(1)", "K115", "'two' is no number of streams"),
         ("task priority(1) name(two words)", "K115", "'two words' is no name for a task"),
         ("task priority(10)", "K116", "'10' is no priority"),
         ("task priority(-1)", "K116", "'-1' is no priority"),

@@ -137,16 +137,6 @@ def test_each_task_has_streams_of_its_own_and_their_rank() -> None:
     assert schedule.ranks == (0, 0, 1, 1, 1, 1)
 
 
-def test_a_task_has_no_more_streams_than_its_text_says() -> None:
-    """Of several places that belong to it the least number counts."""
-    for most, expected in (({"3": 2}, ["AB", "C", "135", "24"]), ({"3": 2, "4": 1, "A": 1}, ["ABC", "12345"])):
-        dfg = build(marked(program(PICTURE), HIGH_AND_LOW, most))
-        found = streams(dfg.region, zones_fair(dfg, 16))
-        assert len(found) == len(expected), found
-        assert zone_streams(dfg, 6) == len(expected)
-        assert sum("1" in s or "2" in s or "3" in s for s in streams(dfg.region, zones(dfg, 16))) <= len(expected) - 1
-
-
 def test_with_fewer_streams_than_tasks_the_lowest_share() -> None:
     dfg = graph("A(w A) 1(w a) x(w x)", {"A": 3, "1": 2, "x": 1})
     assert streams(dfg.region, zones_fair(dfg, 2)) == ["A", "1x"]

@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   double took[3];
   const auto start = wait_for_start(3);
   CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
-#pragma kesco task priority(9) name(ml) streams(1)
+#pragma kesco task priority(9) name(ml)
   {
     for (int it = 0; it < ml_opt.iters; ++it) {
       // The scores are updated in place: in each repetition they start anew.
