@@ -69,7 +69,7 @@ def predicted(
             key = (task.program, *task.arguments)
             if key not in kept:
                 progress(f"{mix.name}: {task.program}")
-                made = _trace(folder / "mp" / f"{task.program}.cu", Options(streams=task.streams), task.arguments)
+                made = _trace(folder / "mp" / f"{task.program}.cu", Options(), task.arguments)
                 kept[key] = _steps(made, prices[task.program], costs)
             works = sum(step.kind in _WORKS for step in kept[key])
             kesco.append(Host(_numbered(kept[key], number), (number,) * works))

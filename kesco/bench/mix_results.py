@@ -97,9 +97,9 @@ def lines(shared: Shared, mixes: Sequence[Mix]) -> Iterator[str]:
         ]
         slowest = _least([shared.speed(m.name, scheme, task=t.name) for m in there for t in m.tasks])
         yield _row(scheme, [f"{one:.2f}" if one else "-" for one in (*over, *first, slowest)])
-    yield "means over the mixes; of the bound: the time with perfect overlap over the time; first/alone: the time of the"
-    yield "first task over its time alone, serial and by kesco, the worse mix; slowest: the least speed of any task over its"
-    yield "speed among programs started together"
+    yield "means over the mixes; of the bound: the time with perfect overlap over the time; first/alone: the time of"
+    yield "the first task over its time alone, serial and by kesco, the worse mix; slowest: the least speed of any task"
+    yield "over its speed among programs started together"
 
 
 def compared(model: Shared, measured: Shared, mixes: Sequence[Mix]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from kesco.toolchain.compile import host_arguments
 from kesco.toolchain.model import Toolchain
 
 HERE = Path(__file__).parent
-WORDS = ["one.cu:main=7", "two.cu=2,streams=1"]
+WORDS = ["one.cu:main=7", "two.cu=2"]
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -52,7 +52,7 @@ def test_merged_text(threads: str, toolchain: Toolchain, monkeypatch: pytest.Mon
     specs = parse(WORDS)
     parts = []
     for spec in specs:
-        text = compile_file(spec.path, Options(streams=spec.streams)).text
+        text = compile_file(spec.path, Options()).text
         parts.append(wrapped(read_unit(spec.path, text, host_arguments(toolchain, ()))))
     made = elided(written(specs, parts, threads == "one").decode())
     made = made if threads == "each" else made[made.index('#line 1 "kesco_merged_main"') :]
