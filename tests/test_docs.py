@@ -3,19 +3,32 @@
 Fenced blocks say by a second word after the language what is to be done with them:
 
 - ``console test``: each line after ``$`` is run beside a copy of the examples, and what follows must be its output.
-  A line ``…`` stands for any lines. ``--update-golden`` writes the real output into blocks without one.
+  A line ``…`` stands for any lines, ``[…]`` for any text within a line. ``--update-golden`` writes the real output
+  into blocks that have neither.
 - ``sh test``: commands whose output is not shown. They must succeed; ``pip install`` before ``&&`` is skipped.
 - ``… needs=make,nvcc``: skipped, like what follows it in its page, where one of these programs is not installed.
-- ``cuda in=FILE``: each line must stand in FILE, which an earlier block of the page has made.
+- ``… needs=gpu``: run where there is an NVIDIA GPU. Elsewhere the options of its commands of kesco must exist.
+- ``sh ci``: what ``.ci/run`` does from a fresh environment.
+- ``sh yours``: commands about files and programs of the reader's. The options of kesco in it must exist.
+- ``text usage``: how a command is called; not a command.
+- ``LANGUAGE in=FILE``: each line must stand in FILE, which an earlier block of the page has made.
+- ``LANGUAGE file=FILE``: the block is FILE, for what follows.
+
+No page shows a command in any other way.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +43,17 @@ from kesco.toolchain.model import Toolchain
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kesco"
 PAGES = sorted(
-    [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    + [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+    [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+    + [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("workloads/**/*.md")]
 )
 _FENCE = re.compile(r"^```(\w+) ([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ANY = "…"
+_WORDS = ("test", "ci", "yours", "usage")
+_ANY, _ANY_TEXT = "…", "[…]"
+# What a line of code begins with that is a command for a shell.
+_COMMAND = re.compile(
+    r"(?:\$ )?(?:[A-Z_]+=\S+ )*(?:python\S* |pip |pytest|kesco(?:-[\w+]+)? |nvcc |clang\S* |g\+\+ |opt\S* |cmake "
+    r"|make\b|ninja |meson |mkdocs |sed |grep |cat |cd |export |ccache |eval |\./|\.ci/)"
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,7 @@ def blocks(text: str) -> list[Block]:
     return [
         Block(m[1], m[2].strip(), tuple(m[3].splitlines()), m.start(3), m.end(3))
         for m in _FENCE.finditer(text)
-        if m[2].split()[0] == "test" or m[2].startswith("in=")
+        if m[2].split()[0] in _WORDS or m[2].startswith(("in=", "file="))
     ]
 
 
@@ -74,7 +93,34 @@ def agrees(shown: list[str], real: list[str]) -> bool:
         return not real
     if shown[0].strip() == _ANY:
         return any(agrees(shown[1:], real[at:]) for at in range(len(real) + 1))
-    return bool(real) and shown[0].rstrip() == real[0].rstrip() and agrees(shown[1:], real[1:])
+    if not real:
+        return False
+    pattern = ".*".join(map(re.escape, shown[0].rstrip().split(_ANY_TEXT)))
+    return re.fullmatch(pattern, real[0].rstrip()) is not None and agrees(shown[1:], real[1:])
+
+
+def wrong_options(command: str) -> list[str]:
+    """What a command line gives to kesco and kesco does not know: commands, and options in front of ``--``."""
+    found = []
+    for simple in re.split(r"[;&|()]+", command):
+        words = shlex.split(simple, comments=True)
+        if "kesco" not in words:
+            continue
+        group: click.Command = main
+        options: set[str] = set()
+        for word in words[words.index("kesco") + 1 :]:
+            if word == "--" or word.startswith(">"):
+                break
+            if isinstance(group, click.Group) and not word.startswith("-"):
+                if word not in group.commands:
+                    found.append(f"{command}: there is no '{word}'")
+                    break
+                group = group.commands[word]
+            elif word.startswith("-"):
+                options.add(word.partition("=")[0])
+        known = {o for p in group.params if isinstance(p, click.Option) for o in (*p.opts, *p.secondary_opts)}
+        found += [f"{command}: there is no {o}" for o in sorted(options - known - {"-h", "--help", "--version"})]
+    return found
 
 
 class Place:
@@ -99,15 +145,68 @@ class Place:
             "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(filter(None, (above, os.environ.get("PYTHONPATH")))),
             "NO_COLOR": "1",
+            # Where a daemon's socket goes. pytest's own folders have names that are too long for one.
+            "XDG_RUNTIME_DIR": tempfile.mkdtemp(prefix="kesco"),
         }
+        self.groups: list[int] = []
 
     def run(self, command: str) -> tuple[int, list[str]]:
         """Exit code and output lines."""
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, check=False, text=True, timeout=300,
+        with subprocess.Popen(
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, text=True, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        return done.returncode, done.stdout.splitlines()
+        ) as shell:  # fmt: skip
+            self.groups.append(shell.pid)
+            try:
+                output, _ = shell.communicate(timeout=300)
+            except subprocess.TimeoutExpired:
+                self.close()
+                raise
+            return shell.returncode, output.splitlines()
+
+    def close(self) -> None:
+        """End what the commands have left running."""
+        for group in self.groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        shutil.rmtree(self.environment["XDG_RUNTIME_DIR"], ignore_errors=True)
+
+
+def console(block: Block, place: Place) -> tuple[list[str], list[str]]:
+    """Run a console's commands; the problems, and the lines with the outputs as they are."""
+    problems: list[str] = []
+    written: list[str] = []
+    for command, shown in steps(block.lines):
+        _, output = place.run(command)
+        if any(line.startswith("Traceback ") for line in output):
+            pytest.fail("\n".join([f"$ {command}", *output]))
+        if not agrees(shown, output):
+            problems.append("\n".join([f"$ {command}", *output, "--- but the page shows", *shown]))
+        anything = any(line.strip() == _ANY or _ANY_TEXT in line for line in shown)
+        written += [f"$ {command}", *(shown if anything else [line.rstrip() for line in output])]
+    return problems, written
+
+
+def script(block: Block, place: Place) -> list[str]:
+    """Run a block's commands, whose output is not shown; the problems."""
+    problems = []
+    for line in block.lines:
+        code, output = place.run(re.sub(r"^pip install [^&]*&& ", "", line))
+        if code:
+            problems.append("\n".join([f"{line}: exit code {code}", *output]))
+    return problems
+
+
+def unlike(block: Block, file: str, place: Place) -> list[str]:
+    """The lines of a block that do not stand in a file."""
+    there = {line.strip() for line in (place.folder / file).read_text().splitlines()}
+    lines = [line.strip() for line in block.lines]
+    return [f"not in {file}: {line}" for line in lines if line not in ("", _ANY) and line not in there]
+
+
+def has_gpu() -> bool:
+    """Whether an NVIDIA GPU can be used here."""
+    return shutil.which("nvidia-smi") is not None and subprocess.run(["nvidia-smi", "-L"], check=False).returncode == 0
 
 
 def work_through(text: str, place: Place) -> tuple[list[str], str]:
@@ -116,53 +215,50 @@ def work_through(text: str, place: Place) -> tuple[list[str], str]:
     pieces: list[str] = []
     position = 0
     for block in blocks(text):
+        word, _, file = block.what.partition("=")
         needed = block.what.partition("needs=")[2].split(",")
-        if any(name and shutil.which(name, path=place.environment["PATH"]) is None for name in needed):
+        lines = list(block.lines)
+        if word == "usage":
+            pass
+        elif word == "in":
+            problems += unlike(block, file, place)
+        elif word == "file":
+            (place.folder / file).write_text("\n".join(lines) + "\n", "utf-8")
+        elif word in ("ci", "yours") or (needed == ["gpu"] and not has_gpu()):
+            problems += [wrong for line in lines for wrong in wrong_options(line.removeprefix("$ "))]
+        elif any(name and shutil.which(name, path=place.environment["PATH"]) is None for name in needed):
             break
-        new = "\n".join(block.lines) + "\n"
-        if block.what.startswith("in="):
-            there = {line.strip() for line in (place.folder / block.what[3:]).read_text().splitlines()}
-            problems += [
-                f"not in {block.what[3:]}: {line.strip()}"
-                for line in block.lines
-                if line.strip() not in ("", _ANY) and line.strip() not in there
-            ]
         elif block.language == "sh":
-            for line in block.lines:
-                code, output = place.run(re.sub(r"^pip install [^&]*&& ", "", line))
-                if code:
-                    problems.append("\n".join([f"{line}: exit code {code}", *output]))
+            problems += script(block, place)
         else:
-            written = []
-            for command, shown in steps(block.lines):
-                _, output = place.run(command)
-                if any(line.startswith("Traceback ") for line in output):
-                    pytest.fail("\n".join([f"$ {command}", *output]))
-                if not agrees(shown, output):
-                    problems.append("\n".join([f"$ {command}", *output, "--- but the page shows", *shown]))
-                kept = shown if any(line.strip() == _ANY for line in shown) else [line.rstrip() for line in output]
-                written += [f"$ {command}", *kept]
-            new = "\n".join(written) + "\n"
-        pieces += [text[position : block.start], new]
+            found, lines = console(block, place)
+            problems += found
+        pieces += [text[position : block.start], "".join(f"{line}\n" for line in lines)]
         position = block.end
     return problems, "".join([*pieces, text[position:]])
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.close()
 
 
 WITH_BLOCKS = [page for page in PAGES if page.is_file() and blocks(page.read_text("utf-8"))]
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_shows_happens(page: Path, tmp_path: Path, toolchain: Toolchain, update_golden: bool) -> None:
+def test_what_a_page_shows_happens(page: Path, place: Place, toolchain: Toolchain, update_golden: bool) -> None:
     text = page.read_text("utf-8")
-    problems, real = work_through(text, Place(tmp_path))
+    problems, real = work_through(text, place)
     if update_golden and real != text:
         page.write_text(real, "utf-8")
         return
     assert not problems, "\n\n".join(problems)
 
 
-def test_the_picture_is_what_kesco_draws(tmp_path: Path, toolchain: Toolchain, update_golden: bool) -> None:
-    place = Place(tmp_path)
+def test_the_picture_is_what_kesco_draws(place: Place, toolchain: Toolchain, update_golden: bool) -> None:
     code, output = place.run("kesco graph examples/01_image_pipeline/image.cu -o image.svg")
     assert code == 0, output
     shown, drawn = ROOT / "docs/img/image_pipeline.svg", (place.folder / "image.svg").read_text("utf-8")
@@ -179,6 +275,24 @@ def test_the_readme_and_ci_agree_on_the_two_commands() -> None:
     assert readme.find(second) in range(2000)
     assert "pip install --quiet '.[toolchain,test]'" in ci
     assert re.search(r"^pytest -n 2$", ci, re.MULTILINE)
+
+
+def unmarked_commands(text: str) -> list[str]:
+    """Lines of code that look like a command and that no test knows of."""
+    marked = [range(block.start, block.end) for block in blocks(text)]
+    found, position, fenced = [], 0, False
+    for line in text.splitlines(keepends=True):
+        fenced ^= line.startswith("```")
+        code = fenced or line.startswith("    ")
+        if code and _COMMAND.match(line.strip()) and not any(position in block for block in marked):
+            found.append(line.strip())
+        position += len(line)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_is_run_or_says_why_not(page: Path) -> None:
+    assert unmarked_commands(page.read_text("utf-8")) == []
 
 
 # ---- what exists is documented ---------------------------------------------------------------------------------------
@@ -273,23 +387,51 @@ def test_lines_are_not_too_long(page: Path) -> None:
 # ---- a checker that never fails is no checker ------------------------------------------------------------------------
 
 
-def test_a_wrong_output_is_found(tmp_path: Path) -> None:
+def test_a_wrong_output_is_found(place: Place) -> None:
     page = "x\n```console test\n$ echo one; echo two\none\nthree\n$ echo four\n…\n```\ny\n"
-    problems, real = work_through(page, Place(tmp_path))
+    problems, real = work_through(page, place)
     assert len(problems) == 1 and "three" in problems[0]
     assert real == page.replace("three", "two")
 
 
-def test_a_failing_command_and_a_missing_line_are_found(tmp_path: Path) -> None:
+def test_a_failing_command_and_a_missing_line_are_found(place: Place) -> None:
     page = "```sh test\npip install x && false\n```\n```cuda in=examples/README.md\nno such line\n```\n"
-    problems, real = work_through(page, Place(tmp_path))
+    problems, real = work_through(page, place)
     assert [p.partition(":")[0] for p in problems] == ["pip install x && false", "not in examples/README.md"]
     assert real == page
+
+
+def test_what_cannot_run_here_is_read(place: Place) -> None:
+    page = "```sh yours\nkesco compile --strems 2 x.cu && kesco fikit sarve\nkesco check x.cu -- --any\n```\n"
+    problems, _ = work_through(page, place)
+    assert [problem.rpartition(": ")[2] for problem in problems] == ["there is no --strems", "there is no 'sarve'"]
+
+
+def test_a_file_of_a_page_is_there(place: Place) -> None:
+    page = "```cuda file=x.cu\nint x;\n```\n```console test\n$ cat x.cu; echo $$\nint x;\n[…]\n```\n"
+    assert work_through(page, place) == ([], page)
+
+
+def test_what_is_left_running_is_ended(place: Place) -> None:
+    _, (pid,) = place.run("sleep 100 > /dev/null 2>&1 & echo $!")
+    place.close()
+    stat = Path("/proc", pid, "stat")
+    for _ in range(500):
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.01)
+    pytest.fail("it still runs")
+
+
+def test_a_command_that_nobody_runs_is_found() -> None:
+    page = "    kesco compile a.cu\n\n```sh test\nnvcc x\n```\n```\n$ ./a\n```\nmake it so\n    A=b pytest -x\n"
+    assert unmarked_commands(page) == ["kesco compile a.cu", "$ ./a", "A=b pytest -x"]
 
 
 @pytest.mark.parametrize(
     ("shown", "real", "same"),
     [
+        (["a […] c"], ["a b c"], True), (["a […] c"], ["a b"], False), (["a.c"], ["abc"], False),
         (["a", "b"], ["a", "b "], True), (["a"], ["a", "b"], False), (["a", "…"], ["a", "b"], True),
         (["…", "c"], ["a", "b", "c"], True), (["…", "c"], ["a"], False), ([], ["a"], False), (["a"], [], False),
     ],
