@@ -21,8 +21,9 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "CITATION.cff")
+SOURCES = ("kesco/runtime/hooks/launch_hooks.h", "scripts/delays.py")  # that pages link to
 FOLDERS = ("docs", "examples", "workloads")
-SHOWN = {".md", ".svg", ".png", ".json", ".cu", ".cuh", ".h", ".toml", ".ini", ".build", ".txt", ".kftrace"}
+SHOWN = {".md", ".py", ".svg", ".png", ".json", ".cu", ".cuh", ".h", ".toml", ".ini", ".build", ".txt", ".kftrace"}
 PLAIN = {"Makefile", "LICENSE", "CITATION.cff"}
 _FENCE = re.compile(r"^( *```[\w+]+) [^\n]+$", re.MULTILINE)
 
@@ -30,7 +31,7 @@ _FENCE = re.compile(r"^( *```[\w+]+) [^\n]+$", re.MULTILINE)
 def sources() -> list[str]:
     """Paths in the repository of all that belongs to the site."""
     below = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
-    found = [path for path in (*below, *(ROOT / name for name in PAGES)) if path.is_file()]
+    found = [path for path in (*below, *(ROOT / name for name in (*PAGES, *SOURCES))) if path.is_file()]
     return sorted(str(path.relative_to(ROOT)) for path in found if path.suffix in SHOWN or path.name in PLAIN)
 
 

@@ -366,6 +366,13 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def broken_tables(text: str) -> list[str]:
+    """First lines of tables without a head: an empty line within a table is mostly why."""
+    lines = ["", *re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL).splitlines(), ""]
+    firsts = [n for n, line in enumerate(lines) if line.startswith("|") and not lines[n - 1].startswith("|")]
+    return [lines[n] for n in firsts if not re.fullmatch(r"[|\s:-]+", lines[n + 1] or "x")]
+
+
 def broken_links(page: Path) -> Iterator[str]:
     """Relative links of a page that lead nowhere."""
     text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
@@ -383,6 +390,11 @@ def broken_links(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert list(broken_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_have_a_head(page: Path) -> None:
+    assert broken_tables(page.read_text("utf-8")) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -466,6 +478,10 @@ def test_a_missing_option_is_found() -> None:
         "of kesco fikit: kesco simulate: --slice-us is not documented",
         "of kesco fikit: kesco simulate: there is no --size",
     ]
+
+
+def test_a_broken_table_is_found() -> None:
+    assert broken_tables("| a |\n|---|\n| b |\n\n| c |\n| d |\n") == ["| c |"]
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
