@@ -23,7 +23,22 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "CITATION.cff")
 SOURCES = ("kesco/runtime/hooks/launch_hooks.h", "scripts/delays.py")  # that pages link to
 FOLDERS = ("docs", "examples", "workloads")
-SHOWN = {".md", ".py", ".svg", ".png", ".json", ".cu", ".cuh", ".h", ".toml", ".ini", ".build", ".txt", ".kftrace"}
+SHOWN = {
+    ".css",
+    ".md",
+    ".py",
+    ".svg",
+    ".png",
+    ".json",
+    ".cu",
+    ".cuh",
+    ".h",
+    ".toml",
+    ".ini",
+    ".build",
+    ".txt",
+    ".kftrace",
+}
 PLAIN = {"Makefile", "LICENSE", "CITATION.cff"}
 _FENCE = re.compile(r"^( *```[\w+]+) [^\n]+$", re.MULTILINE)
 
