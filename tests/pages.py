@@ -92,27 +92,40 @@ def agrees(shown: list[str], real: list[str]) -> bool:
     return re.fullmatch(pattern, real[0].rstrip()) is not None and agrees(shown[1:], real[1:])
 
 
-def wrong_options(command: str) -> list[str]:
-    """What a command line gives to kesco and kesco does not know: commands, and options in front of ``--``."""
+def simple_commands(line: str) -> list[list[str]]:
+    """The words of each command in a line for a shell; redirections count as an end."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set("();<>|&"):
+            found.append([])
+        else:
+            found[-1].append(word)
+    return found
+
+
+def wrong_options(line: str) -> list[str]:
+    """What a line gives to kesco and kesco does not know: commands, and options in front of ``--``."""
     found = []
-    for simple in re.split(r"[;&|()]+", command):
-        words = shlex.split(simple, comments=True)
-        if "kesco" not in words:
-            continue
+    for words in simple_commands(line):
+        rest = iter(words[words.index("kesco") + 1 :] if "kesco" in words else ())
         group: click.Command = main
-        options: set[str] = set()
-        for word in words[words.index("kesco") + 1 :]:
-            if word == "--" or word.startswith(">"):
+        for word in rest:
+            known = {o: p for p in group.params if isinstance(p, click.Option) for o in (*p.opts, *p.secondary_opts)}
+            option, _, value = word.partition("=")
+            if word == "--":
                 break
-            if isinstance(group, click.Group) and not word.startswith("-"):
+            if option in known:
+                if not known[option].is_flag and not value:
+                    next(rest, None)
+            elif word.startswith("-") and word not in ("-", "-h", "--help", "--version"):
+                found.append(f"{line}: there is no {word}")
+            elif isinstance(group, click.Group) and not word.startswith("-"):
                 if word not in group.commands:
-                    found.append(f"{command}: there is no '{word}'")
+                    found.append(f"{line}: there is no '{word}'")
                     break
                 group = group.commands[word]
-            elif word.startswith("-"):
-                options.add(word.partition("=")[0])
-        known = {o for p in group.params if isinstance(p, click.Option) for o in (*p.opts, *p.secondary_opts)}
-        found += [f"{command}: there is no {o}" for o in sorted(options - known - {"-h", "--help", "--version"})]
     return found
 
 

@@ -189,7 +189,8 @@ def test_a_failing_command_and_a_missing_line_are_found(place: Place) -> None:
 
 
 def test_what_cannot_run_here_is_read(place: Place) -> None:
-    page = "```sh yours\nkesco compile --strems 2 x.cu && kesco fikit sarve\nkesco check x.cu -- --any\n```\n"
+    right = "kesco check --flags '-Ia; -DN=1' x.cu -- --any  # --not"
+    page = f"```sh yours\nkesco compile --strems 2 x.cu && kesco fikit sarve\n{right}\n```\n"
     problems, _ = work_through(page, place)
     assert [problem.rpartition(": ")[2] for problem in problems] == ["there is no --strems", "there is no 'sarve'"]
 
