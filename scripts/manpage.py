@@ -57,7 +57,7 @@ def _lines() -> Iterator[str]:
     yield ".SH EXIT STATUS"
     for code, what in EXITS:
         yield from (".TP", code, *_text(what))
-    yield from (".SH SEE ALSO", "docs/guide.md, docs/reference.md and docs/diagnostics.md in kesco's source")
+    yield from (".SH SEE ALSO", "docs/tutorial.md, docs/reference.md and docs/diagnostics.md in kesco's source")
 
 
 def _text(text: str) -> Iterator[str]:

@@ -1,174 +1,58 @@
 """The documentation, checked: what it shows is what happens, what exists is documented, and no link is broken.
 
-Fenced blocks say by a second word after the language what is to be done with them:
-
-- ``console test``: each line after ``$`` is run beside a copy of the examples, and what follows must be its output.
-  A line ``…`` stands for any lines. ``--update-golden`` writes the real output into blocks without one.
-- ``sh test``: commands whose output is not shown. They must succeed; ``pip install`` before ``&&`` is skipped.
-- ``… needs=make,nvcc``: skipped, like what follows it in its page, where one of these programs is not installed.
-- ``cuda in=FILE``: each line must stand in FILE, which an earlier block of the page has made.
+``pages.py`` says how a page's blocks are marked, and runs them.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
+from pages import ROOT, Place, agrees, blocks, drawn, same_text, unmarked_commands, work_through
 
-import kesco
 from kesco.cli import main
 from kesco.toolchain.model import Toolchain
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kesco"
 PAGES = sorted(
-    [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    + [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+    [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+    + [*ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("workloads/**/*.md")]
 )
-_FENCE = re.compile(r"^```(\w+) ([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ANY = "…"
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block with something to be done: its language, the second word, its lines and where they are."""
-
-    language: str
-    what: str
-    lines: tuple[str, ...]
-    start: int
-    end: int
-
-
-def blocks(text: str) -> list[Block]:
-    """The marked blocks of a page."""
-    return [
-        Block(m[1], m[2].strip(), tuple(m[3].splitlines()), m.start(3), m.end(3))
-        for m in _FENCE.finditer(text)
-        if m[2].split()[0] == "test" or m[2].startswith("in=")
-    ]
-
-
-def steps(lines: tuple[str, ...]) -> list[tuple[str, list[str]]]:
-    """A console's commands, each with the output that is shown for it."""
-    found: list[tuple[str, list[str]]] = []
-    for line in lines:
-        if line.startswith("$ "):
-            found.append((line[2:], []))
-        else:
-            found[-1][1].append(line)
-    return found
-
-
-def agrees(shown: list[str], real: list[str]) -> bool:
-    """Whether the shown output is the real one, ``…`` standing for any lines."""
-    if not shown:
-        return not real
-    if shown[0].strip() == _ANY:
-        return any(agrees(shown[1:], real[at:]) for at in range(len(real) + 1))
-    return bool(real) and shown[0].rstrip() == real[0].rstrip() and agrees(shown[1:], real[1:])
-
-
-class Place:
-    """A folder with a copy of the examples and the workloads, and a `kesco` on its PATH."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "here"
-        for name in ("examples", "workloads"):
-            shutil.copytree(ROOT / name, self.folder / name)
-        program = folder / "bin" / "kesco"
-        program.parent.mkdir()
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kesco "$@"\n')
-        program.chmod(0o755)
-        for name, function in (("kesco-nvcc", "nvcc"), ("kesco-clang++", "clang"), ("kesco-launch", "launch")):
-            other = program.with_name(name)
-            other.write_text(f"#!{sys.executable}\nfrom kesco.wrapper.front import {function}\n{function}()\n")
-            other.chmod(0o755)
-        # The kesco under test, from the checkout or installed; other Python paths stay what they are.
-        above = str(Path(kesco.__file__).resolve().parent.parent)
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if k != "KESCO_STREAMS"},
-            "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join(filter(None, (above, os.environ.get("PYTHONPATH")))),
-            "NO_COLOR": "1",
-        }
-
-    def run(self, command: str) -> tuple[int, list[str]]:
-        """Exit code and output lines."""
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, check=False, text=True, timeout=300,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        return done.returncode, done.stdout.splitlines()
-
-
-def work_through(text: str, place: Place) -> tuple[list[str], str]:
-    """Do what the blocks of a page say; the problems, and the page with the outputs as they are."""
-    problems: list[str] = []
-    pieces: list[str] = []
-    position = 0
-    for block in blocks(text):
-        needed = block.what.partition("needs=")[2].split(",")
-        if any(name and shutil.which(name, path=place.environment["PATH"]) is None for name in needed):
-            break
-        new = "\n".join(block.lines) + "\n"
-        if block.what.startswith("in="):
-            there = {line.strip() for line in (place.folder / block.what[3:]).read_text().splitlines()}
-            problems += [
-                f"not in {block.what[3:]}: {line.strip()}"
-                for line in block.lines
-                if line.strip() not in ("", _ANY) and line.strip() not in there
-            ]
-        elif block.language == "sh":
-            for line in block.lines:
-                code, output = place.run(re.sub(r"^pip install [^&]*&& ", "", line))
-                if code:
-                    problems.append("\n".join([f"{line}: exit code {code}", *output]))
-        else:
-            written = []
-            for command, shown in steps(block.lines):
-                _, output = place.run(command)
-                if any(line.startswith("Traceback ") for line in output):
-                    pytest.fail("\n".join([f"$ {command}", *output]))
-                if not agrees(shown, output):
-                    problems.append("\n".join([f"$ {command}", *output, "--- but the page shows", *shown]))
-                kept = shown if any(line.strip() == _ANY for line in shown) else [line.rstrip() for line in output]
-                written += [f"$ {command}", *kept]
-            new = "\n".join(written) + "\n"
-        pieces += [text[position : block.start], new]
-        position = block.end
-    return problems, "".join([*pieces, text[position:]])
-
-
 WITH_BLOCKS = [page for page in PAGES if page.is_file() and blocks(page.read_text("utf-8"))]
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_shows_happens(page: Path, tmp_path: Path, toolchain: Toolchain, update_golden: bool) -> None:
+def test_what_a_page_shows_happens(page: Path, place: Place, toolchain: Toolchain, update_golden: bool) -> None:
     text = page.read_text("utf-8")
-    problems, real = work_through(text, Place(tmp_path))
+    problems, real = work_through(text, place)
+    pictures = [(ROOT / "docs/img" / name, place.folder / name) for name in drawn(text)]
+    if update_golden:
+        for shown, made in pictures:
+            shown.write_text(made.read_text("utf-8"), "utf-8")
+    problems += [f"{shown.name} is not what kesco draws" for shown, made in pictures if not same_text(shown, made)]
     if update_golden and real != text:
         page.write_text(real, "utf-8")
         return
     assert not problems, "\n\n".join(problems)
 
 
-def test_the_picture_is_what_kesco_draws(tmp_path: Path, toolchain: Toolchain, update_golden: bool) -> None:
-    place = Place(tmp_path)
-    code, output = place.run("kesco graph examples/01_image_pipeline/image.cu -o image.svg")
-    assert code == 0, output
-    shown, drawn = ROOT / "docs/img/image_pipeline.svg", (place.folder / "image.svg").read_text("utf-8")
-    if update_golden:
-        shown.write_text(drawn, "utf-8")
-    assert shown.read_text("utf-8") == drawn
+def test_every_example_is_shown_and_run() -> None:
+    folders = {path.name for path in (ROOT / "examples").iterdir() if path.is_dir()}
+    listed = (ROOT / "examples/README.md").read_text("utf-8")
+    assert sorted(set(re.findall(r"\]\((\w+)/README\.md\)", listed))) == sorted(folders)
+    assert folders <= {page.parent.name for page in WITH_BLOCKS}
+    assert [int(name[:2]) for name in sorted(folders)] == list(range(1, len(folders) + 1))
 
 
 def test_the_readme_and_ci_agree_on_the_two_commands() -> None:
@@ -179,6 +63,11 @@ def test_the_readme_and_ci_agree_on_the_two_commands() -> None:
     assert readme.find(second) in range(2000)
     assert "pip install --quiet '.[toolchain,test]'" in ci
     assert re.search(r"^pytest -n 2$", ci, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_is_run_or_says_why_not(page: Path) -> None:
+    assert unmarked_commands(page.read_text("utf-8")) == []
 
 
 # ---- what exists is documented ---------------------------------------------------------------------------------------
@@ -245,6 +134,13 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def broken_tables(text: str) -> list[str]:
+    """First lines of tables without a head: an empty line within a table is mostly why."""
+    lines = ["", *re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL).splitlines(), ""]
+    firsts = [n for n, line in enumerate(lines) if line.startswith("|") and not lines[n - 1].startswith("|")]
+    return [lines[n] for n in firsts if not re.fullmatch(r"[|\s:-]+", lines[n + 1] or "x")]
+
+
 def broken_links(page: Path) -> Iterator[str]:
     """Relative links of a page that lead nowhere."""
     text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
@@ -265,6 +161,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_have_a_head(page: Path) -> None:
+    assert broken_tables(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_lines_are_not_too_long(page: Path) -> None:
     bare = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert [line for line in bare.splitlines() if len(line) > 120 and not line.startswith("|")] == []
@@ -273,23 +174,52 @@ def test_lines_are_not_too_long(page: Path) -> None:
 # ---- a checker that never fails is no checker ------------------------------------------------------------------------
 
 
-def test_a_wrong_output_is_found(tmp_path: Path) -> None:
+def test_a_wrong_output_is_found(place: Place) -> None:
     page = "x\n```console test\n$ echo one; echo two\none\nthree\n$ echo four\n…\n```\ny\n"
-    problems, real = work_through(page, Place(tmp_path))
+    problems, real = work_through(page, place)
     assert len(problems) == 1 and "three" in problems[0]
     assert real == page.replace("three", "two")
 
 
-def test_a_failing_command_and_a_missing_line_are_found(tmp_path: Path) -> None:
+def test_a_failing_command_and_a_missing_line_are_found(place: Place) -> None:
     page = "```sh test\npip install x && false\n```\n```cuda in=examples/README.md\nno such line\n```\n"
-    problems, real = work_through(page, Place(tmp_path))
+    problems, real = work_through(page, place)
     assert [p.partition(":")[0] for p in problems] == ["pip install x && false", "not in examples/README.md"]
     assert real == page
+
+
+def test_what_cannot_run_here_is_read(place: Place) -> None:
+    right = "kesco check --flags '-Ia; -DN=1' x.cu -- --any  # --not"
+    page = f"```sh yours\nkesco compile --strems 2 x.cu && kesco fikit sarve\n{right}\n```\n"
+    problems, _ = work_through(page, place)
+    assert [problem.rpartition(": ")[2] for problem in problems] == ["there is no --strems", "there is no 'sarve'"]
+
+
+def test_a_file_of_a_page_is_there(place: Place) -> None:
+    page = "```cuda file=x.cu\nint x;\n```\n```console test\n$ cat x.cu; echo $$\nint x;\n[…]\n```\n"
+    assert work_through(page, place) == ([], page)
+
+
+def test_what_is_left_running_is_ended(place: Place) -> None:
+    _, (pid,) = place.run("sleep 100 > /dev/null 2>&1 & echo $!")
+    place.close()
+    stat = Path("/proc", pid, "stat")
+    for _ in range(500):
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.01)
+    pytest.fail("it still runs")
+
+
+def test_a_command_that_nobody_runs_is_found() -> None:
+    page = "    kesco compile a.cu\n\n```sh test\nnvcc x\n```\n```\n$ ./a\n```\nmake it so\n    A=b pytest -x\n"
+    assert unmarked_commands(page) == ["kesco compile a.cu", "$ ./a", "A=b pytest -x"]
 
 
 @pytest.mark.parametrize(
     ("shown", "real", "same"),
     [
+        (["a […] c"], ["a b c"], True), (["a […] c"], ["a b"], False), (["a.c"], ["abc"], False),
         (["a", "b"], ["a", "b "], True), (["a"], ["a", "b"], False), (["a", "…"], ["a", "b"], True),
         (["…", "c"], ["a", "b", "c"], True), (["…", "c"], ["a"], False), ([], ["a"], False), (["a"], [], False),
     ],
@@ -317,6 +247,10 @@ def test_a_missing_option_is_found() -> None:
         "of kesco fikit: kesco simulate: --slice-us is not documented",
         "of kesco fikit: kesco simulate: there is no --size",
     ]
+
+
+def test_a_broken_table_is_found() -> None:
+    assert broken_tables("| a |\n|---|\n| b |\n\n| c |\n| d |\n") == ["| c |"]
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:

@@ -56,4 +56,4 @@ def regress_command(
         if worse:
             sys.exit(1)
         if diagnostics == "text" and not quiet:
-            click.echo(f"{len(found)} functions, none worse", err=True)
+            click.echo(f"{len(found)} function{'s' * (len(found) != 1)}, none worse", err=True)
