@@ -103,14 +103,15 @@ DRIVER = """\
 // Prints for each repetition whether it ran on several streams (S) or on one (1), then the calls that were made.
 int main(int, char** arguments) {
   const int many = std::atoi(arguments[1]), one = std::atoi(arguments[2]), grown = std::atoi(arguments[3]);
+  const int turns = std::atoi(arguments[4]);
   KescoStreams* kesco = &kesco_streams();
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < turns; ++i) {
     kesco = kesco_stretch(kesco, 0);
     const bool single = kesco->stream[0] == kesco->stream[1];
     std::printf(!single ? "S" : kesco->stream[0] == nullptr ? "1" : "?");  // the one is the default stream
     cudaEventRecord(kesco->done[0], kesco->stream[0]);
     cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
-    Clock::ticks += i == 24 ? 900 : i >= 30 ? grown : single ? one : many;  // once the machine was busy
+    Clock::ticks += i == 24 ? 900 : i >= 30 && turns == 40 ? grown : i >= 30 && !single ? grown : single ? one : many;  // once the machine was busy
   }
   std::printf(" %d %d %d\\n", records, waits, synchronizes);
 }
@@ -144,9 +145,19 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_faster_way_stays(
     timed: Path, times: tuple[int, int, int], environment: dict[str, str], wanted: str
 ) -> None:
-    arguments = [str(one) for one in times]
+    arguments = [str(one) for one in (*times, 40)]
     done = subprocess.run([timed, *arguments], env=environment, capture_output=True, text=True, check=True)
     modes, *counts = done.stdout.split()
     several = wanted.count("S")
     switches = sum(a != b for a, b in itertools.pairwise(wanted))
     assert (modes, counts) == (wanted, [str(several), str(several), str(switches)])
+
+
+def test_it_is_tried_again_much_later_since_chance_may_err(timed: Path) -> None:
+    """Several streams took longer for the first thirty repetitions only."""
+    done = subprocess.run([timed, "15", "5", "4", "450"], capture_output=True, text=True, check=True)
+    modes = done.stdout.split()[0]
+    first, last = modes.index("1" * 300), modes.rindex("1")
+    assert set(modes[first : first + 350]) == {"1"}
+    assert last < 425, "it went back to several streams"
+    assert modes[last + 1 :] == "S" * (449 - last)
