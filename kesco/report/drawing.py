@@ -198,7 +198,7 @@ def _rows(function: Function) -> tuple[list[tuple[int, ...]], dict[int, str], di
 
 
 def _between(function: Function, before: int, after: int) -> str:
-    found = [site.label for site in function.region.sites[before + 1 : after] if is_barrier(site)]
+    found = [site.label for site in function.dfg.region.sites[before + 1 : after] if is_barrier(site)]
     more = f" and {len(found) - 2} more" if len(found) > 2 else ""
     return "full barrier" + (f": {', '.join(found[:2])}{more}" if found else "")
 
@@ -207,7 +207,7 @@ def _phases(function: Function) -> Iterator[tuple[int, ...]]:
     """Movable sites that remain connected when full barriers are taken out, ordered by their first ones."""
     import networkx as nx
 
-    region = function.region
+    region = function.dfg.region  # without the waits that are taken out
     inside = {site.number for site in region.sites if not is_barrier(site)}
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(inside))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from by_hand import Op, diamond, region, result
@@ -18,9 +19,10 @@ from counting import calls
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.ir.access import AccessMode
 from kesco.ir.flow import Role, SiteKind
-from kesco.pipeline import Compilation, FunctionResult
+from kesco.options import Options
+from kesco.pipeline import Compilation, FunctionResult, compile_file
 from kesco.report import edges_of
-from kesco.report.drawing import PALETTE
+from kesco.report.drawing import PALETTE, drawing
 from kesco.report.explain import explain, help_for
 from kesco.report.graph import FORMS, draw
 from kesco.report.layout import BOX_GAP, lay_out, levels, wrap
@@ -433,3 +435,11 @@ def test_reports_do_not_load_what_they_may_not_need() -> None:
     code = "import sys, kesco.report.explain, kesco.report.graph, kesco.ir.text; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"jinja2", "networkx"} & set(done.stdout.split())
+
+
+@pytest.mark.usefixtures("toolchain")
+def test_waits_that_are_taken_out_part_no_rows() -> None:
+    path = Path(__file__).parents[2] / "examples/08_copies/copies.cu"
+    (main,) = (f for f in compile_file(str(path), Options(copies="move")).functions if f.rewritten)
+    assert main.plan.needless
+    assert drawing(main, 0.0)["lines"] == []
