@@ -26,9 +26,9 @@ NEVER = (1 << 64) - 1
 class Machine:
     """What sharing costs, in nanoseconds; `concurrent`: as under MPS instead of by time slices.
 
-    `grant_ns` is the way from a decision to the launch, `notice_ns` the way of a report to the daemon, `ended_ns` that of
-    the report that a kernel has ended, which somebody must ask the GPU for. The defaults are for orientation and of no
-    particular GPU: measure them.
+    `grant_ns` is the way from a decision to the launch, `notice_ns` the way of a report to the daemon, `ended_ns` that
+    of the report that a kernel has ended, which somebody must ask the GPU for. The defaults are for orientation and of
+    no particular GPU: measure them.
     """
 
     concurrent: bool = False
