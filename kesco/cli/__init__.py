@@ -22,7 +22,7 @@ from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
 from kesco.cli.doctor import doctor_command
-from kesco.cli.fikit_runtime import fikit_group
+from kesco.cli.fikit_seeing import fikit_group
 from kesco.cli.flags import taken_apart
 from kesco.cli.merge import merge_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole

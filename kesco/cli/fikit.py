@@ -95,7 +95,7 @@ def merge_command(files: tuple[str, ...], output: str) -> None:
 
 
 @fikit_group.command("simulate")
-@click.argument("file", metavar="TRACE.kftrace")
+@click.argument("files", nargs=-1, required=True, metavar="TRACE.kftrace...")
 @click.option(
     "--policy", "policies", type=click.Choice(KINDS), multiple=True, help="Only this policy (default: all of them)."
 )
@@ -108,17 +108,17 @@ def merge_command(files: tuple[str, ...], output: str) -> None:
 )
 @_json_option
 def simulate_command(
-    file: str, policies: tuple[str, ...], profile: str | None, chosen: tuple[str, ...], mps: bool, slice_us: int,
-    switch_us: int, as_json: bool,
+    files: tuple[str, ...], policies: tuple[str, ...], profile: str | None, chosen: tuple[str, ...], mps: bool,
+    slice_us: int, switch_us: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Replay a trace of several tasks under policies, without a GPU, and compare what they cost and give."""
+    """Replay traces, all tasks of them together, under policies, without a GPU, and compare what they cost and give."""
     with ends_well(Printer("text", False)):
         from kesco.fikit import compare, trace
         from kesco.fikit.gpu import Machine
         from kesco.fikit.policy import Kind
         from kesco.ir import kfikit
 
-        found = trace.read(Path(file))
+        found = trace.together([trace.read(Path(file)) for file in files])
         store = kfikit.read(Path(profile)) if profile is not None else None
         machine = Machine(mps, slice_us * 1000, switch_us * 1000)
         kinds = [Kind[name.upper()] for name in policies or KINDS]

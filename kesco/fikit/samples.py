@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
+from kesco.fikit.trace import Step, Trace, TracedKernel, TracedTask
 from kesco.ir.costs import Times
 from kesco.ir.kfikit import Kernel, TaskProfile
 
@@ -31,6 +32,34 @@ def task_profile(key: str, display: str, files: Iterable[Path]) -> TaskProfile:
     return whole
 
 
+def traced(name: str, key: str, priority: int, files: Iterable[Path]) -> Trace:
+    """The launches of a task in order, as a trace to replay: of its process that launched most (K541 without any)."""
+    best: tuple[list[TracedKernel], list[Step]] = ([], [])
+    for file in sorted(files):
+        found = _steps(file.read_text("utf-8", "replace").splitlines(keepends=True))
+        best = max(best, found, key=lambda one: len(one[1]))
+    if not best[1]:
+        raise InputError(Diagnostic(NO_SAMPLES, Severity.ERROR, f"'{name}' launched no kernel that could be recorded"))
+    return Trace(tuple(best[0]), (TracedTask(name, priority, tuple(best[1]), key=key),))
+
+
+def _steps(lines: list[str]) -> tuple[list[TracedKernel], list[Step]]:
+    kernels: list[TracedKernel] = []
+    places: dict[str, int] = {}
+    steps = []
+    for line in lines:
+        words = line.split()
+        if not line.endswith("\n") or not words:
+            continue
+        if words[0] == "K" and len(words) >= 9 and words[1] not in places:
+            gx, gy, gz, bx, by, bz, shared = map(int, words[2:9])
+            places[words[1]] = len(kernels)
+            kernels.append(TracedKernel(int(words[1], 16), " ".join(words[9:]), (gx, gy, gz), (bx, by, bz), shared))
+        elif words[0] == "S" and len(words) == 6 and words[1] in places:
+            steps.append(Step(int(words[4]), places[words[1]], max(1, int(words[2])), words[5] == "1"))
+    return kernels, steps
+
+
 def _read(key: str, display: str, file: Path) -> TaskProfile:
     lines = file.read_text("utf-8", "replace").splitlines(keepends=True)
     if not lines or not lines[0].startswith(_HEAD):
@@ -45,7 +74,7 @@ def _read(key: str, display: str, file: Path) -> TaskProfile:
         if words[0] == "K" and len(words) >= 9:
             gx, gy, gz, bx, by, bz, shared = map(int, words[2:9])
             kernels[int(words[1], 16)] = Kernel(" ".join(words[9:]), (gx, gy, gz), (bx, by, bz), shared)
-        elif words[0] == "S" and len(words) == 4:
+        elif words[0] == "S" and len(words) == 6:
             times.setdefault(int(words[1], 16), []).append(int(words[2]))
             if words[3] != "-":
                 gaps.setdefault(int(words[1], 16), []).append(int(words[3]))

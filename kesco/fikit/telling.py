@@ -1,13 +1,15 @@
-"""What a daemon says of itself (`serving.status`) in words, as a table, and as metrics.
+"""What a daemon says of itself (`serving.status`), or recorded (`events`), in words and as a table.
 
-In: its state. Out: text. The metrics have Prometheus' text form, for the textfile collector of a node exporter: the
-daemon itself opens no port.
+In: its state, or a record. Out: text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from kesco.fikit.events import Recorded
+from kesco.fikit.metrics import fill_ratio
 
 _HELD = (
     "is not held",
@@ -20,30 +22,18 @@ _HELD = (
 )
 _GRANTED = ("as the holder", "because every higher task was away", "to fill a gap", "after waiting long",
             "at its deadline")  # fmt: skip
-_COUNTERS = (
-    ("launched", "launches, held or not", 1.0),
-    ("done", "launches that have ended", 1.0),
-    ("passed", "launches that were not held", 1.0),
-    ("holds", "launches that were held", 1.0),
-    ("abandoned", "holds that the client's deadline ended", 1.0),
-    ("waited_ns", "time in holds", 1e-9),
-    ("overruns", "fills that had not ended when a higher task came back", 1.0),
-    ("harm_ns", "time that lower work was in the way", 1e-9),
-    ("gap_ns", "idle time between its launches", 1e-9),
-    ("unknown", "launches of which no time is known", 1.0),
-    ("lost_records", "launches that the daemon did not see", 1.0),
-)
 
 
 def table(status: Mapping[str, Any]) -> str:
     """A line for each task, the most urgent first."""
-    rows = [("priority", "task", "pid", "launched", "held", "filled", "expired", "mean wait", "longest")]
+    rows = [("priority", "task", "pid", "launched", "held", "filled", "expired", "mean wait", "longest", "gap used")]
     for one in _tasks(status):
         holds = one["holds"]
         mean = f"{one['waited_ns'] / holds / 1e3:.0f} us" if holds else "-"
         role = "*" if one["number"] == status["holder"] else ""
         longest = f"{one['longest_ns'] / 1e3:.0f} us" if holds else "-"
-        values = (one["pid"], one["launched"], holds, one["grants"][2], one["abandoned"], mean, longest)
+        used = f"{fill_ratio(status):.0%}" if role and one["wide_ns"] else "-"
+        values = (one["pid"], one["launched"], holds, one["grants"][2], one["abandoned"], mean, longest, used)
         rows.append((f"{one['priority']}{role}", one["name"], *map(str, values)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows)
@@ -77,14 +67,15 @@ def explain(status: Mapping[str, Any]) -> str:
     return "".join(f"{line}\n" for line in lines or ["No task is there."])
 
 
-def metrics(status: Mapping[str, Any]) -> str:
-    """The counters in Prometheus' text form."""
+def longest_holds(found: Recorded, many: int) -> str:
+    """The longest holds of a record, each with why it was held and why it was let go."""
     lines = []
-    for name, what, unit in _COUNTERS:
-        full = f"kesco_fikit_{name.removesuffix('_ns')}{'_seconds' if unit != 1.0 else ''}_total"
-        lines += [f"# HELP {full} {what}", f"# TYPE {full} counter"]
-        for one in _tasks(status):
-            value = f"{one[name] * unit:.9f}" if unit != 1.0 else str(one[name])
-            labels = f'task="{one["name"]}",pid="{one["pid"]}",priority="{one["priority"]}"'
-            lines.append(f"{full}{{{labels}}} {value}")
-    return "\n".join([*lines, ""])
+    for one in sorted(found.holds, key=lambda hold: hold.begin - hold.end)[:many]:
+        how = _GRANTED[one.reason] if one.reason is not None else "by its own deadline"
+        why = _HELD[one.held].removeprefix("waits: ") if one.held else "it was just being decided"
+        lines.append(f"{(one.end - one.begin) / 1e6:.3f} ms  {one.task}: '{one.kernel}'")
+        lines.append(f"  because {why}; let go {how}" + (
+            f", taken for {one.predicted_ns / 1e3:.0f} us with {one.gap_left_ns / 1e3:.0f} us left"
+            if one.gap_left_ns else ""
+        ))  # fmt: skip
+    return "".join(f"{line}\n" for line in lines or ["Nothing was held."])

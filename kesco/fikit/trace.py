@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,22 @@ def from_json(found: dict[str, Any]) -> Trace:
     if len({one.name for one in tasks}) < len(tasks):
         raise ValueError("two of its tasks have the same name")
     return Trace(kernels, tasks, str(found.get("gpu", "")))
+
+
+def together(traces: Sequence[Trace]) -> Trace:
+    """Traces of single tasks, or of several, as one; a name that is there already gets a number behind it."""
+    kernels: list[TracedKernel] = []
+    tasks: list[TracedTask] = []
+    for one in traces:
+        offset = len(kernels)
+        kernels += one.kernels
+        for task in one.tasks:
+            steps = tuple(replace(step, kernel=step.kernel + offset) for step in task.steps)
+            taken, name, number = {known.name for known in tasks}, task.name, 2
+            while name in taken:
+                name, number = f"{task.name} {number}", number + 1
+            tasks.append(replace(task, name=name, steps=steps))
+    return Trace(tuple(kernels), tuple(tasks), traces[0].gpu)
 
 
 def _kernel(found: dict[str, Any]) -> TracedKernel:

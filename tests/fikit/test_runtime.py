@@ -1,7 +1,7 @@
 """The FIKIT runtime without a GPU: daemon, client and a driver that only tells the time (``fake_driver.cpp``).
 
-Whatever is killed, stopped or hostile: everyone else goes on, and nobody waits for longer than its deadline. With
-KESCO_THOROUGH=1 also many clients at once, and everything built with sanitizers.
+Whatever is killed, stopped or hostile: everyone else goes on, and nobody waits for longer than its deadline. What takes
+minutes is in ``test_thorough.py``.
 """
 
 from __future__ import annotations
@@ -15,106 +15,17 @@ import signal
 import socket
 import stat
 import struct
-import subprocess
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kesco.errors import ToolchainError
-from kesco.fikit import programs, samples, serving
+from kesco.fikit import samples
+from tests.fikit.yard import FOREVER, LIMIT, Yard
 
-HERE = Path(__file__).parent
-THOROUGH = bool(os.environ.get("KESCO_THOROUGH"))
-LIMIT = 30.0
-FOREVER = ("100000", "20", "200", "0")  # a task that does not end; under the policy "exclusive" nobody gets in between
 HELLO = struct.Struct("IIIi40s64s")
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
-
-
-class Yard:
-    """A folder with a device, a daemon and programs; all that it starts is ended with it."""
-
-    def __init__(self, folder: Path, parts: Path, client: Path, daemon: Path) -> None:
-        self.folder, self.parts, self.client, self.program = folder, parts, client, daemon
-        self.socket = folder / "s"
-        self.children: list[subprocess.Popen[str]] = []
-
-    def start(self, words: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        child = subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, text=True)
-        self.children.append(child)
-        return child
-
-    def daemon(self, *words: str) -> subprocess.Popen[str]:
-        child = self.start([str(self.program), "--socket", str(self.socket), *words], dict(os.environ))
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        return child
-
-    def task(self, priority: int, *words: str, deadline: int = 10000, **more: str) -> subprocess.Popen[str]:
-        own = dict(os.environ) | {"LD_LIBRARY_PATH": str(self.parts), "FAKE_GPU": str(self.folder / "gpu")}
-        settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "DEADLINE_MS": str(deadline)}
-        return self.start([str(self.parts / "task"), *words], serving.environment(self.client, settings | more, own))
-
-    def ends(self, child: subprocess.Popen[str], within: float = LIMIT) -> float:
-        """Seconds from now until a task ends well."""
-        begin = time.monotonic()
-        _, err = child.communicate(timeout=within)
-        assert child.returncode == 0, err
-        return time.monotonic() - begin
-
-    def until(self, true: Any, what: str) -> dict[str, Any]:
-        """The daemon's state, once it is as wanted."""
-        for _ in range(600):
-            with contextlib.suppress(ToolchainError):
-                found = serving.status(self.socket)
-                if true({one["priority"]: one for one in found["tasks"]}):
-                    return found
-            time.sleep(0.01)
-        pytest.fail(f"never: {what}")
-
-    def held(self) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
-        """A task that never rests, and one that waits at its launch behind it."""
-        high = self.task(9, *FOREVER)
-        self.until(lambda t: 9 in t and t[9]["launched"] > 50, "the high task launches")
-        low = self.task(1, "3", "5", "50", "0")
-        self.until(lambda t: 1 in t and t[1]["waiting"] and t[9]["launched"] > 50, "the low task waits")
-        return high, low
-
-    def close(self) -> None:
-        for child in self.children:
-            if child.poll() is None:
-                child.send_signal(signal.SIGKILL)
-            child.communicate()
-
-
-@pytest.fixture(scope="session")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("parts")
-    common = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra")
-    shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1", str(HERE / "fake_driver.cpp"))
-    subprocess.run((*common, *shared, "-ldl"), cwd=folder, check=True)
-    subprocess.run((*common, "-o", "task", str(HERE / "task.cpp"), "-ldl", "-lpthread"), cwd=folder, check=True)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def runtime() -> tuple[Path, Path]:
-    with ThreadPoolExecutor(2) as pool:
-        client, daemon = pool.submit(programs.client), pool.submit(programs.daemon)
-        return client.result(), daemon.result()
-
-
-@pytest.fixture
-def yard(tmp_path: Path, parts: Path, runtime: tuple[Path, Path]) -> Iterator[Yard]:
-    made = Yard(tmp_path, parts, *runtime)
-    yield made
-    made.close()
 
 
 def test_a_lower_task_waits_and_goes_on_when_the_higher_one_ends(yard: Yard) -> None:
@@ -276,48 +187,3 @@ def test_measuring(yard: Yard) -> None:
     assert 290_000 < kernel.time.quantile(0.5) < 320_000
     assert kernel.gap is not None and kernel.gap.count == 119
     assert kernel.gap.quantile(0.1) < 1000 and kernel.gap.quantile(0.95) > 1_900_000
-
-
-@pytest.mark.skipif(not THOROUGH, reason="with KESCO_THOROUGH=1")
-def test_many_clients_that_come_and_are_killed(yard: Yard) -> None:
-    daemon = yard.daemon("--policy", "5", "--deadline-ns", "20000000")
-    before = len(os.listdir(f"/proc/{daemon.pid}/fd"))
-    for turn in range(4):
-        tasks = [yard.task(n % 10, "5", "20", "20", "100", ("plain", "threads", "fork")[n % 3]) for n in range(64)]
-        time.sleep(0.3)
-        for one in tasks[turn::4]:
-            one.kill()
-        for n, one in enumerate(tasks):
-            one.communicate(timeout=120)
-            assert one.returncode in (0, -signal.SIGKILL), n
-    yard.until(lambda t: not t, "all have left")
-    time.sleep(0.2)
-    assert daemon.poll() is None and len(os.listdir(f"/proc/{daemon.pid}/fd")) == before
-
-
-@pytest.mark.skipif(not THOROUGH, reason="with KESCO_THOROUGH=1")
-@pytest.mark.parametrize("sanitizer", ["thread", "address"])
-def test_with_sanitizers(sanitizer: str, tmp_path: Path, parts: Path) -> None:
-    """The daemon and, linked into a program instead of preloaded, the client; both end with a report's exit code."""
-    flags = (f"-fsanitize={sanitizer}", "-g", "-O1", "-std=c++17", "-Wno-tsan", "-ldl", "-lpthread")
-    source = Path(programs.__file__).parent.parent / "runtime" / "fikit"
-    daemon, client = tmp_path / "daemon", tmp_path / "task"
-    policy = sorted(source.glob("policy*.cpp"))
-    mine = [source / f"{name}.cpp" for name in programs._DAEMON]
-    subprocess.run(["g++", *map(str, [*mine, *policy]), "-o", str(daemon), *flags], check=True)
-    theirs = [source / f"{name}.cpp" for name in programs._CLIENT if name != "intercept"]
-    subprocess.run(["g++", *map(str, [*theirs, HERE / "hooked_task.cpp"]), "-o", str(client), *flags], check=True)
-    yard = Yard(tmp_path, parts, programs.client(), daemon)
-    own = dict(os.environ) | {"LD_LIBRARY_PATH": str(parts), "FAKE_GPU": str(tmp_path / "gpu")}
-    own |= {"TSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": "detect_leaks=0", "KESCO_FIKIT_SOCKET": str(yard.socket)}
-    try:
-        serving_one = yard.daemon("--policy", "5", "--deadline-ns", "5000000")
-        tasks = [yard.start([str(client)], own | {"KESCO_FIKIT_PRIORITY": str(n)}) for n in (9, 5, 1)]
-        for one in tasks:
-            _, err = one.communicate(timeout=120)
-            assert one.returncode == 0, err
-        serving_one.terminate()
-        _, err = serving_one.communicate(timeout=LIMIT)
-        assert serving_one.returncode == 0, err
-    finally:
-        yard.close()

@@ -181,7 +181,11 @@ std::uint64_t before_wait() noexcept {
 }
 
 void after_wait(std::uint64_t before, const Wait &wait) noexcept {
-    if (depth != 0 || !wanted() || measuring() || !attached_already())
+    if (depth != 0 || !wanted())
+        return;
+    if (measuring())
+        return measure_waited();
+    if (!attached_already())
         return;
     markers_waited(before, wait.stream, wait.per_thread, wait.all);
     synchronized();

@@ -1,7 +1,7 @@
 // kesco-fikitd: decides which process launches now. Started by `kesco fikit serve`.
 //
-//     kesco-fikitd --socket PATH [--costs FILE] [--policy NUMBER] [--cap 0..9] [--user UID:0..9]... [--SETTING
-//     VALUE]...
+//     kesco-fikitd --socket PATH [--costs FILE] [--record FILE] [--policy NUMBER] [--cap 0..9] [--user UID:0..9]...
+//     [--SETTING VALUE]...
 //
 // A SETTING is a member of KescoPolicySettings, with dashes. Exit codes: 0 ended by a signal, 2 usage, 5 cannot serve.
 #include "server.h"
@@ -25,20 +25,13 @@ bool setting(KescoPolicySettings &p, const char *name, std::uint64_t value) {
         std::uint64_t *wide;
         std::uint32_t *narrow;
     } all[] = {
-        {"threshold-ns", &p.threshold_ns, nullptr},
-        {"guard-ns", &p.guard_ns, nullptr},
-        {"inflight-ns", &p.inflight_ns, nullptr},
-        {"inflight-launches", nullptr, &p.inflight_launches},
-        {"switch-ns", &p.switch_ns, nullptr},
-        {"time-percent", nullptr, &p.time_percent},
-        {"gap-percent", nullptr, &p.gap_percent},
-        {"drift-limit", nullptr, &p.drift_limit},
-        {"unknown-ns", &p.unknown_ns, nullptr},
-        {"away-ns", &p.away_ns, nullptr},
-        {"react-ns", &p.react_ns, nullptr},
-        {"quantum-ns", &p.quantum_ns, nullptr},
-        {"deadline-ns", &p.deadline_ns, nullptr},
-        {"age-ns", &p.age_ns, nullptr},
+        {"threshold-ns", &p.threshold_ns, nullptr},   {"guard-ns", &p.guard_ns, nullptr},
+        {"inflight-ns", &p.inflight_ns, nullptr},     {"inflight-launches", nullptr, &p.inflight_launches},
+        {"switch-ns", &p.switch_ns, nullptr},         {"time-percent", nullptr, &p.time_percent},
+        {"gap-percent", nullptr, &p.gap_percent},     {"drift-limit", nullptr, &p.drift_limit},
+        {"unknown-ns", &p.unknown_ns, nullptr},       {"away-ns", &p.away_ns, nullptr},
+        {"react-ns", &p.react_ns, nullptr},           {"quantum-ns", &p.quantum_ns, nullptr},
+        {"deadline-ns", &p.deadline_ns, nullptr},     {"age-ns", &p.age_ns, nullptr},
         {"harm-permille", &p.harm_permille, nullptr},
     };
     for (const auto &one : all)
@@ -73,6 +66,8 @@ int main(int count, char **words) {
             settings.socket = value;
         else if (strcmp(name, "costs") == 0)
             settings.costs = value;
+        else if (strcmp(name, "record") == 0)
+            settings.record = value;
         else if (strcmp(name, "cap") == 0)
             settings.priority_cap = atoi(value);
         else if (strcmp(name, "spin-ns") == 0)

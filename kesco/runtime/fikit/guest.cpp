@@ -45,7 +45,7 @@ std::string shown(const char *text, std::size_t most) {
 
 namespace {
 
-void learn_names(Guest &g) {
+void learn_names(Guest &g, Recorder &recorder) {
     const std::uint64_t head = g.words->names_head.load(std::memory_order_acquire);
     if (head - g.names_tail > kNames)
         g.names_tail = head - kNames;
@@ -58,7 +58,7 @@ void learn_names(Guest &g) {
         std::atomic_thread_fence(std::memory_order_acquire);
         if (before == g.names_tail + 1 && one.sequence.load(std::memory_order_relaxed) == before &&
             (g.names.size() < 4096 || g.names.count(identity)))
-            g.names[identity] = shown(copy, sizeof copy);
+            recorder.named(g.task, identity, g.names[identity] = shown(copy, sizeof copy));
     }
 }
 
@@ -80,19 +80,22 @@ Read read_record(const Guest &g, Said &said) {
     return before > g.tail + 1 ? Read::Overwritten : Read::NotYet;
 }
 
-void tell(Guest &g, KescoPolicy *policy, const Said &said, std::uint64_t time) {
+void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, std::uint64_t time) {
     switch (said.what) {
     case What::Passed:
         kesco_policy_passed(policy, time, g.task, said.identity);
+        recorder.passed(time, g.task, said.identity);
         break;
     case What::Waits:
         if (kesco_policy_waits(policy, time, g.task, said.identity, said.ticket) == 0) {
             g.waiting = said.ticket;
             g.waiting_identity = said.identity;
+            recorder.waits(time, g.task, said.ticket, said.identity);
         }
         break;
     case What::Abandoned:
         kesco_policy_abandoned(policy, time, g.task, said.ticket);
+        recorder.abandoned(time, g.task, said.ticket);
         g.waiting = g.waiting == said.ticket ? 0 : g.waiting;
         break;
     }
@@ -100,7 +103,7 @@ void tell(Guest &g, KescoPolicy *policy, const Said &said, std::uint64_t time) {
 
 } // namespace
 
-bool listen(Guest &g, KescoPolicy *policy, std::uint64_t now) {
+bool listen(Guest &g, KescoPolicy *policy, Recorder &recorder, std::uint64_t now) {
     // First what has ended, then what was launched: all that has ended is then known to have been launched.
     const std::uint64_t completed = g.words->completed.load(std::memory_order_acquire);
     const std::uint64_t completed_at = g.words->completed_at.load(std::memory_order_relaxed);
@@ -110,7 +113,7 @@ bool listen(Guest &g, KescoPolicy *policy, std::uint64_t now) {
         g.lost += head - kRecords - g.tail;
         g.tail = head - kRecords;
     }
-    learn_names(g);
+    learn_names(g, recorder);
     while (g.tail != head) {
         Said said;
         const Read how = read_record(g, said);
@@ -126,12 +129,14 @@ bool listen(Guest &g, KescoPolicy *policy, std::uint64_t now) {
             ++g.lost;
             continue;
         }
-        tell(g, policy, said, std::min(said.time, now));
+        tell(g, policy, recorder, said, std::min(said.time, now));
     }
     if (completed != g.completed) {
         g.completed = completed;
         heard = true;
-        kesco_policy_done(policy, std::min(completed_at, now), g.task, completed > g.lost ? completed - g.lost : 0);
+        const std::uint64_t done = completed > g.lost ? completed - g.lost : 0;
+        kesco_policy_done(policy, std::min(completed_at, now), g.task, done);
+        recorder.done(std::min(completed_at, now), g.task, done);
     }
     return heard;
 }

@@ -3,6 +3,7 @@
 
 #include "policy.h"
 #include "protocol.h"
+#include "recorder.h"
 
 #include <sys/types.h>
 
@@ -29,7 +30,8 @@ struct Guest {
     std::uint64_t waiting_identity = 0;
     std::uint64_t completed = 0;
     std::map<std::uint64_t, std::string> names;
-    KescoGrant last{}; // the last grant, for explain
+    KescoGrant last{};      // the last grant, for explain
+    std::uint32_t held = 0; // KescoHeldReason as of the last decision in which it still waited
 
     Guest() = default;
     Guest(const Guest &) = delete;
@@ -40,7 +42,7 @@ struct Guest {
 // Makes the sealed memory of a client and maps it; returns its descriptor, or -1.
 int make_words(Guest &guest);
 // Tells the policy what the client has written; returns whether there was anything.
-bool listen(Guest &guest, KescoPolicy *policy, std::uint64_t now);
+bool listen(Guest &guest, KescoPolicy *policy, Recorder &recorder, std::uint64_t now);
 // Text that is safe to show: printable, in a JSON string.
 std::string shown(const char *text, std::size_t most);
 

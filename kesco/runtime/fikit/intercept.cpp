@@ -187,8 +187,8 @@ constexpr Result kNotFound = 500, kNotInitialized = 3;
 DRIVER_FUNCTIONS(, false)
 DRIVER_FUNCTIONS(_ptsz, true)
 
-static std::atomic<void *> true_cuCtxSynchronize, true_cuCtxSynchronize_v2, true_cuEventSynchronize, true_cuGetProcAddress,
-    true_cuGetProcAddress_v2;
+static std::atomic<void *> true_cuCtxSynchronize, true_cuCtxSynchronize_v2, true_cuEventSynchronize,
+    true_cuGetProcAddress, true_cuGetProcAddress_v2;
 
 SHOWN Result cuCtxSynchronize() {
     const auto real = truly<decltype(&cuCtxSynchronize)>(true_cuCtxSynchronize, "cuCtxSynchronize");

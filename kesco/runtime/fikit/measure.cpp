@@ -2,7 +2,7 @@
 //
 //     kesco-fikit-samples 1 events|cupti
 //     K <identity, 16 hex digits> <grid x y z> <block x y z> <shared> <name>      once for each identity
-//     S <identity> <time on the device, ns> <idle until the next launch's start, ns>|-
+//     S <identity> <time on the device, ns> <idle until the next launch's start, ns>|- <host's time before, ns> <waits>
 //
 // Times come from a pair of events around each launch: they resolve about half a microsecond, and where the device was
 // idle they include the way of the launch to it. `measure_activity.cpp` has the better source, where there is one.
@@ -29,6 +29,8 @@ constexpr int kPairs = 4096;
 struct Pair {
     void *from, *to;
     std::uint64_t identity;
+    std::uint64_t host; // its own time before: since the last launch returned, or a wait for the device ended
+    bool waits;         // before the next one the host waited for the device
 };
 
 struct Samples {
@@ -40,7 +42,9 @@ struct Samples {
     std::uint64_t first = 0, next = 0;
     void *spare[2 * kPairs];
     int spares = 0;
-    bool open = false; // between before and after
+    bool open = false;          // between before and after
+    std::uint64_t returned = 0; // when the last launch did, or a wait
+    bool waited = false;
 };
 Samples &all() {
     static auto &one = *new Samples;
@@ -73,9 +77,9 @@ void drain(Samples &s, const Driver &d, bool all_of_them) {
         const long time = elapsed(d, one.from, one.to);
         const long gap = last ? -1 : elapsed(d, one.to, s.ring[(s.first + 1) % kPairs].from);
         if (time >= 0 && gap >= 0)
-            fprintf(s.file, "S %016" PRIx64 " %ld %ld\n", one.identity, time, gap);
+            fprintf(s.file, "S %016" PRIx64 " %ld %ld %" PRIu64 " %d\n", one.identity, time, gap, one.host, one.waits);
         else if (time >= 0)
-            fprintf(s.file, "S %016" PRIx64 " %ld -\n", one.identity, time);
+            fprintf(s.file, "S %016" PRIx64 " %ld - %" PRIu64 " %d\n", one.identity, time, one.host, one.waits);
         s.spare[s.spares++] = one.from;
         s.spare[s.spares++] = one.to;
         ++s.first;
@@ -88,6 +92,8 @@ void finish() {
     const std::lock_guard<std::mutex> guard(s.lock);
     if (!s.file || s.owner != getpid())
         return;
+    if (s.next != s.first)
+        s.ring[(s.next - 1) % kPairs].waits = s.waited;
     if (d)
         drain(s, *d, true);
     fclose(s.file);
@@ -129,7 +135,11 @@ void measure_before(const Launch &launch) noexcept {
     if (s.next - s.first == kPairs)
         drain(s, *d, true);
     Pair &one = s.ring[s.next % kPairs];
-    one = {take(s, *d), take(s, *d), launch.identity};
+    if (s.next != s.first)
+        s.ring[(s.next - 1) % kPairs].waits = s.waited;
+    const std::uint64_t before = s.returned;
+    one = {take(s, *d), take(s, *d), launch.identity, before ? now() - before : 0, false};
+    s.waited = false;
     const auto record = launch.per_thread && d->event_record_ptsz ? d->event_record_ptsz : d->event_record;
     s.open = one.from && one.to && record(one.from, launch.stream) == kSuccess;
 }
@@ -151,7 +161,15 @@ void measure_after(const Launch &launch, bool launched) noexcept {
         }
     }
     s.open = false;
+    s.returned = now();
     s.lock.unlock();
+}
+
+void measure_waited() noexcept {
+    Samples &s = all();
+    const std::lock_guard<std::mutex> guard(s.lock);
+    s.waited = true;
+    s.returned = now();
 }
 
 } // namespace fikit

@@ -9,5 +9,7 @@ namespace fikit {
 bool measuring() noexcept;
 void measure_before(const Launch &launch) noexcept;
 void measure_after(const Launch &launch, bool launched) noexcept;
+// The program has waited for the device.
+void measure_waited() noexcept;
 
 } // namespace fikit

@@ -93,7 +93,8 @@ bool KescoPolicy::away(Task &task) {
     Known *known = task.gap();
     if (settings.kind != KESCO_QUANTILE || !known || known->gap.drifted(settings.drift_limit))
         return true;
-    return kesco::fikit::next_knot(known->gap.times(known->cost.gap), passed) == KESCO_NEVER; // some gaps lasted longer: soon, then
+    return kesco::fikit::next_knot(known->gap.times(known->cost.gap), passed) ==
+           KESCO_NEVER; // some gaps lasted longer: soon, then
 }
 
 // When an idle task's prediction changes if it does not come back.
@@ -105,8 +106,7 @@ uint64_t KescoPolicy::next_change(Task &task) {
     if (task.promise.made)
         change = task.promise.believed ? later(task.promise.until) : std::min(change, later(task.promise.until));
     else if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE)
-        change = std::min(
-            change, later(sum(task.idle_since, kesco::fikit::next_knot(known->gap.times(known->cost.gap),
-                                                                       now_ - task.idle_since))));
+        change = std::min(change, later(sum(task.idle_since, kesco::fikit::next_knot(known->gap.times(known->cost.gap),
+                                                                                     now_ - task.idle_since))));
     return change;
 }

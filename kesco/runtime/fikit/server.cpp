@@ -69,6 +69,8 @@ std::string Server::open() {
             return why;
         costs_ = std::move(*read);
     }
+    if (!settings_.record.empty() && !recorder_.open(settings_.record))
+        return settings_.record + ": " + strerror(errno);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (settings_.socket.size() >= sizeof address.sun_path)
@@ -180,6 +182,7 @@ void Server::answer(int fd, const Hello &hello, std::uint64_t now) {
             if (worth_watching(one.second.gap, settings_.policy.threshold_ns))
                 guest->words->worth[worth_word(one.first)].fetch_or(worth_bit(one.first), std::memory_order_relaxed);
         }
+    recorder_.came(now, guest->task, guest->priority, long(guest->pid), guest->name);
     const std::uint32_t task = guest->task;
     guests_[task] = std::move(guest);
     ++present_;
@@ -202,8 +205,9 @@ void Server::answer(int fd, const Hello &hello, std::uint64_t now) {
 }
 
 void Server::leave(Guest &guest, std::uint64_t now) {
-    listen(guest, policy_, now);
+    listen(guest, policy_, recorder_, now);
     kesco_policy_task_leaves(policy_, now, guest.task);
+    recorder_.left(now, guest.task);
     --present_;
     guests_[guest.task].reset();
     publish(now);
@@ -251,7 +255,7 @@ bool Server::look(std::uint64_t now) {
     bool heard = false;
     for (auto &guest : guests_)
         if (guest && guest->socket >= 0)
-            heard |= listen(*guest, policy_, now);
+            heard |= listen(*guest, policy_, recorder_, now);
     return heard;
 }
 
@@ -266,6 +270,8 @@ bool Server::decide(std::uint64_t now) {
             if (!guest)
                 continue;
             any = true;
+            recorder_.granted(now, grants[i], guest->held);
+            guest->held = KESCO_NOT_HELD;
             guest->waiting = guest->waiting == grants[i].ticket ? 0 : guest->waiting;
             guest->last = grants[i];
             guest->words->granted.store(grants[i].ticket, std::memory_order_release);
@@ -273,6 +279,9 @@ bool Server::decide(std::uint64_t now) {
             futex_wake(&guest->words->grant_word);
         }
     } while (count == 64);
+    for (auto &guest : guests_)
+        if (guest && guest->waiting)
+            guest->held = kesco_policy_task(policy_, guest->task)->held_reason;
     return any;
 }
 
@@ -291,8 +300,8 @@ void Server::publish(std::uint64_t now) {
     }
 }
 
-// The holder's launches cost it nothing but where a gap may follow. All others stop at each launch anyway, and what they
-// have on the GPU must be known. Who predicts nothing fills whatever is idle.
+// The holder's launches cost it nothing but where a gap may follow. All others stop at each launch anyway, and what
+// they have on the GPU must be known. Who predicts nothing fills whatever is idle.
 Track Server::track(const Guest &guest, int holder) const {
     if (present_ < 2)
         return Track::None;

@@ -35,6 +35,7 @@ class Server {
   private:
     ServerSettings settings_;
     KescoPolicy *policy_ = nullptr;
+    Recorder recorder_;
     std::map<std::string, kesco::fikit::TaskCosts> costs_;
     int listening_ = -1, poll_ = -1, lock_ = -1;
     std::vector<std::unique_ptr<Guest>> guests_; // by task number; null: free

@@ -1,0 +1,120 @@
+"""``kesco fikit``: what is going on under a daemon, what happened, and what is on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kesco.cli.fikit import fikit_group
+from kesco.cli.fikit_runtime import GPU
+from kesco.cli.output import Printer, ends_well, writable, write_whole
+
+__all__ = ["fikit_group"]  # with all its commands
+
+
+@fikit_group.command("top")
+@GPU
+@click.option("--every", type=click.FloatRange(0.1), metavar="SECONDS", help="Again and again, until it is ended.")
+@click.option("--form", type=click.Choice(("text", "json", "prometheus")), default="text", show_default=True)
+def top_command(gpu: str, every: float | None, form: str) -> None:
+    """Show the tasks of a GPU and what became of their launches."""
+    printer = Printer("text", False)
+    with ends_well(printer):
+        from kesco.fikit import metrics
+        from kesco.fikit.serving import gpu_name, socket_path, status
+        from kesco.fikit.telling import table
+
+        path = socket_path(gpu_name(gpu))
+        while True:
+            found = status(path)
+            if form == "json":
+                click.echo(json.dumps(found))
+            else:
+                said = metrics.text(lambda found=found: found) if form == "prometheus" else table(found)  # type: ignore[misc]
+                if every is not None and sys.stdout.isatty() and form == "text":
+                    click.clear()
+                click.echo(said, nl=False)
+            if every is None:
+                return
+            sys.stdout.flush()
+            time.sleep(every)
+
+
+@fikit_group.command("metrics")
+@GPU
+@click.option("--listen", default="127.0.0.1:9410", show_default=True, metavar="ADDRESS:PORT", help="Where to answer.")
+def metrics_command(gpu: str, listen: str) -> None:
+    """Serve a daemon's counters to Prometheus, until it is ended. Asks the daemon at each scrape."""
+    with ends_well(Printer("text", False)):
+        from kesco.diagnostics import Diagnostic, Severity
+        from kesco.errors import UsageError
+        from kesco.fikit import metrics
+        from kesco.fikit.serving import gpu_name, socket_path, status
+
+        address, _, port = listen.rpartition(":")
+        if not port.isdecimal() or int(port) > 65535:
+            what = f"--listen {listen}: not an address and a port"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="such as 127.0.0.1:9410"))
+        path = socket_path(gpu_name(gpu))
+        try:
+            thread = metrics.serve(lambda: status(path), address, int(port))
+        except OSError as error:
+            what = f"--listen {listen}: {error.strerror or error}"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="take another port")) from None
+        click.echo(f"http://{listen}/metrics", err=True)
+        thread.join()
+
+
+@fikit_group.command("explain")
+@GPU
+@click.option("--record", metavar="FILE", help="What 'serve --record' wrote: name its longest holds instead.")
+@click.option("--longest", type=click.IntRange(1), default=10, show_default=True, help="So many of them.")
+def explain_command(gpu: str, record: str | None, longest: int) -> None:
+    """Say of each task why it is held, what it was granted and why, and what it cost others."""
+    printer = Printer("text", False)
+    with ends_well(printer):
+        from kesco.fikit import events
+        from kesco.fikit.serving import gpu_name, socket_path, status
+        from kesco.fikit.telling import explain, longest_holds
+
+        if record is not None:
+            click.echo(longest_holds(events.read(Path(record)), longest), nl=False)
+            return
+        found: dict[str, Any] = status(socket_path(gpu_name(gpu)))
+        click.echo(explain(found), nl=False)
+
+
+@fikit_group.command("timeline")
+@click.argument("record", metavar="FILE")
+@click.option("-o", "--output", required=True, metavar="TRACE.json", help="Where it goes; Perfetto opens it.")
+def timeline_command(record: str, output: str) -> None:
+    """Draw what 'serve --record' wrote: each task's work and holds, for Perfetto."""
+    with ends_well(Printer("text", False)):
+        from kesco.fikit import events
+
+        writable(Path(output))
+        found = events.read(Path(record))
+        write_whole(Path(output), events.to_perfetto(found).encode())
+        click.echo(f"{output}: {len(found.tasks)} tasks, {len(found.holds)} holds", err=True)
+
+
+@fikit_group.command("doctor")
+@GPU
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def doctor_command(gpu: str, as_json: bool) -> None:
+    """Say what on this machine helps or hinders: GPUs, MIG, MPS, the socket, the daemon. Exit code 5 for a problem."""
+    from dataclasses import asdict
+
+    from kesco.fikit.examine import examine
+
+    found = examine(gpu)
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found], indent=1))
+    for one in () if as_json else found:
+        click.echo(f"{one.level:8} {one.part}: {one.found}" + (f"\n{'':9}{one.advice}" if one.advice else ""))
+    sys.exit(5 if any(one.level == "problem" for one in found) else 0)

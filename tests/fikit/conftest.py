@@ -1,0 +1,37 @@
+"""The parts of a `Yard`, made once for all tests."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kesco.fikit import programs
+from tests.fikit.yard import HERE, Yard
+
+
+@pytest.fixture(scope="session")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("parts")
+    common = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra")
+    shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1", str(HERE / "fake_driver.cpp"))
+    subprocess.run((*common, *shared, "-ldl"), cwd=folder, check=True)
+    subprocess.run((*common, "-o", "task", str(HERE / "task.cpp"), "-ldl", "-lpthread"), cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def runtime() -> tuple[Path, Path]:
+    with ThreadPoolExecutor(2) as pool:
+        client, daemon = pool.submit(programs.client), pool.submit(programs.daemon)
+        return client.result(), daemon.result()
+
+
+@pytest.fixture
+def yard(tmp_path: Path, parts: Path, runtime: tuple[Path, Path]) -> Iterator[Yard]:
+    made = Yard(tmp_path, parts, *runtime)
+    yield made
+    made.close()
