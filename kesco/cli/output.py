@@ -61,7 +61,7 @@ def ends_well(printer: Printer) -> Iterator[None]:
                 "K103",
                 Severity.ERROR,
                 f"{error.filename or 'the file system'}: {error.strerror}",
-                help="nothing was changed; free space or choose another place, then run the command again",
+                help="it is as it was; free space or choose another place, then run the command again",
             )
         )
         sys.exit(3)
