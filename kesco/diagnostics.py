@@ -59,6 +59,11 @@ def _place(span: Span | None) -> dict[str, object]:
     return {} if span is None else {"file": span.path, "line": span.line, "column": span.column}
 
 
+_LONGEST = 240  # columns of a source line that are shown
+PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
+"""Control characters to pictures of them, for `str.translate`: a source must not steer a terminal."""
+
+
 def render(diagnostic: Diagnostic, line_of: Callable[[Span], str | None] = lambda span: None) -> str:
     """The diagnostic as clang would print it; `line_of` returns the source line of a place, or None."""
     where = f"{diagnostic.span}: " if diagnostic.span else "kesco: "
@@ -76,6 +81,11 @@ def _caret(span: Span | None, line_of: Callable[[Span], str | None]) -> list[str
     text = line_of(span) if span else None
     if span is None or text is None:
         return []
-    lead = "".join("\t" if c == "\t" else " " for c in text[: span.column - 1])
+    begin = max(0, span.column - 1)
+    if len(text) > _LONGEST:  # a line that nobody wrote: as much as a terminal takes, around the place
+        first = max(0, begin - _LONGEST // 2)
+        text, begin = text[first : first + _LONGEST], begin - first
+    text = text.translate(PICTURES)
+    lead = "".join("\t" if c == "\t" else " " for c in text[:begin])
     width = max(1, min(span.end - span.start, len(text) - len(lead)))
     return [f" {span.line:4d} | {text}", f"      | {lead}^{'~' * (width - 1)}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.program import Program
     from kesco.toolchain.model import Toolchain
 
+LARGEST = 64 << 20
+"""Bytes of a source file; a larger one is data that somebody named by mistake."""
 _STAGES = (
     *("frontend.parse", "analysis.resolve", "transfers", "dataflow", "synchronize", "emit.render", "verify.order"),
     "remarks",
@@ -120,8 +123,14 @@ def device_ir_of(toolchain: Toolchain, path: str, options: Options) -> list[str]
 
 
 def read(path: str) -> bytes:
-    """The bytes of a source file; raises `InputError` when it cannot be read."""
+    """The bytes of a source file; raises `InputError` when it cannot be read, or `UsageError` when it is no file."""
     try:
+        if not stat.S_ISREG((about := Path(path).stat()).st_mode) and not stat.S_ISDIR(about.st_mode):
+            what = f"{path} is no regular file"  # it may be without an end, and clang reads it once more
+            raise UsageError(Diagnostic("K102", Severity.ERROR, what, help="name a .cu file"))
+        if about.st_size > LARGEST:
+            what = f"{path} has {about.st_size >> 20} MiB, and no source file is that large"
+            raise InputError(Diagnostic("K102", Severity.ERROR, what, help="is it the source, and not its data?"))
         return Path(path).read_bytes()
     except IsADirectoryError:
         raise UsageError(Diagnostic("K102", Severity.ERROR, f"{path} is a directory", help="name a .cu file")) from None

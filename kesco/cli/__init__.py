@@ -23,13 +23,14 @@ from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
 from kesco.cli.doctor import doctor_command
 from kesco.cli.fikit_seeing import fikit_group
-from kesco.cli.flags import taken_apart
+from kesco.cli.flags import Flagged, taken_apart
 from kesco.cli.merge import merge_command
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
 from kesco.cli.report import measured_run, report_target, write_report
+from kesco.cli.summary import as_object, summary
 from kesco.cli.trace import compare_command, trace_command
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
@@ -143,7 +144,7 @@ def main() -> None:
     gc.set_threshold(100_000)  # what is built lives to the end: looking for garbage would take a tenth of the time
 
 
-@main.command("compile")
+@main.command("compile", cls=Flagged)
 @click.argument("source", metavar="FILE.cu", required=False)
 @click.option("-o", "--output", metavar="OUT.cu", help="Where the result goes ('-' for standard output).")
 @click.option(
@@ -156,13 +157,14 @@ def main() -> None:
 @click.option("--trace", metavar="RUN.json", help="With --report: a run that 'kesco trace' measured, to show beside.")
 @click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
 @click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, with the diagnostics.")
 @_compile_options
 def compile_command(
     source: str | None, output: str | None, project: str | None, jobs: int | None, dump: tuple[str, ...], timed: bool,
-    report: str | None, trace: str | None, **values: Any,
+    report: str | None, trace: str | None, as_json: bool, **values: Any,
 ) -> None:  # fmt: skip
     """Rewrite FILE.cu, or with -p all sources of a project, to use streams. Compiler flags go after '--'."""
-    printer = Printer(values["diagnostics"], values["quiet"])
+    printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     if project is not None:
         from kesco.cli.project import compile_project
 
@@ -174,7 +176,7 @@ def compile_command(
                 what = "--trace is of one program, and shown in the page of one file"
                 raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give FILE.cu instead of -p"))
             options = replace(_options(values), page=report is not None)
-            sys.exit(compile_project(project, output, jobs or 0, options, printer, report))
+            sys.exit(compile_project(project, output, jobs or 0, options, printer, report, as_json))
     if source is None:
         raise click.UsageError("Missing argument 'FILE.cu'.")
     from kesco.pipeline import compile_file
@@ -193,6 +195,9 @@ def compile_command(
         target = _target(source, output)
         if target is not None:
             writable(target)
+        elif as_json:
+            what = "with -o - the standard output is the program's, not --json's"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give -o a name"))
         shown = report_target(report, source, target) if report is not None else None
         measured = measured_run(trace, shown)
         try:
@@ -200,13 +205,15 @@ def compile_command(
         except VerificationError:  # a bug of ours: the build gets the program as it was
             _write(target, Path(source).read_bytes())
             raise
-        if result.diagnostics or values["diagnostics"] == "json":
+        if not as_json and (result.diagnostics or printer.form == "json"):
             printer(*result.diagnostics)
         _write(target, result.text)
         if shown is not None:
             write_report(shown, result, measured)
-        if not values["quiet"] and values["diagnostics"] == "text":
-            click.echo(_summary(result, target), err=True)
+        if as_json:
+            click.echo(json.dumps(as_object(result, target), indent=2))
+        elif not values["quiet"] and printer.form == "text":
+            click.echo(summary(result, target), err=True)
         if timed:
             for name, at in [*stages, ("written", time.perf_counter() - started)]:
                 click.echo(f"{at * 1000:8.0f} ms  {name}", err=True)
@@ -231,41 +238,6 @@ def _write(target: Path | None, text: bytes) -> None:
         write_whole(target, text)
 
 
-def _summary(result: Any, target: Path | None) -> str:
-    from kesco.ir.flow import Role
-
-    done = [f for f in result.functions if f.rewritten]
-    where = str(target) if target is not None else "standard output"
-    if not done:
-        return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
-    parts = []
-    for one in done:
-        removed = len(one.plan.removed)
-        operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(one.schedule.streams, "stream")
-        waits = _count(len(one.plan.waits), "wait")
-        moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
-        gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
-        behind = f" ({len(one.sends.operations)} read in the background)" if one.sends is not None else ""
-        behind += f" ({len(one.fetches.operations)} waited for later)" if one.fetches is not None else ""
-        copies = f", {len(moved)} of them cudaMemcpy{behind}" if moved else ""
-        host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
-        graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
-        saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
-        text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
-        names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))
-        parts.append(f"{names}: {text}")
-    return f"{where}: " + "; ".join(parts)
-
-
-def _listed(members: Any) -> str:
-    """The functions whose calls are a part of another one."""
-    return ", ".join(f"'{name}'" for name, _ in members)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def _target(source: str, output: str | None) -> Path | None:
     if output == "-":
         return None
@@ -284,7 +256,7 @@ def _target(source: str, output: str | None) -> Path | None:
     return path
 
 
-@main.command("verify")
+@main.command("verify", cls=Flagged)
 @click.argument("serial", metavar="SERIAL.cu")
 @click.argument("concurrent", metavar="ASYNC.cu")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
@@ -293,7 +265,7 @@ def verify_command(serial: str, concurrent: str, as_json: bool, **values: Any) -
     """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, whoever wrote it."""
     from kesco.proving import verify_files
 
-    printer = Printer(values["diagnostics"], values["quiet"])
+    printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
         verdicts = verify_files(serial, concurrent, _options(values))
         problems = [d for v in verdicts for d in v.problems]
@@ -309,7 +281,7 @@ def verify_command(serial: str, concurrent: str, as_json: bool, **values: Any) -
             click.echo(f"'{one.function}': {how if one.unchanged else f'{one.pairs} conflicting pairs, all ordered'}")
 
 
-@main.command("explain")
+@main.command("explain", cls=Flagged)
 @click.argument("source", metavar="FILE.cu")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON: that of 'graph', with what was lost.")
 @_compile_options
@@ -319,13 +291,13 @@ def explain_command(source: str, as_json: bool, **values: Any) -> None:
     from kesco.report.explain import explain
     from kesco.report.graph import explained_json
 
-    printer = Printer(values["diagnostics"], values["quiet"])
+    printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
         result = compile_file(source, _options(values))
         click.echo(explained_json(result.functions) if as_json else explain(result))
 
 
-@main.command("graph")
+@main.command("graph", cls=Flagged)
 @click.argument("source", metavar="FILE.cu")
 @click.option(
     "-o",
@@ -335,13 +307,14 @@ def explain_command(source: str, as_json: bool, **values: Any) -> None:
     help="Where the picture goes; its ending says the form.",
 )
 @click.option("--function", "wanted", metavar="NAME", help="Only this function.")
+@click.option("--json", "as_json", is_flag=True, help="Print which functions were drawn as JSON.")
 @_compile_options
-def graph_command(source: str, output: str, wanted: str | None, **values: Any) -> None:
+def graph_command(source: str, output: str, wanted: str | None, as_json: bool, **values: Any) -> None:
     """Draw the data-flow graph with streams and waits."""
     from kesco.pipeline import compile_file
     from kesco.report.graph import FORMS, draw
 
-    printer = Printer(values["diagnostics"], values["quiet"])
+    printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
         form = Path(output).suffix.lstrip(".")
         if form not in FORMS:
@@ -363,6 +336,8 @@ def graph_command(source: str, output: str, wanted: str | None, **values: Any) -
                 )
             )
         write_whole(Path(output), draw(chosen, form).encode())
+        if as_json:
+            click.echo(json.dumps({"output": output, "functions": [one.region.function for one in chosen]}, indent=2))
 
 
 @main.command("cmake")

@@ -46,6 +46,7 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Processes they are spread over.")
 @click.option("--time-limit", type=click.FloatRange(1), metavar="SECONDS", help="Begin nothing new after this long.")
 @click.option("--json", "output", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no tables: only errors.")
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Draw them into this folder.")
 @click.option("--model", is_flag=True, help="Predict instead of measuring; with --from, compare with those results.")
 @click.option(
@@ -77,9 +78,9 @@ def bench_command(
         from rich.console import Console
 
         console = Console(width=None if sys.stdout.isatty() else 140)
-        for table in tables(found):
+        for table in tables(found) if not v["quiet"] else ():
             console.print(table)
-        if v["model"] and source is not None:
+        if v["model"] and source is not None and not v["quiet"]:
             from kesco.bench.model import errors
             from kesco.bench.tables import error_table
 
@@ -114,17 +115,17 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
     wanted = settings(workloads, styles, sizes, blocks)
     plan = Plan(v["repeat"], v["rounds"], variants=tuple(variants), streams=tuple(streams))
     if v["built"] is not None:
-        return _run(making.read(v["built"]), wanted, plan, v["time_limit"], output)
+        return _run(making.read(v["built"]), wanted, plan, v["time_limit"], output, v["quiet"])
     with _folder(v["build_only"]) as folder:
         from kesco.toolchain.discover import discover
 
         programs = suite.PROGRAMS + tuple(suite.VARIANTS[name].program for name in variants)
         build = making.build(
-            workloads, styles, folder, discover(), lambda name: click.echo(name, err=True), programs=programs
+            workloads, styles, folder, discover(), _silent if v["quiet"] else _progress, programs=programs
         )
         if v["build_only"] is not None:
             return None
-        return _run(build, wanted, plan, v["time_limit"], output)
+        return _run(build, wanted, plan, v["time_limit"], output, v["quiet"])
 
 
 def _predict(names: tuple[str, ...], **v: Any) -> Results:
@@ -147,7 +148,17 @@ def _predict(names: tuple[str, ...], **v: Any) -> Results:
     return Results(tuple(rows), {"gpu": "a model of an NVIDIA H200"})
 
 
-def _run(build: Build, wanted: Any, plan: Plan, limit: float | None, output: Path | None) -> Results:
+def _progress(name: str) -> None:
+    click.echo(name, err=True)
+
+
+def _silent(name: str) -> None:
+    """Nothing: the command is quiet."""
+
+
+def _run(
+    build: Build, wanted: Any, plan: Plan, limit: float | None, output: Path | None, quiet: bool = False
+) -> Results:
     """Measure with a progress bar; what is there is written after every setting, so that an end costs one of them."""
     from rich.progress import Progress
 
@@ -158,13 +169,13 @@ def _run(build: Build, wanted: Any, plan: Plan, limit: float | None, output: Pat
     rows: list[Row] = []
     results = Results((), environment)
     until = time.monotonic() + limit if limit else float("inf")
-    with Progress(disable=not sys.stderr.isatty()) as bar:
+    with Progress(disable=quiet or not sys.stderr.isatty()) as bar:
         task = bar.add_task("measuring", total=len(wanted))
         done = set()
 
         def progress(setting: Any) -> None:
             bar.update(task, description=f"{setting.workload} {setting.style} {setting.size} {setting.block}")
-            if not sys.stderr.isatty():
+            if not quiet and not sys.stderr.isatty():
                 click.echo(f"{setting.workload} {setting.style} {setting.size} {setting.block}", err=True)
 
         for row in measure(build, wanted, plan, progress, until):

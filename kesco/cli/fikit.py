@@ -42,7 +42,7 @@ def _print(table: Table) -> None:
 @_json_option
 def show_command(file: str, as_json: bool) -> None:
     """Say what a profile knows of its tasks' kernels and of the gaps behind them."""
-    with ends_well(Printer("text", False)):
+    with ends_well(Printer("json" if as_json else "text", False)):
         from kesco.ir import kfikit
 
         store = kfikit.read(Path(file))
@@ -112,7 +112,7 @@ def simulate_command(
     slice_us: int, switch_us: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Replay traces, all tasks of them together, under policies, without a GPU, and compare what they cost and give."""
-    with ends_well(Printer("text", False)):
+    with ends_well(Printer("json" if as_json else "text", False)):
         from kesco.fikit import compare, trace
         from kesco.fikit.gpu import Machine
         from kesco.fikit.policy import Kind

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
 
@@ -38,3 +40,19 @@ def taken_apart(flags: Sequence[str]) -> tuple[str, ...]:
         for part in parts or [value]:
             result += [name, part]
     return tuple(result)
+
+
+class Flagged(click.Command):
+    """A command that takes compiler flags behind ``--``, and says so to whoever gives them in front of it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; a flag of a compiler that is no option of kesco gets a word on where it goes."""
+        given = args[: args.index("--")] if "--" in args else list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as problem:
+            flag = next((word for word in given if word.startswith(problem.option_name)), None)
+            if flag is None or problem.possibilities:
+                raise
+            what = f"No such option '{flag}'. If it is the compiler's, it goes behind '--': … -- {flag}"
+            raise click.UsageError(what, ctx) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -28,14 +29,15 @@ from kesco.options import Options
 )
 @click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags for all programs, as one argument.")
 @click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, with the diagnostics.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 @click.option("--clang", help="The clang to use.", metavar="PATH")
 @click.option("--libclang", help="The libclang to use.", metavar="PATH")
 @click.option("--cuda-path", help="The CUDA toolkit to use.", metavar="PATH")
 @click.option("--arch", help="The GPU architecture, such as sm_90.", metavar="SM")
-def merge_command(programs: tuple[str, ...], output: str, **v: Any) -> None:
+def merge_command(programs: tuple[str, ...], output: str, as_json: bool, **v: Any) -> None:
     """Make one program of several, each compiled and proven, to run side by side. Priority 9 comes first."""
-    printer = Printer(v["diagnostics"], v["quiet"])
+    printer = Printer("json" if as_json else v["diagnostics"], v["quiet"])
     with ends_well(printer):
         from kesco.merging.specs import parse
 
@@ -46,6 +48,9 @@ def merge_command(programs: tuple[str, ...], output: str, **v: Any) -> None:
                 help_ = "give another name with -o; kesco never overwrites its input"
                 raise UsageError(Diagnostic("K104", Severity.ERROR, f"{output} is one of the programs", help=help_))
             writable(target)
+        elif as_json:
+            what = "with -o - the standard output is the program's, not --json's"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give -o a name"))
         from kesco.merging.together import merge
 
         options = Options(
@@ -53,13 +58,24 @@ def merge_command(programs: tuple[str, ...], output: str, **v: Any) -> None:
             libclang=v["libclang"], cuda_path=v["cuda_path"], arch=v["arch"],
         )  # fmt: skip
         merged = merge(specs, options, one_thread=v["threads"] == "one")
-        printer(*(d for one in merged.programs for d in one.diagnostics))
+        said = [d for one in merged.programs for d in one.diagnostics]
+        if not as_json:
+            printer(*said)
         if output == "-":
             sys.stdout.buffer.write(merged.text)
         else:
             write_whole(target, merged.text)
-        if not v["quiet"] and v["diagnostics"] == "text":
-            for spec, one in zip(specs, merged.programs, strict=True):
-                streams = max((f.schedule.streams for f in one.functions if f.rewritten), default=1)
-                said = f"priority {spec.priority}, {streams} stream{'s' if streams > 1 else ''}, proven"
-                click.echo(f"{output}: task '{spec.name}' from {spec.path}: {said}", err=True)
+        pairs = list(zip(specs, merged.programs, strict=True))
+        if as_json:
+            tasks = [{"name": s.name, "file": s.path, "priority": s.priority, "streams": _streams(p)} for s, p in pairs]
+            told = {"output": output, "tasks": tasks, "diagnostics": [d.to_json() for d in said]}
+            click.echo(json.dumps(told, indent=2))
+        elif not v["quiet"] and v["diagnostics"] == "text":
+            for spec, one in pairs:
+                streams = _streams(one)
+                how = f"priority {spec.priority}, {streams} stream{'s' if streams > 1 else ''}, proven"
+                click.echo(f"{output}: task '{spec.name}' from {spec.path}: {how}", err=True)
+
+
+def _streams(program: Any) -> int:
+    return max((f.schedule.streams for f in program.functions if f.rewritten), default=1)

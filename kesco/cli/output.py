@@ -61,7 +61,7 @@ def ends_well(printer: Printer) -> Iterator[None]:
                 "K103",
                 Severity.ERROR,
                 f"{error.filename or 'the file system'}: {error.strerror}",
-                help="nothing was changed; free space or choose another place, then run the command again",
+                help="it is as it was; free space or choose another place, then run the command again",
             )
         )
         sys.exit(3)
@@ -94,8 +94,12 @@ def write_whole(target: Path, data: bytes) -> None:
     """
     target = target.resolve()
     if target.exists() and not target.is_file():
-        with target.open("wb") as stream:
-            stream.write(data)
+        try:
+            with target.open("wb") as stream:
+                stream.write(data)
+        except OSError as problem:
+            problem.filename = str(target)
+            raise
         return
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -106,9 +110,11 @@ def write_whole(target: Path, data: bytes) -> None:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         Path(name).chmod(mode)
         Path(name).replace(target)
-    except BaseException:
+    except BaseException as problem:
         with contextlib.suppress(OSError):
             Path(name).unlink()
+        if isinstance(problem, OSError):  # of the temporary file, or of none: the user named another
+            problem.filename, problem.filename2 = str(target), None
         raise
 
 

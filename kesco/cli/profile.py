@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -24,16 +25,24 @@ from kesco.options import Options
 @click.option("--with", "others", multiple=True, metavar="FILE", help="Another source file of the program.")
 @click.option("--time-limit", "limit", type=click.FloatRange(0.1), default=600.0, show_default=True, metavar="SECONDS")
 @click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, with the diagnostics.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 @click.option("--clang", help="The clang to use.", metavar="PATH")
 @click.option("--libclang", help="The libclang to use.", metavar="PATH")
 @click.option("--cuda-path", help="The CUDA toolkit to use.", metavar="PATH")
 @click.option("--arch", help="The GPU architecture, such as sm_90.", metavar="SM")
 def profile_command(
-    source: str, arguments: tuple[str, ...], output: str | None, merge: bool, diagnostics: str, quiet: bool, **v: Any
+    source: str,
+    arguments: tuple[str, ...],
+    output: str | None,
+    merge: bool,
+    diagnostics: str,
+    quiet: bool,
+    as_json: bool,
+    **v: Any,
 ) -> None:
     """Build FILE.cu, run it on this machine's GPU, and write how long its operations take. Arguments go after '--'."""
-    printer = Printer(diagnostics, quiet)
+    printer = Printer("json" if as_json else diagnostics, quiet)
     with ends_well(printer):
         from kesco.check import Run
         from kesco.ir import kprof
@@ -58,10 +67,18 @@ def profile_command(
                 help_ = "write another file with -o, or leave --merge out to begin anew"
                 raise UsageError(Diagnostic("K533", Severity.ERROR, what, help=help_))
             found = before + found
-        if said or diagnostics == "json":
+        if not as_json and (said or diagnostics == "json"):
             printer(*said)
         write_whole(target, kprof.to_json(found).encode())
-        if not quiet and diagnostics == "text":
-            runs = sum(one.time.count for one in found.costs if one.time is not None)
+        runs = sum(one.time.count for one in found.costs if one.time is not None)
+        if as_json:
+            counts = {
+                "output": str(target),
+                "operations": len(found.costs),
+                "executions": runs,
+                "gpu": found.origin.gpu,
+            }
+            click.echo(json.dumps({**counts, "diagnostics": [one.to_json() for one in said]}, indent=2))
+        elif not quiet and diagnostics == "text":
             where = found.origin.gpu or "a device without a name"
             click.echo(f"{target}: {len(found.costs)} operations, {runs} executions, on {where}", err=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,8 +20,9 @@ from kesco.project import Outcome, Unit, compile_all, units
 
 
 def compile_project(
-    database: str, output: str | None, jobs: int, options: Options, printer: Printer, report: str | None = None
-) -> int:
+    database: str, output: str | None, jobs: int, options: Options, printer: Printer,
+    report: str | None = None, as_json: bool = False,
+) -> int:  # fmt: skip
     """Compile all sources and write those that change, and their pages; the exit code is the highest of them."""
     chosen = units(Path(database))
     places = _places(sorted({unit.source for unit in chosen}), output)
@@ -38,11 +41,22 @@ def compile_project(
     if report is not None:
         write_index(Path(report), Path(database), outcomes, pages)
     diagnostics = [one for outcome in outcomes for one in outcome.diagnostics]
-    if diagnostics or printer.form == "json":
+    if as_json:
+        click.echo(json.dumps({"files": [_object(one, places) for one in outcomes]}, indent=2))
+    elif diagnostics or printer.form == "json":
         printer(*diagnostics)
     if not printer.quiet and printer.form == "text":
         _table(outcomes, places)
     return max(one.exit_code for one in outcomes)
+
+
+def _object(one: Outcome, places: dict[Path, Path]) -> dict[str, Any]:
+    return {
+        "source": str(one.source), "output": str(places[one.source]) if one.text is not None else "",
+        "exit_code": one.exit_code, "changed": one.text is not None, "functions": one.rewritten,
+        "streams": one.streams, "waits": one.waits, "seconds": round(one.seconds, 3),
+        "diagnostics": [said.to_json() for said in one.diagnostics],
+    }  # fmt: skip
 
 
 def _places(sources: list[Path], output: str | None) -> dict[Path, Path]:

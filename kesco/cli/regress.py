@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from kesco.options import Options
 @click.option("--setting", default="", metavar="NAME", help="The table of that file to take.")
 @click.option("--flags", default="", metavar="'FLAGS'", help="Compiler flags, as one argument.")
 @click.option("--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, with the diagnostics.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors, and what got worse.")
 def regress_command(
     files: tuple[Path, ...],
@@ -32,9 +34,10 @@ def regress_command(
     flags: str,
     diagnostics: str,
     quiet: bool,
+    as_json: bool,
 ) -> None:
     """Compare streams, waits and modelled time of each function of FILE.cu... with a baseline."""
-    printer = Printer(diagnostics, False)
+    printer = Printer("json" if as_json else diagnostics, False)
     with ends_well(printer):
         from kesco.bench import costs as prices
         from kesco.bench import regress
@@ -46,6 +49,11 @@ def regress_command(
         worse, changed = regress.compare(before, found)
         if update:
             write_whole(baseline, regress.to_json(found).encode())
+        if as_json:
+            told = {"functions": len(found), "worse": len(worse), "changed": len(changed), "updated": update}
+            click.echo(json.dumps({**told, "diagnostics": [d.to_json() for d in (*worse, *changed)]}, indent=2))
+            sys.exit(1 if worse and not update else 0)
+        if update:
             if not quiet:
                 click.echo(f"{baseline}: {len(found)} functions", err=True)
             return

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from clang import cindex
 from clang.cindex import Cursor, CursorKind, SourceLocation
 
-from kesco.diagnostics import Diagnostic, Severity
+from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.source import Span
 from kesco.toolchain.precompiled import discard, find, use
@@ -285,11 +285,15 @@ def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
 
 
 def _diagnostic(diagnostic: cindex.Diagnostic) -> Diagnostic:
+    notes = tuple(Note(one.spelling, _span_of(one)) for one in diagnostic.children)
+    return Diagnostic("K100", Severity.ERROR, diagnostic.spelling, _span_of(diagnostic), notes)
+
+
+def _span_of(diagnostic: cindex.Diagnostic) -> Span | None:
     where = diagnostic.location
-    span = None
-    if where.file is not None:
-        span = Span(where.file.name, where.offset, where.offset + 1, where.line, where.column)
-    return Diagnostic("K100", Severity.ERROR, diagnostic.spelling, span)
+    if where.file is None:
+        return None
+    return Span(where.file.name, where.offset, where.offset + 1, where.line, where.column)
 
 
 def kind_of(cursor: Cursor) -> CursorKind:

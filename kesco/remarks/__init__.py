@@ -30,6 +30,10 @@ _UNKNOWN_HELP = (
     "allocate what it uses in this file, mark pointers __restrict__, or state what an unseen kernel does with "
     "'#pragma kesco kernel(name) reads(...) writes(...)'"
 )
+_UNSEEN = "its body is not visible"
+_UNSEEN_HELP = (
+    "define '{0}' where this file sees it, or state what it does: '#pragma kesco kernel({0}) reads(...) writes(...)'"
+)
 _WORK = (Role.MOVABLE, Role.LEGACY)
 _MOST_BARRIERS = 3
 _MOST_NOTES = 3
@@ -143,7 +147,9 @@ def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[
             verb = "writes" if any(AccessMode.WRITE & a.mode for a in unknown) else "reads"
             message = f"'{site.label}' {verb} memory that is not known, so it is ordered against everything"
             notes = tuple(Note(a.why) for a in unknown[:2])
-            found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _UNKNOWN_HELP))
+            unseen = any(a.why == _UNSEEN for a in unknown)
+            help_ = _UNSEEN_HELP.format(site.label.partition("#")[0]) if unseen else _UNKNOWN_HELP
+            found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, help_))
     return found + apart
 
 

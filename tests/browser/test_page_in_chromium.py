@@ -21,6 +21,7 @@ from kesco.model.forecast import Prices
 from kesco.model.timeline import timeline
 from kesco.pipeline import Compilation
 from kesco.report.page import page, timeline_page
+from kesco.report.page.index import Entry, index
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -110,6 +111,13 @@ def test_a_mouse_finds_reasons_and_places(opened: Opened) -> None:
     details = page.locator("#details")
     assert details.locator("h2").inner_text() == "right → last"
     assert "RAW on c: right writes it, last reads it" in details.inner_text()
+    assert (
+        details.locator("p").first.inner_text()
+        == {
+            "wait": "A wait for an event: stream 1 waits for stream 0",
+            "stream": "No wait: right and last are on stream 1",
+        }[(page.locator("#e1-3-4").get_attribute("class") or "").split()[2]]
+    )
     assert "right: a.cu:13:3, stream 1" in details.inner_text()
     details.get_by_role("button", name="right", exact=True).click()
     assert details.locator("h2").inner_text() == "right" and focused(page) == "g1-3"
@@ -243,6 +251,49 @@ def test_everybody_can_use_it(browser: Browser, file: Path, scheme: str, width: 
     sideways = made.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert sideways <= 0
     made.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_the_page_of_traces_and_the_index(
+    opened: Opened, browser: Browser, tmp_path: Path, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    bars = tuple(Bar("kernel", "copy" if n % 2 else "kernel", n * 2.0, n * 2.0 + 1, critical=n == 3) for n in range(9))
+    table = ("Numbers", ("", "serial"), (("span", "18 µs"),))
+    texts = {
+        "traces": timeline_page("run", [], [Timeline("run", (Lane("stream 9", bars, 9),), 18.0)], [table]),
+        "index": index("project", "build", [Entry("a.cu", "a.cu.html", "rewritten", "1", "4", "2", "K206"),
+                                            Entry("b.cu", "", "failed", codes="K100")]),
+    }  # fmt: skip
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(text, "utf-8")
+        made = opened(path, color_scheme=scheme)
+        assert made.locator("table").is_visible()
+        looked_at = browser.new_page(color_scheme=scheme, bypass_csp=True)
+        looked_at.goto(path.as_uri())
+        found = Axe().run(looked_at).response
+        assert len(found["passes"]) > 8
+        assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in found["violations"]] == []
+        looked_at.close()
+    assert made.get_by_role("link", name="a.cu").get_attribute("href") == "a.cu.html"
+
+
+def test_a_line_in_what_was_lost_leads_to_the_source(opened: Opened) -> None:
+    page = opened()
+    page.locator("#tab-findings").click()
+    link = page.locator("#panel-findings a.line").first
+    number = link.inner_text().removeprefix("line ")
+    link.click()
+    assert page.locator("#tab-source").get_attribute("aria-selected") == "true"
+    assert page.locator(f"#l{number}").is_visible()
+    page.locator("#tab-graph").click()
+    dash = page.get_by_role("button", name="Waits not needed").locator("visible=true")
+    before = dash.evaluate("one => getComputedStyle(one).color")
+    dash.click()
+    page.mouse.move(2, 2)
+    assert dash.evaluate("one => getComputedStyle(one).color") != before  # pressed or not can be seen
 
 
 def test_without_a_script_all_of_it_is_there(opened: Opened) -> None:

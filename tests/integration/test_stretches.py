@@ -111,7 +111,8 @@ int main(int, char** arguments) {
     std::printf(!single ? "S" : kesco->stream[0] == nullptr ? "1" : "?");  // the one is the default stream
     cudaEventRecord(kesco->done[0], kesco->stream[0]);
     cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
-    Clock::ticks += i == 24 ? 900 : i >= 30 && turns == 40 ? grown : i >= 30 && !single ? grown : single ? one : many;  // once the machine was busy
+    const bool later = i >= 30 && (turns == 40 || !single);
+    Clock::ticks += i == 24 ? 900 : later ? grown : single ? one : many;  // once the machine was busy
   }
   std::printf(" %d %d %d\\n", records, waits, synchronizes);
 }

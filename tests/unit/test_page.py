@@ -277,3 +277,16 @@ def test_ticks_are_round_and_within_the_whole() -> None:
         found = list(ticks(end))
         assert 4 <= len(found) <= 11 and found[0][0] == 0 and all(0 <= x < 100 for x, _ in found)
     assert [text for _, text in ticks(9.0)][:3] == ["0 µs", "2.00 µs", "4.00 µs"]
+
+
+def test_weights_are_parts_of_the_serial_run_also_where_the_other_is_longer() -> None:
+    bar = Bar("k", "kernel", 0.0, 2.0)
+    runs = [
+        Timeline(name, (Lane("s", (bar,), 9),), end, exact=False) for name, end in (("serial", 4.0), ("other", 10.0))
+    ]
+    first, second = views(runs, 8)
+    assert (first["end"], second["end"]) == ("100 %", "250 %")
+    assert second["lanes"][0]["bars"][0]["said"].splitlines()[1] == "weight 50.0 % of the serial function"
+    assert second["lanes"][0]["bars"][0]["width"] == "20.0000" and second["lanes"][0]["swatches"] == 2
+    assert [tick["text"] for tick in first["ticks"]] == ["0 %", "50 %", "100 %", "150 %", "200 %"]
+    assert [float(tick["x"]) for tick in first["ticks"]] == [0.0, 20.0, 40.0, 60.0, 80.0]

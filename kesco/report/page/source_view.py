@@ -22,6 +22,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 
+from kesco.diagnostics import PICTURES
+
 Kept = tuple[int, int, int]
 LONG_BLOCK = 12  # lines that are inserted together, or stay as they are, from which on they are folded
 CONTEXT = 4  # unchanged lines that stay in sight
@@ -58,7 +60,6 @@ _PROLOGUE = (
     "The prologue: streams and events, made once for each device context and kept. The proof compares it byte by byte, "
     "since it relies on what these names mean."
 )
-_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ def _cut_up(tokens: Sequence[tuple[str, str]], marks: Sequence[tuple[int, int]])
     for token, text in tokens:
         borders = [at, *(cut for cut in cuts if at < cut < at + len(text)), at + len(text)]
         for start, end in pairwise(borders):
-            piece = text[start - at : end - at].removesuffix("\r").translate(_PICTURES)
+            piece = text[start - at : end - at].removesuffix("\r").translate(PICTURES)
             run = Run(piece, token, any(a <= start < b for a, b in marks))
             if last is not None and (last.token, last.added) == (run.token, run.added):
                 last = Run(last.text + piece, token, run.added)

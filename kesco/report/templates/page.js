@@ -183,7 +183,7 @@
       const [f, index] = item.dataset.edge.split("-"), edge = data.functions[f].edges[index];
       const [a, b] = [edge.source, edge.target].map((n) => data.functions[f].operations[n]);
       page.push(`${a.label} → ${b.label}`);
-      const word = { wait: "A wait for an event", stream: "No wait: one stream orders them", removed: "No wait is needed" }[edge.kind];
+      const word = { wait: "A wait for an event", stream: "No wait", removed: "No wait is needed" }[edge.kind];
       const how = edge.why.at(-1).replace("no wait: ", ""), what = edge.why.slice(0, -1);
       body.append(element("p", `${word}${edge.carried ? ", around a loop" : ""}: ${how}`));
       list("What it keeps in order", what.map((text) => element("li", text)), body);

@@ -1,0 +1,70 @@
+"""What `kesco compile` did with a file: a line for people, an object for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kesco.ir.compilation import Compilation
+
+
+def summary(result: Compilation, target: Path | None) -> str:
+    """What was done with each function, in a line."""
+    from kesco.ir.flow import Role
+
+    done = [f for f in result.functions if f.rewritten]
+    where = str(target) if target is not None else "standard output"
+    if not done:
+        return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
+    parts = []
+    for one in done:
+        removed = len(one.plan.removed)
+        operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(one.schedule.streams, "stream")
+        waits = _count(len(one.plan.waits), "wait")
+        moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
+        gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
+        behind = f" ({len(one.sends.operations)} read in the background)" if one.sends is not None else ""
+        behind += f" ({len(one.fetches.operations)} waited for later)" if one.fetches is not None else ""
+        copies = f", {len(moved)} of them cudaMemcpy{behind}" if moved else ""
+        host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
+        graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
+        saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
+        text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
+        names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))
+        parts.append(f"{names}: {text}")
+    return f"{where}: " + "; ".join(parts)
+
+
+def _listed(members: Any) -> str:
+    """The functions whose calls are a part of another one."""
+    return ", ".join(f"'{name}'" for name, _ in members)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
+    """The same as plain data, with the diagnostics."""
+    functions = [
+        {
+            "name": one.region.function,
+            "file": one.region.span.path,
+            "line": one.region.span.line,
+            "rewritten": one.rewritten,
+            "because": one.left_because,
+            "operations": len(one.schedule.stream_of) if one.rewritten else 0,
+            "streams": one.schedule.streams if one.rewritten else 1,
+            "waits": len(one.plan.waits) if one.rewritten else 0,
+            "waits_not_needed": len(one.plan.removed) if one.rewritten else 0,
+        }
+        for one in result.functions
+    ]
+    said = [one.to_json() for one in result.diagnostics]
+    return {
+        "output": str(target) if target else "",
+        "changed": result.changed,
+        "functions": functions,
+        "diagnostics": said,
+    }
