@@ -65,7 +65,9 @@ def main() -> None:
                 compiler = given.nvcc if way == "plain" else given.kesco
                 times[way].append(spent(given.build.replace("{nvcc}", compiler), given.folder, environ))
                 entries = len(list(Path(cache).glob("kesco/build/*/*")))
-                sys.stderr.write(f"{way}: {times[way][-1][0]:.1f} s wall, {times[way][-1][1]:.1f} s, {entries} entries\n")
+                sys.stderr.write(
+                    f"{way}: {times[way][-1][0]:.1f} s wall, {times[way][-1][1]:.1f} s, {entries} entries\n"
+                )
     sys.stdout.write(f"{'':8}{'wall':>8}{'ratio':>7}{'processor':>11}{'ratio':>7}   medians of {given.rounds}\n")
     middle = {way: [statistics.median(column) for column in zip(*found, strict=True)] for way, found in times.items()}
     for way, (wall, used) in middle.items():

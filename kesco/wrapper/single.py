@@ -16,7 +16,8 @@ from __future__ import annotations
 import re
 
 _COMMENT = re.compile(
-    rb'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.DOTALL
+    rb'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/',
+    re.DOTALL,
 )
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
 _UNCLEAR = re.compile(

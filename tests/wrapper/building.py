@@ -62,7 +62,10 @@ __global__ void fill(float* out, float value, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = value;
 }
-void once(float* x) { fill<<<64, 256>>>(x, 1.0f, SIZE); }
+void twice(float* x) {
+  fill<<<64, 256>>>(x, 1.0f, SIZE);
+  fill<<<64, 256>>>(x, 2.0f, SIZE);
+}
 int unused() { int nothing; return where != nullptr; }
 """
 PLAIN = "int plain() { return 1; }\n"
