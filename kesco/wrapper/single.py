@@ -1,8 +1,8 @@
 """Whether a source has work for the device that could overlap, as far as its words tell.
 
-In: a text. Out: yes or no, in a millisecond. It is asked before anything is parsed: half of the sources of real projects
-launch one kernel, between copies for which the host waits, and then there is nothing that kesco could move. "No" leaves
-a source as it is, so that a mistake could cost speed and nothing else; "yes" is the answer wherever the words do not
+In: a text. Out: yes or no, in a millisecond. It is asked before anything is parsed: many sources of projects launch
+one kernel, between copies for which the host waits, and then there is nothing that kesco could move. "No" leaves a
+source as it is, so that a mistake could cost speed and nothing else; "yes" is the answer wherever the words do not
 settle it.
 
 1. Comments and literals go. 2. What gives the device work on streams is counted: kernel launches, asynchronous calls,

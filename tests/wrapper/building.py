@@ -128,7 +128,8 @@ class Yard:
         return program, log
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("KESCO", "NVCC_"))}
+        # Python keeps bytecode, as an installed kesco has it: else half of the time goes into reading sources.
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("KESCO", "NVCC_", "PYTHONDONTWRITE"))}
         path = [str(self.programs), os.environ["PATH"]]
         path += [] if shutil.which("nvcc") else [str(self.cuda / "bin")]
         libraries = [*filter(None, [os.environ.get("LIBRARY_PATH")]), str(self.cuda / "lib")]  # of the wheels
