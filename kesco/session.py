@@ -71,7 +71,7 @@ class Session:
             self.program: Program = parse(self.file, self.arguments)
             observe("program", self.program)
             observe("includes", self.file.included())
-            texts = device.result()
+            texts = [device.result()]
             from kesco.toolchain.generations import further_device_ir
 
             asked = (self.text, *self.file.user_headers())
@@ -115,11 +115,11 @@ def toolchain_for(options: Options) -> Toolchain:
     )
 
 
-def device_ir_of(toolchain: Toolchain, path: str, options: Options) -> list[str]:
-    """The device IR for each architecture the user compiles for: a kernel does what it does for any of them."""
+def device_ir_of(toolchain: Toolchain, path: str, options: Options) -> str:
+    """The device IR for the first architecture the user compiles for."""
     from kesco.toolchain.compile import architectures, device_ir
 
-    return [device_ir(toolchain, path, options.flags, arch=a) for a in architectures(toolchain, options.flags)]
+    return device_ir(toolchain, path, options.flags, arch=architectures(toolchain, options.flags)[0])
 
 
 def read(path: str) -> bytes:

@@ -13,6 +13,7 @@ import ctypes
 import functools
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,16 +96,16 @@ def _library() -> str:
     return str(cindex.conf.get_filename())
 
 
-def _precompile(arguments: tuple[str, ...], empty: Path, header: Path) -> bool:
-    """Save what the forced includes of an empty file come to."""
+def _precompile(arguments: Sequence[str], empty: Path, header: Path) -> Sequence[str] | None:
+    """Save what the forced includes of an empty file come to; which files those are, or None if it does not work."""
     try:
         unit = _index().parse(str(empty), list(arguments), options=_TO_BE_SAVED)
         if any(d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d) for d in unit.diagnostics):
-            return False
+            return None
         unit.save(str(header))
     except (cindex.TranslationUnitLoadError, cindex.TranslationUnitSaveError):
-        return False
-    return True
+        return None
+    return list(dict.fromkeys(str(one.include.name) for one in unit.get_includes()))
 
 
 class Include(NamedTuple):
@@ -151,7 +152,7 @@ class SourceFile:
         self._top: list[Cursor] | None = None
         self._includes: tuple[Include, ...] | None = None
         self._headers: tuple[bytes, ...] | None = None
-        header = find(Path(_library()), arguments, lambda empty, out: _precompile(arguments, empty, out))
+        header = find(Path(_library()), arguments, _precompile)
         started = header is not None and self._parse((*arguments, *use(header)))
         if not started or self._errors():  # whatever is wrong, it is told without the precompiled headers
             if not self._parse(arguments):

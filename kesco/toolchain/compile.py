@@ -104,12 +104,7 @@ def device_ir(
     """The LLVM IR of a file's device side; raises `InputError` with clang's diagnostics if it does not compile."""
     plain = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-print-source-range-info")
     command = (*toolchain.clang, *device_arguments(toolchain, user_flags, arch))
-
-    def make(empty: Path, header: Path) -> bool:
-        made = run((*command, "-Xclang", "-emit-pch", str(empty), "-o", str(header)), timeout=timeout)
-        return made.returncode == 0 and header.is_file()
-
-    header = precompiled.find(Path(toolchain.clang[0]), command[1:], make)
+    header = precompiled.find(Path(toolchain.clang[0]), command[1:], precompiled.by_clang(command[0]))
     if header is not None:
         finished = run((*command, *precompiled.use(header), *plain, str(source_path)), timeout=timeout)
         if finished.returncode == 0:

@@ -76,11 +76,7 @@ def _compile(toolchain: Toolchain, source: str, flags: Sequence[str], made: Path
     image.write_bytes(b"kesco")
     rest = ("-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(image), *plain, "-c", source, "-o", str(made))
 
-    def make(empty: Path, header: Path) -> bool:
-        finished = run((*command, "-Xclang", "-emit-pch", "-c", str(empty), "-o", str(header)), timeout=300)
-        return finished.returncode == 0 and header.is_file()
-
-    header = precompiled.find(Path(toolchain.clang[0]), command[1:], make)
+    header = precompiled.find(Path(toolchain.clang[0]), command[1:], precompiled.by_clang(command[0], "-c"))
     if header is not None and run((*command, *precompiled.use(header), *rest), timeout=300).returncode == 0:
         return made
     finished = run((*command, *rest), timeout=300)

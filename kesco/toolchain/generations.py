@@ -1,9 +1,12 @@
-"""For which GPU architectures a source must be read when nobody says for which it is built.
+"""For which GPU architectures a source must be read: for each one for which its kernels may do something else.
 
-In: the user's texts and flags, and the toolkit's version. Out: one architecture for each way in which the texts may
-tell them apart. nvcc builds for an architecture of its own choice, and another command may build the result later: a
-kernel does what it does for any of them. A text that never asks for the value of ``__CUDA_ARCH__`` means the same for
-all, and costs one reading.
+In: the user's texts and flags, and the toolkit's version. Out: architectures. A kernel does what it does for any of
+those it is built for. A text that never asks for the value of ``__CUDA_ARCH__`` means the same for all, and costs one
+reading. Where flags name several, a text in which nothing has to do with architectures is read for the highest; any
+other, also one that only asks whether it is compiled for the device and so may include another header there, for each.
+
+Where nobody says for which it is built, nvcc takes one of its own choice, and another command may build the result
+later. Then there is one architecture for each way in which the texts may tell them apart:
 
 1. Take the numbers in the texts with which architectures may be compared: ``800``, or ``80`` where that is divided.
 2. Architectures that compare alike with all of them are one class. Of each the default is taken, or the one nearest
@@ -27,17 +30,24 @@ _WHETHER = re.compile(
     rb"\bdefined[ \t]*\(\s*__CUDA_ARCH__\s*\)|\bdefined[ \t]+__CUDA_ARCH__\b|\bifn?def[ \t]+__CUDA_ARCH__\b"
     rb"|\bundef[ \t]+__CUDA_ARCH__\b"
 )
+_ABOUT = re.compile(rb"__CUDA_ARCH|\bNV_[A-Z]|_PTX_ARCH|\b__builtin_nvvm|\barch(?:_|::)")
 _NUMBER = re.compile(rb"(?<![\w.])(\d{2,4})[uUlL]*(?![\w.])")
 _KNOWN = (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
 _LOWEST_OF_13 = 75
 
 
 def further_device_ir(toolchain: Toolchain, path: str, flags: Sequence[str], texts: Iterable[bytes]) -> list[str]:
-    """The device IR of a file for the architectures, beside the default, at which these texts may mean something else.
+    """The device IR of a file for the architectures, beside the first, at which these texts may mean something else.
 
-    None where flags, an option or a variable name architectures. Raises `InputError` where one cannot be read.
+    None where an option or a variable names one. Raises `InputError` where one cannot be read.
     """
-    if translate(flags).architectures or toolchain.choice("architecture").origin != "default":
+    user = translate(flags)
+    if user.architectures:
+        texts = (*texts, *map(os.fsencode, user.passed))
+        if not any(_ABOUT.search(text) for text in texts) and not user.has("-include", "-imacros"):
+            return []
+        return [device_ir(toolchain, path, flags, arch=arch) for arch in user.architectures[1:]]
+    if toolchain.choice("architecture").origin != "default":
         return []
     found = []
     for arch in told_apart((*texts, *map(os.fsencode, flags)), toolchain.cuda_version, toolchain.arch)[1:]:

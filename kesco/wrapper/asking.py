@@ -14,9 +14,12 @@ from kesco.wrapper import entries
 from kesco.wrapper.files import digest, read
 from kesco.wrapper.running import Child
 from kesco.wrapper.settings import DECIDING, Settings
+from kesco.wrapper.single import may_overlap
 
 _WORTH_A_LOOK = (b"<<<", b"cudaLaunch", b"Async")
 """Without one of these a text has nothing that kesco could move."""
+_ANY_LAUNCH = frozenset({"page", "force", "fikit", "prefetch", "emit", "copies"})
+"""Options with which something may be made, or told, of a source that has a single launch."""
 _ANALYSE = "import sys; sys.path.insert(0, sys.argv[1]); from kesco.wrapper.analyse import main; main(sys.argv[2])"
 _LIMIT = 64 << 20  # bytes of a source
 
@@ -25,7 +28,9 @@ def worth_a_look(source: str, settings: Settings) -> bytes:
     """The text of a source, empty where kesco has nothing to do in it; raises `OSError` if it cannot be read."""
     text = read(source) if os.stat(source).st_size < _LIMIT else b""
     wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if settings.options.get("copies", "keep") != "keep" else ()))
-    return text if any(word in text for word in wanted) else b""
+    if not any(word in text for word in wanted):
+        return b""
+    return text if not _ANY_LAUNCH.isdisjoint(settings.options) or may_overlap(text) else b""
 
 
 def common(who: tuple[str, str, str], settings: Settings, flags: Sequence[str]) -> list[bytes]:

@@ -71,10 +71,7 @@ def read_host_side(toolchain: Toolchain, path: Path, *flags: str) -> Finished:
     """
     command = (*toolchain.clang, *(one for one in host_arguments(toolchain) if one != "-w"))
 
-    def make(empty: Path, header: Path) -> bool:
-        return run((*command, "-Xclang", "-emit-pch", "-c", str(empty), "-o", str(header)), timeout=300).returncode == 0
-
-    header = precompiled.find(Path(toolchain.clang[0]), command[1:], make)
+    header = precompiled.find(Path(toolchain.clang[0]), command[1:], precompiled.by_clang(command[0], "-c"))
     started = precompiled.use(header) if header is not None else ()
     return run((*command, *started, *flags, "-fsyntax-only", str(path)), timeout=300)
 

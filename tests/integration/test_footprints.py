@@ -57,7 +57,7 @@ def effects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     lines = [f"__global__ void k{at}{head} {{ {body} }}" for at, body in enumerate(KERNELS)]
     path.write_text(HEAD + "\n".join(lines))
     options = Options(flags=("-rdc=true",))
-    (ir,) = device_ir_of(toolchain_for(options), str(path), options)
+    ir = device_ir_of(toolchain_for(options), str(path), options)
     return {one.display: one for one in kernel_effects(ir)}
 
 

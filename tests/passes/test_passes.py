@@ -96,7 +96,7 @@ def test_access_modes_agree(sample: Path, built: tuple[Path, Path], tmp_path: Pa
     flags = sample.parent / "cuda" / "include"
     if flags.is_dir():
         options = Options(flags=("-I", str(flags)))
-    (ir, *_) = device_ir_of(toolchain_for(options), str(sample), options)
+    ir = device_ir_of(toolchain_for(options), str(sample), options)
     module = tmp_path / "device.ll"
     module.write_text(ir)
     command = [tools / "opt", "-load-pass-plugin", plugins / "KernelEffects.so", "-passes=kernel-effects"]

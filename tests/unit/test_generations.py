@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kesco.toolchain import generations
 from kesco.toolchain.generations import told_apart
+from kesco.toolchain.model import Toolchain
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,23 @@ from kesco.toolchain.generations import told_apart
 )
 def test_one_architecture_for_each_meaning(text: bytes, cuda: str, expected: tuple[str, ...]) -> None:
     assert told_apart([b"int a;", text], cuda, "sm_90") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "expected"),
+    [
+        (b"__global__ void k(float* sm_80) {}", "", ()),
+        (b"#if __CUDA_ARCH__ >= 800\n", "", ("sm_86", "sm_75")),
+        (b'#ifdef __CUDA_ARCH__\n#include "device_only.h"\n#endif\n', "", ("sm_86", "sm_75")),
+        (b"NV_IF_TARGET(NV_PROVIDES_SM_80, (a();), (b();))", "", ("sm_86", "sm_75")),
+        (b"#if FAST\n", "-DFAST=(__CUDA_ARCH__>800)", ("sm_86", "sm_75")),
+        (b"", "-include other.h", ("sm_86", "sm_75")),
+    ],
+)
+def test_of_several_that_are_named_the_others_count_where_the_text_may_ask(
+    monkeypatch: pytest.MonkeyPatch, toolchain: Toolchain, text: bytes, flags: str, expected: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(generations, "device_ir", lambda toolchain, path, flags, arch: arch)
+    named = ["-gencode=arch=compute_75,code=sm_75", "-arch=sm_89", "--gpu-code=sm_86", "-arch=sm_86"]
+    found = generations.further_device_ir(toolchain, "a.cu", [*named, *flags.split()], [b"int a;", text])
+    assert tuple(found) == expected

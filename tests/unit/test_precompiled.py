@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,11 @@ class Machine:
         self.environ = {"XDG_CACHE_HOME": str(folder / "cache")}
         self.headers = folder / "cache/kesco/headers"
 
-    def make(self, empty: Path, header: Path) -> bool:
+    def make(self, arguments: Sequence[str], empty: Path, header: Path) -> Sequence[str] | None:
         self.made += 1
         assert empty.read_bytes() == b""
         header.write_text("half of it")
-        return self.works
+        return [str(self.tool)] if self.works else None
 
     def find(self, *arguments: str) -> Path | None:
         return precompiled.find(self.tool, arguments, self.make, self.environ)
@@ -53,21 +54,54 @@ def test_what_decides_the_content_tells_files_apart(machine: Machine, tmp_path: 
     found.append(machine.find("-DA"))
     machine.tool.write_text("another version")
     found.append(machine.find("-DA"))
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    found.append(machine.find(f"-I{mine}"))
-    (mine / "notes.txt").touch()
-    assert machine.find("-I", str(mine)) != found[-1]
-    assert machine.find(f"-I{mine}") == found[-1]
-    (mine / "math.h").touch()  # which now hides the system's
-    found.append(machine.find(f"-I{mine}"))
+    found.append(machine.find("-isystem", "/opt/other"))
     assert None not in found
     assert len(set(found)) == len(found)
+
+
+HEADER = """\
+#include <math.h>
+# include_next "crt/host.h"
+#if __has_include(<tbb/tbb.h>)
+"""
+
+
+def test_the_users_folders_share_one_unless_they_could_hide_a_header(machine: Machine, tmp_path: Path) -> None:
+    machine.tool.write_text(HEADER)
+    shared = machine.find("-DA")
+    for name in ("mine.h", "host.h", "tbb.h", "math.hpp", "mathh"):
+        folder = tmp_path / f"with-{name}"
+        folder.mkdir()
+        (folder / name).touch()
+        assert machine.find("-DA", f"-I{folder}") == machine.find("-DA", "-I", str(folder)) == shared
+    assert machine.made == 1
+    for number, name in enumerate(("math.h", "crt", "tbb")):
+        hiding = tmp_path / f"with-{name}"
+        hiding.mkdir()
+        assert machine.find("-DA", f"-I{hiding}") == shared
+        (hiding / name).mkdir()
+        assert machine.find("-DA", f"-I{hiding}") not in (None, shared)
+        assert machine.made == number + 2
+
+
+@pytest.mark.parametrize("what", ["#include NAME\n", None])
+def test_where_it_is_not_known_what_is_asked_for_folders_share_nothing(
+    machine: Machine, tmp_path: Path, what: str | None
+) -> None:
+    machine.tool.write_text(HEADER + (what or ""))
+    shared = machine.find("-DA")
+    assert shared is not None
+    if what is None:
+        shared.with_suffix(".names").unlink()
+    (tmp_path / "mine").mkdir()
+    assert machine.find("-DA", f"-I{tmp_path}/mine") != shared
 
 
 def test_a_relative_folder_is_another_one_elsewhere(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    machine.tool.write_text(HEADER)
+    (tmp_path / "inc/math.h").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     here = machine.find("-Iinc")
     monkeypatch.chdir("/")
@@ -114,12 +148,12 @@ def headers(toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path / "kesco/headers"
 
 
-def compile_both(toolchain: Toolchain, folder: Path, text: str = PROGRAM) -> tuple[str, list[str]]:
+def compile_both(toolchain: Toolchain, folder: Path, text: str = PROGRAM, *flags: str) -> tuple[str, list[str]]:
     path = folder / "program.cu"
     path.write_text(text)
     load(str(toolchain.libclang))
-    source = SourceFile(str(path), text.encode(), host_arguments(toolchain, []))
-    return device_ir(toolchain, path), [cursor.spelling for cursor in source.top_level()]
+    source = SourceFile(str(path), text.encode(), host_arguments(toolchain, flags))
+    return device_ir(toolchain, path, flags), [cursor.spelling for cursor in source.top_level()]
 
 
 def test_both_sides_are_kept_and_used_again(toolchain: Toolchain, tmp_path: Path, headers: Path) -> None:
@@ -128,6 +162,12 @@ def test_both_sides_are_kept_and_used_again(toolchain: Toolchain, tmp_path: Path
     with_them = compile_both(toolchain, tmp_path)
     assert {file: file.stat().st_ino for file in headers.glob("*.pch")} == before
     assert with_them[1] == ["k", "main"]
+    for name in ("program.h", "math.hpp"):
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        (tmp_path / "mine" / name).write_text("#define MINE 1\n")
+    mine = PROGRAM + '#include "program.h"\nint mine = MINE;\n'
+    assert compile_both(toolchain, tmp_path, mine, f"-I{tmp_path}/mine")[1] == ["k", "main", "mine"]
+    assert {file: file.stat().st_ino for file in headers.glob("*.pch")} == before
     for file in before:
         file.unlink()
     headers.chmod(0o500)

@@ -48,6 +48,14 @@ def test_what_is_known_is_not_found_out_again(counted: Yard) -> None:
     assert counted.data("other.o") == first
 
 
+def test_a_source_with_one_launch_is_not_looked_into(counted: Yard) -> None:
+    text = CONCURRENT.replace("  fill<<<64, 256>>>(y, 2.0f, n);\n", "").replace("  add<<<64, 256>>>(x, y, z, n);\n", "")
+    counted.write("src/app.cu", text)
+    assert not analysed(counted)
+    assert kept_entries(counted.cache) == []
+    assert analysed(counted, env={"KESCO_FLAGS": "--force"})  # which rewrites whatever can be
+
+
 def test_files_that_decide_the_result_count(counted: Yard) -> None:
     (counted.folder / "first").mkdir()
     counted.write("src/app.cu", CONCURRENT.replace('"sizes.h"', '"more.h"'))
