@@ -170,20 +170,32 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMe
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind) {
   seen.insert("plain");
+  for (Stream* each : streams) each->drain();
+  if (on_default != nullptr) on_default->drain();
   std::memcpy(to, from, size);
   return cudaSuccess;
 }
 """
 FEW_CORES = "cores < 4"
+AT_ONCE = 'std::getenv("KESCO_COPIES") != nullptr'
 COPIES = Parts(copies=True)
 
 
 def built(
-    folder: Path, driver: str, changes: Iterable[tuple[str, str]] = (), *flags: str, parts: Parts = COPIES
+    folder: Path,
+    driver: str,
+    changes: Iterable[tuple[str, str]] = (),
+    *flags: str,
+    parts: Parts = COPIES,
+    at_once: bool = True,
 ) -> Path:
-    """The program `driver` with the prologue's functions, whose text has these changes."""
+    """The program `driver` with the prologue's functions, whose text has these changes.
+
+    `at_once`: pinned memory pays from the first copy on.
+    """
     text = prologue(1, 0, parts)
-    assert FEW_CORES in text
+    assert FEW_CORES in text and AT_ONCE in text
+    text = text.replace(AT_ONCE, "true") if at_once else text
     text = text.replace(FEW_CORES, "cores < 0").replace("std::min(cores, 8)", "4")  # whatever this machine has
     for old, new in changes:
         assert old in text, old

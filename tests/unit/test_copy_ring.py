@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from unit.late_runtime import built, said
 
+from kesco.emit.prologue import Parts
+
 DRIVER = r"""
 int main() {
   Stream one, two;
@@ -80,6 +82,78 @@ int main() {
 """
 SIZES = (0, 5, 1 << 16, 3 << 20, (8 << 20) + 1, 16 << 20, (37 << 20) + 12345)
 PIECES = (0, 0, 0, 0, 36, 64, 152)  # through the ring: two copies there and two back
+
+EARLY = r"""
+constexpr std::size_t unit = 1024;
+int main() {
+  Stream one, two;
+  streams = {&one, &two};
+  auto copied = [&](std::size_t size, bool to_device, bool all = false, bool sends = false) {
+    std::vector<char> from(size, 'a'), to(size, 'x');
+    bool behind = false;
+    two.push([&] { behind = true; });  // work on another stream, which nothing asks for
+    seen.clear();
+    const cudaMemcpyKind kind = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    const auto call = sends ? kesco_send : kesco_copy;
+    one.eager = sends;
+    bool ok = call(to.data(), from.data(), size, kind, &one, all) == cudaSuccess;
+    ok = ok && (!sends || (kesco_sent(), true));
+    const char* how = seen.count("plain") ? behind ? "plain" : "EARLY" : behind ? "all" : "stream";
+    one.drain();
+    two.drain();
+    one.eager = false;
+    std::printf("%zu %s %s%s\n", size / unit, ok && to == from ? "right" : "WRONG", how,
+                seen.count("device") ? " device" : "");
+  };
+  copied(0, true);
+  for (int i = 0; i < 20; ++i) copied(7 * unit, i % 2);  // small ones do not count
+  for (int i = 0; i < 6; ++i) copied(20 * unit, i % 2, i < 2, i == 3);
+  {
+    std::vector<char> from(50 * unit, 'a'), to(50 * unit, 'x');
+    pinned.emplace_back(from.data(), from.data() + from.size());
+    seen.clear();
+    kesco_copy(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice, &one);
+    std::printf("pinned %zu\n", seen.count("plain"));
+    pinned.pop_back();
+  }
+  copied(8 * unit - 1, true);
+  copied(8 * unit, true);  // 128 with this one
+  copied(1 * unit, true);
+  copied(9 * unit, true, false, true);
+  copied(9 * unit, false);
+}
+"""
+_LITTLE = ("constexpr std::size_t piece = std::size_t{1} << 20;", "constexpr std::size_t piece = 1024;")
+_SENDER_PIECE = ("piece = std::size_t{1} << 23, part = std::size_t{1} << 20", "piece = 1 << 13, part = 1 << 10")
+HEAD = "namespace {\n"
+MUTANT = 'inline int mutant() { static const int one = std::atoi(std::getenv("MUTANT")); return one; }\n'
+ASKED = [
+    *("0 right stream", *["7 right plain"] * 20),
+    *("20 right plain", "20 right plain device", *["20 right plain"] * 4, "pinned 0", "7 right plain"),
+    *("8 right stream", "1 right stream", "9 right stream", "9 right stream"),
+]
+
+# What stands in the text, and instead of it in the mutant; `%` stands for whether the program is that one.
+OTHERS = (
+    ("if (reach == KescoReach::host && bytes", "if ((% || reach == KescoReach::host) && bytes"),
+    ("bytes > 0 && !KescoRing", "(% || bytes > 0) && !KescoRing"),  # what copies nothing is no barrier
+    ("if (bytes >= least) copied() += bytes;", "if (% || bytes >= least) copied() += bytes;"),
+    ("copied() + bytes >= enough) copied()", "(% ? 0 : 0 + copied()) + bytes >= enough) copied()"),
+    ("if (bytes >= least && copied() < enough", "if (!% && bytes >= least && copied() < enough"),
+    ("all && to_device ? cudaDeviceSynchronize()", "!% && all && to_device ? cudaDeviceSynchronize()"),
+)
+
+
+def test_pinned_memory_is_made_once_it_pays(tmp_path: Path) -> None:
+    """Until then copies wait for all streams, as the program's own; each of the mutants is noticed."""
+    parts = Parts(copies=True, sends=True)
+    changes = [(old, new.replace("%", f"(mutant() == {number})")) for number, (old, new) in enumerate(OTHERS)]
+    changes = [_LITTLE, _SENDER_PIECE, *changes, (HEAD, HEAD + MUTANT)]
+    program = built(tmp_path, EARLY, changes, parts=parts, at_once=False)
+    assert said(program, MUTANT="-1") == ASKED
+    assert "20 right plain" not in said(program, MUTANT="-1", KESCO_COPIES="move")
+    for number, change in enumerate(OTHERS):
+        assert said(program, MUTANT=str(number)) != ASKED, change
 
 
 def test_what_is_copied_arrives(tmp_path: Path) -> None:
