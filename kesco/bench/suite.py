@@ -63,7 +63,7 @@ VARIANTS = {
         Variant("serial", "serial", (), "serial, one synchronize at the end"),
         Variant("sync", "serial", (("CUDA_LAUNCH_BLOCKING", "1"),), "serial, synchronized after every kernel"),
         Variant("kesco", "kesco", (), "what kesco makes of it"),
-        Variant("kesco-at-once", "kesco", (("KESCO_COPIES", "move"),), "the same, pinned memory from the first copy on"),
+        Variant("kesco-at-once", "kesco", (("KESCO_COPIES", "move"),), "the same, memory pinned at once"),
         Variant("kesco-1", "kesco", (("KESCO_STREAMS", "1"),), "the same on one stream"),
         Variant("async", "async", (), "streams and events by hand"),
         Variant("graph", "graph", (), "CUDA graph by hand"),
