@@ -17,7 +17,20 @@ from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
 from kesco.ir.replay import ENDS
-from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, FILLS, LEAST, LEAVES, PRINTS, SEND, SENT, TO_DEVICE, TO_HOST
+from kesco.ir.transfers import (
+    COPIES,
+    COPY,
+    FETCH,
+    FETCHED,
+    FILLS,
+    LEAST,
+    LEAVES,
+    PRINTS,
+    SEND,
+    SENT,
+    TO_DEVICE,
+    TO_HOST,
+)
 from kesco.source import Span
 
 Problem = tuple[Span, str]

@@ -156,6 +156,83 @@ def test_pinned_memory_is_made_once_it_pays(tmp_path: Path) -> None:
         assert said(program, MUTANT=str(number)) != ASKED, change
 
 
+ROWS = r"""
+static char symbol[1 << 18];
+const char* word(bool right) { return right ? "right" : "WRONG"; }
+int main() {
+  Stream one, two, legacy;
+  streams = {&one, &two};
+  for (std::size_t rows : {std::size_t(0), std::size_t(3), std::size_t(4000)}) {  // read at once, or not
+    const std::size_t pitch = 64, width = 40;
+    std::vector<char> host(pitch * rows, 'a'), device(pitch * rows, 'x'), back(pitch * rows, 'x');
+    bool late = false;
+    two.push([&] { late = true; });
+    bool ok = kesco_copy_2d(device.data(), pitch, host.data(), pitch, width, rows, cudaMemcpyHostToDevice, &one) == 0;
+    std::fill(host.begin(), host.end(), 'z');  // the source has been read
+    ok = ok && kesco_copy_2d(back.data(), pitch, device.data(), pitch, width, rows, cudaMemcpyDeviceToHost, &one) == 0;
+    for (std::size_t i = 0; i < back.size(); ++i) ok = ok && back[i] == (i % pitch < width ? 'a' : 'x');
+    seen.clear();
+    const bool alone = !late;
+    kesco_copy_2d(back.data(), pitch, device.data(), pitch, width, rows, cudaMemcpyDeviceToHost, &one, true);
+    std::printf("rows %zu %s %d %d\n", rows, word(ok), alone, late);
+  }
+  for (std::size_t size : {std::size_t(48), std::size_t(1) << 17}) {
+    std::vector<char> host(size, 'b'), back(size, 'x');
+    bool late = false;
+    two.push([&] { late = true; });
+    bool ok = kesco_copy_to_symbol(symbol, host.data(), size, 16, cudaMemcpyHostToDevice, &one) == cudaSuccess;
+    std::fill(host.begin(), host.end(), 'z');
+    ok = ok && kesco_copy_from_symbol(back.data(), symbol, size, 16, cudaMemcpyDeviceToHost, &one) == cudaSuccess;
+    ok = ok && back == std::vector<char>(size, 'b') && symbol[15] == 0 && symbol[16 + size] == 0;
+    std::printf("symbol %zu %s %d\n", size, word(ok), !late);
+    two.drain();
+  }
+  on_default = &legacy;  // what is pending may write the source
+  for (Stream* before : {&one, &legacy}) {
+    std::vector<char> late(1 << 17, 'x'), there(1 << 17);
+    before->push([&] { std::fill(late.begin(), late.end(), 'y'); });
+    kesco_copy_2d(there.data(), 1 << 10, late.data(), 1 << 10, 1 << 10, 1 << 7, cudaMemcpyHostToDevice, &one);
+    one.drain();
+    std::printf("late %s\n", word(there == std::vector<char>(there.size(), 'y')));
+    before->drain();
+  }
+  on_default = nullptr;
+  {  // what is still being fetched is read, and written
+    std::vector<char> device(1 << 17, 'c'), other(1 << 17, 'd'), there(1 << 17);
+    char* host = new char[1 << 17];
+    pinned.emplace_back(host, host + (1 << 17));
+    kesco_fetch(host, device.data(), 1 << 17, cudaMemcpyDeviceToHost, &one);
+    kesco_copy_2d(there.data(), 1 << 10, host, 1 << 10, 1 << 10, 1 << 7, cudaMemcpyHostToDevice, &two);
+    std::printf("fetched %s\n", word(there == device));
+    kesco_fetch(host, device.data(), 1 << 17, cudaMemcpyDeviceToHost, &one);
+    kesco_copy_2d(host, 1 << 10, other.data(), 1 << 10, 1 << 10, 1 << 7, cudaMemcpyDeviceToHost, &two);
+    kesco_fetched();
+    std::printf("fetched %s\n", word(std::equal(other.begin(), other.end(), host)));
+  }
+}
+"""
+IN_ROWS = [
+    *("rows 0 right 1 1", "rows 3 right 1 1", "rows 4000 right 1 1", "symbol 48 right 1", "symbol 131072 right 1"),
+    *("late right", "late right", "fetched right", "fetched right"),
+]
+OTHERS_BY = (
+    ("reach != KescoReach::both && to_device) error = kesco_settle", "!% && to_device) error = kesco_settle"),
+    ("apart(host, extent)", "apart(host, % ? 0 : extent)"),
+    ("&& !all && !plain && !read) error = cudaStream", "&& !% && !all && !plain && !read) error = cudaStream"),
+    ("return error == cudaSuccess && all ? cudaDev", "return error == cudaSuccess && (% || all) ? cudaDev"),
+)
+
+
+def test_rows_and_symbols_arrive(tmp_path: Path) -> None:
+    """Also when other copies are under way; each of the mutants is noticed."""
+    parts = Parts(copies=True, sends=True, fetches=True, planes=True, to_symbols=True, from_symbols=True)
+    changes = [(old, new.replace("%", f"(mutant() == {number})")) for number, (old, new) in enumerate(OTHERS_BY)]
+    program = built(tmp_path, ROWS, [*changes, (HEAD, HEAD + MUTANT)], parts=parts)
+    assert said(program, MUTANT="-1") == IN_ROWS
+    for number, change in enumerate(OTHERS_BY):
+        assert said(program, MUTANT=str(number)) != IN_ROWS, change
+
+
 def test_what_is_copied_arrives(tmp_path: Path) -> None:
     lines = said(built(tmp_path, DRIVER))
     assert lines[: len(SIZES)] == [f"{size} right {n} waited" for size, n in zip(SIZES, PIECES, strict=True)]
