@@ -152,6 +152,7 @@ def _planned(
     """
     from kesco.emit.moves import moved_text
     from kesco.lifetimes import all_planned, movable
+    from kesco.remarks.memory import idle
 
     late = options.memory == "reuse" and options.emit == "streams" and not session.program.tasks
     moves = movable(session.program, regions) if late else ()
@@ -169,11 +170,13 @@ def _planned(
             before = before.linked if before is not None and linked else before
             inside = {span for _, span in before.members} | {before.span} if before is not None else set()
             mine = tuple(m for m in moves if m.function in inside)
-            kept += mine if one.rewritten else ()
+            asked = bool(mine) and one.rewritten and not options.force
+            spare = idle(mine, one.region, one.schedule, one.plan) if asked else frozenset()
+            kept += [m for m in mine if m.pointer not in spare] if one.rewritten else []
             results.append(replace(one, moved=mine if one.rewritten else (), before=before))
         if len(kept) == len(moves):
             return program, tuple(results), back
-        moves = tuple(kept)  # where a function stays serial, its memory does, too
+        moves = tuple(kept)  # where a function stays serial, its memory does, too; and what nobody uses again
     return session.program, plan_all(session.program, regions, options, prices), lambda one: one
 
 

@@ -215,9 +215,10 @@ def _sends(program: Program, result: FunctionResult) -> Sends | None:
     """The copies of a function that are read in the background; none for which the host always waits."""
     from kesco.ir.flow import Held, Role
     from kesco.ir.transfers import LEAST
+    from kesco.transfers.copies import is_flat
     from kesco.transfers.sending import sends
 
-    sites = [s for s in result.region.sites if s.role is Role.MOVABLE]
+    sites = [s for s in result.region.sites if s.role is Role.MOVABLE and is_flat(s)]
     stay = {
         (s.operation, s.iterations)
         for s in result.region.sites
@@ -236,11 +237,11 @@ def _fetches(program: Program, region: Region, gone: Collection[int], original: 
     """
     from kesco.ir.flow import Held, Role
     from kesco.ir.transfers import LEAST_FETCHED
-    from kesco.transfers.copies import into_pageable
+    from kesco.transfers.copies import into_pageable, is_flat
     from kesco.transfers.fetching import fetches
 
     free = {region.sites[number].operation for number in gone}
-    sites = [s for s in region.sites if s.role is Role.MOVABLE and s.held is not None]
+    sites = [s for s in region.sites if s.role is Role.MOVABLE and s.held is not None and is_flat(s)]
     large = [s for s in sites if s.held is Held.ALL and (s.bytes is None or s.bytes >= LEAST_FETCHED)]
     copies = {s.operation for s in large if s.operation in free}
     if b"cudaHostRegister" not in program.text:

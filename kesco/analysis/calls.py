@@ -18,12 +18,12 @@ from kesco.analysis.libraries import Libraries
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, State, is_kesco
+from kesco.analysis.transfers import COPIED_AS
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
-from kesco.ir.transfers import COPY, FETCH, SEND
 from kesco.ir.types import SIZE
 from kesco.source import Span
 
@@ -40,7 +40,7 @@ class Calls(Libraries):
 
     def call(self, state: State, call: ir.Call) -> Value:
         """Any call that is not written with ``<<<…>>>``."""
-        if self.streams and call.name.rpartition("::")[2] in (COPY, SEND, FETCH):
+        if self.streams and call.name.rpartition("::")[2] in COPIED_AS:
             return self.kesco_copy(state, call)
         if self.streams and call.name.rpartition("::")[2] in _MEMORY:
             return self._memory(state, call, call.name.rpartition("::")[2])

@@ -26,6 +26,7 @@ class Places:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
+        self.has_managed = any(name == "managed" for name, _ in program.constructs)
         self.streams = False  # whether streams and events in the text are followed (to verify it) or an obstacle
         self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
         self.objects: dict[str, Object] = {}
@@ -47,7 +48,9 @@ class Places:
         if found is None:
             buffer = None
             if variable.scope is ir.Scope.SYMBOL:
-                buffer = Buffer(variable.mangled or variable.key, variable.name, BufferKind.SYMBOL, variable.span)
+                key = variable.mangled or variable.key
+                apart = not self.has_managed and not variable.managed
+                buffer = Buffer(key, variable.name, BufferKind.SYMBOL, variable.span, apart=apart)
             entry = variable.scope in (ir.Scope.GLOBAL, ir.Scope.STATIC)
             name = f"::{variable.qualified}" if variable.scope is ir.Scope.GLOBAL else variable.name
             found = Object(variable.key, name, ObjectKind.VARIABLE, buffer, entry=entry)

@@ -18,13 +18,16 @@ from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
 from kesco.ir.flow import Held, Role, SiteKind
 from kesco.ir.poly import Poly
-from kesco.ir.transfers import COPY, FETCH
+from kesco.ir.transfers import FETCH, OWN, SEND
 
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # in bytes, third argument
 _FLAT = ("cudaMemset", "cudaMemcpy")  # and all of it right behind the pointers
 KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
 _HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 0, 1, 2, 3
 _HELD = {_HOST_TO_DEVICE: Held.SOURCE, _DEVICE_TO_HOST: Held.ALL}
+_DIRECTIONS = {"HostToDevice": _HOST_TO_DEVICE, "DeviceToHost": _DEVICE_TO_HOST, "DeviceToDevice": _DEVICE_TO_DEVICE}
+COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
+"""The copies of kesco's prologue, and what each of them is on a stream."""
 
 
 class Transfers(Sites):
@@ -44,7 +47,7 @@ class Transfers(Sites):
             for v in self.argument_values(state, call)
         ]
         stream, given = self.stream_argument(call, values, entry)
-        note = self._why_stuck(entry, values)
+        note = self._why_stuck(call, entry, values)
         name = entry.name.removesuffix("Async")  # the same operation before and after it is made asynchronous
         if note and not given:
             draft = self.site(state, name, KINDS[entry.kind], Role.LEGACY, call.operation, call.span)
@@ -59,11 +62,11 @@ class Transfers(Sites):
         else:
             kind = KINDS[entry.kind]
             draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
-        size = values[2].number if name in _SIZED and len(values) > 2 else None
+        size = values[2].number if name in _SIZED and len(values) > 2 else _touched(entry, values)
         draft.bytes, draft.acts = max(draft.bytes, size or ANY_SIZE), draft.acts and bool(size)
         length = values[2].integer if name in _FLAT and len(values) > 2 else None
-        way = values[entry.direction].number if entry.direction is not None and entry.direction < len(values) else None
-        if name == "cudaMemcpy" and entry.name == name:
+        way = _way(call, entry, values)
+        if name in OWN and entry.name == name and not self._is_shared(entry, values):
             draft.held = None if way is None else _HELD.get(way)
             if draft.held is Held.ALL and call.name.rpartition("::")[2] == FETCH:
                 draft.held = Held.LATER
@@ -73,18 +76,21 @@ class Transfers(Sites):
         ):
             for index in indexes:
                 value = values[index] if index < len(values) else TOP
-                self.access(state, draft, value, mode, length, on_host=on_host)
+                plane = _plane(entry, values, index)
+                self.access(state, draft, value, mode, length if plane is None else plane, on_host=on_host)
         if entry.kind == "prefetch":
             self.access(state, draft, values[0], AccessMode.WRITE)
         return NOTHING
 
     def kesco_copy(self, state: State, call: ir.Call) -> Value:
         """The copy that kesco's prologue defines: ``cudaMemcpy`` on a stream; its last argument: then wait for all."""
-        entry = cuda_call("cudaMemcpyAsync")
-        assert entry is not None
-        result = self.transfer(state, call, replace(entry, name="cudaMemcpy"))
-        if len(call.arguments) > 5 and self.evaluate(state, call.arguments[5]).number == 1:
-            self.site(state, COPY, SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
+        own = call.name.rpartition("::")[2]
+        entry = cuda_call(f"{COPIED_AS[own]}Async")
+        assert entry is not None and entry.stream is not None
+        result = self.transfer(state, call, replace(entry, name=COPIED_AS[own]))
+        last = entry.stream + 1
+        if len(call.arguments) > last and self.evaluate(state, call.arguments[last]).number == 1:
+            self.site(state, OWN[COPIED_AS[own]], SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
         return result
 
     def access(
@@ -111,45 +117,77 @@ class Transfers(Sites):
             if mode & AccessMode.WRITE:
                 self.clobber_escaped(state)
 
-    def _why_stuck(self, entry: CudaCall, values: list[Value]) -> str:
+    def _is_shared(self, entry: CudaCall, values: list[Value]) -> bool:
+        """Whether a copy is to or from a symbol that the host may use, too, or one that is not known."""
+        if entry.symbol is None:
+            return False
+        named = values[entry.symbol] if entry.symbol < len(values) else TOP
+        buffers = [self.buffer_of(place) for place in named.places]
+        return named.unknown or not buffers or not all(one.on_device for one in buffers)
+
+    def _why_stuck(self, call: ir.Call, entry: CudaCall, values: list[Value]) -> str:
         """Why a copy or memset keeps its place on the default stream, or an empty text."""
-        if entry.symbol is not None:
-            return "copies to and from symbols stay on the default stream"
+        if self._is_shared(entry, values):
+            return "the host may use the symbol, too"
         if entry.stream is not None:
             if entry.kind != "copy":
                 return ""
-            return self._why_copy_waits(entry, values)
+            return self._why_copy_waits(call, entry, values)
         if entry.async_form is None:
             return "it has no asynchronous form"
-        touched = [values[i] if i < len(values) else TOP for i in (*entry.reads, *entry.writes)]
+        touched = [values[i] if i < len(values) else TOP for i in (*entry.reads, *entry.writes) if i != entry.symbol]
         kinds = {self.buffer_of(p).kind for value in touched for p in value.places}
         known = all(value.places and not value.unknown for value in touched)
         if not known or kinds - {BufferKind.DEVICE}:
             return "the host may have to wait for it here"
-        if entry.kind == "copy":
-            direction = (
-                values[entry.direction].number
-                if entry.direction is not None and entry.direction < len(values)
-                else None
-            )
-            if direction != _DEVICE_TO_DEVICE:
-                return "the host may have to wait for it here"
+        if entry.kind == "copy" and _way(call, entry, values) != _DEVICE_TO_DEVICE:
+            return "the host may have to wait for it here"
         return ""
 
-    def _why_copy_waits(self, entry: CudaCall, values: list[Value]) -> str:
+    def _why_copy_waits(self, call: ir.Call, entry: CudaCall, values: list[Value]) -> str:
         """Why an asynchronous copy may make the host wait: for pageable memory it does, as the CUDA guide says."""
         if entry.direction is None:
             return "copies of this kind stay in place"
-        direction = values[entry.direction].number if entry.direction < len(values) else None
+        direction = _way(call, entry, values)
         if direction == _DEVICE_TO_DEVICE:
             return ""
         if direction == _HOST_TO_HOST:
             return "the host waits for it here"
         sides = {_HOST_TO_DEVICE: entry.reads, _DEVICE_TO_HOST: entry.writes}.get(direction or -1)
-        for index in (*entry.reads, *entry.writes) if sides is None else sides:
+        every = tuple(i for i in (*entry.reads, *entry.writes) if i != entry.symbol)
+        for index in every if sides is None else sides:
             value = values[index] if index < len(values) else TOP
             kinds = {self.buffer_of(p).kind for p in value.places}
             known = {BufferKind.PINNED, BufferKind.MANAGED, BufferKind.DEVICE}
             if value.unknown or not kinds or kinds - known:
                 return "its host memory may be pageable, and then the host waits for it here"
         return ""
+
+
+def _way(call: ir.Call, entry: CudaCall, values: list[Value]) -> int | None:
+    """The direction of a copy, where it is known."""
+    at = entry.direction
+    if at is None or at >= len(values):
+        return None
+    if call.arguments[at] == ir.Literal("default"):
+        return _DIRECTIONS.get(entry.fixed_direction or "")
+    return values[at].number
+
+
+def _touched(entry: CudaCall, values: list[Value]) -> int | None:
+    """How many bytes a copy or memset of rows moves, where that is a number."""
+    if entry.width is None or entry.rows is None or max(entry.width, entry.rows) >= len(values):
+        return None
+    width, rows = values[entry.width].number, values[entry.rows].number
+    return None if width is None or rows is None else width * rows
+
+
+def _plane(entry: CudaCall, values: list[Value], index: int) -> Poly | None:
+    """How many bytes rows take from the first on, where one of the arguments is memory in rows.
+
+    A row is not longer than what lies between two, or the call fails. Nothing wraps around: what takes 2⁶³ bytes fails.
+    """
+    if index not in entry.pitched or entry.rows is None or max(index + 1, entry.rows) >= len(values):
+        return None
+    pitch, rows = values[index + 1].integer, values[entry.rows].integer
+    return None if pitch is None or rows is None else pitch * rows

@@ -63,6 +63,7 @@ VARIANTS = {
         Variant("serial", "serial", (), "serial, one synchronize at the end"),
         Variant("sync", "serial", (("CUDA_LAUNCH_BLOCKING", "1"),), "serial, synchronized after every kernel"),
         Variant("kesco", "kesco", (), "what kesco makes of it"),
+        Variant("kesco-at-once", "kesco", (("KESCO_COPIES", "move"),), "the same, memory pinned at once"),
         Variant("kesco-1", "kesco", (("KESCO_STREAMS", "1"),), "the same on one stream"),
         Variant("async", "async", (), "streams and events by hand"),
         Variant("graph", "graph", (), "CUDA graph by hand"),
@@ -73,7 +74,7 @@ VARIANTS = {
 PROGRAMS = ("serial", "kesco", "async", "graph")
 FORMS = {"kesco": "streams", "kesco-graph": "graph", "kesco-auto": "auto"}
 """The programs that kesco writes, and their ``--emit``."""
-USUAL = tuple(name for name, variant in VARIANTS.items() if variant.program in PROGRAMS)
+USUAL = tuple(name for name, one in VARIANTS.items() if one.program in PROGRAMS and name != "kesco-at-once")
 """The variants that are measured unless others are asked for."""
 
 

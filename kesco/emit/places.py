@@ -17,7 +17,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import Fetches, Prefetch, Sends
+from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +252,15 @@ def as_operation(prefetch: Prefetch) -> ir.Operation:
 def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
     """What the prologue must have for these functions."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
+    own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
     ranks = joined_ranks([r.schedule for r in rewrites], max(r.schedule.streams for r in rewrites))
     return Parts(
         guards=any(r.region.guards for r in rewrites),
         prefetches=any(r.prefetches for r in rewrites),
-        copies=any(s.held for _, s in sites),
+        copies=bool(own),
+        planes=OWN["cudaMemcpy2D"] in own,
+        to_symbols=OWN["cudaMemcpyToSymbol"] in own,
+        from_symbols=OWN["cudaMemcpyFromSymbol"] in own,
         stretches=stretches,
         replays=replays,
         sends=any(r.sends is not None for r in rewrites),

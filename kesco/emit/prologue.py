@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
-    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy|reach|settle"
+    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
@@ -35,6 +35,10 @@ STAND_IN = (
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "void kesco_prefetch(const volatile void*, cudaStream_t); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
+    "cudaError_t kesco_copy_2d(void*, size_t, const void*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t, "
+    "bool = false); template <typename Kesco> cudaError_t kesco_copy_to_symbol(const Kesco&, const void*, size_t, "
+    "size_t, cudaMemcpyKind, cudaStream_t, bool = false); template <typename Kesco> cudaError_t "
+    "kesco_copy_from_symbol(void*, const Kesco&, size_t, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_send(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "void kesco_sent(); "
     "cudaError_t kesco_fetch(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
@@ -65,6 +69,9 @@ class Parts:
     fetches: bool = False
     ranks: tuple[int, ...] = ()
     leaves: bool = False
+    planes: bool = False
+    to_symbols: bool = False
+    from_symbols: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -131,7 +138,10 @@ def is_genuine(text: bytes) -> bool:
     ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
     guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
     memory, sends, fetches, leaves = (f"Kesco{n}" in written for n in ("Memory", "Sender", "Fetches", "Leave"))
-    parts = Parts(guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves)
+    others = (f"kesco_copy_{n}(" in written for n in ("2d", "to_symbol", "from_symbol"))
+    parts = Parts(
+        guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, *others
+    )
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 

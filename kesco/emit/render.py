@@ -39,7 +39,7 @@ from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Role, Site, SiteKind
-from kesco.ir.transfers import COPY, FETCH, FETCHED, SEND, SENT
+from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
 
@@ -213,7 +213,8 @@ class _Writer:
             if sites[0].held is not None:
                 sends = self.rewrite.sends
                 sent = sends is not None and operation.number in sends.operations
-                name = FETCH if sites[0].held is Held.LATER else SEND if sent else COPY
+                own = OWN[name.removesuffix("Async")]
+                name = FETCH if sites[0].held is Held.LATER else SEND if sent else own
             edits.append(Edit(first, last, name))
         return edits
 

@@ -94,6 +94,10 @@ class CudaCall:
     host_waits: str = "no"  # until when the call keeps the host: no, stream, device, maybe
     to_host_waits: bool = False  # a copy that waits after all if DeviceToHost, unless to managed memory
     async_form: str | None = None  # the same with a stream as one more argument
+    defaults: tuple[str, ...] = ()  # what its last arguments are where they are left out
+    pitched: tuple[int, ...] = ()  # memory in rows: the next argument is the bytes from one row to the next
+    width: int | None = None  # bytes of a row that are touched
+    rows: int | None = None
     event: int | None = None  # the cudaEvent_t
     flags: int | None = None  # creation and other flags that change the meaning
     function: int | None = None  # the kernel or host function
@@ -318,6 +322,10 @@ def _text(value: Any) -> bool:
     return type(value) is str and value != "" and "\n" not in value
 
 
+def _texts(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(map(_text, value))
+
+
 def _version(value: Any) -> bool:
     return type(value) is str and re.fullmatch(r"\d+\.\d+", value) is not None
 
@@ -338,9 +346,11 @@ _CUDA_FIELDS: dict[str, _Check] = {
     "async_form": _text,
     "note": _text,
     "descriptor": _index,
-    **dict.fromkeys(("reads", "writes", "out"), _indexes),
+    "defaults": _texts,
+    **dict.fromkeys(("reads", "writes", "out", "pitched"), _indexes),
     **dict.fromkeys(("implicit_stream", "to_host_waits"), _flag),
     **dict.fromkeys(("parameters", "allocates", "frees", "size", "direction", "symbol", "stream"), _index),
+    **dict.fromkeys(("width", "rows"), _index),
     **dict.fromkeys(("event", "flags", "function", "arguments", "grid", "block", "shared"), _index),
 }
 _HOST_FIELDS: dict[str, _Check] = {

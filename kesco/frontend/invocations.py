@@ -223,7 +223,7 @@ class Invocations(Expressions):
                 stream, defaults = self._launch_stream(where, launch[1])
                 stuck = "" if stream else "its <<<…>>> comes from the body of a macro"
         elif not stuck:
-            stream, rename = self._call_texts(cursor, called, arguments or [])
+            stream, defaults, rename = self._call_texts(cursor, called, arguments or [])
         statement = None
         if anchor is not None and span.path == path and anchor.end > anchor.start:
             end = with_semicolon(text, anchor.end)
@@ -256,27 +256,30 @@ class Invocations(Expressions):
 
     def _call_texts(
         self, cursor: Cursor, called: str, arguments: list[Cursor]
-    ) -> tuple[tuple[int, int] | None, tuple[tuple[int, int], str] | None]:
-        """Where a runtime API call states its stream, and what it has to be called to do so."""
+    ) -> tuple[tuple[int, int] | None, tuple[str, ...], tuple[tuple[int, int], str] | None]:
+        """Where a runtime API call states its stream, behind what, and what it has to be called to do so."""
+        nothing = (None, (), None)
         entry = cuda_call(called, len(arguments)) if called else None
         if entry is None or (entry.stream is None and entry.async_form is None):
-            return None, None
+            return nothing
         start, _ = file_range(cursor)
         name = (start.offset, start.offset + len(called))
         if self.text[slice(*name)] != called.encode():
-            return None, None
+            return nothing
         close = closing_parenthesis(self.text, name[1])
         if close is None:
-            return None, None
+            return nothing
         written = [a for a in arguments if a.extent.start.offset or a.extent.end.offset]
         if entry.stream is None:
-            complete = len(written) == len(arguments) and entry.async_form is not None
-            return ((close, close), (name, entry.async_form or "")) if complete else (None, None)
+            lacking = len(arguments) - len(written)
+            complete = lacking <= len(entry.defaults) and entry.async_form is not None
+            left_out = entry.defaults[len(entry.defaults) - lacking :]
+            return ((close, close), left_out, (name, entry.async_form or "")) if complete else nothing
         if entry.stream < len(written):
             first, last = file_range(written[entry.stream])
             inside = name[1] < first.offset < last.offset <= close
-            return ((first.offset, last.offset) if inside else None), None
-        return ((close, close) if entry.stream == len(written) else None), None
+            return ((first.offset, last.offset) if inside else None), (), None
+        return ((close, close) if entry.stream == len(written) else None), (), None
 
 
 def _changeable(declared: ClangType) -> bool:

@@ -36,6 +36,7 @@ from kesco.source import Span
 K = CursorKind
 _CONTAINERS = CLASSES | {K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL, K.FRIEND_DECL}
 _CALLED_UNNAMED = re.compile(r"operator\b|~|(?:begin|end|swap|iter_swap|iter_move|get|size|data)$")
+_MANAGED = re.compile(rb"__managed__")
 _THREADS = re.compile(
     rb"\bstd\s*::\s*(?:jthread|thread|async)\b|\bpthread_create\b|\bthrd_create\b|\bexecution\s*::\s*par(?:_unseq)?\b"
     rb"|\bboost\s*::\s*(?:thread|async)\b"
@@ -300,7 +301,7 @@ def _file_wide(
     source: SourceFile, texts: tuple[_Text, ...], arguments: tuple[str, ...]
 ) -> tuple[tuple[str, Span], ...]:
     found: list[tuple[str, Span]] = []
-    patterns = [("threads", _THREADS), ("openmp", _OPENMP)]
+    patterns = [("threads", _THREADS), ("openmp", _OPENMP), ("managed", _MANAGED)]
     if any(_USING_STD.search(t.bare) for t in texts):
         patterns.append(("threads", _UNQUALIFIED))
     for name, pattern in patterns:
@@ -312,6 +313,8 @@ def _file_wide(
     per_thread = any(b"CUDA_API_PER_THREAD_DEFAULT_STREAM" in t.bare for t in texts) or any(
         "CUDA_API_PER_THREAD_DEFAULT_STREAM" in a or "default-stream=per-thread" in a for a in arguments
     )
+    if any("__managed__" in a for a in arguments):
+        found.append(("managed", Span(source.path, 0, 1, 1, 1)))
     if per_thread or any(a == "per-thread" for a in arguments):
         found.append(("per-thread-stream", Span(source.path, 0, 1, 1, 1)))
     return tuple(found)

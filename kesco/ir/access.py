@@ -48,6 +48,7 @@ class Buffer:
 
     `key` is unique in a program and stable between runs; `name` is what a person reads, such as ``x[3]``. `bytes` is
     how much an allocation holds, where that is a constant, and `length` the same in terms of the program's integers.
+    `apart` tells that a symbol is no managed variable, so that the host cannot touch it.
     """
 
     key: str
@@ -56,6 +57,12 @@ class Buffer:
     span: Span | None = None
     bytes: int | None = None
     length: Poly | None = None
+    apart: bool = False
+
+    @property
+    def on_device(self) -> bool:
+        """Whether only the device reaches it, and the host by calls of CUDA alone."""
+        return self.kind is BufferKind.DEVICE or (self.kind is BufferKind.SYMBOL and self.apart)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Buffer) and self.key == other.key)

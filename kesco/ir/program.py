@@ -122,7 +122,8 @@ class Program:
     """One parsed file.
 
     `constructs` names file-wide facts that decide what is safe: ``"threads"`` (other host threads), ``"openmp"``,
-    ``"per-thread-stream"``, each with the place it was seen at. `text` is the file as bytes.
+    ``"per-thread-stream"``, ``"managed"`` (variables that host and device share), each with the place it was seen at.
+    `text` is the file as bytes.
     """
 
     path: str

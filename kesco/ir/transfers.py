@@ -9,6 +9,14 @@ from kesco.source import Span
 COPY = "kesco_copy"
 """``cudaMemcpy`` on a stream, whose host goes on when its own memory is done with."""
 
+OWN = {
+    "cudaMemcpy": COPY,
+    "cudaMemcpy2D": "kesco_copy_2d",
+    "cudaMemcpyToSymbol": "kesco_copy_to_symbol",
+    "cudaMemcpyFromSymbol": "kesco_copy_from_symbol",
+}
+"""What copies that the host waits for are called on a stream; all but `COPY` read and write at once, or wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
@@ -50,8 +58,12 @@ LEAVES = frozenset(
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""
-COPIES = frozenset({"cudaMemcpy", "cudaMemcpyAsync", COPY, SEND, FETCH})
-"""Copies whose fourth argument is the direction."""
+COPIES = {
+    **dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", COPY, SEND, FETCH), 3),
+    **dict.fromkeys(("cudaMemcpy2D", "cudaMemcpy2DAsync", OWN["cudaMemcpy2D"]), 6),
+    **dict.fromkeys(("cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync", OWN["cudaMemcpyToSymbol"]), 4),
+}
+"""Copies, and which argument of theirs is the direction; where it is left out, it is to the device."""
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
 """The directions of a copy, as ``cudaMemcpyKind`` numbers them."""
 PRINTS = frozenset({"printf", "fprintf", "puts", "fputs", "putc", "fputc", "perror", "fflush", "operator<<"})

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from kesco.ir.access import BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
 
 
@@ -68,7 +67,7 @@ def _on_the_device(site: Site) -> bool:
     if site.kind is SiteKind.COPY and "Async" not in site.label and (site.held or site.role is Role.LEGACY):
         return True  # the host waits for it
     works = site.role in (Role.MOVABLE, Role.LEGACY) or site.kind is SiteKind.LIBRARY
-    return not works or all(access.buffer.kind is BufferKind.DEVICE for access in site.accesses)
+    return not works or all(access.buffer.on_device for access in site.accesses)
 
 
 def _looks(site: Site) -> bool:

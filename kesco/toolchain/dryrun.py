@@ -103,6 +103,7 @@ def run_program(
 ) -> Ran:
     """Run a program that `build` made; its calls are in `record` afterwards."""
     environment = {
+        "KESCO_COPIES": "move",  # an output's copies as they are in the long run, not the default stream's
         **environ,
         "CUDA_DRY_RUN_RECORD": str(record),
         "CUDA_DRY_RUN_KERNELS": str(kernels),

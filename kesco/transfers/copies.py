@@ -65,22 +65,38 @@ def _could_move(site: Site) -> bool:
     if site.kind is not SiteKind.COPY or site.role is not Role.LEGACY or site.held is None:
         return False
     device = [a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)]
-    return bool(device) and all(b.kind is BufferKind.DEVICE for b in device)
+    return bool(device) and all(b.on_device for b in device)
+
+
+def is_flat(site: Site) -> bool:
+    """Whether a copy is a ``cudaMemcpy``, the only one that can be in the background."""
+    return site.label.partition("#")[0] == "cudaMemcpy"
 
 
 def _small(region: Region, chosen: Collection[int]) -> set[int]:
-    """The small copies among `chosen`, but for those that would wait for a large one read in the background."""
+    """The small copies among `chosen` but for those that would wait for others' work, and need not.
+
+    These are the ones behind a large one read in the background, and those to symbols behind kernels.
+    """
     sites = [s for s in region.sites if s.operation in chosen]
     large = {s.operation for s in sites if s.bytes is None or s.bytes > SMALL}
-    sources = [s.number for s in sites if s.operation in large and s.held is Held.SOURCE]
-    behind: set[int] = set()
+    sources = [s.number for s in sites if s.operation in large and s.held is Held.SOURCE and is_flat(s)]
+    kernels = [s.number for s in region.sites if s.kind is SiteKind.KERNEL and s.role is Role.MOVABLE]
+    to_symbols = {s.operation for s in sites if s.label.partition("#")[0] == "cudaMemcpyToSymbol"}
+    late = _behind(region, sources) | (_behind(region, kernels) & to_symbols)
+    return {s.operation for s in sites} - large - late
+
+
+def _behind(region: Region, sources: Collection[int]) -> set[int]:
+    """The operations that may come behind these sites while they are running, as far as no other one waits."""
+    found: set[int] = set()
     stack = [after for number in sources for after in region.successors[number]]
     while stack:
         number = stack.pop()
-        if number not in behind and region.sites[number].role not in _WAITS:
-            behind.add(number)
+        if number not in found and region.sites[number].role not in _WAITS:
+            found.add(number)
             stack += region.successors[number]
-    return {s.operation for s in sites} - large - {region.sites[n].operation for n in behind}
+    return {region.sites[n].operation for n in found}
 
 
 def _on_the_hosts_side(site: Site, access: Access) -> bool:
@@ -104,6 +120,9 @@ def _apart(site: Site, others: Collection[Buffer]) -> bool:
     as the program runs, since the host's memory is mostly none that the driver could say anything about.
     """
     mine = [a.buffer for a in site.accesses if _on_the_hosts_side(site, a)]
+    symbol = any(a.buffer.kind is BufferKind.SYMBOL for a in site.accesses)
+    if symbol and any(b.kind is BufferKind.ENTRY for b in others):
+        return False
     outside = any(b.kind in (BufferKind.ENTRY, BufferKind.SYMBOL) for b in others)
     if outside and any(a.kind is BufferKind.ENTRY for a in mine):
         return False

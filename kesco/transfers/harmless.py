@@ -80,8 +80,9 @@ class Harmless:
         name = _last(call)
         if call.operation in self.ours or (call.standard and (name in LEAVES or name == "__assert_fail")):
             return True
-        if call.standard and name in COPIES and len(call.arguments) > 3:
-            return call.arguments[3] in (ir.Constant(TO_DEVICE), ir.Constant(ON_DEVICE))
+        if call.standard and name in COPIES and len(call.arguments) > COPIES[name]:
+            kind = call.arguments[COPIES[name]]
+            return kind in (ir.Constant(TO_DEVICE), ir.Constant(ON_DEVICE), ir.Literal("default"))
         if call.standard and name in FILLS and call.arguments:
             return self._own(_pointed(call.arguments[0]))
         if call.standard and call.constructs:

@@ -65,7 +65,8 @@ class Unlooked(Harmless):
         if call.operation in self.ours:
             return True
         if call.standard and name in COPIES:
-            return len(call.arguments) > 3 and call.arguments[3] == ir.Constant(ON_DEVICE)
+            at = COPIES[name]
+            return len(call.arguments) > at and call.arguments[at] == ir.Constant(ON_DEVICE)
         if call.receiver is not None and name in _LOOKS:
             return False
         function = self.functions.get(call.key)

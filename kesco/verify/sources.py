@@ -17,7 +17,20 @@ from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
 from kesco.ir.replay import ENDS
-from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, FILLS, LEAST, LEAVES, PRINTS, SEND, SENT, TO_HOST
+from kesco.ir.transfers import (
+    COPIES,
+    COPY,
+    FETCH,
+    FETCHED,
+    FILLS,
+    LEAST,
+    LEAVES,
+    PRINTS,
+    SEND,
+    SENT,
+    TO_DEVICE,
+    TO_HOST,
+)
 from kesco.source import Span
 
 Problem = tuple[Span, str]
@@ -278,7 +291,10 @@ def word_of(call: ir.Call) -> str:
 
 def way_of(call: ir.Call) -> int:
     """The direction of a copy; 0 where it is not written as a constant."""
-    kind = call.arguments[3] if len(call.arguments) > 3 else None
+    at = COPIES.get(word_of(call), 3)
+    kind = call.arguments[at] if len(call.arguments) > at else None
+    if kind == ir.Literal("default"):
+        return TO_DEVICE
     return kind.value if isinstance(kind, ir.Constant) else 0
 
 

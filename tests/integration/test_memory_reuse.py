@@ -54,7 +54,7 @@ def program(body: str = MADE + USES + FREED, before: str = "", size: str = "n * 
 def compiled(folder: Path, text: str) -> Compiled:
     source = folder / "input.cu"
     source.write_text(text)
-    return compile_and_keep(source, Options(memory="reuse"))
+    return compile_and_keep(source, Options(memory="reuse", force=True))  # also what nobody can use again
 
 
 def moved(one: Compiled) -> str:
@@ -308,3 +308,33 @@ def test_functions_that_are_called_within_a_life(tmp_path: Path, between: str, b
     one = compiled(tmp_path, HEAD + CALLS.replace("@BETWEEN@", between).replace("@BEHIND@", behind))
     assert "c" in moved(one)
     assert not any(f.region.members for f in one.result.functions)
+
+
+IDLE = """
+__global__ void up(float* x) { x[threadIdx.x] += 1; }
+__global__ void both(const float* x, float* y) { y[threadIdx.x] += x[threadIdx.x]; }
+int main(int argc, char** argv) {
+  const size_t n = 1000000 * argc, bytes = 64 * n, few = SHARE * n;
+  float *a, *b, *c;
+  cudaMalloc(&a, bytes);
+  cudaMalloc(&b, bytes);
+  cudaMalloc(&c, few);
+  up<<<1, 32>>>(a);
+  up<<<1, 32>>>(b);
+  both<<<1, 32>>>(a, b);
+  both<<<1, 32>>>(b, c);
+  up<<<1, 32>>>(b);
+  cudaFree(a);
+  cudaFree(b);
+  cudaFree(c);
+}
+"""
+
+
+@pytest.mark.parametrize(("share", "moved"), [("3", []), ("4", ["a", "c"])])
+def test_what_nobody_uses_again_stays(tmp_path: Path, share: str, moved: list[str]) -> None:
+    """`b` is there all the time; `c` can have the memory of `a`, which is worth it if it is not far smaller."""
+    source = tmp_path / "idle.cu"
+    source.write_text(IDLE.replace("SHARE", share))
+    text = compile_and_keep(source, Options(memory="reuse")).result.text.decode()
+    assert re.findall(r"kesco_malloc\(&(\w)", text) == moved

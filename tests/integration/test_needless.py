@@ -129,3 +129,32 @@ def test_the_proof_sees_a_wait_that_is_missing_before_a_look(tmp_path: Path) -> 
         wait = max(n for n in range(at) if outcome.lines[n].strip() == SYNC)
         lines = [*outcome.lines[:wait], *outcome.lines[wait + 1 :]]
         assert "may not be done when the host reaches" in outcome.refuses(lines), look
+
+
+def test_the_first_wait_stays_where_the_host_touches_what_the_caller_may_still_write(tmp_path: Path) -> None:
+    """The function is called in a condition, so that it is no part of `main`, and by nothing that is not seen."""
+    step = f"""\
+static int step(float* shared) {{
+  float *x, *y;
+  cudaMalloc(&x, 4096); cudaMalloc(&y, 4096);
+  {SYNC}
+  shared[0] = 1;
+  up<<<1, 32>>>(x); up<<<1, 32>>>(y);
+  {SYNC}
+  up<<<1, 32>>>(x); up<<<1, 32>>>(y);
+  {SYNC}
+  cudaFree(x); cudaFree(y);
+  return 1;
+}}
+int main() {{
+  float* s;
+  cudaMallocManaged(&s, 4096);
+  up<<<1, 32>>>(s);
+  if (step(s) > 2) return 3;
+  {SYNC}
+  return s[0] > 0;
+}}
+"""
+    lines = [line.strip() for line in compiled(tmp_path, step).lines]
+    assert lines[lines.index("shared[0] = 1;") - 1] == SYNC
+    assert sum(line.startswith("// kesco: not needed here: ") for line in lines) == 1

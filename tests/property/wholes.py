@@ -12,6 +12,7 @@ import random
 from property.rarities import Node
 
 _SIZE = "1024 * (argc >= 0)"  # what a compiler cannot see, so that it may be large
+_ROWS = "16 * (argc >= 0)"
 _IN, _OUT = "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost"
 
 
@@ -44,11 +45,20 @@ class Whole:
         drawn = self.random.random()
         if drawn < 0.45 or (drawn > 0.8 and depth == 0):
             a, b = self.random.sample(self.buffers, 2)
+            odd = (f"gr_rx<<<1, 32>>>({a}, {b});", f"gx_x<<<1, 32>>>({a});")
+            if self.random.random() < 0.15:
+                return Node(self.random.choice(odd))
             return Node(self.random.choice((f"k_x<<<1, 32>>>({a});", f"k_rw<<<1, 32>>>({a}, {b});")))
         if drawn < 0.55:
             return self.copy_in()
         if drawn < 0.65:
             to = self.random.choice(("h", "p", "p", "p", "p + 512", "p + 512"))
+            odd = (
+                "cudaMemcpyFromSymbol(h, sym, 1024);",
+                f"cudaMemcpy2D(h, 64, {self.buffers[0]}, 64, 64, {_ROWS}, {_OUT});",
+            )
+            if self.random.random() < 0.25:
+                return Node(self.random.choice(odd))
             return Node(f"cudaMemcpy({to}, {self.random.choice(self.buffers)}, {_SIZE}, {_OUT});")
         if drawn < 0.75:
             return Node(
@@ -76,4 +86,8 @@ class Whole:
 
     def copy_in(self) -> Node:
         """From the host."""
+        if self.random.random() < 0.2:
+            return Node(f"cudaMemcpy2D({self.random.choice(self.buffers)}, 64, h, 64, 64, {_ROWS}, {_IN});")
+        if self.random.random() < 0.15:
+            return Node("cudaMemcpyToSymbol(sym, h, 1024);")
         return Node(f"cudaMemcpy({self.random.choice(self.buffers)}, h, {_SIZE}, {_IN});")

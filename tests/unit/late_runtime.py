@@ -170,20 +170,68 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMe
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind) {
   seen.insert("plain");
+  for (Stream* each : streams) each->drain();
+  if (on_default != nullptr) on_default->drain();
   std::memcpy(to, from, size);
   return cudaSuccess;
 }
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t rows, cudaMemcpyKind kind, cudaStream_t stream) {
+  for (std::size_t row = 0; row < rows; ++row)
+    cudaMemcpyAsync(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width,
+                    kind, stream);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                         std::size_t rows, cudaMemcpyKind kind) {
+  for (std::size_t row = 0; row < rows; ++row)
+    cudaMemcpy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width, kind);
+  return cudaSuccess;
+}
+template <typename T>
+char* at(const T& symbol, std::size_t offset) {
+  return reinterpret_cast<char*>(const_cast<T*>(&symbol)) + offset;
+}
+template <typename T>
+cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t size, std::size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t stream) {
+  return cudaMemcpyAsync(at(symbol, offset), from, size, kind, stream);
+}
+template <typename T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t size, std::size_t offset,
+                                      cudaMemcpyKind kind, cudaStream_t stream) {
+  return cudaMemcpyAsync(to, at(symbol, offset), size, kind, stream);
+}
+template <typename T>
+cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t size, std::size_t offset,
+                               cudaMemcpyKind kind) {
+  return cudaMemcpy(at(symbol, offset), from, size, kind);
+}
+template <typename T>
+cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t size, std::size_t offset, cudaMemcpyKind kind) {
+  return cudaMemcpy(to, at(symbol, offset), size, kind);
+}
 """
 FEW_CORES = "cores < 4"
+AT_ONCE = 'std::getenv("KESCO_COPIES") != nullptr'
 COPIES = Parts(copies=True)
 
 
 def built(
-    folder: Path, driver: str, changes: Iterable[tuple[str, str]] = (), *flags: str, parts: Parts = COPIES
+    folder: Path,
+    driver: str,
+    changes: Iterable[tuple[str, str]] = (),
+    *flags: str,
+    parts: Parts = COPIES,
+    at_once: bool = True,
 ) -> Path:
-    """The program `driver` with the prologue's functions, whose text has these changes."""
+    """The program `driver` with the prologue's functions, whose text has these changes.
+
+    `at_once`: pinned memory pays from the first copy on.
+    """
     text = prologue(1, 0, parts)
-    assert FEW_CORES in text
+    assert FEW_CORES in text and AT_ONCE in text
+    text = text.replace(AT_ONCE, "true") if at_once else text
     text = text.replace(FEW_CORES, "cores < 0").replace("std::min(cores, 8)", "4")  # whatever this machine has
     for old, new in changes:
         assert old in text, old

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from unit.late_runtime import built, said
 
+from kesco.emit.prologue import Parts
+
 DRIVER = r"""
 int main() {
   Stream one, two;
@@ -80,6 +82,155 @@ int main() {
 """
 SIZES = (0, 5, 1 << 16, 3 << 20, (8 << 20) + 1, 16 << 20, (37 << 20) + 12345)
 PIECES = (0, 0, 0, 0, 36, 64, 152)  # through the ring: two copies there and two back
+
+EARLY = r"""
+constexpr std::size_t unit = 1024;
+int main() {
+  Stream one, two;
+  streams = {&one, &two};
+  auto copied = [&](std::size_t size, bool to_device, bool all = false, bool sends = false) {
+    std::vector<char> from(size, 'a'), to(size, 'x');
+    bool behind = false;
+    two.push([&] { behind = true; });  // work on another stream, which nothing asks for
+    seen.clear();
+    const cudaMemcpyKind kind = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    const auto call = sends ? kesco_send : kesco_copy;
+    one.eager = sends;
+    bool ok = call(to.data(), from.data(), size, kind, &one, all) == cudaSuccess;
+    ok = ok && (!sends || (kesco_sent(), true));
+    const char* how = seen.count("plain") ? behind ? "plain" : "EARLY" : behind ? "all" : "stream";
+    one.drain();
+    two.drain();
+    one.eager = false;
+    std::printf("%zu %s %s%s\n", size / unit, ok && to == from ? "right" : "WRONG", how,
+                seen.count("device") ? " device" : "");
+  };
+  copied(0, true);
+  for (int i = 0; i < 20; ++i) copied(7 * unit, i % 2);  // small ones do not count
+  for (int i = 0; i < 6; ++i) copied(20 * unit, i % 2, i < 2, i == 3);
+  {
+    std::vector<char> from(50 * unit, 'a'), to(50 * unit, 'x');
+    pinned.emplace_back(from.data(), from.data() + from.size());
+    seen.clear();
+    kesco_copy(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice, &one);
+    std::printf("pinned %zu\n", seen.count("plain"));
+    pinned.pop_back();
+  }
+  copied(8 * unit - 1, true);
+  copied(8 * unit, true);  // 128 with this one
+  copied(1 * unit, true);
+  copied(9 * unit, true, false, true);
+  copied(9 * unit, false);
+}
+"""
+_LITTLE = ("constexpr std::size_t piece = std::size_t{1} << 20;", "constexpr std::size_t piece = 1024;")
+_SENDER_PIECE = ("piece = std::size_t{1} << 23, part = std::size_t{1} << 20", "piece = 1 << 13, part = 1 << 10")
+HEAD = "namespace {\n"
+MUTANT = 'inline int mutant() { static const int one = std::atoi(std::getenv("MUTANT")); return one; }\n'
+ASKED = [
+    *("0 right stream", *["7 right plain"] * 20),
+    *("20 right plain", "20 right plain device", *["20 right plain"] * 4, "pinned 0", "7 right plain"),
+    *("8 right stream", "1 right stream", "9 right stream", "9 right stream"),
+]
+
+# What stands in the text, and instead of it in the mutant; `%` stands for whether the program is that one.
+OTHERS = (
+    ("if (reach == KescoReach::host && bytes", "if ((% || reach == KescoReach::host) && bytes"),
+    ("bytes > 0 && !KescoRing", "(% || bytes > 0) && !KescoRing"),  # what copies nothing is no barrier
+    ("if (bytes >= least) copied() += bytes;", "if (% || bytes >= least) copied() += bytes;"),
+    ("copied() + bytes >= enough) copied()", "(% ? 0 : 0 + copied()) + bytes >= enough) copied()"),
+    ("if (bytes >= least && copied() < enough", "if (!% && bytes >= least && copied() < enough"),
+    ("all && to_device ? cudaDeviceSynchronize()", "!% && all && to_device ? cudaDeviceSynchronize()"),
+)
+
+
+def test_pinned_memory_is_made_once_it_pays(tmp_path: Path) -> None:
+    """Until then copies wait for all streams, as the program's own; each of the mutants is noticed."""
+    parts = Parts(copies=True, sends=True)
+    changes = [(old, new.replace("%", f"(mutant() == {number})")) for number, (old, new) in enumerate(OTHERS)]
+    changes = [_LITTLE, _SENDER_PIECE, *changes, (HEAD, HEAD + MUTANT)]
+    program = built(tmp_path, EARLY, changes, parts=parts, at_once=False)
+    assert said(program, MUTANT="-1") == ASKED
+    assert "20 right plain" not in said(program, MUTANT="-1", KESCO_COPIES="move")
+    for number, change in enumerate(OTHERS):
+        assert said(program, MUTANT=str(number)) != ASKED, change
+
+
+ROWS = r"""
+static char symbol[1 << 18];
+const char* word(bool right) { return right ? "right" : "WRONG"; }
+int main() {
+  Stream one, two, legacy;
+  streams = {&one, &two};
+  for (std::size_t rows : {std::size_t(0), std::size_t(3), std::size_t(4000)}) {  // read at once, or not
+    const std::size_t pitch = 64, width = 40;
+    std::vector<char> host(pitch * rows, 'a'), device(pitch * rows, 'x'), back(pitch * rows, 'x');
+    bool late = false;
+    two.push([&] { late = true; });
+    bool ok = kesco_copy_2d(device.data(), pitch, host.data(), pitch, width, rows, cudaMemcpyHostToDevice, &one) == 0;
+    std::fill(host.begin(), host.end(), 'z');  // the source has been read
+    ok = ok && kesco_copy_2d(back.data(), pitch, device.data(), pitch, width, rows, cudaMemcpyDeviceToHost, &one) == 0;
+    for (std::size_t i = 0; i < back.size(); ++i) ok = ok && back[i] == (i % pitch < width ? 'a' : 'x');
+    seen.clear();
+    const bool alone = !late;
+    kesco_copy_2d(back.data(), pitch, device.data(), pitch, width, rows, cudaMemcpyDeviceToHost, &one, true);
+    std::printf("rows %zu %s %d %d\n", rows, word(ok), alone, late);
+  }
+  for (std::size_t size : {std::size_t(48), std::size_t(1) << 17}) {
+    std::vector<char> host(size, 'b'), back(size, 'x');
+    bool late = false;
+    two.push([&] { late = true; });
+    bool ok = kesco_copy_to_symbol(symbol, host.data(), size, 16, cudaMemcpyHostToDevice, &one) == cudaSuccess;
+    std::fill(host.begin(), host.end(), 'z');
+    ok = ok && kesco_copy_from_symbol(back.data(), symbol, size, 16, cudaMemcpyDeviceToHost, &one) == cudaSuccess;
+    ok = ok && back == std::vector<char>(size, 'b') && symbol[15] == 0 && symbol[16 + size] == 0;
+    std::printf("symbol %zu %s %d\n", size, word(ok), !late);
+    two.drain();
+  }
+  on_default = &legacy;  // what is pending may write the source
+  for (Stream* before : {&one, &legacy}) {
+    std::vector<char> late(1 << 17, 'x'), there(1 << 17);
+    before->push([&] { std::fill(late.begin(), late.end(), 'y'); });
+    kesco_copy_2d(there.data(), 1 << 10, late.data(), 1 << 10, 1 << 10, 1 << 7, cudaMemcpyHostToDevice, &one);
+    one.drain();
+    std::printf("late %s\n", word(there == std::vector<char>(there.size(), 'y')));
+    before->drain();
+  }
+  on_default = nullptr;
+  {  // what is still being fetched is read, and written
+    std::vector<char> device(1 << 17, 'c'), other(1 << 17, 'd'), there(1 << 17);
+    char* host = new char[1 << 17];
+    pinned.emplace_back(host, host + (1 << 17));
+    kesco_fetch(host, device.data(), 1 << 17, cudaMemcpyDeviceToHost, &one);
+    kesco_copy_2d(there.data(), 1 << 10, host, 1 << 10, 1 << 10, 1 << 7, cudaMemcpyHostToDevice, &two);
+    std::printf("fetched %s\n", word(there == device));
+    kesco_fetch(host, device.data(), 1 << 17, cudaMemcpyDeviceToHost, &one);
+    kesco_copy_2d(host, 1 << 10, other.data(), 1 << 10, 1 << 10, 1 << 7, cudaMemcpyDeviceToHost, &two);
+    kesco_fetched();
+    std::printf("fetched %s\n", word(std::equal(other.begin(), other.end(), host)));
+  }
+}
+"""
+IN_ROWS = [
+    *("rows 0 right 1 1", "rows 3 right 1 1", "rows 4000 right 1 1", "symbol 48 right 1", "symbol 131072 right 1"),
+    *("late right", "late right", "fetched right", "fetched right"),
+]
+OTHERS_BY = (
+    ("reach != KescoReach::both && to_device) error = kesco_settle", "!% && to_device) error = kesco_settle"),
+    ("apart(host, extent)", "apart(host, % ? 0 : extent)"),
+    ("&& !all && !plain && !read) error = cudaStream", "&& !% && !all && !plain && !read) error = cudaStream"),
+    ("return error == cudaSuccess && all ? cudaDev", "return error == cudaSuccess && (% || all) ? cudaDev"),
+)
+
+
+def test_rows_and_symbols_arrive(tmp_path: Path) -> None:
+    """Also when other copies are under way; each of the mutants is noticed."""
+    parts = Parts(copies=True, sends=True, fetches=True, planes=True, to_symbols=True, from_symbols=True)
+    changes = [(old, new.replace("%", f"(mutant() == {number})")) for number, (old, new) in enumerate(OTHERS_BY)]
+    program = built(tmp_path, ROWS, [*changes, (HEAD, HEAD + MUTANT)], parts=parts)
+    assert said(program, MUTANT="-1") == IN_ROWS
+    for number, change in enumerate(OTHERS_BY):
+        assert said(program, MUTANT=str(number)) != IN_ROWS, change
 
 
 def test_what_is_copied_arrives(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ HEAD = "inline void dawdle() { std::this_thread::sleep_for(std::chrono::microsec
 SMALL = [
     ("piece = std::size_t{1} << 23, part = std::size_t{1} << 20", "piece = 1 << 13, part = 1 << 10"),
     ("namespace {\n", HEAD + "namespace {\n"),
-    ("bytes < 8 * piece || ", "bytes < 8 || "),  # of the ring, which is not asked
+    ("bytes < least || ", "bytes < 8 || "),  # of the ring, which is not asked
     ("std::memcpy(memory + slot", "if (begin > 0) dawdle();\n      std::memcpy(memory + slot"),
 ]
 DRIVER = r"""

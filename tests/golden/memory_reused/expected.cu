@@ -1,5 +1,5 @@
 // golden: --memory reuse
-// Each buffer is there from its first use to its last; the small one stays as it was.
+// Each buffer whose memory another one can use again is there from its first use to its last; the others stay.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -18,11 +18,12 @@ int main(int argc, char** argv) {
   const size_t bytes = n * sizeof(float);
   std::vector<float> h(n, 2.0f);
   const float half = 0.5f;
-  float *left, *right, *scaled, *sum, *factor;
+  float *left, *right, *scaled, *sum, *last, *factor;
   // kesco: allocated where it is first needed: CHECK(cudaMalloc(&left, bytes));
   // kesco: allocated where it is first needed: CHECK(cudaMalloc(&right, bytes));
   // kesco: allocated where it is first needed: CHECK(cudaMalloc(&scaled, bytes));
-  // kesco: allocated where it is first needed: CHECK(cudaMalloc(&sum, bytes));
+  CHECK(cudaMalloc(&sum, bytes));
+  // kesco: allocated where it is first needed: CHECK(cudaMalloc(&last, bytes));
   cudaMalloc((void**)&factor, sizeof(float));
   KescoStreams* kesco = &kesco_streams();
   CHECK(kesco_malloc(&left, bytes, kesco->stream[0]));  // kesco: first needed here
@@ -36,7 +37,6 @@ int main(int argc, char** argv) {
   }
   CHECK(kesco_malloc(&right, bytes, kesco->stream[1]));  // kesco: first needed here
   scale<<<1, 32, 0, kesco->stream[1]>>>(left, factor, right, n);
-  CHECK(kesco_malloc(&sum, bytes, kesco->stream[1]));  // kesco: first needed here
   add<<<1, 32, 0, kesco->stream[1]>>>(right, left, sum, n);
   cudaStreamWaitEvent(kesco->stream[1], kesco->done[1], 0);  // kesco: wait for scale#1 (WAR on left)
   kesco_free(left, kesco->stream[1]);  // kesco: last needed above
@@ -47,12 +47,15 @@ int main(int argc, char** argv) {
   }
   cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for allocation of scaled (WAW on scaled)
   kesco_free(scaled, kesco->stream[1]);  // kesco: last needed above
-  CHECK(cudaMemcpy(h.data(), sum, bytes, cudaMemcpyDeviceToHost));
-  kesco_free(sum, kesco->stream[1]);  // kesco: last needed above
+  CHECK(kesco_malloc(&last, bytes, kesco->stream[1]));  // kesco: first needed here
+  scale<<<1, 32, 0, kesco->stream[1]>>>(sum, factor, last, n);
+  CHECK(cudaMemcpy(h.data(), last, bytes, cudaMemcpyDeviceToHost));
+  kesco_free(last, kesco->stream[1]);  // kesco: last needed above
   CHECK(kesco_freed(left));
   CHECK(kesco_freed(right));
   CHECK(kesco_freed(scaled));
-  kesco_freed(sum);
+  cudaFree(sum);
+  CHECK(kesco_freed(last));
   CHECK(cudaFree(factor));
   printf("%f\n", h[0]);
   return 0;

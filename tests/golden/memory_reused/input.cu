@@ -1,5 +1,5 @@
 // golden: --memory reuse
-// Each buffer is there from its first use to its last; the small one stays as it was.
+// Each buffer whose memory another one can use again is there from its first use to its last; the others stay.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -16,11 +16,12 @@ int main(int argc, char** argv) {
   const size_t bytes = n * sizeof(float);
   std::vector<float> h(n, 2.0f);
   const float half = 0.5f;
-  float *left, *right, *scaled, *sum, *factor;
+  float *left, *right, *scaled, *sum, *last, *factor;
   CHECK(cudaMalloc(&left, bytes));
   CHECK(cudaMalloc(&right, bytes));
   CHECK(cudaMalloc(&scaled, bytes));
   CHECK(cudaMalloc(&sum, bytes));
+  CHECK(cudaMalloc(&last, bytes));
   cudaMalloc((void**)&factor, sizeof(float));
   CHECK(cudaMemcpy(left, h.data(), bytes, cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(factor, &half, sizeof(float), cudaMemcpyHostToDevice));
@@ -28,11 +29,13 @@ int main(int argc, char** argv) {
   scale<<<1, 32>>>(left, factor, right, n);
   add<<<1, 32>>>(right, left, sum, n);
   if (argc > 1) add<<<1, 32>>>(sum, scaled, sum, n);
-  CHECK(cudaMemcpy(h.data(), sum, bytes, cudaMemcpyDeviceToHost));
+  scale<<<1, 32>>>(sum, factor, last, n);
+  CHECK(cudaMemcpy(h.data(), last, bytes, cudaMemcpyDeviceToHost));
   CHECK(cudaFree(left));
   CHECK(cudaFree(right));
   CHECK(cudaFree(scaled));
   cudaFree(sum);
+  CHECK(cudaFree(last));
   CHECK(cudaFree(factor));
   printf("%f\n", h[0]);
   return 0;

@@ -14,22 +14,22 @@ int main() {
   cudaPitchedPtr volume = make_cudaPitchedPtr(c, pitch, 64, 4);
   cudaMemcpy2D(a, pitch, h, 64, 64, 4, cudaMemcpyHostToDevice);
   KescoStreams* kesco = &kesco_streams();
-  cudaMemset2DAsync(b, pitch, 0, 64, 4, kesco->stream[0]);
+  cudaMemset2DAsync(b, pitch, 0, 64, 4, kesco->stream[2]);
   cudaMemset3DAsync(volume, 0, make_cudaExtent(64, 4, 1), kesco->stream[0]);
-  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: step#1, step#3 wait for this
-  cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: step#1 waits for cudaMemset3D (it fills the device: blocks that start beside its end crowd on few multiprocessors)
-  step<<<4, 16, 0, kesco->stream[2]>>>(a, pitch);
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: step#1, step#2 wait for this
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: step#1 waits for cudaMemset3D (it fills the device: blocks that start beside its end crowd on few multiprocessors)
+  step<<<4, 16, 0, kesco->stream[1]>>>(a, pitch);
+  cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: step#2 waits for cudaMemset3D (it fills the device: blocks that start beside its end crowd on few multiprocessors)
+  step<<<4, 16, 0, kesco->stream[2]>>>(b, pitch);
   cudaEventRecord(kesco->done[1], kesco->stream[2]);  // kesco: cudaMemcpy2D#2 waits for this
-  step<<<4, 16, 0, kesco->stream[0]>>>(b, pitch);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for cudaMemset3D (RAW on c, WAW on c)
-  step<<<4, 16, 0, kesco->stream[1]>>>(c, pitch);
-  cudaStreamWaitEvent(kesco->stream[0], kesco->done[1], 0);  // kesco: wait for step#1 (RAW on a)
-  cudaMemcpy2DAsync(b, pitch, a, pitch, 64, 4, cudaMemcpyDeviceToDevice, kesco->stream[0]);
-  cudaEventRecord(kesco->done[2], kesco->stream[0]);  // kesco: cudaMemcpy2D#3 waits for this
-  cudaMemset2DAsync(a, pitch, 0, 64, 4, kesco->stream[0]);
-  step<<<4, 16, 0, kesco->stream[1]>>>(c, pitch);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[2], 0);  // kesco: wait for cudaMemcpy2D#2 (RAW on b)
-  cudaMemcpy2DAsync(c, pitch, b, pitch, 64, 4, cudaMemcpyDeviceToDevice, kesco->stream[1]);
+  step<<<4, 16, 0, kesco->stream[0]>>>(c, pitch);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[1], 0);  // kesco: wait for step#2 (WAW on b)
+  cudaMemcpy2DAsync(b, pitch, a, pitch, 64, 4, cudaMemcpyDeviceToDevice, kesco->stream[1]);
+  cudaEventRecord(kesco->done[2], kesco->stream[1]);  // kesco: cudaMemcpy2D#3 waits for this
+  cudaMemset2DAsync(a, pitch, 0, 64, 4, kesco->stream[1]);
+  step<<<4, 16, 0, kesco->stream[0]>>>(c, pitch);
+  cudaStreamWaitEvent(kesco->stream[0], kesco->done[2], 0);  // kesco: wait for cudaMemcpy2D#2 (RAW on b)
+  cudaMemcpy2DAsync(c, pitch, b, pitch, 64, 4, cudaMemcpyDeviceToDevice, kesco->stream[0]);
   cudaMemcpy3DParms copy = {};
   copy.srcPtr = volume;
   copy.dstPtr = make_cudaPitchedPtr(a, pitch, 64, 4);
