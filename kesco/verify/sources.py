@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from kesco.ir import program as ir
 from kesco.ir.replay import ENDS
 from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, FILLS, LEAST, LEAVES, PRINTS, SEND, SENT, TO_HOST
+from kesco.ir.volatiles import is_volatile
 from kesco.source import Span
 
 Problem = tuple[Span, str]
@@ -163,7 +164,9 @@ class Reader:
     # ---- changes -----------------------------------------------------------------------------------------------
 
     def calm_value(self, one: ir.Expr) -> bool:
-        """Whether an expression changes nothing that may be a source."""
+        """Whether an expression changes nothing that may be a source, and tells nobody else to."""
+        if is_volatile(one):
+            return False
         match one:
             case ir.Unknown() | ir.New():
                 return False
