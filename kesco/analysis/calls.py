@@ -114,7 +114,8 @@ class Calls(Libraries):
         return call.standard and call.key not in self.functions and is_cuda_name(call.name)
 
     def _is_library(self, call: ir.Call) -> bool:
-        return call.standard and not is_cuda_name(call.name)
+        built_in = call.name.startswith("__builtin_")  # which no header declares
+        return (call.standard or built_in) and not is_cuda_name(call.name)
 
     def _is_plain(self, call: ir.Call) -> bool:
         """Whether a constructor that the compiler wrote does nothing but copy fields, or nothing at all."""
@@ -163,8 +164,8 @@ class Calls(Libraries):
         hidden = call.receiver is not None or host.kind == "swap" or (gives and host.allocates is None)
         reads_in = call.receiver is not None and host.writes_from is not None
         prints = host.kind in ("io", "clock", "exit") and not reads_in
-        if self.looks and not self.now.failing and host.kind in ("io", "clock", "exit", "thread"):
-            self.now.looked = True
+        if host.kind in ("io", "clock", "exit", "thread"):
+            self.look()
         if hidden and not plain_swap and not prints:
             return self._standard(state, call)
         if call.receiver is not None:

@@ -87,6 +87,28 @@ class Flow:
             at = self._parent.get(at)
         return at == a
 
+    def after(self, block: int) -> frozenset[int]:
+        """The blocks that may come next."""
+        return frozenset(self._graph.successors(block))
+
+    def conditions(self, block: int) -> tuple[Node, ...]:
+        """The instruction that decides where control goes from a block, if one does."""
+        last = self._last[block]
+        return (last,) if len(self.after(block)) > 1 else ()
+
+    def loops(self) -> list[frozenset[int]]:
+        """The natural loops, each as its blocks; those with one head are one."""
+        found: dict[int, set[int]] = {}
+        for source, head in self._graph.edges:
+            if self.dominates(head, source):
+                body, stack = found.setdefault(head, {head}), [source]
+                while stack:
+                    block = stack.pop()
+                    if block not in body:
+                        body.add(block)
+                        stack += self._graph.predecessors(block)
+        return [frozenset(body) for body in found.values()]
+
     def facts(self, block: int) -> tuple[Fact, ...]:
         """What holds whenever control is in a block."""
         if block not in self._facts:

@@ -21,6 +21,7 @@ from typing import Any
 
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
+from kesco.analysis.device_spins import waits_for_others
 from kesco.analysis.footprints import footprints
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
@@ -94,6 +95,7 @@ class DeviceModule:
         for name, rest in _GLOBAL.findall(text):
             self._add_global(bare(name), rest)
         self._functions: dict[str, Function | None] = {}
+        self._spins: dict[str, bool] = {}
         self._behaviours: dict[str, Behaviour] = {}
         self._shapes: dict[int, Shape] = {}
         self._constants: dict[int, Constant | Behaviour | str | None] = {}
@@ -149,6 +151,23 @@ class DeviceModule:
     def footprints(self, name: str) -> dict[int, Footprint]:
         """The footprints of a kernel's pointer parameters, by index."""
         return footprints(self._module.get_function(name), self._layout)
+
+    def waits_for_others(self, name: str) -> bool:
+        """Whether a kernel, or a function that it calls, waits for memory that somebody else changes."""
+        seen, todo = {name}, [name]
+        while todo:
+            one = todo.pop()
+            function = self.function(one)
+            if function is None:
+                continue
+            if one not in self._spins:
+                self._spins[one] = waits_for_others(self._module.get_function(one))
+            if self._spins[one]:
+                return True
+            called = {n for i in function.instrs if isinstance(i.call, str) for n in self.targets(i.call)} - seen
+            seen |= called
+            todo += called
+        return False
 
     # Reading one function
 

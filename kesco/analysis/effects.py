@@ -38,6 +38,7 @@ def kernel_effects(ir_text: str) -> tuple[KernelEffects, ...]:
 def _effects(module: DeviceModule, name: str) -> KernelEffects:
     found = Solver(module, name).solve()
     touched = {} if found.opaque else module.footprints(name)
+    order = found.order | ({"spin"} if module.waits_for_others(name) else set())
     fields: dict[int, list[tuple[int, RootEffect]]] = {}
     symbols: list[tuple[str, RootEffect]] = []
     for base, effect in found.roots.items():
@@ -52,5 +53,5 @@ def _effects(module: DeviceModule, name: str) -> KernelEffects:
         params=tuple(ParamEffect(i, tuple(sorted(f, key=lambda one: one[0]))) for i, f in sorted(fields.items())),
         symbols=tuple(sorted(symbols, key=lambda one: one[0])),
         opaque=found.opaque,
-        order=frozenset(found.order),
+        order=frozenset(order),
     )

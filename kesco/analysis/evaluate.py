@@ -27,7 +27,6 @@ class Evaluator(Places):
 
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
-        self.looks = False  # whether places that may show how far the device is become sites
         self.symbols = Symbols()
         self.layouts: dict[str, str] = {}  # host allocation → what it is used as
 
@@ -104,6 +103,10 @@ class Evaluator(Places):
             values = [self.evaluate(state, part) for part in expression.parts]
             if expression.what != "delete":
                 self.escape_values(state, *values)
+            if expression.what == "unexposed_expr":  # such as __atomic_store_n, for which others may wait
+                self.look()
+                for place in (p for v in values for p in v.places):
+                    self.touch(place, AccessMode.READ | AccessMode.WRITE)
             if expression.what not in _QUIET:
                 self.run_unseen(state, expression.what, expression.span)
             return TOP

@@ -194,6 +194,8 @@ class Launches(CudaApi):
             touched[UNKNOWN, "reads a texture", None] = AccessMode.READ
         if "launch" in effects.order:
             touched[UNKNOWN, "launches kernels itself", None] = _BOTH
+        if "spin" in effects.order:
+            return "its blocks wait for each other, so that all of them must be on the GPU at once"
         return (
             "it reads a clock, so running beside others would change what it measures"
             if "clock" in effects.order

@@ -17,6 +17,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
 from kesco.ir.poly import Poly
 from kesco.ir.types import ELEMENTS, SIZE
+from kesco.ir.volatiles import is_volatile
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
 
@@ -33,6 +34,7 @@ class Places:
         self.stack: list[Activation] = []
         self.variables: dict[str, ir.Variable] = {}
         self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
+        self.looks = False  # whether places that may show how far the device is become sites
         self.rolled = 0  # loops around the current point whose iterations are not told apart
 
     @property
@@ -122,6 +124,11 @@ class Places:
         if buffer is not None and buffer.kind in _HOST_REACHABLE:
             self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
 
+    def look(self) -> None:
+        """Note that something here may show how far the device is, unless a call of CUDA has failed."""
+        if self.looks and not self.now.failing:
+            self.now.looked = True
+
     def read_all(self, state: State, places: frozenset[Place], unknown: bool) -> Value:
         """The union of what these places hold; unknown when the places themselves are."""
         result = TOP if unknown or not places else NOTHING
@@ -200,6 +207,8 @@ class Places:
 
     def places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:
         """Where an lvalue may be, and whether it may be anywhere else besides."""
+        if is_volatile(expression):
+            self.look()
         if isinstance(expression, ir.Name):
             variable = expression.variable
             place = Place(self.object_of(variable))

@@ -41,6 +41,7 @@ class Draft:
     looks: bool = False
     acts: bool = True
     held: Held | None = None
+    stuck: bool = False
     failed: bool = False
     mark: Mark | None = None
     loop: str = ""
@@ -57,6 +58,7 @@ class Draft:
         self.acts = self.acts and other.acts
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
+        self.stuck = self.stuck or other.stuck
         self.failed = other.failed and (first or self.failed)
         self.stream = other.stream if first else _either(self.stream, other.stream)
         self.event = other.event if first else _either(self.event, other.event)
@@ -150,6 +152,7 @@ class RegionBuilder:
                     d.looks,
                     acts=d.acts,
                     held=d.held,
+                    stuck=d.stuck,
                     failed=d.failed,
                     mark=d.mark,
                     loop=d.loop,

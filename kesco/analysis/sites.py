@@ -68,7 +68,7 @@ class Sites(Evaluator):
         stuck = self.program.operations[operation].stuck
         if self.program.operations[operation].stream_text is None and not stuck:
             stuck = "its text cannot be edited"
-        if self.now.unseen_in is not None and self.now.unseen_in == self.now.statement:
+        if self.is_beside_unseen():
             stuck = stuck or "code that is not seen runs in the same statement"
         if handle is not None and not self.streams:
             self.stay_serial(f"{name} uses a stream of its own", span)
@@ -77,6 +77,10 @@ class Sites(Evaluator):
         draft.note = note or stuck
         draft.stream = handle
         return draft
+
+    def is_beside_unseen(self) -> bool:
+        """Whether code that is not seen has run in this statement: what must stand behind it has no place there."""
+        return self.now.unseen_in is not None and self.now.unseen_in == self.now.statement
 
     def stay_serial(self, why: str, span: Span) -> None:
         """This function is left as it was."""

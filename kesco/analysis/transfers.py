@@ -51,7 +51,7 @@ class Transfers(Sites):
         name = entry.name.removesuffix("Async")  # the same operation before and after it is made asynchronous
         if note and not given:
             draft = self.site(state, name, KINDS[entry.kind], Role.LEGACY, call.operation, call.span)
-            draft.note = note
+            draft.note, draft.stuck = note, self.is_beside_unseen()
         elif note:
             handle = self.handle_of(stream)
             if handle is not None and not self.streams:

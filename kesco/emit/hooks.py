@@ -65,7 +65,8 @@ inline void kesco_after(int site) {{
 _ROW = re.compile(r'  \{1, sizeof\(KescoLaunchSite\), ("[^"\\\n]*"), ("[^"\\\n]*"), (\d+), (\d+), ("[^"\\\n]*")\},')
 _OURS = re.compile(rb"\bkesco_(?:before|after|sites|launch\w*)\b|\bKescoLaunch\w*\b")
 _LINE = re.compile(
-    rb"^([ \t]*)(kesco_before\(\d+, ([^;\"'\n]*)\);|kesco_after\(\d+\);)  // kesco: launch hook(?=\r?$)", re.MULTILINE
+    rb"^([ \t]*)(kesco_before\(\d+, ([^;\"'\n]*)\);|kesco_after\(\d+\);)  // kesco: launch hook(?=[ \t]*\r?$)",
+    re.MULTILINE,
 )
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d[\w.]*|->|::|<<|>>|[-+*/%()\[\].,?:<>]")
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\(?)[ \t]*([^\n]*)", re.MULTILINE)

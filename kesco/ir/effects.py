@@ -91,7 +91,8 @@ class KernelEffects:
     `opaque` is empty, or the reason why the kernel counts as touching everything reachable from its arguments, all
     symbols and everything it could have been told earlier.
     `order` lists observable orders: ``"printf"``, ``"heap"`` (device malloc and free), ``"clock"`` (the kernel reads a
-    timer, so that running it beside others changes what it measures), ``"launch"`` (dynamic parallelism),
+    timer, so that running it beside others changes what it measures), ``"launch"`` (dynamic parallelism), ``"spin"``
+    (it waits for memory that somebody else changes, most likely other blocks of its own),
     ``"assert"`` (may trap), ``"texture"`` (reads a texture or surface object handle that is not a pointer).
     `outputs` and `priority` are what the author stated with KeSCo's trailing parameters, if anything.
     """

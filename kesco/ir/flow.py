@@ -108,9 +108,10 @@ class Site:
     prefetch that is not in the user's text; its `operation` is a number behind those of the text. `acts` is False for
     work that may turn out to be none: a copy of 0 bytes, a launch of 0 blocks (which fails), a refused prefetch.
     `mark` and `loop` are of a place that control passes and where nothing happens but that a trip of that loop begins.
-    `held` tells until when a movable copy keeps the host, where that is certain. `task` is the name of the task that it
-    belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only reached
-    where a call of CUDA has failed.
+    `held` tells until when a movable copy keeps the host, where that is certain. `stuck` marks a copy that stays on the
+    default stream in any case: what it would have to wait for has no place in the text. `task` is the name of the task
+    that it belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only
+    reached where a call of CUDA has failed.
     """
 
     number: int
@@ -131,6 +132,7 @@ class Site:
     added: bool = False
     acts: bool = True
     held: Held | None = None
+    stuck: bool = False
     task: str = ""
     failed: bool = False
     mark: Mark | None = None

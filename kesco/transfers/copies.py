@@ -62,7 +62,7 @@ def moved(region: Region, editable: Collection[int]) -> Region:
 
 
 def _could_move(site: Site) -> bool:
-    if site.kind is not SiteKind.COPY or site.role is not Role.LEGACY or site.held is None:
+    if site.kind is not SiteKind.COPY or site.role is not Role.LEGACY or site.held is None or site.stuck:
         return False
     device = [a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)]
     return bool(device) and all(b.on_device for b in device)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from kesco.ir import program as ir
 from kesco.ir.replay import ENDS
 from kesco.ir.transfers import COPIES, FILLS, LEAST, LEAVES, ON_DEVICE, PRINTS, TO_DEVICE
+from kesco.ir.volatiles import is_volatile
 
 _PURE = (ir.Constant, ir.Literal, ir.FunctionName, ir.Name, ir.Select, ir.Subscript, ir.Dereference, ir.AddressOf)
 _LOOKS = frozenset({"data", "size", "empty", "operator[]", "begin", "cbegin", "front", "back"})
@@ -68,6 +69,8 @@ class Harmless:
 
     def expression(self, one: ir.Expr) -> bool:
         """Whether evaluating an expression is harmless."""
+        if is_volatile(one):
+            return False
         inner = self._inside(one)
         if isinstance(one, ir.Assign):
             return inner and self._own(one.target)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, LEAST_FETCHED, ON_DEVICE, PRINTS
+from kesco.ir.volatiles import is_volatile
 from kesco.transfers.harmless import Harmless
 
 _LOOKS = frozenset({"operator[]", "front", "back"})
@@ -28,6 +29,8 @@ class Unlooked(Harmless):
 
     def expression(self, one: ir.Expr) -> bool:
         """Whether evaluating an expression changes no memory that may be a destination, and looks at none."""
+        if is_volatile(one):
+            return False
         match one:
             case ir.Name():
                 return self.fits(one.variable.type)

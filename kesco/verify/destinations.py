@@ -16,6 +16,7 @@ import re
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, LEAST_FETCHED, PRINTS, SEND, TO_HOST
+from kesco.ir.volatiles import is_volatile
 from kesco.source import Span
 from kesco.verify.sources import Ahead, Problem, Reader, way_of, word_of
 
@@ -123,7 +124,9 @@ class _Looks(Reader):
         return False
 
     def calm_value(self, one: ir.Expr) -> bool:
-        """Whether an expression neither changes nor reads what may be a destination."""
+        """Whether an expression neither changes nor reads what may be a destination, nor tells others to."""
+        if is_volatile(one):
+            return False
         match one:
             case ir.Unknown() | ir.New() | ir.Dereference():
                 return False

@@ -31,6 +31,7 @@ from kesco.ir.transfers import (
     TO_DEVICE,
     TO_HOST,
 )
+from kesco.ir.volatiles import is_volatile
 from kesco.source import Span
 
 Problem = tuple[Span, str]
@@ -176,7 +177,9 @@ class Reader:
     # ---- changes -----------------------------------------------------------------------------------------------
 
     def calm_value(self, one: ir.Expr) -> bool:
-        """Whether an expression changes nothing that may be a source."""
+        """Whether an expression changes nothing that may be a source, and tells nobody else to."""
+        if is_volatile(one):
+            return False
         match one:
             case ir.Unknown() | ir.New():
                 return False

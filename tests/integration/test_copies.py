@@ -234,6 +234,30 @@ def test_the_proof_wants_pointers_compared(tmp_path: Path) -> None:
     assert "check of its pointers" in outcome.refuses([*outcome.lines[:guard], without, *outcome.lines[guard + 1 :]])
 
 
+@pytest.mark.parametrize("source", ["&v[0]", "h + unseen()"])
+def test_a_copy_beside_unseen_code_stays(tmp_path: Path, source: str) -> None:
+    """What it must wait for, work of that code on streams of its own, cannot be waited for within the statement."""
+    text = f"""struct P {{ float x, y; }};
+void load(std::vector<P>&);
+int unseen();
+int main(int argc, char**) {{
+  size_t n = argc * 4096;
+  std::vector<P> v; load(v);
+  float *h = (float*)malloc(n), *g = (float*)malloc(n), *a, *b;
+  cudaMalloc(&a, n); cudaMalloc(&b, n);
+  cudaMemcpy(a, {source}, n, cudaMemcpyHostToDevice);
+  cudaMemcpy(b, h, n, cudaMemcpyHostToDevice);
+  up<<<argc, 64>>>(a, a);
+  up<<<argc, 64>>>(b, b);
+  cudaMemcpy(g, a, n, cudaMemcpyDeviceToHost);
+}}
+"""
+    outcome = compiled(tmp_path, body=text)
+    assert outcome.rewritten
+    assert f"  cudaMemcpy(a, {source}, n, cudaMemcpyHostToDevice);" in outcome.lines
+    assert "kesco_copy(b, h, n," in outcome.result.text.decode()
+
+
 def test_a_loop_with_two_copies_that_may_be_of_nothing(tmp_path: Path) -> None:
     """What a trip leaves for the next one is in another phase, whichever barriers may turn out to be none."""
     text = """void f(float* h, int n, int m) {

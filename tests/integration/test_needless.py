@@ -102,6 +102,28 @@ def test_what_may_be_looked_at_or_checked_stays(tmp_path: Path, first: str) -> N
     assert 2 not in taken_out(outcome)
 
 
+OTHERS_WATCH = (
+    "ready = 1;",
+    "argc += pair.flag;",
+    "*++there = 2;",
+    '__builtin_printf("");',
+    "several[1] = i;",
+    "__atomic_store_n(&argc, 3, 5);",
+)
+
+
+def test_what_others_may_watch_is_a_look(tmp_path: Path) -> None:
+    """Another process, or a thread of another file, may wait for such an access and then expect what came before it."""
+    watched = "volatile int ready, several[2]; struct { volatile int flag; } pair; volatile int* there;\n"
+    more = "".join(f"    {SYNC} {one}\n    up<<<1, 32>>>(a); up<<<1, 32>>>(b);\n" for one in OTHERS_WATCH)
+    outcome = compiled(tmp_path, watched + with_first(f"{more}    {SYNC} now = __builtin_readcyclecounter();"))
+    assert taken_out(outcome) == [16]
+    wait = next(n for n, line in enumerate(outcome.lines) if line.strip() == SYNC)
+    lines = [*outcome.lines[:wait], *outcome.lines[wait + 2 :]]  # and without the stretch that begins there
+    assert "ready" in lines[wait]
+    assert "may not be done when the host reaches" in outcome.refuses(lines)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -39,6 +39,7 @@ def options_of(file: int) -> Options:
         emit=("streams", "graph", "streams", "auto", "graph")[file % 5],
         copies=("move", "keep", "move")[file % 3],
         memory=("reuse", "keep", "reuse", "reuse")[file % 4],
+        fikit=file % 4 == 1,
     )
 
 

@@ -173,7 +173,8 @@ class Writer(Rarities):
     def statement(self, scope: Scope, depth: int, left: int) -> tuple[Node, int]:
         drawn = self.random.random()
         if drawn < 0.56 or left <= 0:
-            return Node(self.operation(scope)), 1
+            both = left > 1 and self.chance(0.08)  # two on one line
+            return Node(" ".join(self.operation(scope) for _ in range(1 + both))), 1 + both
         if drawn < 0.78 and depth < 3:
             return self.structure(scope, depth, left)
         if drawn < (0.86 if scope.has_argv else 0.8) and (called := self.helper_call(scope)):

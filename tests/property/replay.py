@@ -24,6 +24,11 @@ _TOKEN = re.compile(
     r"|(?P<sign><<<|>>>|->|\+\+|--|[=!<>+\-*/%]=|&&|\|\||[-+*/%<>=!?:;,.&(){}\[\]]))",
     re.DOTALL,
 )
+_HOOKS = re.compile(
+    r"// ---- kesco: launch hooks of this file.*?// ---- kesco: launch hooks end\n"
+    r"|kesco_(?:before|after)\([^;]*\);  // kesco: launch hook",
+    re.DOTALL,
+)
 _TYPES = {"int", "float", "void", "const", "static", "KescoStreams", "KescoLeave", "char", "auto"}
 _NAMES = {f"cudaMemcpy{kind}" for kind in ("DeviceToDevice", "HostToDevice", "DeviceToHost", "Default")}
 _WAITS = ("cudaMemcpyDeviceToHost", "cudaMemcpyDefault")  # of plain copies the host waits for these
@@ -198,6 +203,7 @@ def tokens(text: str) -> list[str]:
     start, end = text.find("// ---- kesco: streams and events"), text.find("// ---- kesco: end")
     if start >= 0:
         text = text[:start] + text[text.index("\n", end) :]
+    text = _HOOKS.sub("", text)  # they only tell a runtime what is launched
     found, at = [], 0
     text = text.rstrip()
     while at < len(text):

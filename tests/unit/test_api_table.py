@@ -360,6 +360,8 @@ def test_every_entry_has_a_name_of_cuda() -> None:
         ("std::chrono::_V2::steady_clock::now", "clock"),
         ("std::chrono::duration::count", "pure"),
         ("omp_get_wtime", "clock"),
+        ("__builtin_readcyclecounter", "clock"),
+        ("__builtin_ia32_rdtscp", "clock"),
         ("omp_set_lock", "thread"),
         ("pthread_create", "thread"),
         ("std::thread::thread", "thread"),

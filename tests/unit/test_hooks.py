@@ -23,6 +23,11 @@ def test_genuine_hooks_are_taken_out_and_nothing_moves() -> None:
         assert line == before or line.strip() in (b"", b";")
 
 
+def test_what_stood_between_two_launches_of_one_line_may_end_a_hooks_line() -> None:
+    text = TEXT.replace(b"  // kesco: launch hook\n", b"  // kesco: launch hook \t\n")
+    assert b"kesco_after(2)" not in without_hooks(text)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

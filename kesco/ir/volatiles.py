@@ -1,0 +1,49 @@
+"""Which lvalues are volatile: reading or writing one is something that others may watch.
+
+In: an expression. Out: whether it names an object of a volatile type. Another process, a signal handler or a thread of
+another file may wait for such an access and then expect what came before it, as C++ says of all observable behaviour.
+Apart because the analysis asks, and the proof does for itself.
+"""
+
+from __future__ import annotations
+
+from kesco.ir import tree as ir
+from kesco.ir.types import Shape, Type
+
+_POINTS = (Shape.POINTER, Shape.ARRAY)
+
+
+def is_volatile(expression: ir.Expr) -> bool:
+    """Whether an expression names an object that is volatile, as a whole or in its elements."""
+    if not isinstance(expression, (ir.Name, ir.Select, ir.Subscript, ir.Dereference)):
+        return False
+    kind = _type(expression)
+    while kind is not None and kind.shape is Shape.ARRAY and not kind.volatile:
+        kind = kind.element
+    return kind is not None and kind.volatile
+
+
+def _type(expression: ir.Expr) -> Type | None:
+    """The type of an expression, references aside; None where the tree does not say."""
+    match expression:
+        case ir.Name():
+            kind: Type | None = expression.variable.type
+        case ir.Select() | ir.Cast() | ir.Binary() | ir.Call():
+            kind = expression.type
+        case ir.Assign():
+            kind = _type(expression.target)
+        case ir.Branch():
+            kind = _type(expression.then) or _type(expression.other)
+        case ir.Decay():
+            kind = _type(expression.array)
+        case ir.Subscript():
+            kind = _element(_type(expression.base))
+        case ir.Dereference():
+            kind = _element(_type(expression.pointer))
+        case _:
+            return None
+    return kind.element if kind is not None and kind.shape is Shape.REFERENCE else kind
+
+
+def _element(kind: Type | None) -> Type | None:
+    return kind.element if kind is not None and kind.shape in _POINTS else None
