@@ -6,7 +6,7 @@ first; and why the source cannot be read from another folder.
 
 The text that nvcc compiles in the source's place stands in another folder, and the source's own is searched for quoted
 includes of *all* files. That changes nothing unless a header names a file so that is not beside it, and is beside the
-source; such a source is left as it is, and so is one that includes itself.
+source, and would not be found there anyway; such a source is left as it is, and so is one that includes itself.
 """
 
 from __future__ import annotations
@@ -85,14 +85,15 @@ def scan(
             name = os.fsdecode(in_quotes or in_angles)
             if in_quotes and path == source and name.count("../") > DEEPEST:
                 result.hazard = f"it includes {name}"
+            folders = (*((own, *quoted) if in_quotes else ()), *angled, *system)
+            first = _first(name, folders, missing)
             if in_quotes and path != source and own != beside and not _is_file(os.path.join(own, name)):
                 wrong = os.path.join(beside, name)
                 missing[wrong] = None
-                if _is_file(wrong):
+                if _is_file(wrong) and first != [wrong]:  # else the source's folder is searched anyway
                     in_the_way[wrong] = None
                     result.hazard = f'{path} includes "{name}", which is not beside it but beside the source'
-            folders = (*((own, *quoted) if in_quotes else ()), *angled, *system)
-            work += [(path, None) for path in _first(name, folders, missing) if path not in seen]
+            work += [(path, None) for path in first if path not in seen]
     result.files = [path for path in {**seen, **in_the_way} if os.path.realpath(path) != itself]
     result.missing = [path for path in missing if not os.path.lexists(path)]
     return result

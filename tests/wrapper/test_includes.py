@@ -46,6 +46,21 @@ def test_a_condition_that_only_the_device_sees(tmp_path: Path, monkeypatch: pyte
     assert {"src/maybe.h", "inc/maybe.h"} <= set(found.missing)
 
 
+def test_what_is_beside_the_source_is_no_hazard_if_its_folder_is_searched_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in ``src/util/timer.h``: ``#include "util/timer.h"`` with ``-I src``, also where a comment says so."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("src/util/timer.h", "other/util/timer.h"):
+        Path(name).parent.mkdir(parents=True)
+        Path(name).write_text('// #include "util/timer.h"\n')
+    text = '#include "util/timer.h"\n'
+    assert scanned(tmp_path, text, "-I", "src", "-I", "other").hazard == ""
+    assert "beside the source" in scanned(tmp_path, text).hazard  # without kesco it is not found at all
+    assert "beside the source" in scanned(tmp_path, text, "-I", "other", "-I", "src").hazard
+    assert "beside the source" in scanned(tmp_path, text, "-I", f"{tmp_path}/src").hazard  # __FILE__ is another one
+
+
 def test_a_header_of_the_system_that_is_only_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = "#if __has_include(<nccl.h>)\n#endif\n"
