@@ -105,7 +105,8 @@ def text(ask: Callable[[], Mapping[str, Any]]) -> str:
     made = registry(ask)
     from prometheus_client import generate_latest
 
-    return generate_latest(made).decode()
+    found: bytes = generate_latest(made)
+    return found.decode()
 
 
 def serve(ask: Callable[[], Mapping[str, Any]], address: str, port: int) -> Any:

@@ -20,6 +20,7 @@ namespace {
 struct Device {
     std::atomic<std::uint64_t> free_at; // when all that was launched has ended
     std::atomic<std::uint64_t> launches;
+    std::atomic<std::uint64_t> events; // recorded
 };
 
 Device *device() {
@@ -88,6 +89,7 @@ SHOWN int cuEventCreate(void **event, unsigned) {
 }
 SHOWN int cuEventRecord(void *event, void *) {
     const std::uint64_t time = now();
+    device()->events.fetch_add(1);
     static_cast<Event *>(event)->at = mine > time ? mine : time;
     return 0;
 }

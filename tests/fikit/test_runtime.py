@@ -114,6 +114,22 @@ def test_processes_that_fork_exec_or_have_threads(yard: Yard, how: str) -> None:
     yard.until(lambda t: set(t) == {9}, "it and its children have left")
 
 
+@pytest.mark.parametrize(("policy", "least", "most"), [("5", 0.0, 0.3), ("2", 0.8, 1.2)])
+def test_the_holder_records_few_events(yard: Yard, policy: str, least: float, most: float) -> None:
+    """Where gaps are predicted: none behind kernels that have none; and what it waits for itself is known without."""
+    yard.daemon("--policy", policy, "--deadline-ns", "0")
+    high = yard.task(9, "2000", "100", "1", "0")
+    yard.until(lambda t: 9 in t and t[9]["launched"] > 50, "the high task launches")
+    yard.task(1, "100000", "1", "50", "5000")
+    yard.until(lambda t: set(t) == {1, 9}, "another one is there")
+    before = [int.from_bytes((yard.folder / "gpu").read_bytes()[n : n + 8], "little") for n in (8, 16)]
+    time.sleep(0.3)
+    after = [int.from_bytes((yard.folder / "gpu").read_bytes()[n : n + 8], "little") for n in (8, 16)]
+    launches, events = (two - one for one, two in zip(before, after, strict=True))
+    assert high.poll() is None and launches > 500
+    assert least <= events / launches <= most
+
+
 def greet(yard: Yard, version: int = 2) -> tuple[socket.socket, tuple[int, int, int, int], int]:
     """A client by hand: its socket, the daemon's answer, and the descriptor of the shared words or -1."""
     link = socket.socket(socket.AF_UNIX)

@@ -383,3 +383,31 @@ def test_the_same_events_give_the_same_answers() -> None:
             return [*said, *states(found)]
 
     assert story() == story()
+
+
+def test_gaps_that_are_always_shorter_than_measured_are_learned_anew() -> None:
+    with policy(priorities=(9, 5), away_ns=10**9) as found:
+        now, state = 0, None
+        for launch in range(1, 40):  # 1000 µs as measured alone, 600 as the daemon hears of it
+            found.passed(now, HIGH, HOLDERS)
+            found.done(now + 100 * US, HIGH, launch)
+            found.decide(now + 100 * US)
+            now += 700 * US
+        state = found.task(HIGH)
+        assert state and state.drifted == 1 and state.wide_gaps >= 38
+        found.passed(now, HIGH, HOLDERS)
+        found.waits(now, LOW, LONG, 1)
+        found.done(now + 100 * US, HIGH, 40)
+        (one,) = found.decide(now + 100 * US)[0]
+        assert one.reason is Reason.FILL and one.gap_left_ns == pytest.approx(590 * US, rel=0.01)
+
+
+def test_a_task_is_back_within_the_guard_as_promised() -> None:
+    with policy(priorities=(9, 5), away_ns=10**9) as found:
+        for launch in range(1, 33):
+            at = launch * 1095 * US  # 995 µs idle instead of 1000; the guard is 10
+            found.passed(at, HIGH, HOLDERS)
+            found.done(at + 100 * US, HIGH, launch)
+            found.decide(at + 100 * US)
+        state = found.task(HIGH)
+        assert state and (state.broken, state.drifted) == (0, 0) and state.promises >= 31

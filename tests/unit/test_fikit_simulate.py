@@ -211,3 +211,12 @@ def test_a_setting_that_makes_no_sense_is_refused(tmp_path: Path, wrong: str) ->
     refused = CliRunner().invoke(main, ["fikit", "simulate", str(tmp_path / "a"), "--set", wrong])
     assert refused.exit_code == 2
     assert "K104" in refused.output
+
+
+def test_reports_that_are_late_do_not_starve_the_low_task() -> None:
+    """A profile's gaps are longer than the daemon's by the way of its reports, and these hardly vary."""
+    high = TracedTask("high", 9, tuple(Step((3000 + n % 7) * US, 0, 300 * US, True) for n in range(120)))
+    low = TracedTask("low", 1, steps(2000, 3, 1, 290))
+    late = Machine(slice_ns=2000 * US, switch_ns=50 * US, grant_ns=25 * US, notice_ns=5 * US, ended_ns=60 * US)
+    found = replayed(Kind.QUANTILE, (high, low), late)
+    assert found.fill > 0.7 and found.overruns <= 2
