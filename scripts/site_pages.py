@@ -38,6 +38,10 @@ SHOWN = {
     ".build",
     ".txt",
     ".kftrace",
+    ".yaml",
+    ".sh",
+    ".conf",
+    ".sbatch",
 }
 PLAIN = {"Makefile", "LICENSE", "CITATION.cff"}
 _FENCE = re.compile(r"^( *```[\w+]+) [^\n]+$", re.MULTILINE)

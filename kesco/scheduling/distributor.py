@@ -80,8 +80,7 @@ def behind_others(
 
     `stream_of` has the others in the order of their placement, `spare` are the streams for lanes.
     """
-    stream_of = fillers.settle(dfg, stream_of, ways)
-    held = fillers.barriers(dfg, stream_of, ways)
+    stream_of, held = fillers.settle(dfg, stream_of, ways)
     stream_of.update(lanes.place(dfg, ways, groups, stream_of, spare))
     for site in sorted(light):
         stream_of[site] = _fewest_events(dfg, site, stream_of)

@@ -10,10 +10,11 @@ multiprocessors which are empty first, and there they stay. (Measured on an H200
 multiprocessors, six on each, which took 14 ms instead of 6; see docs/results.md.) In a serial program that does not
 happen, as a launch begins when everything before it has ended.
 
-1. A filler that directly follows another one in the text, and is ready no later, goes on the same stream.
-2. The first launch behind a filler on each of the other streams waits for it, if the filler is ready no later than the
-   launch anyway: all that the filler waits for comes before the launch, by dependences or streams. Otherwise the launch
-   would wait for strange work.
+1. A *run* are fillers that directly follow each other in the text. It matters where the first launch behind it on some
+   stream depends on none of it, and the run is ready no later than that launch: all that it waits for comes before the
+   launch anyway, by dependences or streams. Otherwise the launch would wait for strange work.
+2. Such a run goes on one stream, and the first launch behind it on each other stream that is ready no earlier waits for
+   the last of it.
 
 What it refuses to do: order work of different tasks, or hold a launch for a small memset. Kernels that fill the device
 do the same to those that do not; that cannot be seen without their sizes, and is left to the trial at run time.
@@ -22,53 +23,62 @@ do the same to those that do not; that cannot be seen without their sizes, and i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import networkx as nx
 
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, SiteKind
 from kesco.ir.schedule import ZoneBarrier
-from kesco.scheduling.levels import phases, reached
+from kesco.scheduling.levels import phases, predecessors, reached
 
-_LAUNCHES = (SiteKind.KERNEL, SiteKind.LIBRARY)
 WHY = "it fills the device: blocks that start beside its end crowd on few multiprocessors"
 
 
-def settle(dfg: Dfg, stream_of: Mapping[int, int], moving: Collection[int]) -> dict[int, int]:
-    """The streams with fillers that follow each other on one; `moving` are the copies between host and device."""
-    found = dict(stream_of)
-    forward = dfg.region.forward()
-    for first, second in _neighbours(dfg, stream_of, moving):
-        if second in reached(dfg, forward, first) and _ready(_order(dfg, found), (second,), first):
-            found[second] = found[first]
-    return found
-
-
-def barriers(dfg: Dfg, stream_of: Mapping[int, int], moving: Collection[int]) -> tuple[ZoneBarrier, ...]:
-    """The launches that wait for fillers, by target: for the last one of several that follow each other."""
-    sites = dfg.region.sites
-    runs: dict[int, tuple[int, ...]] = {n: (n,) for n in sorted(stream_of) if _fills(dfg, n, moving)}
-    for first, second in _neighbours(dfg, stream_of, moving):
-        if stream_of[first] == stream_of[second]:
-            runs[second] = (*runs.pop(first), second)
-    order, forward = (_order(dfg, stream_of), dfg.region.forward()) if runs else (nx.DiGraph(), ())
+def settle(
+    dfg: Dfg, stream_of: Mapping[int, int], moving: Collection[int]
+) -> tuple[dict[int, int], tuple[ZoneBarrier, ...]]:
+    """The streams with such runs on one, and what waits, by target; `moving` are the copies from or to the host."""
+    placed = dict(stream_of)
     found: list[ZoneBarrier] = []
-    for last, run in runs.items():
-        streams = {stream_of[last]}
-        for launch in sorted(n for n in reached(dfg, forward, last) if sites[n].kind in _LAUNCHES and n in stream_of):
-            stream = stream_of[launch]
-            if stream not in streams and sites[launch].task == sites[last].task and _ready(order, run, launch):
-                streams.add(stream)
-                found.append(ZoneBarrier(last, launch, WHY))
-    return tuple(sorted(found, key=lambda one: (one.target, one.source)))
+    runs = [run for phase in phases(dfg) for run in _runs(dfg, [n for n in phase if n in placed], moving)]
+    forward, depends = (dfg.region.forward(), _within_a_round(dfg)) if runs else ((), nx.DiGraph())
+    for run in runs:
+        launches = sorted(n for n in reached(dfg, forward, run[-1]) if n in placed and _may_wait(dfg, run, n))
+        order = _order(dfg, placed)
+        first = {placed[n]: n for n in reversed(launches)}  # what would begin beside the end of the run
+        apart = {*first.values()}.difference(*(nx.descendants(depends, filler) for filler in run))
+        if not any(_ready(order, run, launch) for launch in apart):
+            continue
+        placed.update(dict.fromkeys(run, placed[run[0]]))
+        order = _order(dfg, placed)
+        streams = {placed[run[-1]]}
+        for launch in launches:
+            if placed[launch] not in streams and _ready(order, run, launch):
+                streams.add(placed[launch])
+                found.append(ZoneBarrier(run[-1], launch, WHY))
+    return placed, tuple(sorted(found, key=lambda one: (one.target, one.source)))
 
 
-def _neighbours(dfg: Dfg, stream_of: Mapping[int, int], moving: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Two fillers of one phase with no other operation between them in the text."""
-    for phase in phases(dfg):
-        works = [site for site in phase if site in stream_of]
-        yield from (pair for pair in pairwise(works) if all(_fills(dfg, one, moving) for one in pair))
+def _runs(dfg: Dfg, works: list[int], moving: Collection[int]) -> Iterator[tuple[int, ...]]:
+    """The fillers of one phase that have no other operation between them in the text."""
+    for fills, run in groupby(works, lambda site: _fills(dfg, site, moving)):
+        if fills:
+            yield tuple(run)
+
+
+def _may_wait(dfg: Dfg, run: tuple[int, ...], number: int) -> bool:
+    """Whether a site is a launch of the same task as the run."""
+    site = dfg.region.sites[number]
+    return site.kind in (SiteKind.KERNEL, SiteKind.LIBRARY) and site.task == dfg.region.sites[run[-1]].task
+
+
+def _within_a_round(dfg: Dfg) -> nx.DiGraph[int]:
+    """The dependences within one round of every loop."""
+    before = predecessors(dfg)
+    graph: nx.DiGraph[int] = nx.DiGraph((source, site) for site, sources in before.items() for source in sources)
+    graph.add_nodes_from(before)
+    return graph
 
 
 def _fills(dfg: Dfg, number: int, moving: Collection[int]) -> bool:

@@ -34,6 +34,11 @@ TWO = """\
   make<<<32, 64>>>(a);
   both<<<32, 64>>>(b, c);
   both<<<32, 64>>>(a, d);"""
+OWN = """\
+  cudaMemset(c, 0, 1 << 20);
+  cudaMemset(d, 0, 1 << 20);
+  make<<<32, 64>>>(c);
+  make<<<32, 64>>>(d);"""
 LATE = """\
   make<<<32, 64>>>(c);
   cudaMemset(c, 0, 1 << 20);
@@ -68,3 +73,9 @@ def test_fillers_that_follow_each_other_are_on_one_stream_and_awaited_once(tmp_p
 @pytest.mark.usefixtures("toolchain")
 def test_nothing_waits_for_a_filler_that_itself_waits_for_other_work(tmp_path: Path) -> None:
     assert _held(tmp_path, LATE)[1] == []
+
+
+@pytest.mark.usefixtures("toolchain")
+def test_nothing_waits_where_each_launch_has_a_filler_of_its_own(tmp_path: Path) -> None:
+    main, held = _held(tmp_path, OWN)
+    assert (held, main.plan.waits) == ([], ())

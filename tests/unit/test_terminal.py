@@ -62,7 +62,7 @@ FAILING = {
 }  # fmt: skip
 # What needs neither: it prints a path; its --json names a file; it decides or runs something until it is ended.
 WITHOUT = {"cmake", "bench", "fikit serve", "fikit run", "fikit profile", "fikit top", "fikit explain", "fikit merge",
-           "fikit synthesize"}  # fmt: skip
+           "fikit synthesize", "fikit metrics", "fikit timeline"}  # fmt: skip
 
 
 def commands(group: click.Group = main, before: str = "") -> dict[str, click.Command]:
@@ -77,7 +77,7 @@ def commands(group: click.Group = main, before: str = "") -> dict[str, click.Com
 
 def test_every_command_that_finds_things_out_speaks_json_and_can_be_quiet() -> None:
     flags = {name: {o for p in command.params for o in p.opts} for name, command in commands().items()}
-    assert set(flags) == {*FAILING, *WITHOUT, "doctor"}
+    assert set(flags) == {*FAILING, *WITHOUT, "doctor", "fikit doctor"}
     assert {name for name, known in flags.items() if "--json" not in known} == WITHOUT - {"bench"}
     plain = {name for name in flags if not name.startswith("fikit ")}
     assert {name for name in plain if "--quiet" not in flags[name]} == {"cmake"}
