@@ -52,14 +52,16 @@ def zones(dfg: Dfg, streams: int, limit: int = LIMIT) -> Schedule:
     found = folded(zones_of(dfg), len(dfg.graph), limit)
     after = reach(dfg.region, dfg.graph.nodes)
     waits_for, last = _held(dfg, found, after)
-    stream_of, order = _placed(dfg, found, streams, limit, after, last)
+    settled: list[ZoneBarrier] = []
+    stream_of, order = _placed(dfg, found, streams, limit, after, last, settled)
     chain, own = chains(dfg.region), priorities(dfg)
-    barriers = tuple(
+    held = [
         ZoneBarrier(source, target, between(own, source, target))
         for target in sorted(waits_for)
         for source in latest(waits_for[target], stream_of, chain)
         if stream_of[source] != stream_of[target]
-    )
+    ]
+    barriers = tuple(sorted((*held, *settled), key=lambda one: (one.target, one.source)))
     return Schedule("zones", len({*stream_of.values()}), tuple(sorted(stream_of.items())), order, barriers=barriers)
 
 
@@ -91,9 +93,15 @@ def _held(dfg: Dfg, found: Sequence[Zone], after: dict[int, int]) -> tuple[dict[
 
 
 def _placed(
-    dfg: Dfg, found: Sequence[Zone], streams: int, limit: int, after: dict[int, int], beside: dict[int, int]
+    dfg: Dfg,
+    found: Sequence[Zone],
+    streams: int,
+    limit: int,
+    after: dict[int, int],
+    beside: dict[int, int],
+    settled: list[ZoneBarrier],
 ) -> tuple[dict[int, int], tuple[int, ...]]:
-    """Steps 1 and 4: a stream for each site, and the order in which they were placed."""
+    """Steps 1 and 4: a stream for each site, and the order in which they were placed; `settled` gets its barriers."""
     most = shares(dfg, found, max(streams, 1) * len(found), limit)
     members: list[list[int]] = []  # global stream → its sites
     above: list[int] = []  # global stream → the lowest priority on it
@@ -102,6 +110,7 @@ def _placed(
     finals = frozenset(beside.values())
     for zone, share in zip(found, most, strict=True):
         placed = distribute(only(dfg, zone.sites), min(share, streams))
+        settled += placed.barriers
         local: list[list[int]] = [[] for _ in range(placed.streams)]
         for site, stream in placed.stream_of:
             local[stream].append(site)
