@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneBarrier:
-    """Site `target` waits for `source`, an earlier one of a task with a higher priority, and `why`.
+class Barrier:
+    """Site `target` waits for `source`, an earlier one, and `why`: for a task with a higher priority, or for speed.
 
-    No dependence needs it: without it the program computes the same.
+    No dependence needs it: the program computes the same without it, unless waits for dependences were left out because of it.
     """
 
     source: int
@@ -25,7 +25,7 @@ class Schedule:
     `streams` is how many are used; `stream_of` maps site number → stream as a tuple of pairs in site order; `order` is
     the order in which the distributor placed the sites. `urgent` are the streams whose work the GPU should prefer,
     ascending. Where there are tasks, `ranks` has for each stream which comes first for the GPU, counted from 0;
-    `barriers` order work of different tasks, by target; and `released` has sites that are not held further, with why.
+    `barriers` order what no dependence does, by target; and `released` has sites that are not held further, with why.
     """
 
     strategy: str
@@ -34,7 +34,7 @@ class Schedule:
     order: tuple[int, ...] = ()
     urgent: tuple[int, ...] = ()
     ranks: tuple[int, ...] = ()
-    barriers: tuple[ZoneBarrier, ...] = ()
+    barriers: tuple[Barrier, ...] = ()
     released: tuple[tuple[int, str], ...] = ()
 
     @property

@@ -12,7 +12,7 @@ from kesco.ir.replay import Replay
 class Wait:
     """Before site `target` is issued its stream waits for the event recorded after site `source`.
 
-    It is for `dependences`; or, where there are none, for the order of tasks, and `why` says of which.
+    It is for `dependences`; or, where there are none, for what `why` says: the order of tasks, or speed.
     """
 
     source: int

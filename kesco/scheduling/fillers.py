@@ -29,7 +29,7 @@ import networkx as nx
 
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, SiteKind
-from kesco.ir.schedule import ZoneBarrier
+from kesco.ir.schedule import Barrier
 from kesco.scheduling.levels import phases, predecessors, reached
 
 WHY = "it fills the device: blocks that start beside its end crowd on few multiprocessors"
@@ -37,10 +37,10 @@ WHY = "it fills the device: blocks that start beside its end crowd on few multip
 
 def settle(
     dfg: Dfg, stream_of: Mapping[int, int], moving: Collection[int]
-) -> tuple[dict[int, int], tuple[ZoneBarrier, ...]]:
+) -> tuple[dict[int, int], tuple[Barrier, ...]]:
     """The streams with such runs on one, and what waits, by target; `moving` are the copies from or to the host."""
     placed = dict(stream_of)
-    found: list[ZoneBarrier] = []
+    found: list[Barrier] = []
     runs = [run for phase in phases(dfg) for run in _runs(dfg, [n for n in phase if n in placed], moving)]
     forward, depends = (dfg.region.forward(), _within_a_round(dfg)) if runs else ((), nx.DiGraph())
     for run in runs:
@@ -56,7 +56,7 @@ def settle(
         for launch in launches:
             if placed[launch] not in streams and _ready(order, run, launch):
                 streams.add(placed[launch])
-                found.append(ZoneBarrier(run[-1], launch, WHY))
+                found.append(Barrier(run[-1], launch, WHY))
     return placed, tuple(sorted(found, key=lambda one: (one.target, one.source)))
 
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.schedule import Schedule, ZoneBarrier
+from kesco.ir.schedule import Barrier, Schedule
 from kesco.scheduling.distributor import distribute
 from kesco.scheduling.levels import phases
 from kesco.scheduling.tasks import (
@@ -52,11 +52,11 @@ def zones(dfg: Dfg, streams: int, limit: int = LIMIT) -> Schedule:
     found = folded(zones_of(dfg), len(dfg.graph), limit)
     after = reach(dfg.region, dfg.graph.nodes)
     waits_for, last = _held(dfg, found, after)
-    settled: list[ZoneBarrier] = []
+    settled: list[Barrier] = []
     stream_of, order = _placed(dfg, found, streams, limit, after, last, settled)
     chain, own = chains(dfg.region), priorities(dfg)
     held = [
-        ZoneBarrier(source, target, between(own, source, target))
+        Barrier(source, target, between(own, source, target))
         for target in sorted(waits_for)
         for source in latest(waits_for[target], stream_of, chain)
         if stream_of[source] != stream_of[target]
@@ -99,7 +99,7 @@ def _placed(
     limit: int,
     after: dict[int, int],
     beside: dict[int, int],
-    settled: list[ZoneBarrier],
+    settled: list[Barrier],
 ) -> tuple[dict[int, int], tuple[int, ...]]:
     """Steps 1 and 4: a stream for each site, and the order in which they were placed; `settled` gets its barriers."""
     most = shares(dfg, found, max(streams, 1) * len(found), limit)

@@ -31,7 +31,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.schedule import Schedule, ZoneBarrier
+from kesco.ir.schedule import Barrier, Schedule
 from kesco.model.gpu import KernelCost, Machine
 from kesco.scheduling import lanes
 from kesco.scheduling.critical_path import critical_path, ranks
@@ -80,7 +80,7 @@ def zones_fair(
     stream_of: dict[int, int] = {}
     order: list[int] = []
     rank_of: list[int] = []
-    settled: list[ZoneBarrier] = []
+    settled: list[Barrier] = []
     levels = sorted({zone.priority for zone in found}, reverse=True)
     for zone, share in zip(found, shares(dfg, found, streams, limit), strict=True):
         inside = only(dfg, zone.sites)
@@ -129,7 +129,7 @@ class _Holding:
     slack: dict[int, float] = field(default_factory=dict)
     released: dict[int, str] = field(default_factory=dict)  # site → why it is not held any further
 
-    def barriers(self) -> tuple[ZoneBarrier, ...]:
+    def barriers(self) -> tuple[Barrier, ...]:
         """All barriers, by target."""
         if self.age < 1:
             return ()
@@ -144,7 +144,7 @@ class _Holding:
     def _phase(
         self, phase: tuple[int, ...], direct: Mapping[int, tuple[int, ...]], works: Collection[int],
         chain: Sequence[int],
-    ) -> list[ZoneBarrier]:  # fmt: skip
+    ) -> list[Barrier]:  # fmt: skip
         zone_of = {site: number for number, zone in enumerate(self.zones) for site in zone.sites}
         after = reach(self.dfg.region, phase)
         tasks = [site for site in phase if site in self.priority and site in works]
@@ -152,7 +152,7 @@ class _Holding:
         last: dict[int, int] = {}  # stream → its last operation
         worked: dict[int, float] = {}  # zone → how long its operations take that were looked at
         held: dict[int, int] = {}  # zone → what its operations were held for
-        found: list[ZoneBarrier] = []
+        found: list[Barrier] = []
         for site in phase:
             own = 0
             for source in (*direct[site], *(last[s] for s in (self.stream_of[site],) if s in last)):
@@ -169,7 +169,7 @@ class _Holding:
             for source in taken:
                 self.before[site] |= self.before[source] | 1 << source
             sources = latest(taken, self.stream_of, chain)
-            why = [ZoneBarrier(source, site, between(self.own, source, site)) for source in sources]
+            why = [Barrier(source, site, between(self.own, source, site)) for source in sources]
             found += [one for one in why if self.stream_of[one.source] != self.stream_of[site]]
         return found
 
