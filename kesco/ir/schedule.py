@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Barrier:
     """Site `target` waits for `source`, an earlier one, and `why`: for a task with a higher priority, or for speed.
 
-    No dependence needs it: the program computes the same without it, unless waits for dependences were left out because of it.
+    No dependence needs it. Between tasks none rests on it either: the program computes the same without it.
     """
 
     source: int
