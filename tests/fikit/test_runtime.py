@@ -118,7 +118,7 @@ def test_processes_that_fork_exec_or_have_threads(yard: Yard, how: str) -> None:
 def test_the_holder_records_few_events(yard: Yard, policy: str, least: float, most: float) -> None:
     """Where gaps are predicted: none behind kernels that have none; and what it waits for itself is known without."""
     yard.daemon("--policy", policy, "--deadline-ns", "0")
-    high = yard.task(9, "2000", "100", "1", "0")
+    high = yard.task(9, "100000", "100", "1", "0")
     yard.until(lambda t: 9 in t and t[9]["launched"] > 50, "the high task launches")
     yard.task(1, "100000", "1", "50", "5000")
     yard.until(lambda t: set(t) == {1, 9}, "another one is there")

@@ -129,7 +129,7 @@ def test_memory_that_a_macro_checks_stays_where_a_return_would_move_with_it(tmp_
     large = BODY.replace("(a)", "(x)").replace("(b)", "(y)").replace("  inc", "  CHECK(cudaMemset(x, 0, 9));\n  inc", 1)
     text = f"  float *x, *y;\n  CHECK(cudaMalloc(&x, 1 << 26));\n  CHECK(cudaMalloc(&y, 1 << 26));\n{large}"
     text += "  CHECK(cudaFree(x));\n  CHECK(cudaFree(y));\n"
-    options = Options(copies=copies, memory="reuse")
+    options = Options(copies=copies, memory="reuse", force=True)
     (result,) = compiled(tmp_path, function(text), options).rewritten
     assert not result.moved
     (result,) = compiled(tmp_path, f"int main() {{\n{text}}}\n", options).rewritten

@@ -43,7 +43,7 @@ def test_which_kernels_wait(tmp_path: Path) -> None:
     bodies = [*WAITS.values(), *DOES_NOT.values()]
     lines = [f"__global__ void k{at}(float* x, unsigned* c, int n) {{ {b} x[0] += 1; }}" for at, b in enumerate(bodies)]
     path.write_text(HEAD + "\n".join(lines))
-    (ir,) = device_ir_of(toolchain_for(Options()), str(path), Options())
+    ir = device_ir_of(toolchain_for(Options()), str(path), Options())
     found = {one.display: "spin" in one.order for one in kernel_effects(ir)}
     names = dict(zip((*WAITS, *DOES_NOT), (found[f"k{at}"] for at in range(len(bodies))), strict=True))
     assert names == dict.fromkeys(WAITS, True) | dict.fromkeys(DOES_NOT, False)

@@ -491,7 +491,8 @@ class Run:
         self.replaying: tuple[bool, int, dict[str, int], dict[str, int]] | None = None
         self.graphs: dict[tuple, list] = {}  # place and values → what was captured
         self.plain = hash((argc, 5)) % 4  # copies that stay where they are, since pinned memory does not pay yet
-        self.sending = False  # whether a source may still be read, which nothing may write or free
+        self.depth = 0  # of calls
+        self.sending = 0  # in which depth the last source was sent that may still be read, which nothing may write
         self.fetching: list[tuple[int, str]] = []  # copies to the host that may not be complete, and where they write
         self.tables: dict[str, list[Any]] = {}  # allocation → the pointers that were copied into it
         self.frame: dict[str, Cell] = {name: Cell(Pointer(name)) for name in program.symbols}
@@ -509,15 +510,19 @@ class Run:
 
     def call(self, name: str, arguments: list[Cell], visible: dict[str, Cell] | None = None) -> Any:
         parameters, body = self.functions[name]
+        self.depth += 1
         result = self._enter(parameters, body, arguments, visible or {})
-        self._changes(f"{name} is left")
+        if self.sending >= self.depth:  # what a caller has under way is not of this function's objects
+            self._changes(f"{name} is left")
+        self._looks(f"{name} is left")
+        self.depth -= 1
         return result
 
     def _changes(self, what: str) -> None:
         """The host may write or free any of its memory."""
         if self.sending:
             self.machine.on_host(f"{what} while a source is read")
-            self.sending = False
+            self.sending = 0
         self._looks(what)
 
     def _looks(self, what: str) -> None:
@@ -797,14 +802,14 @@ class Run:
             return self._kesco_copy(values[0], source, size and "all", kind, *values[_OWN[name][2] + 1 :])
         if name == "kesco_send":
             self._kesco_copy(*values)
-            self.sending = self.sending or values[2] != 0
+            self.sending = self.depth if values[2] != 0 else self.sending
             return 0
         if name == "kesco_fetch":
             return self._kesco_fetch(*values)
         if name == "kesco_fetched":
             return self._fetched() or 0
         if name == "kesco_sent":
-            self.sending = False
+            self.sending = 0
             return None
         if name in ("kesco_malloc", "kesco_free", "kesco_freed"):
             return self._memory(name, self.place(arguments[0]) if name == "kesco_free" else values[0], values)
@@ -874,7 +879,7 @@ class Run:
     def _kesco_copy(self, target: Any, source: Any, size: int, kind: str, stream: str, *rest: bool) -> int:
         """The host waits for what it copies to itself, and then for all if it is told to."""
         self._fetched(target, source)
-        self.sending = self.sending and kind not in _WAITS
+        self.sending = 0 if kind in _WAITS else self.sending
         if size and self.plain > 0 and not self.machine.generous:  # what the program has copied so far is little
             self.plain -= 1
             stream = LEGACY

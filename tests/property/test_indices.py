@@ -58,7 +58,7 @@ def test_nothing_is_touched_outside_of_a_footprint(tmp_path: Path) -> None:
     host = tmp_path / "host.cpp"
     host.write_text("\n".join([HOST, *lines, table, MAIN]))
     options = Options(flags=("-w",))
-    (ir,) = device_ir_of(toolchain_for(options), str(kernels), options)
+    ir = device_ir_of(toolchain_for(options), str(kernels), options)
     effects = {one.display: one for one in kernel_effects(ir)}
     subprocess.run([str(COMPILER), "-O0", "-w", "-std=c++17", str(host), "-o", str(tmp_path / "host")], check=True)
     runs = subprocess.run([str(tmp_path / "host")], capture_output=True, text=True, check=True).stdout

@@ -55,14 +55,13 @@ typedef struct {
     uint32_t inflight_launches; /* most granted launches that are not done; at least 1 */
     uint32_t time_percent;      /* which quantile of a kernel's time counts (KESCO_QUANTILE): high */
     uint32_t gap_percent;       /* which quantile of a gap counts (KESCO_QUANTILE): low */
-    uint32_t
-        drift_limit; /* of its last 32 predictions so many were wrong: what was seen lately counts instead; 0: never */
-    uint64_t unknown_ns;    /* what a kernel without a believable time is taken for; it is in flight alone */
-    uint64_t away_ns;       /* idle for this long, and no prediction says that it comes back: away */
-    uint64_t react_ns;      /* KESCO_REACTIVE: away after this */
-    uint64_t quantum_ns;    /* tasks of one priority take turns as holder, this long each */
-    uint64_t deadline_ns;   /* a ticket that waited this long is granted whatever else holds; 0: never */
-    uint64_t age_ns;        /* the same as an option for fairness (ageing); 0: off */
+    uint32_t drift_limit;       /* so many of 32 predictions were wrong: what was seen lately counts; 0: never */
+    uint64_t unknown_ns;        /* what a kernel without a believable time is taken for; it is in flight alone */
+    uint64_t away_ns;           /* idle for this long, and no prediction says that it comes back: away */
+    uint64_t react_ns;          /* KESCO_REACTIVE: away after this */
+    uint64_t quantum_ns;        /* tasks of one priority take turns as holder, this long each */
+    uint64_t deadline_ns;       /* a ticket that waited this long is granted whatever else holds; 0: never */
+    uint64_t age_ns;            /* the same as an option for fairness (ageing); 0: off */
     uint64_t harm_permille; /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
 } KescoPolicySettings;
 

@@ -52,14 +52,17 @@ inline void said(const char* what, float value) { std::printf("%s: %d rounds, %g
 #line 4 "two.cu"
 template <typename T>
 __global__ void work(T* p) { p[threadIdx.x] *= 2; }
+// <prologue>
+
 int kesco_main() {
   float *a, *b, h;
   cudaMalloc(&a, 4096);
   cudaMalloc(&b, 4096);
-  cudaMemset(a, 0, 4096);
+  KescoStreams* kesco = &kesco_streams();
+  cudaMemsetAsync(a, 0, 4096, kesco->stream[1]);
   for (int i = 0; i < rounds; ++i) {
-    work<<<1, 1024, 0, kesco_on()>>>(a);
-    work<<<dim3(1), dim3(1024), 0, kesco_on()>>>(b);
+    work<<<1, 1024, 0, kesco_on( kesco->stream[1])>>>(a);
+    work<<<dim3(1), dim3(1024), 0, kesco_on( kesco->stream[0])>>>(b);
     if (cudaDeviceSynchronize() != cudaSuccess) return 1;
   }
   cudaMemcpy(&h, a, sizeof h, cudaMemcpyDeviceToHost);
