@@ -60,7 +60,7 @@ def _arguments() -> argparse.Namespace:
     where.add_argument("--from", dest="source", type=Path, metavar="JSON", help="show these results")
     where.add_argument("--model", action="store_true", help="predict, from what kernels cost alone")
     parser.add_argument("--against", type=Path, metavar="JSON", help="say how far these results are from the others")
-    parser.add_argument("--schemes", help=f"with commas; default: {','.join(mixes.SCHEMES)}")
+    parser.add_argument("--schemes", help=f"with commas; default: {','.join(mixes.MEASURED)}")
     parser.add_argument("--rounds", type=int, default=10, help="that count, behind one that warms up (default: 10)")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one run (default: 120)")
     parser.add_argument("--time-limit", type=float, default=float("inf"), help="seconds; begin nothing new after that")
@@ -72,7 +72,7 @@ def _arguments() -> argparse.Namespace:
 
 def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
     build = read(arguments.built)
-    wanted = arguments.schemes.split(",") if arguments.schemes else tuple(mixes.SCHEMES)
+    wanted = arguments.schemes.split(",") if arguments.schemes else mixes.MEASURED
     names = choose("scheme", ("alone", *wanted), mixes.SCHEMES)  # all others are compared with the first
     environment = {
         "gpu": _gpu(),

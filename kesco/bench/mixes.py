@@ -55,9 +55,9 @@ SCHEMES = {
         Scheme("alone", "serial", "each serial program alone", together=False),
         Scheme("alone-kesco", "kesco", "each program of kesco alone", together=False),
         Scheme("baseline", "serial", "serial programs started together"),
-        Scheme("mps", "serial", "the same with NVIDIA MPS", mps=True),
-        Scheme("kesco", "kesco", "programs of kesco started together"),
-        Scheme("mps-kesco", "kesco", "the same with NVIDIA MPS", mps=True),
+        Scheme("mps", "serial", "serial programs with NVIDIA MPS", mps=True),
+        Scheme("kesco", "kesco", "kesco's programs started together"),
+        Scheme("mps-kesco", "kesco", "kesco's programs with NVIDIA MPS", mps=True),
         Scheme("zones", "zones", "one program, one host thread, stream zones as published"),
         Scheme("zones-fair", "zones-fair", "one program, one host thread, fair zones"),
         Scheme("threads", "threads", "one program, a host thread for each task"),
@@ -70,6 +70,8 @@ STRATEGIES = ("zones", "zones-fair")
 """The programs of which there is one for each mix, written by hand, and compiled by kesco with this strategy."""
 
 MERGED = {"threads": False, "one-thread": True}
+MEASURED = tuple(name for name in SCHEMES if name != "one-thread")
+"""Those that can be started together: a single host thread goes to no other task while one waits for the start."""
 """The programs of a mix that ``kesco merge`` makes of the tasks' programs, and whether with a single host thread."""
 
 
