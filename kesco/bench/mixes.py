@@ -70,9 +70,9 @@ STRATEGIES = ("zones", "zones-fair")
 """The programs of which there is one for each mix, written by hand, and compiled by kesco with this strategy."""
 
 MERGED = {"threads": False, "one-thread": True}
+"""The programs of a mix that ``kesco merge`` makes of the tasks' programs, and whether with a single host thread."""
 MEASURED = tuple(name for name in SCHEMES if name != "one-thread")
 """Those that can be started together: a single host thread goes to no other task while one waits for the start."""
-"""The programs of a mix that ``kesco merge`` makes of the tasks' programs, and whether with a single host thread."""
 
 
 def load(folder: Path, names: Iterable[str] = ()) -> list[Mix]:
