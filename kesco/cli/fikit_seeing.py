@@ -21,9 +21,10 @@ __all__ = ["fikit_group"]  # with all its commands
 @GPU
 @click.option("--every", type=click.FloatRange(0.1), metavar="SECONDS", help="Again and again, until it is ended.")
 @click.option("--form", type=click.Choice(("text", "json", "prometheus")), default="text", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --form json; errors are JSON, too.")
 def top_command(gpu: str, every: float | None, form: str) -> None:
     """Show the tasks of a GPU and what became of their launches."""
-    printer = Printer("text", False)
+    printer = Printer("json" if form == "json" else "text", False)
     with ends_well(printer):
         from kesco.fikit import metrics
         from kesco.fikit.serving import gpu_name, socket_path, status
@@ -74,19 +75,27 @@ def metrics_command(gpu: str, listen: str) -> None:
 @GPU
 @click.option("--record", metavar="FILE", help="What 'serve --record' wrote: name its longest holds instead.")
 @click.option("--longest", type=click.IntRange(1), default=10, show_default=True, help="So many of them.")
-def explain_command(gpu: str, record: str | None, longest: int) -> None:
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the holds of a record, or each task with its words, as JSON."
+)
+def explain_command(gpu: str, record: str | None, longest: int, as_json: bool) -> None:
     """Say of each task why it is held, what it was granted and why, and what it cost others."""
-    printer = Printer("text", False)
-    with ends_well(printer):
+    with ends_well(Printer("json" if as_json else "text", False)):
+        from dataclasses import asdict
+
         from kesco.fikit import events
         from kesco.fikit.serving import gpu_name, socket_path, status
-        from kesco.fikit.telling import explain, longest_holds
+        from kesco.fikit.telling import explain, longest_first, longest_holds
 
         if record is not None:
-            click.echo(longest_holds(events.read(Path(record)), longest), nl=False)
+            seen = events.read(Path(record))
+            holds = [asdict(one) | {"held": one.held.name, "reason": one.reason and one.reason.name}
+                     for one in longest_first(seen, longest)]  # fmt: skip
+            click.echo(json.dumps(holds, indent=1) + "\n" if as_json else longest_holds(seen, longest), nl=False)
             return
         found: dict[str, Any] = status(socket_path(gpu_name(gpu)))
-        click.echo(explain(found), nl=False)
+        said = explain(found)
+        click.echo(json.dumps(found | {"said": said.splitlines()}, indent=1) + "\n" if as_json else said, nl=False)
 
 
 @fikit_group.command("timeline")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kesco.fikit.events import Recorded
+from kesco.fikit.events import Hold, Recorded
 from kesco.fikit.metrics import fill_ratio
 
 _HELD = (
@@ -67,10 +67,15 @@ def explain(status: Mapping[str, Any]) -> str:
     return "".join(f"{line}\n" for line in lines or ["No task is there."])
 
 
+def longest_first(found: Recorded, many: int) -> list[Hold]:
+    """The longest holds of a record."""
+    return sorted(found.holds, key=lambda hold: hold.begin - hold.end)[:many]
+
+
 def longest_holds(found: Recorded, many: int) -> str:
     """The longest holds of a record, each with why it was held and why it was let go."""
     lines = []
-    for one in sorted(found.holds, key=lambda hold: hold.begin - hold.end)[:many]:
+    for one in longest_first(found, many):
         how = _GRANTED[one.reason] if one.reason is not None else "by its own deadline"
         why = _HELD[one.held].removeprefix("waits: ") if one.held else "it was just being decided"
         lines.append(f"{(one.end - one.begin) / 1e6:.3f} ms  {one.task}: '{one.kernel}'")

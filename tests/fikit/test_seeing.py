@@ -46,6 +46,11 @@ def test_a_record_is_read(tmp_path: Path) -> None:
     said = telling.longest_holds(found, 1)
     assert said.startswith("0.040 ms  low one") and "by its own deadline" in said
     assert "a task of higher priority has work on the GPU" in telling.longest_holds(found, 2)
+    ended = CliRunner().invoke(
+        main, ["fikit", "explain", "--record", str(tmp_path / "record"), "--longest", "1", "--json"]
+    )
+    (longest,) = json.loads(ended.output)
+    assert (longest["task"], longest["held"], longest["reason"]) == (low, "NOT_HELD", None)
     drawn = json.loads(events.to_perfetto(found))["traceEvents"]
     (held,) = [one for one in drawn if one["name"] == "scale"]
     assert (held["ts"], held["dur"], held["args"]["let go"]) == (1.0, 6.0, "fill")

@@ -59,9 +59,10 @@ FAILING = {
     "merge": ["none.cu=1", "none.cu=2", "-o", "m.cu"],
     "profile": ["none.cu"], "trace": ["--", "/there/is/no/program"], "compare": ["none.json", "none.json"],
     "fikit show": ["none.kfikit"], "fikit simulate": ["none.kftrace"],
+    "fikit top": ["--gpu", "GPU-none"], "fikit explain": ["--record", "none.record"],
 }  # fmt: skip
 # What needs neither: it prints a path; its --json names a file; it decides or runs something until it is ended.
-WITHOUT = {"cmake", "bench", "fikit serve", "fikit run", "fikit profile", "fikit top", "fikit explain", "fikit merge",
+WITHOUT = {"cmake", "bench", "fikit serve", "fikit run", "fikit profile", "fikit merge",
            "fikit synthesize", "fikit metrics", "fikit timeline"}  # fmt: skip
 
 
