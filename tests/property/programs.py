@@ -86,6 +86,12 @@ def in_tasks(program: Program, seed: int) -> Program:
 _LARGE = "1048576"  # worth a prefetch
 
 
+def _is_one_statement(body: tuple[Node, ...]) -> bool:
+    """Whether a body needs no braces: one line with one statement, which declares nothing."""
+    alone = len(body) == 1 and body[0].body is None and not body[0].head.startswith("float")
+    return alone and body[0].head.count(";") < 2
+
+
 class Writer(Rarities):
     """Draws one program."""
 
@@ -224,7 +230,7 @@ class Writer(Rarities):
                 "{", (Node(head, kept=True), Node("do {", body, f"}} while ({counter} < {bound});")), "}"
             ), share
         head = f"for (int {counter} = 0; {counter} < {bound}; ++{counter})"
-        if len(body) == 1 and body[0].body is None and not body[0].head.startswith("float") and self.chance(0.5):
+        if _is_one_statement(body) and self.chance(0.5):
             return Node(head, (replace(body[0], kept=True),)), share
         return Node(f"{head} {{", body, "}"), share
 
@@ -246,7 +252,7 @@ class Writer(Rarities):
         elif drawn < 0.6:
             other = Node("} else {", self.block(scope, depth + 1, 1), "}", kept=True)
             return Node("", (Node(f"{head} {{", then, kept=True), other))
-        if len(then) == 1 and then[0].body is None and not then[0].head.startswith("float") and self.chance(0.5):
+        if _is_one_statement(then) and self.chance(0.5):
             return Node(head, (replace(then[0], kept=True),))
         return Node(f"{head} {{", then, "}")
 
