@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def top_command(gpu: str, every: float | None, form: str) -> None:
             if form == "json":
                 click.echo(json.dumps(found))
             else:
-                said = metrics.text(lambda found=found: found) if form == "prometheus" else table(found)  # type: ignore[misc]
+                said = metrics.text(partial(dict, found)) if form == "prometheus" else table(found)
                 if every is not None and sys.stdout.isatty() and form == "text":
                     click.clear()
                 click.echo(said, nl=False)

@@ -52,8 +52,7 @@ def zones(dfg: Dfg, streams: int, limit: int = LIMIT) -> Schedule:
     found = folded(zones_of(dfg), len(dfg.graph), limit)
     after = reach(dfg.region, dfg.graph.nodes)
     waits_for, last = _held(dfg, found, after)
-    settled: list[Barrier] = []
-    stream_of, order = _placed(dfg, found, streams, limit, after, last, settled)
+    stream_of, order, settled = _placed(dfg, found, streams, limit, after, last)
     chain, own = chains(dfg.region), priorities(dfg)
     held = [
         Barrier(source, target, between(own, source, target))
@@ -99,14 +98,14 @@ def _placed(
     limit: int,
     after: dict[int, int],
     beside: dict[int, int],
-    settled: list[Barrier],
-) -> tuple[dict[int, int], tuple[int, ...]]:
-    """Steps 1 and 4: a stream for each site, and the order in which they were placed; `settled` gets its barriers."""
+) -> tuple[dict[int, int], tuple[int, ...], list[Barrier]]:
+    """Steps 1 and 4: a stream for each site, the order in which they were placed, and what waits for `fillers`."""
     most = shares(dfg, found, max(streams, 1) * len(found), limit)
     members: list[list[int]] = []  # global stream → its sites
     above: list[int] = []  # global stream → the lowest priority on it
     stream_of: dict[int, int] = {}
     order: list[int] = []
+    settled: list[Barrier] = []
     finals = frozenset(beside.values())
     for zone, share in zip(found, most, strict=True):
         placed = distribute(only(dfg, zone.sites), min(share, streams))
@@ -133,7 +132,7 @@ def _placed(
             above[stream] = min(above[stream], zone.priority)
             stream_of |= dict.fromkeys(local[number], stream)
         order += placed.order
-    return stream_of, tuple(order)
+    return stream_of, tuple(order), settled
 
 
 def _stream(
