@@ -16,8 +16,9 @@ class Options:
     own compiler flags. `prefetch` puts prefetches of managed memory in, where streams are emitted. `clang`, `libclang`,
     `cuda_path` and `arch` override what would be found. `force` rewrites also where no gain is expected. `emit` is
     ``streams``, ``graph`` for work that is replayed as a CUDA graph where it runs again and again, or ``auto`` for
-    both, of which the program keeps the faster one. `copies` is ``keep``, or ``move`` for ``cudaMemcpy``
-    on streams, with sources that are read in the background where that can be.
+    both, of which the program keeps the faster one. `copies` is ``keep``, ``move`` for ``cudaMemcpy`` on
+    streams, with sources that are read in the background where that can be, or ``auto`` for that where functions are
+    rewritten anyway and it may pay.
     `profile` is a file with the measured costs of the operations.
     `page` tells that the report's page is wanted, which shows what operations cost also where no stage asks for that.
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
@@ -36,7 +37,7 @@ class Options:
     force: bool = False
     prefetch: bool = False
     emit: str = "streams"
-    copies: str = "keep"
+    copies: str = "auto"
     profile: str | None = None
     page: bool = False
     memory: str = "keep"

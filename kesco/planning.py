@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
     from kesco.ir.program import Function, Program
-    from kesco.ir.replay import Replay
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Fetches, Prefetch, Sends
@@ -86,6 +85,23 @@ def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
 
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
     """What is made of one function; prefetches and moved copies are in it where it can be rewritten with them.
+
+    Left to kesco (`copies` is ``auto``), copies that the host waits for move in functions that are rewritten without
+    that, too, unless they are known to be too small for it to pay.
+    """
+    from kesco.transfers.copies import may_pay
+
+    if options.copies != "auto":
+        return _plan(program, region, options, prices)
+    kept = _plan(program, region, replace(options, copies="keep"), prices)
+    if not kept.rewritten or options.emit != "streams" or not may_pay(region):
+        return kept
+    more = _plan(program, region, replace(options, copies="move"), prices)
+    return more if more.rewritten else kept
+
+
+def _plan(program: Program, region: Region, options: Options, prices: Prices | None) -> FunctionResult:
+    """What is made of one function whose copies move or stay.
 
     Where macros leave it early, the host waits there if nothing else helps, or if copies could not move otherwise.
     `prices` is None where nobody asked for what operations cost.
@@ -271,16 +287,17 @@ def _scheduled(
 ) -> tuple[Schedule, SyncPlan]:
     """The schedule and the plan, with graphs where they are asked for."""
     from kesco.choosing import choose, may_refuse, placed
+    from kesco.replaying import trials, with_replays
     from kesco.scheduling.tasks import has_tasks
     from kesco.synchronize import synchronize
     from kesco.synchronize.fences import fences
     from kesco.synchronize.stretches import stretches
 
     if options.emit != "streams" and not region.serial_because:
-        parts = _with_replays(program, region, options, prices)
+        parts = with_replays(program, region, options, prices)
         if parts is not None:
             schedule, found = parts
-            begins, pauses = _trials(region, schedule, found, options)
+            begins, pauses = trials(region, schedule, found, options)
             if begins or options.emit == "graph":
                 return schedule, replace(found, fences=fences(region), stretches=begins, pauses=pauses)
     by_costs = options.strategy_for(has_tasks(dfg)) == "critical_path"
@@ -291,88 +308,6 @@ def _scheduled(
         made = synchronize(dfg, schedule)
     begins = () if options.emit == "graph" or region.members else stretches(region, schedule)
     return schedule, replace(made, fences=fences(region), stretches=begins)
-
-
-def _trials(
-    region: Region, schedule: Schedule, found: SyncPlan, options: Options
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where the program tries which way is faster: nowhere, with graphs only."""
-    from kesco.synchronize.stretches import replayed
-
-    if options.emit == "graph":
-        return (), ()
-    return replayed(region, schedule, frozenset(n for r in found.replays for n in r.sites))
-
-
-def _with_replays(
-    program: Program, region: Region, options: Options, prices: Prices | None
-) -> tuple[Schedule, SyncPlan] | None:
-    """The schedule and the plan of a function some of whose statements become graphs, if there are any."""
-    from kesco import dataflow
-    from kesco.capture import candidates
-    from kesco.capture.regions import outside
-    from kesco.choosing import placed
-    from kesco.synchronize import synchronize
-
-    region = replace(region, sites=tuple(replace(s, mark=None, loop="") for s in region.sites))  # graphs know no trips
-    function = next(f for f in program.functions if f.here and f.span == region.span)
-    replays = candidates(program, function, region)
-    while replays:
-        dfg = dataflow.build(outside(region, replays))
-        schedule = placed(dfg, options, prices)
-        heads = {r.sites[0] for r in replays}  # a graph is not held: it would be none
-        free = tuple(b for b in schedule.barriers if heads.isdisjoint((b.source, b.target)))
-        found = synchronize(dfg, replace(schedule, barriers=free))
-        awaited = {n for wait in found.waits for n in (wait.source, wait.target)}
-        kept = tuple(r for r in replays if r.sites[0] not in awaited)
-        if kept == replays:
-            return _joined(region, replays, schedule, found, options, prices)
-        replays = kept
-    return None
-
-
-def _joined(
-    region: Region,
-    replays: Sequence[Replay],
-    schedule: Schedule,
-    found: SyncPlan,
-    options: Options,
-    prices: Prices | None,
-) -> tuple[Schedule, SyncPlan]:
-    """What is outside the replays and what is in each of them, in one."""
-    from kesco import dataflow
-    from kesco.capture.regions import inside, is_alone
-    from kesco.choosing import placed
-    from kesco.ir.schedule import Schedule, joined_ranks
-    from kesco.ir.syncplan import SyncPlan
-    from kesco.scheduling.chains import chains
-    from kesco.scheduling.streams import MOST_STREAMS
-    from kesco.scheduling.tasks import has_tasks
-    from kesco.synchronize import synchronize
-
-    stream_of, order, streams = schedule.as_dict(), list(schedule.order), schedule.streams
-    plans, parts, replayed = [found], [schedule], []
-    for one in replays:
-        dfg = dataflow.build(inside(region, one))
-        free = not options.streams and options.strategy != "serial" and not has_tasks(dfg)
-        inner = (chains(dfg, MOST_STREAMS) if free else None) or placed(dfg, options, prices)
-        parts.append(inner)
-        plans.append(synchronize(dfg, inner))
-        head = one.sites[0]
-        replayed.append(replace(one, stream=stream_of.pop(head), alone=is_alone(region, one)))
-        at = order.index(head)
-        order[at : at + 1] = inner.order
-        stream_of |= {site: stream for site, stream in inner.stream_of if site in one.sites}
-        streams = max(streams, inner.streams)
-    merged = SyncPlan(
-        tuple(sorted(event for p in plans for event in p.events)),
-        tuple(sorted((w for p in plans for w in p.waits), key=lambda w: (w.target, w.source))),
-        found.joins,
-        tuple(sorted((r for p in plans for r in p.removed), key=lambda r: (r.target, r.source))),
-        replays=tuple(replayed),
-    )
-    ranks = joined_ranks(parts, streams)
-    return Schedule(schedule.strategy, streams, tuple(sorted(stream_of.items())), tuple(order), ranks=ranks), merged
 
 
 def _cannot_emit(program: Program, result: FunctionResult) -> str:

@@ -23,6 +23,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         *("synchronize", "pricing", "emit", "verify", "report", "remarks", "runtime"),
     ),
     ("choosing",),
+    ("replaying",),
     ("planning", "session"),
     ("proving",),
     ("pipeline",),

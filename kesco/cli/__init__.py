@@ -92,10 +92,11 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--copies",
-            type=click.Choice(("keep", "move")),
-            default="keep",
+            type=click.Choice(("auto", "keep", "move")),
+            default="auto",
             show_default=True,
-            help="Keep cudaMemcpy, or put it on streams, copied with threads and in the background; streams only.",
+            help="Keep cudaMemcpy, or put it on streams, copied with threads and in the background, with streams only; "
+            "auto: in functions that are rewritten anyway, if it may pay.",
         ),
         click.option(
             "--memory",

@@ -40,6 +40,8 @@ FETCH, FETCHED = "kesco_fetch", "kesco_fetched"
 """`COPY` to the host that need not be complete yet, and the wait until all such are, which returns their error."""
 LEAST = 1 << 23
 """Bytes of the smallest copy that is read in the background: what is declared with fewer is no part of its source."""
+PAYS = 1 << 27
+"""Bytes of copies of pageable memory for which pinning the memory they go through makes up."""
 LEAST_FETCHED = 1 << 16
 """Bytes of the smallest copy to the host that is waited for later: what is declared with fewer is no part of it."""
 FILLS = frozenset(

@@ -20,8 +20,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+import networkx as nx
+
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import SMALL, Held, Region, Role, Site, SiteKind
+from kesco.ir.transfers import PAYS
 
 _WAITS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.DEVICE_SYNC)
 
@@ -66,6 +69,27 @@ def _could_move(site: Site) -> bool:
         return False
     device = [a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)]
     return bool(device) and all(b.on_device for b in device)
+
+
+def may_pay(region: Region) -> bool:
+    """Whether it may pay that the copies of a function move: not where they are few, pageable and known to be small.
+
+    Until a program's copies of pageable memory add up to `PAYS` bytes they are its own, wherever they stand.
+    """
+    found = [s for s in region.sites if _could_move(s)]
+    if any(a.buffer.kind is BufferKind.PINNED for s in found for a in s.accesses if _on_the_hosts_side(s, a)):
+        return True
+    again = _repeated(region)
+    if any(s.bytes is None or (s.number in again and s.bytes > SMALL) for s in found):
+        return True
+    return sum(s.bytes or 0 for s in found) >= PAYS
+
+
+def _repeated(region: Region) -> set[int]:
+    """The sites in loops."""
+    follows = nx.DiGraph((s.number, n) for s, after in zip(region.sites, region.successors, strict=True) for n in after)
+    circles = (c for c in nx.strongly_connected_components(follows) if len(c) > 1)
+    return {n for circle in circles for n in circle} | {n for n, _ in nx.selfloop_edges(follows)}
 
 
 def is_flat(site: Site) -> bool:

@@ -27,7 +27,7 @@ _LIMIT = 64 << 20  # bytes of a source
 def worth_a_look(source: str, settings: Settings) -> bytes:
     """The text of a source, empty where kesco has nothing to do in it; raises `OSError` if it cannot be read."""
     text = read(source) if os.stat(source).st_size < _LIMIT else b""
-    wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if settings.options.get("copies", "keep") != "keep" else ()))
+    wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if settings.options.get("copies") == "move" else ()))
     if not any(word in text for word in wanted):
         return b""
     return text if not _ANY_LAUNCH.isdisjoint(settings.options) or may_overlap(text) else b""

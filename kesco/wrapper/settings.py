@@ -30,7 +30,7 @@ _SWITCHES = {
 _CHOICES = {
     "strategy": ("kesco", "serial", "zones", "zones-fair"),
     "emit": ("streams", "graph", "auto"),
-    "copies": ("keep", "move"),
+    "copies": ("auto", "keep", "move"),
 }
 _RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000)}
 _OFF = {"off", "0", "no", "false"}

@@ -54,7 +54,7 @@ def compiled(case: str) -> Compilation:
         strategy=strategy,
         emit=emit,
         memory=memory,
-        copies=given.get("--copies", "keep"),
+        copies=given.get("--copies", "auto"),
         zone_age=age,
         fikit=fikit,
     )

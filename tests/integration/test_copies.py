@@ -172,6 +172,32 @@ def test_a_chain_of_kernels_stays_serial(tmp_path: Path) -> None:
     assert not compiled(tmp_path, body=chain.replace("(h, c, n", "(h, d, n")).rewritten
 
 
+@pytest.mark.parametrize(
+    ("before", "how", "moves"),
+    [
+        ("", "auto", True),  # whose size is not known
+        ("", "keep", False),
+        ("n = 31u << 20;", "auto", False),  # 124 MiB in all
+        ("n = 31u << 20;", "move", True),
+        ("n = 32u << 20;", "auto", True),
+        ("n = 1u << 20; for (int i = 0; i < argc; ++i)", "auto", True),  # nobody knows how often
+        ("n = 1u << 20; cudaMallocHost(&h, n);", "auto", True),  # pinned already
+    ],
+)
+def test_by_default_copies_move_where_that_may_pay(tmp_path: Path, before: str, how: str, moves: bool) -> None:
+    looped = "for" in before
+    body = BODY.replace("CHECK(cudaMalloc(&a", "{ CHECK(cudaMalloc(&a").replace("  printf(", "  }\n  printf(")
+    outcome = compiled(tmp_path, before=before, how=how, body=body if looped else BODY)
+    assert outcome.rewritten
+    assert ("plain" not in copies(outcome)) is moves
+
+
+def test_by_default_copies_alone_are_no_reason_to_rewrite(tmp_path: Path) -> None:
+    chain = BODY.replace("up<<<argc, 64>>>(d, b);", "up<<<argc, 64>>>(d, c);").replace("(b, g, n", "(c, g, n")
+    assert compiled(tmp_path, body=chain, how="move").rewritten
+    assert not compiled(tmp_path, body=chain, how="auto").rewritten
+
+
 def test_helpers_and_loops(tmp_path: Path) -> None:
     """Another function, a loop of unknown trips, and a result that is copied back in every round."""
     body = """\

@@ -1,3 +1,4 @@
+// golden: --copies keep
 // Copies of unknown size may move nothing, and then they are no barrier: what depends through them waits, and in a loop
 // that must not be taken for a dependence within one phase.
 __device__ float constant[256];

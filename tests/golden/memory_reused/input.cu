@@ -1,4 +1,4 @@
-// golden: --memory reuse
+// golden: --memory reuse --copies keep
 // Each buffer whose memory another one can use again is there from its first use to its last; the others stay.
 #include <cstdio>
 #include <cstdlib>
