@@ -15,7 +15,7 @@ from kesco.emit.names import macros
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
-from kesco.ir.schedule import Schedule, joined_ranks
+from kesco.ir.schedule import Schedule, joined_ranks, marks_of
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends
 
@@ -269,4 +269,5 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         ranks=ranks,
         leaves=any(r.watched for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
+        marks=sum(len(marks_of(r.schedule)) for r in rewrites),
     )
