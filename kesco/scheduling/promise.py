@@ -32,7 +32,7 @@ from kesco.scheduling.tasks import NO_TASK, Zone, chains, heavy, only, reach, ur
 
 PROMISE = 10
 """Percent that the highest task may take longer than serially by itself."""
-BESIDE = 2.0
+BESIDE = 2.2
 """How many times as long a task is taken to need while others run beside it."""
 
 
@@ -87,7 +87,7 @@ def promised(
                     continue
                 loop, mark, share = place
                 targets = [
-                    site for site in _begins(sites, stream_of, chain)
+                    site for site in _begins(sites, stream_of, chain, loops)
                     if site not in loop and mark < site and after[mark] >> site & 1 and urgent[site] < highest
                     and not after[site] >> mark & 1
                 ]  # fmt: skip
@@ -135,9 +135,14 @@ def _place(
     return place
 
 
-def _begins(sites: Sequence[int], stream_of: Mapping[int, int], chain: Sequence[int]) -> list[int]:
-    """The first of the sites on each stream, in each straight chain of the control flow."""
-    found: dict[tuple[int, int], int] = {}
+def _begins(sites: Sequence[int], stream_of: Mapping[int, int], chain: Sequence[int], loops: Loops) -> list[int]:
+    """The sites that nothing before them on their streams holds: the first ones, and those of other branches.
+
+    What is behind a loop is held with the loop.
+    """
+    found: list[int] = []
     for site in sorted(sites):
-        found.setdefault((stream_of[site], chain[site]), site)
-    return sorted(found.values())
+        before = [one for one in found if stream_of[one] == stream_of[site]]
+        if not any(chain[one] == chain[site] or ((loop := loops.around(one)) and site not in loop) for one in before):
+            found.append(site)
+    return found
