@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kesco.emit.comments import who_waits
-from kesco.emit.places import Rewrite
+from kesco.emit.places import Rewrite, marks_of
 from kesco.ir.flow import Site
-from kesco.ir.schedule import marks_of
 
 Lines = dict[int, list[str]]  # operation → lines
 
@@ -27,16 +26,16 @@ def add_holds(
     """Add to the lines before and behind operations; `first` is the number of the function's first mark in the file."""
     before, after = lines
     sites, holds = rewrite.region.sites, rewrite.schedule.holds
-    number = {mark: first + n for n, mark in enumerate(marks_of(rewrite.schedule))}
-    for mark, part in number.items():
-        operation = sites[mark].operation
-        who = who_waits({sites[one.target].label for one in holds if one.mark == mark})
+    number = {operation: first + n for n, operation in enumerate(marks_of(rewrite))}
+    for operation, part in number.items():
+        who = who_waits({sites[one.target].label for one in holds if sites[one.mark].operation == operation})
         call = f"kesco_mark({name}->part[{part}], {stream_text(by_operation[operation])});"
         after.setdefault(operation, []).append(f"{call}  // kesco: {who.replace('for this', 'for a part of these')}")
     for hold in holds:
         operation = sites[hold.target].operation
         there = before.setdefault(operation, [])
-        call = f"kesco_hold({name}->part[{number[hold.mark]}], {hold.share}, {stream_text(by_operation[operation])});"
+        part = number[sites[hold.mark].operation]
+        call = f"kesco_hold({name}->part[{part}], {hold.share}, {stream_text(by_operation[operation])});"
         if not any(line.startswith(call) for line in there):
             label, source = sites[hold.target].label, sites[hold.mark].label
             there.append(f"{call}  // kesco: {label} waits for {hold.share} % of {source} ({hold.why})")

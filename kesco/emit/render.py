@@ -31,6 +31,7 @@ from kesco.emit.places import (
     fetch_place,
     line_end,
     lines_before,
+    marks_of,
     needed_parts,
     prologue_place,
     streams_call,
@@ -40,7 +41,6 @@ from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Role, Site, SiteKind
-from kesco.ir.schedule import marks_of
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
@@ -65,7 +65,7 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite]) -> list[Edit]:
         events += writer.events
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
-        marks += len(marks_of(rewrite.schedule))
+        marks += len(marks_of(rewrite))
     streams = max(r.schedule.streams for r in chosen)
     text = prologue(streams, events, needed_parts(chosen, stretches, replays), macros(program))
     newline = newline_of(program.text)

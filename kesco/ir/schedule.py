@@ -63,11 +63,6 @@ class Schedule:
         return dict(self.stream_of)
 
 
-def marks_of(schedule: Schedule) -> tuple[int, ...]:
-    """The sites whose executions others are held behind, ascending."""
-    return tuple(sorted({one.mark for one in schedule.holds}))
-
-
 def joined_ranks(schedules: Sequence[Schedule], streams: int) -> tuple[int, ...]:
     """The ranks of streams that several schedules share: that of the most urgent one, and the last where none has any.
 

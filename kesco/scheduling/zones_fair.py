@@ -29,12 +29,12 @@ ones share one, and nothing is promised of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kesco.ir.dfg import Dfg
 from kesco.ir.schedule import Barrier, Hold, Schedule
 from kesco.model.gpu import KernelCost, Machine
-from kesco.scheduling import fillers, lanes
+from kesco.scheduling import lanes
 from kesco.scheduling.critical_path import critical_path, ranks
 from kesco.scheduling.distributor import distribute, small
 from kesco.scheduling.levels import phases, predecessors
@@ -89,7 +89,7 @@ def zones_fair(
     levels = sorted({zone.priority for zone in found}, reverse=True)
     for zone, share in zip(found, shares(dfg, found, streams, limit), strict=True):
         inside = only(dfg, zone.sites)
-        placed = distribute(inside, share) if costs is None else _by_costs(inside, share, costs, machine)
+        placed = distribute(inside, share) if costs is None else critical_path(inside, share, costs, machine)
         stream_of |= {site: len(rank_of) + stream for site, stream in placed.stream_of}
         order += placed.order
         settled += placed.barriers
@@ -107,13 +107,6 @@ def zones_fair(
     preferred = tuple(rank_of) if len({*rank_of}) > 1 else ()
     return Schedule("zones-fair", len(rank_of), pairs, tuple(order), ranks=preferred, barriers=held,
                     released=released, holds=holds)  # fmt: skip
-
-
-def _by_costs(dfg: Dfg, streams: int, costs: Mapping[int, KernelCost], machine: Machine | None) -> Schedule:
-    """The schedule of one zone by what its operations cost, with what fills the device out of the others' way."""
-    placed = critical_path(dfg, streams, costs, machine)
-    stream_of, held = fillers.settle(dfg, placed.as_dict(), lanes.transfers(dfg, small(dfg)))
-    return replace(placed, stream_of=tuple(sorted(stream_of.items())), barriers=(*placed.barriers, *held))
 
 
 @dataclass(slots=True)
