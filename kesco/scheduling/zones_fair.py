@@ -219,7 +219,8 @@ class _Holding:
             return
         for priority in {self.priority[site] for site in tasks}:
             level = [site for site in tasks if self.priority[site] == priority]
-            before = predecessors(only(self.dfg, level))
+            direct = predecessors(only(self.dfg, level))
+            before = {site: tuple(s for s in direct[site] if s < site) for site in level}  # in the order of the text
             time = {site: self._cost(site).microseconds + self.machine.start for site in level}
             up = ranks(before, time)
             down: dict[int, float] = {}
