@@ -78,7 +78,6 @@ def test_the_text_says_what_is_held_and_why(tmp_path: Path) -> None:
     profile = str(tmp_path / "run.kprof")
     assert ", 34, kesco" in compiled(tmp_path, PROGRAM, Options(profile=profile, promise=80)).text.decode()
     assert "kesco_hold" not in compiled(tmp_path, PROGRAM, Options(profile=profile, zone_age=0)).text.decode()
-    assert "kesco_hold" not in compiled(tmp_path, PROGRAM, Options(profile=profile, emit="graph")).text.decode()
 
 
 def test_no_dependence_may_rest_on_a_hold(tmp_path: Path) -> None:
