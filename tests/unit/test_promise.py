@@ -67,6 +67,33 @@ def test_ageing_bounds_how_long_a_task_is_held() -> None:
     assert held(TWO_LOOPS, TASKS, "B>A 2>1", total, age=0)[0] == []
 
 
+_TIMES = st.lists(st.integers(1, 100), min_size=3, max_size=3)
+
+
+@given(st.lists(st.sampled_from("XYZ"), min_size=3, max_size=3), _TIMES, _TIMES, st.integers(0, 100), st.integers(1, 5))
+def test_random_loops_keep_the_promise_or_the_ageing_bound(
+    on: list[str], high: list[int], low: list[int], promise: int, age: int
+) -> None:
+    """In the model of the promise: what runs beside others takes `BESIDE` times as long, and all of the rest may."""
+    text = "".join(f"{name}(rw {buffer}) " for name, buffer in zip("ABC", on, strict=True)) + "1(rw p) 2(rw q) 3(rw p)"
+    total = dict(zip("ABC123", map(float, [*high, *low]), strict=True))
+    found, schedule = held(text, {"ABC": 9, "123": 1}, "C>A 3>1", total, promise, age)
+    alone = max(sum(t for t, b in zip(high, on, strict=True) if b == buffer) for buffer in on)
+    allowed = max(sum(high) * (1 + promise / 100), alone)
+    if not found:
+        assert alone * BESIDE <= allowed * (1 + 1e-9)
+        return
+    assert {target for _, target, _ in found} == {"1", "2"}  # the first on each stream
+    (done,) = {share / 100 for _, _, share in found}
+    assert (done - 0.01) * alone < age * sum(low)
+    ends = alone * (done + (1 - done) * BESIDE)
+    if all(one.why.startswith("so that") for one in schedule.holds):
+        assert ends <= allowed * (1 + 1e-9)
+        assert ends > allowed - 0.02 * alone * BESIDE  # nobody is held for longer than that takes
+    else:
+        assert (done + 0.01) * alone > age * sum(low)
+
+
 def test_nothing_is_promised_where_costs_are_not_known() -> None:
     total = {"A": 60.0, "B": 40.0, "1": 50.0, "2": 50.0}
     assert held(TWO_LOOPS, TASKS, "B>A 2>1", total, known=False)[0] == []
