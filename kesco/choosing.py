@@ -13,6 +13,7 @@ What it refuses to do: measure. The model's errors are in docs/results.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -60,7 +61,19 @@ def placed(dfg: Dfg, options: Options, prices: Prices | None) -> Schedule:
     if name == "zones":
         return zones(dfg, streams, options.zone_limit)
     costs, machine = (costs_of(dfg, prices), prices.machine) if prices is not None else (None, None)
-    return zones_fair(dfg, streams, options.zone_limit, options.zone_age, costs, machine)
+    total = times_of(dfg, prices) if prices is not None else None
+    return zones_fair(dfg, streams, options.zone_limit, options.zone_age, costs, machine, options.promise, total)
+
+
+def times_of(dfg: Dfg, prices: Prices) -> dict[int, float]:
+    """The microseconds of all executions of each movable site in the profiled run; 0 where none was measured."""
+    sites = dfg.region.sites
+    trips = Counter(sites[number].operation for number in dfg.graph.nodes)
+    found = {}
+    for number in dfg.graph.nodes:
+        price = prices.at(sites[number])
+        found[number] = price.cost.microseconds * price.runs / trips[sites[number].operation]
+    return found
 
 
 def costs_of(dfg: Dfg, prices: Prices) -> dict[int, KernelCost]:

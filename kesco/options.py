@@ -24,7 +24,8 @@ class Options:
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
     `strategy` is empty for the one that fits: by tasks where there are any, by costs with a profile. Where there are
     tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
-    times as long as it runs (None: 4 with a profile, else 0). `fikit` puts a runtime's hooks around each launch.
+    times as long as it runs (None: 4 with a profile, else 0). With a profile the highest one is to take at most
+    `promise` percent longer than serially alone (None: 10). `fikit` puts a runtime's hooks around each launch.
     """
 
     streams: int = 0
@@ -43,6 +44,7 @@ class Options:
     memory: str = "keep"
     zone_limit: int = 6
     zone_age: int | None = None
+    promise: int | None = None
     fikit: bool = False
 
     def strategy_for(self, tasks: bool) -> str:

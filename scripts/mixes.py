@@ -61,10 +61,11 @@ def _arguments() -> argparse.Namespace:
     where.add_argument("--model", action="store_true", help="predict, from what kernels cost alone")
     parser.add_argument("--against", type=Path, metavar="JSON", help="say how far these results are from the others")
     parser.add_argument("--schemes", help=f"with commas; default: {','.join(mixes.MEASURED)}")
-    parser.add_argument("--rounds", type=int, default=10, help="that count, behind one that warms up (default: 10)")
+    parser.add_argument("--rounds", type=int, default=10, help="that count, of each scheme (default: 10)")
+    parser.add_argument("--repeats", type=int, default=5, help="of them for each start (default: 5)")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one run (default: 120)")
     parser.add_argument("--time-limit", type=float, default=float("inf"), help="seconds; begin nothing new after that")
-    parser.add_argument("--json", type=Path, help="write the results there, after every round")
+    parser.add_argument("--json", type=Path, help="write the results there, after every turn of the schemes")
     parser.add_argument("--plot", type=Path, metavar="SVG", help="draw them")
     parser.add_argument("--workloads", type=Path, default=Path("workloads"))
     return parser.parse_args()
@@ -80,7 +81,8 @@ def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
         "flags": build.made["flags"],
         "commit": build.made["commit"],
         "date": date.today().isoformat(),
-        "method": f"schemes in turn, {arguments.rounds} rounds behind one that warms up",
+        "method": f"schemes in turn, {arguments.rounds} rounds, {arguments.repeats} for each start of the programs "
+        "behind one that warms up",
     }
     shared = Shared((), environment)
     until = time.monotonic() + arguments.time_limit
@@ -90,7 +92,8 @@ def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
     def progress(said: str) -> None:
         write(f"{time.monotonic() - began:6.1f} s  {said}", sys.stderr)
 
-    for outcomes in share(build, chosen, schemes, arguments.rounds, arguments.timeout, until, progress):
+    rounds, repeats = arguments.rounds, arguments.repeats
+    for outcomes in share(build, chosen, schemes, rounds, arguments.timeout, until, progress, repeats):
         shared = Shared(outcomes, environment)
         if arguments.json is not None:
             arguments.json.write_text(mix_results.to_json(shared), "utf-8")

@@ -76,6 +76,8 @@ def is_kesco(name: str) -> bool:
         "kesco_stretch",
         "kesco_context",
         "kesco_prefetch",
+        "kesco_mark",
+        "kesco_hold",
         *(ALLOCATE, FREE, FREED, SENT, FETCHED),
         *REPLAYS,
     )

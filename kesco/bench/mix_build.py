@@ -1,6 +1,7 @@
 """Make the programs of mixes: each task's serial program and kesco's, and the merged ones.
 
-In: mixes and a folder. Out: programs in that folder and ``build.json``, as `build` writes it. They are linked with a
+In: mixes and a folder. Out: programs in that folder and ``build.json``, as `build` writes it. Fair zones are compiled
+with a profile (`mix_profile`). The programs are linked with a
 static CUDA runtime, so that they can be carried to a machine without compilers.
 """
 
@@ -12,10 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
+from kesco.bench import costs, suite
 from kesco.bench.build import NOT_BUILT, Build, Program, rewrite
-from kesco.bench.mixes import MERGED, STRATEGIES, Mix
+from kesco.bench.mix_profile import profile_of
+from kesco.bench.mixes import FAIR, MERGED, STRATEGIES, Mix
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
+from kesco.ir import kprof
 from kesco.merging.specs import parse
 from kesco.merging.together import merge
 from kesco.options import Options
@@ -48,7 +52,8 @@ def build_mixes(
             source = _merged(of, MERGED[program], folder / f"{name}.cu")
         elif program != "serial":
             strategy = program if program in STRATEGIES else ""
-            source, streams, waits = rewrite(source, Options(strategy=strategy), folder / f"{name}.cu")
+            options = Options(strategy=strategy, profile=_profile(of) if program == FAIR else None)
+            source, streams, waits = rewrite(source, options, folder / f"{name}.cu")
         argv = [str(toolchain.nvcc), *flags, f"-I{workloads / 'mp'}", str(source), "-o", str(folder / name)]
         made = run(argv, timeout=600)
         if made.returncode != 0:
@@ -56,6 +61,13 @@ def build_mixes(
             raise InputError(Diagnostic(NOT_BUILT, Severity.ERROR, f"{name}: nvcc: {said[0]}", help=made.command))
         progress(name)
         return Program(of, "tasks", program, name, max(streams, 1), waits)
+
+    def _profile(of: str) -> str:
+        mix = next(one for one in mixes if one.name == of)
+        target = folder / f"{of.lower()}.kprof"
+        known = costs.read(workloads / "costs.toml")
+        target.write_text(kprof.to_json(profile_of(mix, suite.load(workloads), workloads, known)), "utf-8")
+        return str(target)
 
     def _merged(of: str, one_thread: bool, target: Path) -> Path:
         mix = next(one for one in mixes if one.name == of)

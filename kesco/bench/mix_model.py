@@ -63,13 +63,13 @@ def predicted(
     outcomes: list[Outcome] = []
     kept: dict[tuple[str, ...], tuple[Step, ...]] = {}
     for mix in mixes:
-        prices = {t.program: _prices(t, known[t.program], costs) for t in mix.tasks}
+        prices = {t.program: prices_of(t, known[t.program], costs) for t in mix.tasks}
         kesco: list[Host] = []
         for number, task in enumerate(mix.tasks):
             key = (task.program, *task.arguments)
             if key not in kept:
                 progress(f"{mix.name}: {task.program}")
-                made = _trace(folder / "mp" / f"{task.program}.cu", Options(), task.arguments)
+                made = record_of(folder / "mp" / f"{task.program}.cu", Options(), task.arguments)
                 kept[key] = _steps(made, prices[task.program], costs)
             works = sum(step.kind in _WORKS for step in kept[key])
             kesco.append(Host(_numbered(kept[key], number), (number,) * works))
@@ -125,8 +125,8 @@ def in_turns(alone: Sequence[float]) -> list[float]:
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _prices(task: Task, workload: Workload, costs: Costs) -> dict[str, KernelCost]:
-    """What each kernel of a task costs at its size."""
+def prices_of(task: Task, workload: Workload, costs: Costs) -> dict[str, KernelCost]:
+    """What each kernel of a task costs at its size, by its label in the workload."""
     n = int(task.arguments[task.arguments.index("--n") + 1])
     small, large = workload.sizes[_MEASURED], workload.sizes["10gb"]
     power = round(1 / math.log10(large / small))  # a side of a square counts twice
@@ -134,7 +134,8 @@ def _prices(task: Task, workload: Workload, costs: Costs) -> dict[str, KernelCos
     return {label: replace(c, microseconds=c.microseconds * (n / small) ** power) for label, c in known.items()}
 
 
-def _trace(source: Path, options: Options, arguments: Sequence[str]) -> Trace:
+def record_of(source: Path, options: Options, arguments: Sequence[str]) -> Trace:
+    """The record of a dry run of what kesco makes of a program."""
     os.environ["MP_UNWATCHED"] = "1"  # for the merged programs, in which kernels tell that a task is done
     with TemporaryDirectory(prefix="kesco-model-") as name:
         target, _, _ = rewrite(source, options, Path(name) / source.name)
@@ -151,7 +152,7 @@ def _merged(mix: Mix, strategy: str, folder: Path, prices: Mapping[str, KernelCo
     arguments: list[str] = []
     for task in mix.tasks:
         arguments += ["--", *task.arguments] if arguments else task.arguments
-    trace = _trace(folder / "mp" / f"{mix.program}.cu", Options(strategy=strategy), arguments)
+    trace = record_of(folder / "mp" / f"{mix.program}.cu", Options(strategy=strategy), arguments)
     counted = [e.arguments for e in repetition(trace) if isinstance(e, Launched) and _FINISHED in e.name]
     results: list[bytes] = []  # by its second argument a task's counter is known
     for one in counted:

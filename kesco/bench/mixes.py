@@ -66,7 +66,8 @@ SCHEMES = {
 }
 PROCESSES = ("serial", "kesco")
 """The programs of which there is one for each task."""
-STRATEGIES = ("zones", "zones-fair")
+FAIR = "zones-fair"
+STRATEGIES = ("zones", FAIR)
 """The programs of which there is one for each mix, written by hand, and compiled by kesco with this strategy."""
 
 MERGED = {"threads": False, "one-thread": True}

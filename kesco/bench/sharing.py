@@ -6,8 +6,9 @@ task is not a repetition.
 
 1. The programs prepare their data, say that they are ready by counting up a word of a file that all map, and wait. 2.
 When all are ready, the harness writes the time of the clock at which they begin. So neither loading, making the context
-nor the input counts, in any scheme. 3. The schemes of a mix take turns; the whole is repeated. The first round is
-warm-up. 4. Each checksum is compared with that of the serial program alone.
+nor the input counts, in any scheme. 3. Programs that were started do several such rounds, each from a common start of
+its own, and the first of them is warm-up. 4. The schemes of a mix take turns; the whole is repeated with programs that
+are started anew. 5. Each checksum is compared with that of the serial program alone.
 
 Tasks alone prepare their data beside each other, too, and begin one after another: what waits for its turn gives the
 GPU nothing. The control daemon of MPS is started for a run and stopped behind it (`mps`); the GPU's settings are left
@@ -35,9 +36,12 @@ from kesco.errors import ToolchainError
 from kesco.toolchain.process import Finished, run
 
 _TASK = re.compile(r"^task (\S+) (\S+) (\S+)(?: (PASS|FAIL))?$", re.MULTILINE)
-ENVIRONMENT = {"CUDA_MODULE_LOADING": "EAGER", mps.QUEUES: str(mps.MOST)}
-"""For every scheme: kernels are loaded before the start, and streams have queues of their own."""
+ENVIRONMENT = {"CUDA_MODULE_LOADING": "EAGER", mps.QUEUES: str(mps.MOST), "KESCO_STREAMS": "32"}
+"""For every scheme: kernels are loaded before the start, streams have queues of their own, and kesco's programs use all
+streams that they have, without a trial of one in some of the rounds."""
 _LEAD = 20_000_000  # nanoseconds from the last one ready to the start
+_WORDS = 512  # of the file by which the programs start together: there are fewer rounds
+_Found = dict[str, tuple[float, float]]  # for each task its milliseconds and checksum
 
 
 class Failed(Exception):
@@ -76,10 +80,16 @@ def share(
     timeout: float = 120.0,
     until: float = float("inf"),
     progress: Callable[[str], None] = lambda said: None,
+    repeats: int = 5,
 ) -> Iterator[tuple[Outcome, ...]]:
-    """The outcomes so far, after each round that counts. No round is begun after `until` (of `time.monotonic`)."""
+    """The outcomes so far, after each turn of all schemes.
+
+    Of every scheme there are `rounds` that count, `repeats` of them from each start of its programs. No program is
+    started after `until` (of `time.monotonic`).
+    """
     kept = {(mix.name, scheme.name): _Kept() for mix in mixes for scheme in schemes}
-    for number in range(rounds + 1):
+    for done in range(0, rounds, repeats):
+        count = min(repeats, rounds - done)
         for mix in mixes:
             for scheme in schemes:
                 if time.monotonic() > until:
@@ -87,28 +97,29 @@ def share(
                 one = kept[mix.name, scheme.name]
                 if one.problem:
                     continue
-                progress(f"round {number} of {rounds}: {mix.name} {scheme.name}")
+                progress(f"{done} of {rounds} rounds, {count} more: {mix.name} {scheme.name}")
                 try:
-                    found = once(build, mix, scheme, timeout)
+                    found = once(build, mix, scheme, timeout, 1 + count)
                 except (Failed, ToolchainError) as problem:
                     one.problem = str(problem)
                     continue
-                for task, (took, result) in found.items():
-                    if number > 0:
-                        one.times.setdefault(task, []).append(took)
-                    one.results.setdefault(task, []).append(result)
-        if number > 0:
-            yield tuple(_outcome(mix, s, kept) for mix in mixes for s in schemes)
+                for number, of in enumerate(found):
+                    for task, (took, result) in of.items():
+                        if number > 0:
+                            one.times.setdefault(task, []).append(took)
+                        one.results.setdefault(task, []).append(result)
+        yield tuple(_outcome(mix, s, kept) for mix in mixes for s in schemes)
 
 
-def once(build: Build, mix: Mix, scheme: Scheme, timeout: float) -> dict[str, tuple[float, float]]:
-    """Each task's milliseconds and checksum, of one run; raises `Failed`."""
+def once(build: Build, mix: Mix, scheme: Scheme, timeout: float, rounds: int) -> list[_Found]:
+    """Each task's milliseconds and checksum, of all rounds of programs that are started once; raises `Failed`."""
     commands = _commands(build, mix, scheme)
     tries = mps.CONNECTIONS if scheme.mps else (mps.MOST,)
     for most in tries[:-1]:
         with suppress(_Unready):
-            return _started(commands, scheme, timeout, mps.queues(len(commands), most))
-    return _started(commands, scheme, timeout, mps.queues(len(commands), tries[-1]) if scheme.mps else mps.MOST)
+            return _started(commands, scheme, timeout, mps.queues(len(commands), most), rounds)
+    queues = mps.queues(len(commands), tries[-1]) if scheme.mps else mps.MOST
+    return _started(commands, scheme, timeout, queues, rounds)
 
 
 def _commands(build: Build, mix: Mix, scheme: Scheme) -> list[tuple[list[str], tuple[Task, ...]]]:
@@ -129,9 +140,9 @@ def _program(build: Build, name: str, program: str) -> str:
 
 
 def _started(
-    commands: Sequence[tuple[list[str], tuple[Task, ...]]], scheme: Scheme, timeout: float, queues: int
-) -> dict[str, tuple[float, float]]:
-    """Run these programs from a common start; or, for the tasks alone, one after another, each when it is ready."""
+    commands: Sequence[tuple[list[str], tuple[Task, ...]]], scheme: Scheme, timeout: float, queues: int, rounds: int
+) -> list[_Found]:
+    """Run these programs from common starts; or, for the tasks alone, one after another, each when it is ready."""
     with (
         tempfile.TemporaryDirectory(prefix="kesco-") as name,
         ThreadPoolExecutor(len(commands) + 1) as pool,
@@ -142,21 +153,26 @@ def _started(
             service = stack.enter_context(mps.service(folder, pool, timeout)) if scheme.mps else {}
             number = 1 if scheme.together else len(commands)
             starts = [stack.enter_context(_Start(folder / f"start{n}")) for n in range(number)]
-            environment = os.environ | ENVIRONMENT | service | {mps.QUEUES: str(queues)}
+            environment = os.environ | ENVIRONMENT | service | {mps.QUEUES: str(queues), "MP_ROUNDS": str(rounds)}
             running = [
                 pool.submit(run, argv, env=environment | {"MP_START": str(starts[n % number].path)}, timeout=timeout)
                 for n, (argv, _) in enumerate(commands)
             ]
             tasks = sum(len(of) for _, of in commands)
             for start in starts:
-                start.when_ready(tasks // number, running, timeout)
+                start.when_ready(0, tasks // number, running, timeout)
             if service:
                 mps.is_served(service)
-            found: dict[str, tuple[float, float]] = {}
+            found: list[_Found] = [{} for _ in range(rounds)]
             for n, (future, (_, of)) in enumerate(zip(running, commands, strict=True)):
                 if n < number:
-                    starts[n].go()
-                found |= _read(future.result(), of)
+                    for round_ in range(rounds):
+                        starts[n].when_ready(
+                            round_, tasks // number, running[n : n + 1] if number > 1 else running, timeout
+                        )
+                        starts[n].go(round_)
+                for one, more in zip(found, _read(future.result(), of, rounds), strict=True):
+                    one |= more
             return found
         except mps.Unserved as problem:
             raise Failed(str(problem)) from None
@@ -165,60 +181,70 @@ def _started(
             raise _Unready(f"{problem} (MPS: {said})" if said else str(problem)) from None
 
 
-def _read(done: Finished, tasks: Sequence[Task]) -> dict[str, tuple[float, float]]:
-    """What a program says of its tasks; it calls them by their names or, of two with one program, both by that."""
+def _read(done: Finished, tasks: Sequence[Task], rounds: int) -> list[_Found]:
+    """What a program says of its tasks; it calls them by their names or, of two with one program, both by that.
+
+    Each task has a line for each round, in their order; those of several tasks may be between each other.
+    """
     lines = list(_TASK.finditer(done.text))
-    if done.returncode != 0 or len(lines) != len(tasks) or any(m[4] == "FAIL" for m in lines):
+    if done.returncode != 0 or len(lines) != len(tasks) * rounds or any(m[4] == "FAIL" for m in lines):
         said = (done.stderr or done.text).strip().splitlines() or ["it printed nothing"]
         raise Failed(f"{Path(done.argv[0]).name}: exit code {done.returncode}: {said[-1]}")
-    found: dict[str, tuple[float, float]] = {}
-    for task in tasks:
-        line = next((m for m in lines if m[1] in (task.name, task.program)), None)
-        if line is None:
-            raise Failed(f"{Path(done.argv[0]).name} told of {', '.join(m[1] for m in lines)}, not of {task.name}")
-        lines.remove(line)
-        found[task.name] = (float(line[2]), float(line[3]))
+    found: list[_Found] = []
+    for _ in range(rounds):
+        found.append({})
+        for task in tasks:
+            line = next((m for m in lines if m[1] in (task.name, task.program)), None)
+            if line is None:
+                raise Failed(f"{Path(done.argv[0]).name} told of {', '.join(m[1] for m in lines)}, not of {task.name}")
+            lines.remove(line)
+            found[-1][task.name] = (float(line[2]), float(line[3]))
     return found
 
 
 class _Start:
-    """The file of two words that the programs map: how many are ready, and when they begin."""
+    """The file of words that the programs map: how often they were ready, and when each round begins."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.write_bytes(bytes(16))
+        path.write_bytes(bytes(8 * _WORDS))
         with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), 16)
-        self._words: ctypes.Array[ctypes.c_int64] | None = (ctypes.c_int64 * 2).from_buffer(self._map)
+            self._map = mmap.mmap(file.fileno(), 8 * _WORDS)
+        self._words: ctypes.Array[ctypes.c_int64] | None = (ctypes.c_int64 * _WORDS).from_buffer(self._map)
 
     def __enter__(self) -> _Start:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._words is not None and self._words[1] == 0:
-            self._words[1] = 1  # something failed: whoever still waits may go on, and end
+        if self._words is not None:
+            for round_ in range(1, _WORDS):  # where something failed, whoever still waits may go on, and end
+                self._words[round_] = self._words[round_] or 1
         self._words = None  # the map cannot be closed while it is in use
         with suppress(BufferError):
             self._map.close()
 
-    def when_ready(self, tasks: int, running: Sequence[Future[Finished]], timeout: float) -> None:
-        """Wait until all are ready; raises `Failed` where one of them ends before."""
+    def when_ready(self, round_: int, tasks: int, running: Sequence[Future[Finished]], timeout: float) -> None:
+        """Wait until all are ready for a round; raises `Failed` where one of them ends before."""
         until = time.monotonic() + timeout
         assert self._words is not None
-        while self._words[0] < tasks:
+        while self._words[0] < tasks * (round_ + 1):
             ended = next((one for one in running if one.done()), None)
             if ended is not None:
                 done = ended.result()
+                name = Path(done.argv[0]).name
                 said = (done.stderr or done.text).strip().splitlines() or ["it printed nothing"]
-                raise _Unready(f"{Path(done.argv[0]).name} ended before the start ({done.returncode}): {said[-1]}")
+                if round_ > 0:
+                    raise Failed(f"{name}: exit code {done.returncode}: {said[-1]}")
+                raise _Unready(f"{name} ended before the start ({done.returncode}): {said[-1]}")
             if time.monotonic() > until:
-                raise Failed(f"{self._words[0]} of {tasks} tasks were ready after {timeout:g} seconds")
+                ready = self._words[0] - tasks * round_
+                raise Failed(f"{ready} of {tasks} tasks were ready after {timeout:g} seconds")
             time.sleep(0.002)
 
-    def go(self) -> None:
-        """Write the time at which all begin; std::chrono::steady_clock is the same clock."""
+    def go(self, round_: int) -> None:
+        """Write the time at which all begin a round; std::chrono::steady_clock is the same clock."""
         assert self._words is not None
-        self._words[1] = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + _LEAD
+        self._words[1 + round_] = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + _LEAD
 
 
 def _outcome(mix: Mix, scheme: Scheme, kept: Mapping[tuple[str, str], _Kept]) -> Outcome:

@@ -76,6 +76,11 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(0, 1000),
             help="With zones-fair: hold a task at most this many times as long as it runs (default: 4, 0 unprofiled).",
         ),
+        click.option(
+            "--promise",
+            type=click.IntRange(0, 1000),
+            help="With zones-fair and a profile: percent that the highest task may lose beside others (default: 10).",
+        ),
         click.option("--profile", metavar="RUN.kprof", help="What the operations cost, from 'kesco profile'."),
         click.option(
             "--prefetch/--no-prefetch",
@@ -123,6 +128,7 @@ def _options(values: dict[str, Any]) -> Options:
         strategy=values["strategy"] or "",
         zone_limit=values["zone_limit"],
         zone_age=values["zone_age"],
+        promise=values["promise"],
         flags=taken_apart(values["flags"]),
         clang=values["clang"],
         libclang=values["libclang"],

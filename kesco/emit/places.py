@@ -249,6 +249,12 @@ def as_operation(prefetch: Prefetch) -> ir.Operation:
     return ir.Operation(prefetch.operation, prefetch.statement, prefetch.statement, False, False, None)
 
 
+def marks_of(rewrite: Rewrite) -> tuple[int, ...]:
+    """The operations whose executions others are held behind, ascending."""
+    sites = rewrite.region.sites
+    return tuple(sorted({sites[one.mark].operation for one in rewrite.schedule.holds}))
+
+
 def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
     """What the prologue must have for these functions."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
@@ -269,4 +275,5 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         ranks=ranks,
         leaves=any(r.watched for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
+        marks=sum(len(marks_of(r)) for r in rewrites),
     )

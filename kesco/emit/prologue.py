@@ -23,15 +23,17 @@ MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy\w*|reach|settle"
-    r"|send|sent|fetch|fetched|malloc|freed?)"
+    r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Leave)|{_FUNCTIONS})\b".encode()
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Leave|Marks)|{_FUNCTIONS})\b".encode()
 )
 STAND_IN = (
-    "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
-    "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
+    "namespace {{ struct KescoMarks {{}}; struct KescoStreams {{ cudaStream_t stream[{streams}]; "
+    "cudaEvent_t done[{events}]; cudaEvent_t tail[{streams}]; KescoMarks part[{marks}]; }}; "
+    "void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
+    "KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "void kesco_prefetch(const volatile void*, cudaStream_t); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
@@ -53,7 +55,7 @@ STAND_IN = (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a prologue has beside streams and events; `stretches` and `replays` are how many there are.
+    """What a prologue has beside streams and events; `stretches`, `replays` and `marks` are how many there are.
 
     `urgent` are the streams that get the highest priority, ascending; or `ranks` has one for each, 0 for the highest.
     """
@@ -72,6 +74,7 @@ class Parts:
     planes: bool = False
     to_symbols: bool = False
     from_symbols: bool = False
+    marks: int = 0
 
 
 def _text_of(name: str) -> str:
@@ -115,6 +118,7 @@ _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
 _URGENT = re.compile(r"const bool urgent\[\d+\] = \{([a-z, ]*)\};")
 _RANKS = re.compile(r"const int rank\[\d+\] = \{([\d, ]*)\};")
 _REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
+_MARKS = re.compile(r"KescoMarks part\[(\d+)\];")
 
 
 def is_genuine(text: bytes) -> bool:
@@ -132,16 +136,17 @@ def is_genuine(text: bytes) -> bool:
     away = _PUT_AWAY.findall(written)
     if set(in_the_way(written, defined_in(normal))) - {*away}:
         return False
-    stretches, replays = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS))
+    stretches, replays, marks = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS, _MARKS))
     flags = m[1].split(", ") if (m := _URGENT.search(written)) else []
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
     ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
     guards, prefetches, copies = (f"kesco_{n}(" in written for n in ("streams_if_distinct", "prefetch", "copy"))
     memory, sends, fetches, leaves = (f"Kesco{n}" in written for n in ("Memory", "Sender", "Fetches", "Leave"))
-    others = (f"kesco_copy_{n}(" in written for n in ("2d", "to_symbol", "from_symbol"))
+    planes, to, of = (f"kesco_copy_{n}(" in written for n in ("2d", "to_symbol", "from_symbol"))
     parts = Parts(
-        guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, *others
-    )
+        guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
+        to, of, marks,
+    )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 
@@ -169,6 +174,7 @@ def stand_in(text: bytes) -> bytes:
     sizes = _SIZES.search(written.replace(b"\r\n", b"\n").decode())
     if sizes is None:
         return text
-    short = STAND_IN.format(streams=sizes[1], events=sizes[2]).encode()
+    marks = m[1] if (m := _MARKS.search(written.decode("utf-8", "replace"))) else 1
+    short = STAND_IN.format(streams=sizes[1], events=sizes[2], marks=marks).encode()
     lines = written.count(b"\n")
     return text[:start] + short + b" " * (len(written) - len(short) - lines) + b"\n" * lines + text[end:]

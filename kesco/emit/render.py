@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, apply, newline_of
+from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
 from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
@@ -30,6 +31,7 @@ from kesco.emit.places import (
     fetch_place,
     line_end,
     lines_before,
+    marks_of,
     needed_parts,
     prologue_place,
     streams_call,
@@ -55,14 +57,15 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite]) -> list[Edit]:
     if not chosen:
         return []
     edits: list[Edit] = []
-    events = stretches = replays = 0
+    events = stretches = replays = marks = 0
     name = free_name(program)
     for rewrite in chosen:
-        writer = _Writer(program, rewrite, events, name, stretches, replays)
+        writer = _Writer(program, rewrite, events, name, stretches, replays, marks)
         edits += writer.edits()
         events += writer.events
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
+        marks += len(marks_of(rewrite))
     streams = max(r.schedule.streams for r in chosen)
     text = prologue(streams, events, needed_parts(chosen, stretches, replays), macros(program))
     newline = newline_of(program.text)
@@ -82,7 +85,7 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
         writer.edits()
     except CannotInsert as reason:
         return str(reason)
-    macro = changed((STAND_IN.format(streams=1, events=1), *writer.inserted), macros(program))
+    macro = changed((STAND_IN.format(streams=1, events=1, marks=1), *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
     taken = OUR_NAMES.search(program.text)
@@ -93,14 +96,9 @@ class _Writer:
     """Collects the edits of one function."""
 
     def __init__(
-        self,
-        program: ir.Program,
-        rewrite: Rewrite,
-        first_event: int,
-        name: str,
-        first_stretch: int = 0,
-        first_replay: int = 0,
-    ) -> None:
+        self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str, first_stretch: int = 0,
+        first_replay: int = 0, first_mark: int = 0,
+    ) -> None:  # fmt: skip
         self.rewrite, self.name = rewrite, name
         self.program = replace(program, operations=(*program.operations, *map(as_operation, rewrite.prefetches)))
         self.region, self.plan = rewrite.region, rewrite.plan
@@ -124,7 +122,7 @@ class _Writer:
                     self.event_of[site.number] = first_event + len(self.event_of)
         self.events = len(self.event_of)
         self.stretches: dict[int, int] = {}  # operation, or -1 for the entry → number in the file
-        self.first_stretch = first_stretch
+        self.first_stretch, self.first_mark = first_stretch, first_mark
         self.replays = tuple(enumerate(self.plan.replays, first_replay))
         self.heads: dict[int, list[str]] = {}  # replay → lines before it
         self.inserted: list[str] = []  # all new text, without the user's own
@@ -137,6 +135,8 @@ class _Writer:
         self._fences()
         self._waits()
         self._records()
+        lines = (self.before, self.after)
+        add_holds(lines, self.rewrite, self.by_operation, self.name, self.first_mark, self._stream_text)
         self._joins()
         self._stretches()
         self._usual_exits()

@@ -19,13 +19,28 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Site `target` waits until `share` percent of the executions of `mark` that the host has issued are done.
+
+    `mark` is in a loop of a task with a higher priority that the target is not in, and `why` says what that is for. No
+    dependence rests on it: the program computes the same without it.
+    """
+
+    mark: int
+    target: int
+    share: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """A stream, counted from 0, for each movable site of one region.
 
     `streams` is how many are used; `stream_of` maps site number → stream as a tuple of pairs in site order; `order` is
     the order in which the distributor placed the sites. `urgent` are the streams whose work the GPU should prefer,
     ascending. Where there are tasks, `ranks` has for each stream which comes first for the GPU, counted from 0;
-    `barriers` order what no dependence does, by target; and `released` has sites that are not held further, with why.
+    `barriers` order what no dependence does, by target; `holds` keep it back behind a part of a loop, by target; and
+    `released` has sites that are not held further, with why.
     """
 
     strategy: str
@@ -36,6 +51,7 @@ class Schedule:
     ranks: tuple[int, ...] = ()
     barriers: tuple[Barrier, ...] = ()
     released: tuple[tuple[int, str], ...] = ()
+    holds: tuple[Hold, ...] = ()
 
     @property
     def by_task(self) -> bool:

@@ -194,6 +194,8 @@ def _schedule(schedule: Schedule) -> Iterator[str]:
         yield f"  stream {stream}: {_numbers(site for site, at in schedule.stream_of if at == stream)}"
     for one in schedule.barriers:
         yield f"  barrier {one.source} → {one.target}: {one.why}"
+    for hold in schedule.holds:
+        yield f"  hold {hold.target} behind {hold.share} % of {hold.mark}: {hold.why}"
     for site, why in schedule.released:
         yield f"  {site} is released: {why}"
 

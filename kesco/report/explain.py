@@ -199,6 +199,9 @@ class _Speaker:
             why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences)) or wait.why
             name = f"{sites[wait.source].label} on stream {self.stream_of[wait.source]}"
             said.setdefault(wait.target, []).append(f"waits for {name}: {why}")
+        for hold in self.function.schedule.holds:
+            done = f"{hold.share} % of {sites[hold.mark].label} on stream {self.stream_of[hold.mark]}"
+            said.setdefault(hold.target, []).append(f"held until {done} are done: {hold.why}")
         for released, why in self.function.schedule.released:
             said.setdefault(released, []).append(f"not held any further: {why}")
         for removed in self.plan.removed:

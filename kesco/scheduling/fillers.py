@@ -104,10 +104,11 @@ def _order(dfg: Dfg, stream_of: Mapping[int, int]) -> nx.DiGraph[int]:
 
 
 def _ready(order: nx.DiGraph[int], fillers: tuple[int, ...], other: int) -> bool:
-    """Whether all that `fillers` wait for comes before `other` anyway."""
-    known, work = {*fillers, other}, [other]
+    """Whether all that `fillers` wait for comes before `other` anyway, also where one of them does."""
+    known, work = {other}, [other]
     for site in work:
         more = [n for n in order.predecessors(site) if n not in known]
         known.update(more)
         work += more
+    known.update(fillers)
     return all(known.issuperset(order.predecessors(one)) for one in fillers)

@@ -38,10 +38,14 @@ class Loops:
     def _all(self) -> int:
         return sum(1 << site for loop in self._loops for site in loop)
 
+    def around(self, site: int) -> frozenset[int]:
+        """The sites of the loop that a site is in; none where it is in no loop."""
+        return next((loop for loop in self._loops if site in loop), frozenset())
+
     def endless(self, site: int) -> int:
         """The sites that may run any number of times before `site` runs once, as bits."""
         if site not in self._known:
-            own = next((loop for loop in self._loops if site in loop), frozenset[int]())
+            own = self.around(site)
             others = self._all & ~sum(1 << one for one in own)
             self._known[site] = others | sum(1 << one for one in self._left(own - {site}))
         return self._known[site]

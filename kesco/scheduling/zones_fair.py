@@ -1,4 +1,4 @@
-"""Zones in which nobody starves: ``zones_fair(dfg, streams, limit, age, costs, machine)`` → `Schedule`.
+"""Zones in which nobody starves: ``zones_fair(dfg, streams, limit, age, costs, machine, …)`` → `Schedule`.
 
 In: a data-flow graph whose sites name their tasks, how many streams there may be, how many operations of one priority
 may be in flight, the ageing bound, and what operations cost where that is known. Out: a stream for each site, which
@@ -18,7 +18,8 @@ pay: it is there only where a lower operation would take what a higher one needs
    same. An operation in a loop counts as endless for those outside: nobody is held behind it. With an age of 0 nothing
    is held. That is the default without costs: then nothing is known to be gained, and a short task that is held behind
    one long kernel would starve.
-5. Barriers that dependences, streams or other barriers imply are left out (`synchronize`).
+5. Behind a loop of the highest task others are held for a part of it, so that it keeps its promise (`promise`).
+6. Barriers that dependences, streams or other barriers imply are left out (`synchronize`).
 
 Barriers lead from what the host issues earlier to what it issues later, so that there is no deadlock. What it refuses
 to do: hold small transfers, what a higher task needs, or work of no task. With fewer streams than tasks, the lowest
@@ -31,13 +32,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.schedule import Barrier, Schedule
+from kesco.ir.schedule import Barrier, Hold, Schedule
 from kesco.model.gpu import KernelCost, Machine
 from kesco.scheduling import lanes
 from kesco.scheduling.critical_path import critical_path, ranks
 from kesco.scheduling.distributor import distribute, small
 from kesco.scheduling.levels import phases, predecessors
 from kesco.scheduling.loops import Loops
+from kesco.scheduling.promise import PROMISE, promised
 from kesco.scheduling.tasks import (
     LIMIT,
     NO_TASK,
@@ -69,10 +71,13 @@ def zones_fair(
     age: int | None = None,
     costs: Mapping[int, KernelCost] | None = None,
     machine: Machine | None = None,
+    promise: int | None = None,
+    total: Mapping[int, float] | None = None,
 ) -> Schedule:
     """The schedule of `dfg` over at most `streams` streams; the distributor's own one where nothing is marked.
 
-    `age` None is `AGE` where there are costs, and 0 where there are none.
+    `age` None is `AGE` where there are costs, and 0 where there are none. `promise` is in percent, and `total` has the
+    microseconds of all executions of each site; without it nothing is promised.
     """
     if not has_tasks(dfg):
         return distribute(dfg, streams)
@@ -92,10 +97,16 @@ def zones_fair(
     bound = age if age is not None else 0 if costs is None else AGE
     holding = _Holding(dfg, found, stream_of, bound, costs, machine or Machine())
     held = tuple(sorted((*holding.barriers(), *settled), key=lambda one: (one.target, one.source)))
+    holds: tuple[Hold, ...] = ()
+    if costs is not None and total is not None and bound > 0:
+        percent = PROMISE if promise is None else promise
+        holds = promised(dfg, found, stream_of, total, percent, bound, holding.held_for)
+    late = {one.target for one in holds}
+    released = tuple((site, why) for site, why in sorted(holding.released.items()) if site not in late)
     pairs = tuple(sorted(stream_of.items()))
     preferred = tuple(rank_of) if len({*rank_of}) > 1 else ()
     return Schedule("zones-fair", len(rank_of), pairs, tuple(order), ranks=preferred, barriers=held,
-                    released=tuple(sorted(holding.released.items())))  # fmt: skip
+                    released=released, holds=holds)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -128,6 +139,7 @@ class _Holding:
     rooms: dict[int, _Room] = field(default_factory=dict)
     slack: dict[int, float] = field(default_factory=dict)
     released: dict[int, str] = field(default_factory=dict)  # site → why it is not held any further
+    held_for: dict[int, float] = field(default_factory=dict)  # zone → microseconds for which barriers hold it
 
     def barriers(self) -> tuple[Barrier, ...]:
         """All barriers, by target."""
@@ -207,7 +219,8 @@ class _Holding:
             return
         for priority in {self.priority[site] for site in tasks}:
             level = [site for site in tasks if self.priority[site] == priority]
-            before = predecessors(only(self.dfg, level))
+            direct = predecessors(only(self.dfg, level))
+            before = {site: tuple(s for s in direct[site] if s < site) for site in level}  # in the order of the text
             time = {site: self._cost(site).microseconds + self.machine.start for site in level}
             up = ranks(before, time)
             down: dict[int, float] = {}

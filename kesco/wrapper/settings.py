@@ -14,6 +14,7 @@ VALUES = {
     "--strategy": "strategy",
     "--zone-limit": "zone_limit",
     "--zone-age": "zone_age",
+    "--promise": "promise",
     "--emit": "emit",
     "--copies": "copies",
     "--clang": "clang",
@@ -32,7 +33,7 @@ _CHOICES = {
     "emit": ("streams", "graph", "auto"),
     "copies": ("auto", "keep", "move"),
 }
-_RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000)}
+_RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000), "promise": (0, 1000)}
 _OFF = {"off", "0", "no", "false"}
 _ON = {"", "on", "1", "yes", "true"}
 DECIDING = (

@@ -21,6 +21,8 @@ from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.model.gpu import KernelCost
 from kesco.scheduling.levels import phases
+from kesco.scheduling.loops import Loops
+from kesco.scheduling.promise import BESIDE
 from kesco.scheduling.tasks import has_tasks, heavy, urgency, zones_of
 from kesco.scheduling.zones import zones
 from kesco.scheduling.zones_fair import zones_fair
@@ -191,3 +193,40 @@ def test_without_tasks_nothing_changes(region: Region) -> None:
     dfg = build(region)
     for streams in STREAMS:
         assert zones(dfg, streams) == zones_fair(dfg, streams) == distribute(dfg, streams)
+
+
+@examples(150)
+@given(with_tasks(regions(size=7)), TIMES, st.sampled_from(AGES), st.integers(0, 100))
+def test_holds_keep_the_promise_and_the_ageing_bound(
+    region: Region, times: list[int] | None, age: int, promise: int
+) -> None:
+    """A task of one loop ends in time in the model of the promise, or others are held as long as ageing lets them."""
+    dfg = build(region)
+    if times is None or not has_tasks(dfg):
+        return
+    total = {site: float(times[number % 16]) for number, site in enumerate(sorted(dfg.graph.nodes))}
+    costs = {site: KernelCost(1.0, 1, 32) for site in dfg.graph.nodes}
+    schedule = zones_fair(dfg, 16, 6, age, costs, None, promise, total)
+    priority = {site: zone.priority for zone in zones_of(dfg) for site in zone.sites}
+    task = {site: zone.name for zone in zones_of(dfg) for site in zone.sites}
+    works, urgent, stream_of, loops = heavy(dfg), urgency(dfg), schedule.as_dict(), Loops(region)
+    phase_of = {site: phase for phase in phases(dfg) for site in phase}
+    for one in schedule.holds:
+        phase = [site for site in phase_of[one.mark] if site in works and priority[site] >= 0]
+        assert one.target in phase  # no full barrier on every path between the two
+        assert one.mark < one.target  # and the host issues it before: no circle, so no deadlock
+        assert priority[one.mark] == max(priority[site] for site in phase) > urgent[one.target]
+        assert one.mark in loops.around(one.mark)
+        assert one.target not in loops.around(one.mark)
+        assert 0 < one.share <= 100
+        first = [site for site in phase if (priority[site], task[site]) == (priority[one.mark], task[one.mark])]
+        own = sum(total[s] for s in phase if (priority[s], task[s]) == (priority[one.target], task[one.target]))
+        loop = [site for site in first if site in loops.around(one.mark)]
+        if loop != first:
+            continue
+        done = one.share / 100
+        alone = max(sum(total[s] for s in first if stream_of[s] == stream) for stream in set(stream_of.values()))
+        assert (done - 0.01) * alone <= age * own
+        ends = alone * (done + (1 - done) * BESIDE)
+        if one.why.startswith("so that"):
+            assert ends <= max(sum(total[s] for s in first) * (1 + promise / 100), alone) * (1 + 1e-9)

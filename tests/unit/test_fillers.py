@@ -9,7 +9,7 @@ import pytest
 from kesco.ir.compilation import FunctionResult
 from kesco.options import Options
 from kesco.pipeline import compile_file
-from kesco.scheduling.fillers import WHY
+from kesco.scheduling.fillers import WHY, settle
 
 PROGRAM = """\
 __global__ void make(float* x) { x[blockIdx.x] = 1; }
@@ -79,3 +79,17 @@ def test_nothing_waits_for_a_filler_that_itself_waits_for_other_work(tmp_path: P
 def test_nothing_waits_where_each_launch_has_a_filler_of_its_own(tmp_path: Path) -> None:
     main, held = _held(tmp_path, OWN)
     assert (held, main.plan.waits) == ([], ())
+
+
+@pytest.mark.usefixtures("toolchain")
+def test_one_of_a_run_that_is_on_the_launchs_own_stream_does_not_hide_what_it_waits_for(tmp_path: Path) -> None:
+    """Both memsets wait for the end of the round before, and so does the launch, behind the second of them."""
+    body = (
+        "for (int trip = 0; trip < argc; ++trip) {" + TWO.replace("(b, c)", "(b, d)").replace("(a, d)", "(b, c)") + "}"
+    )
+    main, _ = _held(tmp_path, body)
+    number = {main.region.sites[n].label: n for n in main.dfg.graph.nodes}
+    stream_of = dict.fromkeys(main.dfg.graph.nodes, 1) | {number["cudaMemset#1"]: 0}
+    placed, barriers = settle(main.dfg, stream_of, ())
+    assert placed[number["cudaMemset#2"]] == 0
+    assert [(b.source, b.target) for b in barriers] == [(number["cudaMemset#2"], number["make"])]

@@ -33,18 +33,20 @@ if "CUDA_MPS_PIPE_DIRECTORY" in os.environ and int(os.environ["CUDA_DEVICE_MAX_C
         log.write("[Info] started\\nError: no queues are left\\n")
     sys.exit("out of memory")
 with open(os.environ["MP_START"], "r+b") as file:
-    words = (ctypes.c_int64 * 2).from_buffer(mmap.mmap(file.fileno(), 16))
-    fcntl.flock(file, fcntl.LOCK_EX)
-    words[0] += len(tasks)
-    fcntl.flock(file, fcntl.LOCK_UN)
-    while words[1] == 0:
-        time.sleep(0.001)
-with open({log!r}, "a") as log:
-    log.write(os.path.basename(sys.argv[0]) + " " + " ".join(sys.argv[1:]) + "\\n")
-if {fails}:
-    sys.exit("out of memory")
-for name, took in tasks:
-    print("task", name, took / 2 if "CUDA_MPS_PIPE_DIRECTORY" in os.environ else took, {result})
+    words = (ctypes.c_int64 * 512).from_buffer(mmap.mmap(file.fileno(), 4096))
+    for round in range(int(os.environ["MP_ROUNDS"])):
+        fcntl.flock(file, fcntl.LOCK_EX)
+        words[0] += len(tasks)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        while words[1 + round] == 0:
+            time.sleep(0.001)
+        with open({log!r}, "a") as log:
+            log.write(os.path.basename(sys.argv[0]) + " " + " ".join(sys.argv[1:]) + "\\n")
+        if {fails} and round == {fails} - 1:
+            sys.exit("out of memory")
+        for name, took in tasks:
+            took += 100 if round == 0 else 0
+            print("task", name, took / 2 if "CUDA_MPS_PIPE_DIRECTORY" in os.environ else took, {result})
 """
 CONTROL = """\
 #!{python}
@@ -68,7 +70,7 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def made_up(folder: Path, failing: str = "", wrong: str = "", queues: int = 32) -> Build:
+def made_up(folder: Path, failing: str = "", wrong: str = "", queues: int = 32, fails: int = 1) -> Build:
     import sys
 
     times = {"serial": 40.0, "kesco": 20.0, "zones": 30.0, "zones-fair": 25.0}
@@ -78,7 +80,8 @@ def made_up(folder: Path, failing: str = "", wrong: str = "", queues: int = 32) 
     ]:  # fmt: skip
         tasks = [(of, times[kind])] if of != "MP-0" else [("b", times[kind]), ("a", 10.0), ("b", 50.0)]
         text = PROGRAM.format(python=sys.executable, tasks=tasks, log=str(folder / "log"),
-                              queues=queues, fails=kind == failing, result=5.5 if kind == wrong else 5.0)  # fmt: skip
+                              queues=queues, fails=fails if kind == failing else 0,
+                              result=5.5 if kind == wrong else 5.0)  # fmt: skip
         program(folder / f"{of}-{kind}", text)
         one = {"workload": of, "style": "tasks", "program": kind, "path": f"{of}-{kind}"}
         programs.append(one | {"streams": 1, "waits": 0})
@@ -87,22 +90,24 @@ def made_up(folder: Path, failing: str = "", wrong: str = "", queues: int = 32) 
     return read(folder)
 
 
-def outcomes(build: Build, *names: str, rounds: int = 1) -> dict[str, Outcome]:
+def outcomes(build: Build, *names: str, rounds: int = 1, starts: int = 1) -> dict[str, Outcome]:
     schemes = [SCHEMES[name] for name in ("alone", *names)]
-    found = list(share(build, [MIX], schemes, rounds, timeout=30.0))
-    assert len(found) == rounds
+    found = list(share(build, [MIX], schemes, rounds, timeout=30.0, repeats=-(-rounds // starts)))
+    assert len(found) == starts
     return {one.scheme: one for one in found[-1]}
 
 
 def test_times_from_a_common_start(tmp_path: Path) -> None:
-    found = outcomes(made_up(tmp_path), "baseline", "zones", "threads", rounds=2)
-    assert found["baseline"].times == {"a": (40.0, 40.0), "b1": (40.0, 40.0), "b2": (40.0, 40.0)}
-    assert found["zones"].times == {"a": (10.0, 10.0), "b1": (30.0, 30.0), "b2": (50.0, 50.0)}
+    found = outcomes(made_up(tmp_path), "baseline", "zones", "threads", rounds=3, starts=2)
+    assert found["baseline"].times == {"a": (40.0,) * 3, "b1": (40.0,) * 3, "b2": (40.0,) * 3}
+    assert found["zones"].times == {"a": (10.0,) * 3, "b1": (30.0,) * 3, "b2": (50.0,) * 3}
     assert found["threads"].problem == "'MP-0' was not built for threads"
     log = (tmp_path / "log").read_text().splitlines()
-    assert log[:3] == ["a-serial --n 4", "b-serial ", "b-serial "]  # alone: one after another
-    assert log.count("MP-0-zones --n 4 -- --") == 3  # one round warms up
-    assert sorted(log[3:6]) == ["a-serial --n 4", "b-serial ", "b-serial "]
+    alone = ["a-serial --n 4", "b-serial ", "b-serial "]
+    assert log[:9] == [one for one in alone for _ in range(3)]  # one after another; two rounds behind one that warms up
+    assert [sorted(log[n : n + 3]) for n in (9, 12, 15)] == [alone] * 3  # together, round by round
+    assert log[18:24] == ["MP-0-zones --n 4 -- --"] * 3 + [alone[0]] * 2 + [alone[1]]  # and the third round
+    assert len(log) == 21 + 14
 
 
 def test_what_fails_or_is_wrong_has_no_times(tmp_path: Path) -> None:
@@ -111,6 +116,13 @@ def test_what_fails_or_is_wrong_has_no_times(tmp_path: Path) -> None:
     assert found["zones"].problem == "a: result 5.5, the serial program's is 5"
     assert found["zones"].times == {}
     assert found["zones-fair"].times["a"] == (10.0,)
+
+
+def test_a_program_that_fails_in_a_later_round(tmp_path: Path) -> None:
+    """Those that wait for the next common start go on then, and end."""
+    found = outcomes(made_up(tmp_path, failing="kesco", fails=3), "kesco", "zones", rounds=4)
+    assert found["kesco"].problem.endswith("-kesco: exit code 1: out of memory")
+    assert found["zones"].times["a"] == (10.0,) * 4
 
 
 def test_mps_is_started_asked_and_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,26 +49,29 @@ int main(int argc, char** argv) {
   CHECK(cudaMemcpy(w, h_w.data(), 2 * half_bytes, cudaMemcpyHostToDevice));
   CHECK(cudaDeviceSynchronize());
 
-  const auto start = wait_for_start();
-  CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
-  for (int it = 0; it < opt.iters; ++it) {
-    CHECK(cudaMemsetAsync(res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
-    conv<<<opt.grid, opt.block>>>(x, x1, kx1, n);
-    conv<<<opt.grid, opt.block>>>(y, y1, ky1, n);
-    pool<<<opt.grid, opt.block>>>(x1, x11, n);
-    pool<<<opt.grid, opt.block>>>(y1, y11, n);
-    conv<<<opt.grid, opt.block>>>(x11, x2, kx2, half);
-    conv<<<opt.grid, opt.block>>>(y11, y2, ky2, half);
-    concat<<<opt.grid, opt.block>>>(z, x2, y2, half_pixels);
-    dot<<<opt.grid, opt.block>>>(z, w, res, 2 * half_pixels);
-    CHECK(cudaGetLastError());
-  }
-  CHECK(cudaMemcpyAsync(h_res, res, sizeof(float), cudaMemcpyDeviceToHost));
-  CHECK(cudaDeviceSynchronize());
-  const double took = since(start);
+  for (int round = 0; round < rounds(); ++round) {
+    const auto start = wait_for_start(round);
+    CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
+    for (int it = 0; it < opt.iters; ++it) {
+      CHECK(cudaMemsetAsync(res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
+      conv<<<opt.grid, opt.block>>>(x, x1, kx1, n);
+      conv<<<opt.grid, opt.block>>>(y, y1, ky1, n);
+      pool<<<opt.grid, opt.block>>>(x1, x11, n);
+      pool<<<opt.grid, opt.block>>>(y1, y11, n);
+      conv<<<opt.grid, opt.block>>>(x11, x2, kx2, half);
+      conv<<<opt.grid, opt.block>>>(y11, y2, ky2, half);
+      concat<<<opt.grid, opt.block>>>(z, x2, y2, half_pixels);
+      dot<<<opt.grid, opt.block>>>(z, w, res, 2 * half_pixels);
+      CHECK(cudaGetLastError());
+    }
+    CHECK(cudaMemcpyAsync(h_res, res, sizeof(float), cudaMemcpyDeviceToHost));
+    CHECK(cudaDeviceSynchronize());
+    const double took = since(start);
 
-  const float* const h_weights[4] = {h_kx1.data(), h_kx2.data(), h_ky1.data(), h_ky2.data()};
-  const bool correct = !opt.check || matches_reference(h_x.data(), h_y.data(), h_weights, h_w.data(), *h_res, n);
-  report("dl", took, *h_res, opt.check, correct);
-  return correct ? 0 : 1;
+    const float* const h_weights[4] = {h_kx1.data(), h_kx2.data(), h_ky1.data(), h_ky2.data()};
+    const bool correct = !opt.check || matches_reference(h_x.data(), h_y.data(), h_weights, h_w.data(), *h_res, n);
+    report("dl", took, *h_res, opt.check, correct);
+    if (!correct) return 1;
+  }
+  return 0;
 }

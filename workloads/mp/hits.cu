@@ -45,32 +45,35 @@ int main(int argc, char** argv) {
   CHECK(cudaMemcpy(ones, h_ones.data(), score_bytes, cudaMemcpyHostToDevice));
   CHECK(cudaDeviceSynchronize());
 
-  const auto start = wait_for_start();
-  CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
-  for (int it = 0; it < opt.iters; ++it) {
-    // Each repetition starts from equal scores.
-    CHECK(cudaMemcpyAsync(auth1, ones, score_bytes, cudaMemcpyDeviceToDevice));
-    CHECK(cudaMemcpyAsync(hub1, ones, score_bytes, cudaMemcpyDeviceToDevice));
-    for (int inner = 0; inner < opt.inner; ++inner) {
-      CHECK(cudaMemsetAsync(auth_norm, 0, sizeof(float)));
-      CHECK(cudaMemsetAsync(hub_norm, 0, sizeof(float)));
-      CHECK(cudaMemsetAsync(auth_row, 0, sizeof(int)));
-      CHECK(cudaMemsetAsync(hub_row, 0, sizeof(int)));
-      spmv<<<opt.grid, opt.block>>>(a_start, a_cols, a_vals, hub1, auth2, auth_row, n);
-      spmv<<<opt.grid, opt.block>>>(t_start, t_cols, t_vals, auth1, hub2, hub_row, n);
-      sum<<<opt.grid, opt.block>>>(auth2, auth_norm, n);
-      sum<<<opt.grid, opt.block>>>(hub2, hub_norm, n);
-      divide<<<opt.grid, opt.block>>>(auth2, auth1, auth_norm, n);
-      divide<<<opt.grid, opt.block>>>(hub2, hub1, hub_norm, n);
-      CHECK(cudaGetLastError());
+  for (int round = 0; round < rounds(); ++round) {
+    const auto start = wait_for_start(round);
+    CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
+    for (int it = 0; it < opt.iters; ++it) {
+      // Each repetition starts from equal scores.
+      CHECK(cudaMemcpyAsync(auth1, ones, score_bytes, cudaMemcpyDeviceToDevice));
+      CHECK(cudaMemcpyAsync(hub1, ones, score_bytes, cudaMemcpyDeviceToDevice));
+      for (int inner = 0; inner < opt.inner; ++inner) {
+        CHECK(cudaMemsetAsync(auth_norm, 0, sizeof(float)));
+        CHECK(cudaMemsetAsync(hub_norm, 0, sizeof(float)));
+        CHECK(cudaMemsetAsync(auth_row, 0, sizeof(int)));
+        CHECK(cudaMemsetAsync(hub_row, 0, sizeof(int)));
+        spmv<<<opt.grid, opt.block>>>(a_start, a_cols, a_vals, hub1, auth2, auth_row, n);
+        spmv<<<opt.grid, opt.block>>>(t_start, t_cols, t_vals, auth1, hub2, hub_row, n);
+        sum<<<opt.grid, opt.block>>>(auth2, auth_norm, n);
+        sum<<<opt.grid, opt.block>>>(hub2, hub_norm, n);
+        divide<<<opt.grid, opt.block>>>(auth2, auth1, auth_norm, n);
+        divide<<<opt.grid, opt.block>>>(hub2, hub1, hub_norm, n);
+        CHECK(cudaGetLastError());
+      }
     }
-  }
-  CHECK(cudaMemcpyAsync(h_auth, auth1, score_bytes, cudaMemcpyDeviceToHost));
-  CHECK(cudaMemcpyAsync(h_hub, hub1, score_bytes, cudaMemcpyDeviceToHost));
-  CHECK(cudaDeviceSynchronize());
-  const double took = since(start);
+    CHECK(cudaMemcpyAsync(h_auth, auth1, score_bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpyAsync(h_hub, hub1, score_bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaDeviceSynchronize());
+    const double took = since(start);
 
-  const bool correct = !opt.check || matches_reference(a, h_auth, h_hub, n, opt.inner);
-  report("hits", took, checksum(h_auth, n) + checksum(h_hub, n), opt.check, correct);
-  return correct ? 0 : 1;
+    const bool correct = !opt.check || matches_reference(a, h_auth, h_hub, n, opt.inner);
+    report("hits", took, checksum(h_auth, n) + checksum(h_hub, n), opt.check, correct);
+    if (!correct) return 1;
+  }
+  return 0;
 }

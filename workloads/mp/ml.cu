@@ -45,33 +45,36 @@ int main(int argc, char** argv) {
   CHECK(cudaMemcpy(priors, h_priors.data(), r_bytes, cudaMemcpyHostToDevice));
   CHECK(cudaDeviceSynchronize());
 
-  const auto start = wait_for_start();
-  CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
-  for (int it = 0; it < opt.iters; ++it) {
-    // The scores are updated in place: in each repetition they start anew.
-    CHECK(cudaMemcpyAsync(r1, priors, r_bytes, cudaMemcpyDeviceToDevice));
-    CHECK(cudaMemsetAsync(r2, 0, r_bytes));
-    rr1<<<opt.grid, opt.block>>>(x, z, n);
-    nb1<<<opt.grid, opt.block>>>(x, fp, r1, n);
-    rr2<<<opt.grid, opt.block>>>(z, coef, r2, n);
-    nb2<<<opt.grid, opt.block>>>(r1, amax, n);
-    nb3<<<opt.grid, opt.block>>>(r1, amax, l, n);
-    rr3<<<opt.grid, opt.block>>>(r2, icpt, n);
-    nb4<<<opt.grid, opt.block>>>(r1, l, n);
-    softmax<<<opt.grid, opt.block>>>(r1, n);
-    softmax<<<opt.grid, opt.block>>>(r2, n);
-    argmax<<<opt.grid, opt.block>>>(r1, r2, r, n);
-    CHECK(cudaGetLastError());
-  }
-  CHECK(cudaMemcpyAsync(h_r1, r1, r_bytes, cudaMemcpyDeviceToHost));
-  CHECK(cudaMemcpyAsync(h_r2, r2, r_bytes, cudaMemcpyDeviceToHost));
-  CHECK(cudaMemcpyAsync(h_r, r, n * sizeof(int), cudaMemcpyDeviceToHost));
-  CHECK(cudaDeviceSynchronize());
-  const double took = since(start);
+  for (int round = 0; round < rounds(); ++round) {
+    const auto start = wait_for_start(round);
+    CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
+    for (int it = 0; it < opt.iters; ++it) {
+      // The scores are updated in place: in each repetition they start anew.
+      CHECK(cudaMemcpyAsync(r1, priors, r_bytes, cudaMemcpyDeviceToDevice));
+      CHECK(cudaMemsetAsync(r2, 0, r_bytes));
+      rr1<<<opt.grid, opt.block>>>(x, z, n);
+      nb1<<<opt.grid, opt.block>>>(x, fp, r1, n);
+      rr2<<<opt.grid, opt.block>>>(z, coef, r2, n);
+      nb2<<<opt.grid, opt.block>>>(r1, amax, n);
+      nb3<<<opt.grid, opt.block>>>(r1, amax, l, n);
+      rr3<<<opt.grid, opt.block>>>(r2, icpt, n);
+      nb4<<<opt.grid, opt.block>>>(r1, l, n);
+      softmax<<<opt.grid, opt.block>>>(r1, n);
+      softmax<<<opt.grid, opt.block>>>(r2, n);
+      argmax<<<opt.grid, opt.block>>>(r1, r2, r, n);
+      CHECK(cudaGetLastError());
+    }
+    CHECK(cudaMemcpyAsync(h_r1, r1, r_bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpyAsync(h_r2, r2, r_bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpyAsync(h_r, r, n * sizeof(int), cudaMemcpyDeviceToHost));
+    CHECK(cudaDeviceSynchronize());
+    const double took = since(start);
 
-  const bool correct =
-      !opt.check || matches_reference(h_x.data(), h_fp.data(), h_coef.data(), h_icpt.data(), h_r1, h_r2, h_r, n);
-  const double result = checksum(h_r1, n * kClasses) + checksum(h_r2, n * kClasses) + checksum(h_r, n);
-  report("ml", took, result, opt.check, correct);
-  return correct ? 0 : 1;
+    const bool correct =
+        !opt.check || matches_reference(h_x.data(), h_fp.data(), h_coef.data(), h_icpt.data(), h_r1, h_r2, h_r, n);
+    const double result = checksum(h_r1, n * kClasses) + checksum(h_r2, n * kClasses) + checksum(h_r, n);
+    report("ml", took, result, opt.check, correct);
+    if (!correct) return 1;
+  }
+  return 0;
 }

@@ -134,108 +134,110 @@ int main(int argc, char** argv) {
   CHECK(cudaMallocHost(&vec1_done, 2 * sizeof(int)));
   CHECK(cudaMallocHost(&vec2_done, 2 * sizeof(int)));
   CHECK(cudaMallocHost(&hits_done, 2 * sizeof(int)));
-  std::memset(img_done, 0, 2 * sizeof(int));
-  std::memset(vec1_done, 0, 2 * sizeof(int));
-  std::memset(vec2_done, 0, 2 * sizeof(int));
-  std::memset(hits_done, 0, 2 * sizeof(int));
   CHECK(cudaDeviceSynchronize());
 
-  double took[4];
-  const auto start = wait_for_start(4);
-  CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
+  for (int round = 0; round < rounds(); ++round) {
+    double took[4];
+    std::memset(img_done, 0, 2 * sizeof(int));
+    std::memset(vec1_done, 0, 2 * sizeof(int));
+    std::memset(vec2_done, 0, 2 * sizeof(int));
+    std::memset(hits_done, 0, 2 * sizeof(int));
+    const auto start = wait_for_start(round, 4);
+    CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
 #pragma kesco task priority(9) name(img)
-  {
-    for (int it = 0; it < img_opt.iters; ++it) {
-      // The extremes start anew in each repetition: bits of 0 and, above any gradient, of a huge float (3.4e38).
-      CHECK(cudaMemsetAsync(img_mx, 0, sizeof(float)));
-      CHECK(cudaMemsetAsync(img_mn, 0x7f, sizeof(float)));
-      blur<<<img_grid, img_block, img_ks_bytes>>>(img_image, img_bs, img_ks, img_n, kSmall);
-      blur<<<img_grid, img_block, img_kl_bytes>>>(img_image, img_bl, img_kl, img_n, kLarge);
-      blur<<<img_grid, img_block, img_ku_bytes>>>(img_image, img_bu, img_ku, img_n, kUnsharpen);
-      sobel<<<img_grid, img_block>>>(img_bs, img_ms, img_n);
-      sobel<<<img_grid, img_block>>>(img_bl, img_ml, img_n);
-      maximum<<<img_grid, img_block>>>(img_ml, img_mx, img_pixels);
-      minimum<<<img_grid, img_block>>>(img_ml, img_mn, img_pixels);
-      extend<<<img_grid, img_block>>>(img_ml, img_mn, img_mx, img_pixels);
-      unsharpen<<<img_grid, img_block>>>(img_image, img_bu, img_iu, img_pixels);
-      combine<<<img_grid, img_block>>>(img_iu, img_bl, img_ml, img_i2, img_pixels);
-      combine<<<img_grid, img_block>>>(img_i2, img_bs, img_ms, img_i3, img_pixels);
-      CHECK(cudaGetLastError());
-    }
-    CHECK(cudaMemcpyAsync(img_h_i3, img_i3, img_bytes, cudaMemcpyDeviceToHost));
-    finished<<<1, 1>>>(reinterpret_cast<int*>(img_h_i3), img_done);
-  }
-#pragma kesco task priority(5) name(vec1)
-  {
-    for (int it = 0; it < vec1_opt.iters; ++it) {
-      CHECK(cudaMemsetAsync(vec1_res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
-      square<<<vec1_opt.grid, vec1_opt.block>>>(vec1_x0, vec1_y0, vec1_n);
-      square<<<vec1_opt.grid, vec1_opt.block>>>(vec1_x1, vec1_y1, vec1_n);
-      reduce<<<vec1_opt.grid, vec1_opt.block>>>(vec1_y0, vec1_y1, vec1_res, vec1_n);
-      CHECK(cudaGetLastError());
-    }
-    CHECK(cudaMemcpyAsync(vec1_h_res, vec1_res, sizeof(float), cudaMemcpyDeviceToHost));
-    finished<<<1, 1>>>(reinterpret_cast<int*>(vec1_h_res), vec1_done);
-  }
-#pragma kesco task priority(5) name(vec2)
-  {
-    for (int it = 0; it < vec2_opt.iters; ++it) {
-      CHECK(cudaMemsetAsync(vec2_res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
-      square<<<vec2_opt.grid, vec2_opt.block>>>(vec2_x0, vec2_y0, vec2_n);
-      square<<<vec2_opt.grid, vec2_opt.block>>>(vec2_x1, vec2_y1, vec2_n);
-      reduce<<<vec2_opt.grid, vec2_opt.block>>>(vec2_y0, vec2_y1, vec2_res, vec2_n);
-      CHECK(cudaGetLastError());
-    }
-    CHECK(cudaMemcpyAsync(vec2_h_res, vec2_res, sizeof(float), cudaMemcpyDeviceToHost));
-    finished<<<1, 1>>>(reinterpret_cast<int*>(vec2_h_res), vec2_done);
-  }
-#pragma kesco task priority(1) name(hits)
-  {
-    for (int it = 0; it < hits_opt.iters; ++it) {
-      // Each repetition starts from equal scores.
-      CHECK(cudaMemcpyAsync(hits_auth1, hits_ones, hits_score_bytes, cudaMemcpyDeviceToDevice));
-      CHECK(cudaMemcpyAsync(hits_hub1, hits_ones, hits_score_bytes, cudaMemcpyDeviceToDevice));
-      for (int inner = 0; inner < hits_opt.inner; ++inner) {
-        CHECK(cudaMemsetAsync(hits_auth_norm, 0, sizeof(float)));
-        CHECK(cudaMemsetAsync(hits_hub_norm, 0, sizeof(float)));
-        CHECK(cudaMemsetAsync(hits_auth_row, 0, sizeof(int)));
-        CHECK(cudaMemsetAsync(hits_hub_row, 0, sizeof(int)));
-        spmv<<<hits_opt.grid, hits_opt.block>>>(hits_a_start, hits_a_cols, hits_a_vals, hits_hub1, hits_auth2,
-                                                hits_auth_row, hits_n);
-        spmv<<<hits_opt.grid, hits_opt.block>>>(hits_t_start, hits_t_cols, hits_t_vals, hits_auth1, hits_hub2,
-                                                hits_hub_row, hits_n);
-        sum<<<hits_opt.grid, hits_opt.block>>>(hits_auth2, hits_auth_norm, hits_n);
-        sum<<<hits_opt.grid, hits_opt.block>>>(hits_hub2, hits_hub_norm, hits_n);
-        divide<<<hits_opt.grid, hits_opt.block>>>(hits_auth2, hits_auth1, hits_auth_norm, hits_n);
-        divide<<<hits_opt.grid, hits_opt.block>>>(hits_hub2, hits_hub1, hits_hub_norm, hits_n);
+    {
+      for (int it = 0; it < img_opt.iters; ++it) {
+        // The extremes start anew in each repetition: bits of 0 and, above any gradient, of a huge float (3.4e38).
+        CHECK(cudaMemsetAsync(img_mx, 0, sizeof(float)));
+        CHECK(cudaMemsetAsync(img_mn, 0x7f, sizeof(float)));
+        blur<<<img_grid, img_block, img_ks_bytes>>>(img_image, img_bs, img_ks, img_n, kSmall);
+        blur<<<img_grid, img_block, img_kl_bytes>>>(img_image, img_bl, img_kl, img_n, kLarge);
+        blur<<<img_grid, img_block, img_ku_bytes>>>(img_image, img_bu, img_ku, img_n, kUnsharpen);
+        sobel<<<img_grid, img_block>>>(img_bs, img_ms, img_n);
+        sobel<<<img_grid, img_block>>>(img_bl, img_ml, img_n);
+        maximum<<<img_grid, img_block>>>(img_ml, img_mx, img_pixels);
+        minimum<<<img_grid, img_block>>>(img_ml, img_mn, img_pixels);
+        extend<<<img_grid, img_block>>>(img_ml, img_mn, img_mx, img_pixels);
+        unsharpen<<<img_grid, img_block>>>(img_image, img_bu, img_iu, img_pixels);
+        combine<<<img_grid, img_block>>>(img_iu, img_bl, img_ml, img_i2, img_pixels);
+        combine<<<img_grid, img_block>>>(img_i2, img_bs, img_ms, img_i3, img_pixels);
         CHECK(cudaGetLastError());
       }
+      CHECK(cudaMemcpyAsync(img_h_i3, img_i3, img_bytes, cudaMemcpyDeviceToHost));
+      finished<<<1, 1>>>(reinterpret_cast<int*>(img_h_i3), img_done);
     }
-    CHECK(cudaMemcpyAsync(hits_h_auth, hits_auth1, hits_score_bytes, cudaMemcpyDeviceToHost));
-    CHECK(cudaMemcpyAsync(hits_h_hub, hits_hub1, hits_score_bytes, cudaMemcpyDeviceToHost));
-    finished<<<1, 1>>>(reinterpret_cast<int*>(hits_h_auth), hits_done);
-    finished<<<1, 1>>>(reinterpret_cast<int*>(hits_h_hub), hits_done);
+#pragma kesco task priority(5) name(vec1)
+    {
+      for (int it = 0; it < vec1_opt.iters; ++it) {
+        CHECK(cudaMemsetAsync(vec1_res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
+        square<<<vec1_opt.grid, vec1_opt.block>>>(vec1_x0, vec1_y0, vec1_n);
+        square<<<vec1_opt.grid, vec1_opt.block>>>(vec1_x1, vec1_y1, vec1_n);
+        reduce<<<vec1_opt.grid, vec1_opt.block>>>(vec1_y0, vec1_y1, vec1_res, vec1_n);
+        CHECK(cudaGetLastError());
+      }
+      CHECK(cudaMemcpyAsync(vec1_h_res, vec1_res, sizeof(float), cudaMemcpyDeviceToHost));
+      finished<<<1, 1>>>(reinterpret_cast<int*>(vec1_h_res), vec1_done);
+    }
+#pragma kesco task priority(5) name(vec2)
+    {
+      for (int it = 0; it < vec2_opt.iters; ++it) {
+        CHECK(cudaMemsetAsync(vec2_res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
+        square<<<vec2_opt.grid, vec2_opt.block>>>(vec2_x0, vec2_y0, vec2_n);
+        square<<<vec2_opt.grid, vec2_opt.block>>>(vec2_x1, vec2_y1, vec2_n);
+        reduce<<<vec2_opt.grid, vec2_opt.block>>>(vec2_y0, vec2_y1, vec2_res, vec2_n);
+        CHECK(cudaGetLastError());
+      }
+      CHECK(cudaMemcpyAsync(vec2_h_res, vec2_res, sizeof(float), cudaMemcpyDeviceToHost));
+      finished<<<1, 1>>>(reinterpret_cast<int*>(vec2_h_res), vec2_done);
+    }
+#pragma kesco task priority(1) name(hits)
+    {
+      for (int it = 0; it < hits_opt.iters; ++it) {
+        // Each repetition starts from equal scores.
+        CHECK(cudaMemcpyAsync(hits_auth1, hits_ones, hits_score_bytes, cudaMemcpyDeviceToDevice));
+        CHECK(cudaMemcpyAsync(hits_hub1, hits_ones, hits_score_bytes, cudaMemcpyDeviceToDevice));
+        for (int inner = 0; inner < hits_opt.inner; ++inner) {
+          CHECK(cudaMemsetAsync(hits_auth_norm, 0, sizeof(float)));
+          CHECK(cudaMemsetAsync(hits_hub_norm, 0, sizeof(float)));
+          CHECK(cudaMemsetAsync(hits_auth_row, 0, sizeof(int)));
+          CHECK(cudaMemsetAsync(hits_hub_row, 0, sizeof(int)));
+          spmv<<<hits_opt.grid, hits_opt.block>>>(hits_a_start, hits_a_cols, hits_a_vals, hits_hub1, hits_auth2,
+                                                  hits_auth_row, hits_n);
+          spmv<<<hits_opt.grid, hits_opt.block>>>(hits_t_start, hits_t_cols, hits_t_vals, hits_auth1, hits_hub2,
+                                                  hits_hub_row, hits_n);
+          sum<<<hits_opt.grid, hits_opt.block>>>(hits_auth2, hits_auth_norm, hits_n);
+          sum<<<hits_opt.grid, hits_opt.block>>>(hits_hub2, hits_hub_norm, hits_n);
+          divide<<<hits_opt.grid, hits_opt.block>>>(hits_auth2, hits_auth1, hits_auth_norm, hits_n);
+          divide<<<hits_opt.grid, hits_opt.block>>>(hits_hub2, hits_hub1, hits_hub_norm, hits_n);
+          CHECK(cudaGetLastError());
+        }
+      }
+      CHECK(cudaMemcpyAsync(hits_h_auth, hits_auth1, hits_score_bytes, cudaMemcpyDeviceToHost));
+      CHECK(cudaMemcpyAsync(hits_h_hub, hits_hub1, hits_score_bytes, cudaMemcpyDeviceToHost));
+      finished<<<1, 1>>>(reinterpret_cast<int*>(hits_h_auth), hits_done);
+      finished<<<1, 1>>>(reinterpret_cast<int*>(hits_h_hub), hits_done);
+    }
+
+    const int* const done[4] = {img_done, vec1_done, vec2_done, hits_done};
+    const int results[4] = {1, 1, 1, 2};
+    watch(done, results, 4, start, took);
+    CHECK(cudaDeviceSynchronize());
+
+    const bool img_correct = !img_opt.check || matches_reference(img_h_image.data(), img_h_i3, img_n);
+    report("img", took[0], checksum(img_h_i3, img_pixels), img_opt.check, img_correct);
+
+    const bool vec1_correct =
+        !vec1_opt.check || matches_reference(vec1_h_x0.data(), vec1_h_x1.data(), *vec1_h_res, vec1_n);
+    report("vec1", took[1], *vec1_h_res, vec1_opt.check, vec1_correct);
+
+    const bool vec2_correct =
+        !vec2_opt.check || matches_reference(vec2_h_x0.data(), vec2_h_x1.data(), *vec2_h_res, vec2_n);
+    report("vec2", took[2], *vec2_h_res, vec2_opt.check, vec2_correct);
+
+    const bool hits_correct =
+        !hits_opt.check || matches_reference(hits_a, hits_h_auth, hits_h_hub, hits_n, hits_opt.inner);
+    report("hits", took[3], checksum(hits_h_auth, hits_n) + checksum(hits_h_hub, hits_n), hits_opt.check, hits_correct);
+    if (!(img_correct && vec1_correct && vec2_correct && hits_correct)) return 1;
   }
-
-  const int* const done[4] = {img_done, vec1_done, vec2_done, hits_done};
-  const int results[4] = {1, 1, 1, 2};
-  watch(done, results, 4, start, took);
-  CHECK(cudaDeviceSynchronize());
-
-  const bool img_correct = !img_opt.check || matches_reference(img_h_image.data(), img_h_i3, img_n);
-  report("img", took[0], checksum(img_h_i3, img_pixels), img_opt.check, img_correct);
-
-  const bool vec1_correct =
-      !vec1_opt.check || matches_reference(vec1_h_x0.data(), vec1_h_x1.data(), *vec1_h_res, vec1_n);
-  report("vec1", took[1], *vec1_h_res, vec1_opt.check, vec1_correct);
-
-  const bool vec2_correct =
-      !vec2_opt.check || matches_reference(vec2_h_x0.data(), vec2_h_x1.data(), *vec2_h_res, vec2_n);
-  report("vec2", took[2], *vec2_h_res, vec2_opt.check, vec2_correct);
-
-  const bool hits_correct =
-      !hits_opt.check || matches_reference(hits_a, hits_h_auth, hits_h_hub, hits_n, hits_opt.inner);
-  report("hits", took[3], checksum(hits_h_auth, hits_n) + checksum(hits_h_hub, hits_n), hits_opt.check, hits_correct);
-
-  return img_correct && vec1_correct && vec2_correct && hits_correct ? 0 : 1;
+  return 0;
 }

@@ -116,91 +116,93 @@ int main(int argc, char** argv) {
   CHECK(cudaMallocHost(&ml_done, 2 * sizeof(int)));
   CHECK(cudaMallocHost(&dl_done, 2 * sizeof(int)));
   CHECK(cudaMallocHost(&bs_done, 2 * sizeof(int)));
-  std::memset(ml_done, 0, 2 * sizeof(int));
-  std::memset(dl_done, 0, 2 * sizeof(int));
-  std::memset(bs_done, 0, 2 * sizeof(int));
   CHECK(cudaDeviceSynchronize());
 
-  double took[3];
-  const auto start = wait_for_start(3);
-  CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
+  for (int round = 0; round < rounds(); ++round) {
+    double took[3];
+    std::memset(ml_done, 0, 2 * sizeof(int));
+    std::memset(dl_done, 0, 2 * sizeof(int));
+    std::memset(bs_done, 0, 2 * sizeof(int));
+    const auto start = wait_for_start(round, 3);
+    CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
 #pragma kesco task priority(9) name(ml)
-  {
-    for (int it = 0; it < ml_opt.iters; ++it) {
-      // The scores are updated in place: in each repetition they start anew.
-      CHECK(cudaMemcpyAsync(ml_r1, ml_priors, ml_r_bytes, cudaMemcpyDeviceToDevice));
-      CHECK(cudaMemsetAsync(ml_r2, 0, ml_r_bytes));
-      rr1<<<ml_opt.grid, ml_opt.block>>>(ml_x, ml_z, ml_n);
-      nb1<<<ml_opt.grid, ml_opt.block>>>(ml_x, ml_fp, ml_r1, ml_n);
-      rr2<<<ml_opt.grid, ml_opt.block>>>(ml_z, ml_coef, ml_r2, ml_n);
-      nb2<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_amax, ml_n);
-      nb3<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_amax, ml_l, ml_n);
-      rr3<<<ml_opt.grid, ml_opt.block>>>(ml_r2, ml_icpt, ml_n);
-      nb4<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_l, ml_n);
-      softmax<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_n);
-      softmax<<<ml_opt.grid, ml_opt.block>>>(ml_r2, ml_n);
-      argmax<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_r2, ml_r, ml_n);
-      CHECK(cudaGetLastError());
-    }
-    CHECK(cudaMemcpyAsync(ml_h_r1, ml_r1, ml_r_bytes, cudaMemcpyDeviceToHost));
-    CHECK(cudaMemcpyAsync(ml_h_r2, ml_r2, ml_r_bytes, cudaMemcpyDeviceToHost));
-    CHECK(cudaMemcpyAsync(ml_h_r, ml_r, ml_n * sizeof(int), cudaMemcpyDeviceToHost));
-    finished<<<1, 1>>>(reinterpret_cast<int*>(ml_h_r1), ml_done);
-    finished<<<1, 1>>>(reinterpret_cast<int*>(ml_h_r2), ml_done);
-    finished<<<1, 1>>>(reinterpret_cast<int*>(ml_h_r), ml_done);
-  }
-#pragma kesco task priority(5) name(dl)
-  {
-    for (int it = 0; it < dl_opt.iters; ++it) {
-      CHECK(cudaMemsetAsync(dl_res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
-      conv<<<dl_opt.grid, dl_opt.block>>>(dl_x, dl_x1, dl_kx1, dl_n);
-      conv<<<dl_opt.grid, dl_opt.block>>>(dl_y, dl_y1, dl_ky1, dl_n);
-      pool<<<dl_opt.grid, dl_opt.block>>>(dl_x1, dl_x11, dl_n);
-      pool<<<dl_opt.grid, dl_opt.block>>>(dl_y1, dl_y11, dl_n);
-      conv<<<dl_opt.grid, dl_opt.block>>>(dl_x11, dl_x2, dl_kx2, dl_half);
-      conv<<<dl_opt.grid, dl_opt.block>>>(dl_y11, dl_y2, dl_ky2, dl_half);
-      concat<<<dl_opt.grid, dl_opt.block>>>(dl_z, dl_x2, dl_y2, dl_half_pixels);
-      dot<<<dl_opt.grid, dl_opt.block>>>(dl_z, dl_w, dl_res, 2 * dl_half_pixels);
-      CHECK(cudaGetLastError());
-    }
-    CHECK(cudaMemcpyAsync(dl_h_res, dl_res, sizeof(float), cudaMemcpyDeviceToHost));
-    finished<<<1, 1>>>(reinterpret_cast<int*>(dl_h_res), dl_done);
-  }
-#pragma kesco task priority(1) name(bs)
-  {
-    for (int it = 0; it < bs_opt.iters; ++it) {
-      for (int j = 0; j < kOptions; ++j) {
-        bs<<<bs_opt.grid, bs_opt.block>>>(bs_x[j], bs_y[j], bs_n, kRate, kVolatility, kYears, kStrike);
+    {
+      for (int it = 0; it < ml_opt.iters; ++it) {
+        // The scores are updated in place: in each repetition they start anew.
+        CHECK(cudaMemcpyAsync(ml_r1, ml_priors, ml_r_bytes, cudaMemcpyDeviceToDevice));
+        CHECK(cudaMemsetAsync(ml_r2, 0, ml_r_bytes));
+        rr1<<<ml_opt.grid, ml_opt.block>>>(ml_x, ml_z, ml_n);
+        nb1<<<ml_opt.grid, ml_opt.block>>>(ml_x, ml_fp, ml_r1, ml_n);
+        rr2<<<ml_opt.grid, ml_opt.block>>>(ml_z, ml_coef, ml_r2, ml_n);
+        nb2<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_amax, ml_n);
+        nb3<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_amax, ml_l, ml_n);
+        rr3<<<ml_opt.grid, ml_opt.block>>>(ml_r2, ml_icpt, ml_n);
+        nb4<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_l, ml_n);
+        softmax<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_n);
+        softmax<<<ml_opt.grid, ml_opt.block>>>(ml_r2, ml_n);
+        argmax<<<ml_opt.grid, ml_opt.block>>>(ml_r1, ml_r2, ml_r, ml_n);
+        CHECK(cudaGetLastError());
       }
-      CHECK(cudaGetLastError());
+      CHECK(cudaMemcpyAsync(ml_h_r1, ml_r1, ml_r_bytes, cudaMemcpyDeviceToHost));
+      CHECK(cudaMemcpyAsync(ml_h_r2, ml_r2, ml_r_bytes, cudaMemcpyDeviceToHost));
+      CHECK(cudaMemcpyAsync(ml_h_r, ml_r, ml_n * sizeof(int), cudaMemcpyDeviceToHost));
+      finished<<<1, 1>>>(reinterpret_cast<int*>(ml_h_r1), ml_done);
+      finished<<<1, 1>>>(reinterpret_cast<int*>(ml_h_r2), ml_done);
+      finished<<<1, 1>>>(reinterpret_cast<int*>(ml_h_r), ml_done);
     }
-    for (int j = 0; j < kOptions; ++j) CHECK(cudaMemcpyAsync(bs_h_y[j], bs_y[j], bs_bytes, cudaMemcpyDeviceToHost));
-    for (int j = 0; j < kOptions; ++j) finished<<<1, 1>>>(reinterpret_cast<int*>(bs_h_y[j]), bs_done);
+#pragma kesco task priority(5) name(dl)
+    {
+      for (int it = 0; it < dl_opt.iters; ++it) {
+        CHECK(cudaMemsetAsync(dl_res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
+        conv<<<dl_opt.grid, dl_opt.block>>>(dl_x, dl_x1, dl_kx1, dl_n);
+        conv<<<dl_opt.grid, dl_opt.block>>>(dl_y, dl_y1, dl_ky1, dl_n);
+        pool<<<dl_opt.grid, dl_opt.block>>>(dl_x1, dl_x11, dl_n);
+        pool<<<dl_opt.grid, dl_opt.block>>>(dl_y1, dl_y11, dl_n);
+        conv<<<dl_opt.grid, dl_opt.block>>>(dl_x11, dl_x2, dl_kx2, dl_half);
+        conv<<<dl_opt.grid, dl_opt.block>>>(dl_y11, dl_y2, dl_ky2, dl_half);
+        concat<<<dl_opt.grid, dl_opt.block>>>(dl_z, dl_x2, dl_y2, dl_half_pixels);
+        dot<<<dl_opt.grid, dl_opt.block>>>(dl_z, dl_w, dl_res, 2 * dl_half_pixels);
+        CHECK(cudaGetLastError());
+      }
+      CHECK(cudaMemcpyAsync(dl_h_res, dl_res, sizeof(float), cudaMemcpyDeviceToHost));
+      finished<<<1, 1>>>(reinterpret_cast<int*>(dl_h_res), dl_done);
+    }
+#pragma kesco task priority(1) name(bs)
+    {
+      for (int it = 0; it < bs_opt.iters; ++it) {
+        for (int j = 0; j < kOptions; ++j) {
+          bs<<<bs_opt.grid, bs_opt.block>>>(bs_x[j], bs_y[j], bs_n, kRate, kVolatility, kYears, kStrike);
+        }
+        CHECK(cudaGetLastError());
+      }
+      for (int j = 0; j < kOptions; ++j) CHECK(cudaMemcpyAsync(bs_h_y[j], bs_y[j], bs_bytes, cudaMemcpyDeviceToHost));
+      for (int j = 0; j < kOptions; ++j) finished<<<1, 1>>>(reinterpret_cast<int*>(bs_h_y[j]), bs_done);
+    }
+
+    const int* const done[3] = {ml_done, dl_done, bs_done};
+    const int results[3] = {3, 1, kOptions};
+    watch(done, results, 3, start, took);
+    CHECK(cudaDeviceSynchronize());
+
+    const bool ml_correct = !ml_opt.check || matches_reference(ml_h_x.data(), ml_h_fp.data(), ml_h_coef.data(),
+                                                               ml_h_icpt.data(), ml_h_r1, ml_h_r2, ml_h_r, ml_n);
+    const double ml_result =
+        checksum(ml_h_r1, ml_n * kClasses) + checksum(ml_h_r2, ml_n * kClasses) + checksum(ml_h_r, ml_n);
+    report("ml", took[0], ml_result, ml_opt.check, ml_correct);
+
+    const float* const dl_h_weights[4] = {dl_h_kx1.data(), dl_h_kx2.data(), dl_h_ky1.data(), dl_h_ky2.data()};
+    const bool dl_correct =
+        !dl_opt.check || matches_reference(dl_h_x.data(), dl_h_y.data(), dl_h_weights, dl_h_w.data(), *dl_h_res, dl_n);
+    report("dl", took[1], *dl_h_res, dl_opt.check, dl_correct);
+
+    double bs_result = 0;
+    bool bs_correct = true;
+    for (int j = 0; j < kOptions; ++j) {
+      bs_result += (j + 1) * checksum(bs_h_y[j], bs_n);
+      if (bs_opt.check) bs_correct = bs_correct && matches_reference(bs_h_x[j].data(), bs_h_y[j], bs_n);
+    }
+    report("bs", took[2], bs_result, bs_opt.check, bs_correct);
+    if (!(ml_correct && dl_correct && bs_correct)) return 1;
   }
-
-  const int* const done[3] = {ml_done, dl_done, bs_done};
-  const int results[3] = {3, 1, kOptions};
-  watch(done, results, 3, start, took);
-  CHECK(cudaDeviceSynchronize());
-
-  const bool ml_correct = !ml_opt.check || matches_reference(ml_h_x.data(), ml_h_fp.data(), ml_h_coef.data(),
-                                                             ml_h_icpt.data(), ml_h_r1, ml_h_r2, ml_h_r, ml_n);
-  const double ml_result =
-      checksum(ml_h_r1, ml_n * kClasses) + checksum(ml_h_r2, ml_n * kClasses) + checksum(ml_h_r, ml_n);
-  report("ml", took[0], ml_result, ml_opt.check, ml_correct);
-
-  const float* const dl_h_weights[4] = {dl_h_kx1.data(), dl_h_kx2.data(), dl_h_ky1.data(), dl_h_ky2.data()};
-  const bool dl_correct =
-      !dl_opt.check || matches_reference(dl_h_x.data(), dl_h_y.data(), dl_h_weights, dl_h_w.data(), *dl_h_res, dl_n);
-  report("dl", took[1], *dl_h_res, dl_opt.check, dl_correct);
-
-  double bs_result = 0;
-  bool bs_correct = true;
-  for (int j = 0; j < kOptions; ++j) {
-    bs_result += (j + 1) * checksum(bs_h_y[j], bs_n);
-    if (bs_opt.check) bs_correct = bs_correct && matches_reference(bs_h_x[j].data(), bs_h_y[j], bs_n);
-  }
-  report("bs", took[2], bs_result, bs_opt.check, bs_correct);
-
-  return ml_correct && dl_correct && bs_correct ? 0 : 1;
+  return 0;
 }

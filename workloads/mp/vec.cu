@@ -23,20 +23,23 @@ int main(int argc, char** argv) {
   CHECK(cudaMemcpy(x1, h_x1.data(), bytes, cudaMemcpyHostToDevice));
   CHECK(cudaDeviceSynchronize());
 
-  const auto start = wait_for_start();
-  CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
-  for (int it = 0; it < opt.iters; ++it) {
-    CHECK(cudaMemsetAsync(res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
-    square<<<opt.grid, opt.block>>>(x0, y0, n);
-    square<<<opt.grid, opt.block>>>(x1, y1, n);
-    reduce<<<opt.grid, opt.block>>>(y0, y1, res, n);
-    CHECK(cudaGetLastError());
-  }
-  CHECK(cudaMemcpyAsync(h_res, res, sizeof(float), cudaMemcpyDeviceToHost));
-  CHECK(cudaDeviceSynchronize());
-  const double took = since(start);
+  for (int round = 0; round < rounds(); ++round) {
+    const auto start = wait_for_start(round);
+    CHECK(cudaDeviceSynchronize());  // whatever the waiting was, nothing of it is on the device
+    for (int it = 0; it < opt.iters; ++it) {
+      CHECK(cudaMemsetAsync(res, 0, sizeof(float)));  // the accumulator starts anew in each repetition
+      square<<<opt.grid, opt.block>>>(x0, y0, n);
+      square<<<opt.grid, opt.block>>>(x1, y1, n);
+      reduce<<<opt.grid, opt.block>>>(y0, y1, res, n);
+      CHECK(cudaGetLastError());
+    }
+    CHECK(cudaMemcpyAsync(h_res, res, sizeof(float), cudaMemcpyDeviceToHost));
+    CHECK(cudaDeviceSynchronize());
+    const double took = since(start);
 
-  const bool correct = !opt.check || matches_reference(h_x0.data(), h_x1.data(), *h_res, n);
-  report("vec", took, *h_res, opt.check, correct);
-  return correct ? 0 : 1;
+    const bool correct = !opt.check || matches_reference(h_x0.data(), h_x1.data(), *h_res, n);
+    report("vec", took, *h_res, opt.check, correct);
+    if (!correct) return 1;
+  }
+  return 0;
 }

@@ -50,6 +50,8 @@ _EXPLAINED = (  # what an inserted line has, and what it does; kesco's variable 
     ),
     (r"kesco_streams\(\)", "The streams and events of this device context, made at the first call"),
     (r"kesco_prefetch\(", "Moves managed memory to where it is needed next, beside other work"),
+    (r"kesco_mark\(", "Marks how far a task has come, for less urgent ones to wait for"),
+    (r"kesco_hold\(\w+->part\[.+?\], (\d+), \w+->stream\[(.+?)\]\)", "Stream {1} waits until {0} % of that is done"),
     (r"kesco_replay\(", "Runs this work as a CUDA graph while these values stay the same"),
     (r"kesco_sent\(", "The host waits until memory that is read in the background has been read"),
     (r"kesco_copy\w*\(|kesco_send\(", "A copy on a stream, through pinned memory where it is large"),
