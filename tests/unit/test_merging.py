@@ -61,7 +61,7 @@ def unit(*names: str, device: bool = False, text: bytes = b"") -> Unit:
         (unit("getopt_long_only"), unit("getopt"), ["K121"]),
         (unit("std::type_info::name"), unit(), ["K121"]),
         (unit(text=b"  fclose(stdout);"), unit(), ["K122"]),
-        (unit(text=b"#pragma GCC optimize(\"fast-math\")"), unit(), ["K122"]),
+        (unit(text=b'#pragma GCC optimize("fast-math")'), unit(), ["K122"]),
         (unit(text=b"#pragma GCC diagnostic push"), unit(), []),
         (unit("std::thread::thread"), unit(), ["K121"]),
         (unit("cudaMemcpy", "cudaGetLastError", "cudaStreamCreate"), unit("cudaFree"), []),
