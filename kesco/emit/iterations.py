@@ -4,9 +4,9 @@ In: for each iteration of one operation a number (a stream, an event). Out: the 
 values. Kept apart because it is arithmetic and nothing else.
 
 1. All equal: the number. 2. In step with the counter: ``j + 3``, ``2 * j + 1``, ``j / 2``. 3. Repeating: ``j % n``.
-4. Anything else: a chain of ``?:`` over the counters. Loops that make no difference are left out first. Where only some
-iterations are meant, the condition for them is the shortest of ``j < 5``, ``j >= 2``, ``j % 2 == 1`` and ``j == 3``, if
-one of these holds for them alone.
+4. Anything else, and where an inner loop begins or ends elsewhere each time: a chain of ``?:`` over the counters. Loops
+that make no difference are left out first. Where only some iterations are meant, the condition for them is the shortest
+of ``j < 5``, ``j >= 2``, ``j % 2 == 1`` and ``j == 3``, if one of these holds for them alone.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def number_text(values: Mapping[Trip, int]) -> str:
         return str(distinct[0])
     values = _without_idle_loops(values)
     some = next(iter(values))
+    if len({tuple((level.first, level.step, level.trips) for level in trip) for trip in values}) > 1:
+        return _chain(values)
     by_index = {index_of(trip): number for trip, number in values.items()}
     index = index_text(some)
     plain = "*" not in index and "/" not in index
@@ -61,11 +63,16 @@ def number_text(values: Mapping[Trip, int]) -> str:
     modulus = max(distinct) + 1
     if all(number == at % modulus for at, number in by_index.items()):
         return f"{index} % {modulus}" if plain else f"({index}) % {modulus}"
+    return _chain(values)
+
+
+def _chain(values: Mapping[Trip, int]) -> str:
+    distinct, single = sorted(set(values.values())), len(next(iter(values))) == 1
     text = str(distinct[-1])
     for number in distinct[:-1]:
         trips = [trip for trip, value in values.items() if value == number]
         test = " || ".join(
-            condition_text(trip) if len(trips) == 1 or len(some) == 1 else f"({condition_text(trip)})" for trip in trips
+            condition_text(trip) if len(trips) == 1 or single else f"({condition_text(trip)})" for trip in trips
         )
         text = f"{test} ? {number} : {text}"
     return text

@@ -186,11 +186,13 @@ class _Writer:
 
     def _share(self, operations: list[int]) -> None:
         """Operations of one statement share what stands around it, which must be right for each."""
-        line = self.program.operations[operations[0]].span.line
-        moved = [o for o in operations if o in self.by_operation]
+        every, first = self.program.operations, self.program.operations[operations[0]]
+        line, moved = first.span.line, [o for o in operations if o in self.by_operation]
         if len(moved) > 1:
             raise CannotInsert(f"line {line}: two operations share one statement")
-        if moved and any(self.before.get(o) for o in operations if o not in moved):
+        calls = [every[o].span for o in operations if o not in moved and self.before.get(o)]
+        beside = [every[o].span for o in self.by_operation if every[o].statement == first.statement]
+        if calls and (moved or any(c.start < b.start or b.end < c.end for c in calls for b in beside)):
             raise CannotInsert(f"line {line}: a call in the same statement needs its own place")
 
     # ---- text ---------------------------------------------------------------------------------------------------
@@ -368,15 +370,11 @@ class _Writer:
             if self._may_begin(operation, fetched):
                 line = f"{self.name} = kesco_stretch({self.name}, -1);  // kesco: what follows need not be timed"
                 self.after.setdefault(operation, []).append(line)
+        way = "on one stream, or as a graph," if self.plan.replays else "on one stream"
         for operation, begins in self.stretches.items():
             if operation >= 0:
-                line = (
-                    f"{self.name} = kesco_stretch({self.name}, {begins});  // kesco: {self._way()} while that is faster"
-                )
+                line = f"{self.name} = kesco_stretch({self.name}, {begins});  // kesco: {way} while that is faster"
                 self.after.setdefault(operation, []).append(line)
-
-    def _way(self) -> str:
-        return "on one stream, or as a graph," if self.plan.replays else "on one stream"
 
     def _may_begin(self, operation: int, fetched: int) -> bool:
         """Whether a line that begins a stretch can be put behind an operation."""

@@ -161,7 +161,8 @@ def _references(walked: Iterable[tuple[Cursor, bool]], space: str) -> Iterator[R
             yield Reference(f"declares {numbers[cursor.canonical.hash]}", _type(cursor, space), "", _span(cursor))
         value = _value(cursor)
         if value:
-            value = value.replace(f"{space}::", "") if space else value  # __PRETTY_FUNCTION__, as in assert
+            if space:  # __PRETTY_FUNCTION__, as in assert
+                value = value.replace(f"{space}::", "").replace(f" {PREFIX}main(", " main(")
             yield Reference(value, "", "", _span(cursor), device)
         if kind not in _REFERENCES:
             continue

@@ -34,6 +34,7 @@ A = """\
 #define SCALE(x) ((x) * 2)
 #include "shared.h"
 static int counter = 0;
+#pragma pack(1)
 struct Point { float x, y; };
 __constant__ float table[4];
 __global__ void work(float* p) { p[threadIdx.x] = SCALE(1.0f) * table[0]; }
@@ -60,7 +61,7 @@ B = """\
 #define SCALE(x) ((x) * 3)
 #include "shared.h"
 namespace { int counter = 5; }
-struct Point { int x[3]; };
+struct Point { int x[3]; double y; };
 struct Say { Say() { ++counter; } } say;
 __global__ void work(int* p, int* q) { p[threadIdx.x] = q[threadIdx.x] + SCALE(1); }
 template <typename T> T larger(T a, T b) { return std::max(a, b); }
@@ -71,6 +72,7 @@ int main() {
   cudaMemset(e, 0, N * sizeof(int));
   work<<<dim3(1), dim3(N), 0>>>(d, e);
   cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  assert(sizeof(Point) == 24);
   std::printf("b: %d %d %d %d\\n", counter, SCALE(larger(1, 2)), static_cast<int>(sizeof(Point)), shared());
   return N - 4;
 }

@@ -278,6 +278,19 @@ def test_threads_by_other_names(tmp_path: Path, text: str) -> None:
     assert one.left_because == "the file starts host threads"
 
 
+# ---- one statement ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statement", ["k1<<<1, 64>>>(x), c = run(x);", "c = (k1<<<1, 64>>>(x), run(y));"])
+def test_a_launch_and_a_call_behind_it_in_one_statement(tmp_path: Path, statement: str) -> None:
+    """What the call must find done has no place between the two: once the output could not be proven."""
+    run = "static int run(float* q) { k2<<<1, 64>>>(q); return 3; }\n"
+    text = f"{run}int main(int c, char**) {{ {BUFFERS}{LAUNCHES}  {statement}\n  run(x); return c; }}\n"
+    main = function(compiled(tmp_path, text))
+    assert not main.rewritten
+    assert "needs its own place" in main.left_because
+
+
 # ---- depth ----------------------------------------------------------------------------------------------------------
 
 

@@ -68,6 +68,15 @@ def test_a_condition_for_some_iterations(chosen: list[int], text: str) -> None:
     assert only_in([every[n] for n in chosen], every) == text
 
 
+@pytest.mark.parametrize("chosen", [[3, 5], [2, 3], [0, 3, 5], [1, 2, 4], range(6)])
+def test_an_inner_loop_that_begins_elsewhere_each_time(chosen: list[int]) -> None:
+    """What counts its iterations is not one expression: once two of them were one, which ended in a traceback."""
+    every = [(a[0], b[0]) for a in loop(3) for b in loop(3 - a[0].value, a[0].value, counter="j")]
+    values = {every[at]: 2 * number + number % 2 for number, at in enumerate(chosen)}
+    text = number_text(values)
+    assert {trip: value(text, trip) for trip in values} == values
+
+
 def test_nested_loops_have_no_short_condition() -> None:
     every = [(a[0], b[0]) for a in loop(2) for b in loop(2, counter="j")]
     assert only_in(every[:1], every) == ""

@@ -2,6 +2,8 @@
 // <calls of CUDA are the task's own>
 #pragma push_macro("ROUNDS")
 #pragma push_macro("CHECK")
+#pragma pack(push)
+#pragma pack()
 namespace kesco_one {
 #line 1 "one.cu"
 // The more urgent program. All its names are also the other one's.
@@ -32,6 +34,7 @@ int kesco_main(int argc, char** argv) {
 return {};}
 
 }  // namespace kesco_one
+#pragma pack(pop)
 #pragma pop_macro("ROUNDS")
 #pragma pop_macro("CHECK")
 // <and again CUDA's>
@@ -39,6 +42,8 @@ return {};}
 // ---- kesco merge: task two, priority 2, from two.cu
 // <calls of CUDA are the task's own>
 #pragma push_macro("ROUNDS")
+#pragma pack(push)
+#pragma pack()
 namespace kesco_two {
 #line 1 "two.cu"
 // The less urgent one: on a single stream, without arguments, with another exit code.
@@ -71,6 +76,7 @@ int kesco_main() {
 return {};}
 
 }  // namespace kesco_two
+#pragma pack(pop)
 #pragma pop_macro("ROUNDS")
 // <and again CUDA's>
 
