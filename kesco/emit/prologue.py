@@ -27,7 +27,7 @@ _FUNCTIONS = (
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Leave)|{_FUNCTIONS})\b".encode()
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Order|Leave)|{_FUNCTIONS})\b".encode()
 )
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
