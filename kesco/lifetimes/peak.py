@@ -1,4 +1,4 @@
-"""Whether memory that is handed on can make the peak higher than it was: what stands around the statements that free it.
+"""Whether memory that is handed on could make the peak higher: what stands around the statements that free it.
 
 In: the program and statements of a block. Out: yes or no. Apart from the rest because this is about the device's memory
 as a whole, with that which does not move.
@@ -8,9 +8,10 @@ allocation it makes is of the size of one that the serial program has made by th
 still be there since a smaller one is in it, while the serial program has freed it. That does no harm as long as nobody
 allocates anything before all of it is free:
 
-1. No statement up to the last of those that free allocates memory of the device, or might. 2. None leaves the block but
-where a call of CUDA has failed. 3. While the memory may be there, the function does not return: then the memory would
-never be freed, and a caller's could be a part of it. In ``main`` that ends the process.
+1. No statement up to the last of those that free allocates memory of the device, or might; nor does one return but
+where a call of CUDA has failed. 2. While the memory may be there, the function does not return: then the memory would
+never be freed, and could be a caller's. In ``main`` that ends the process. 3. Nor is the block left by ``break`` or
+``continue``, so that the same statements would allocate once more before anything is freed.
 """
 
 from __future__ import annotations
@@ -26,12 +27,10 @@ _TAKES_NONE = re.compile(
     r"Event(?:Record|Synchronize|Query|ElapsedTime|Destroy)|(?:Device|Stream)Synchronize|StreamQuery)"
 )
 _OF_CUDA = re.compile(r"cu[A-Z]|cu(?:da|blas|fft|rand|sparse|solver|dnn|tensor)|nv|nccl")
-_OUT_OF_FUNCTION = {"return", "throw"}
-_OUT_OF_BLOCK = _OUT_OF_FUNCTION | {"break", "continue"}
 
 
 def may_allocate(program: ir.Program, statements: Iterable[ir.Stmt]) -> bool:
-    """Whether one of these statements may allocate memory of the device, or leave their block with nothing failed."""
+    """Whether one of these statements may allocate memory of the device, or return with nothing failed."""
     functions = {f.key: f for f in program.functions}
     known: dict[str, bool] = {}
 
@@ -51,14 +50,24 @@ def may_allocate(program: ir.Program, statements: Iterable[ir.Stmt]) -> bool:
             return False
         return not one.standard or one.runs or one.destroys or _OF_CUDA.match(name) is not None
 
-    return any(makes(one) or _leaves(one, _OUT_OF_BLOCK) for one in statements)
+    return any(makes(one) or _returns(one) for one in statements)
 
 
 def may_keep(function: ir.Function, statements: Iterable[ir.Stmt]) -> bool:
-    """Whether the function may return from one of these statements with nothing failed, and the process goes on."""
-    return function.name != "main" and any(_leaves(one, _OUT_OF_FUNCTION) for one in statements)
+    """Whether one of these statements may leave their block with nothing failed, and the process goes on."""
+    return any((function.name != "main" and _returns(one)) or _jumps(one) for one in statements)
 
 
-def _leaves(statement: ir.Stmt, ways: set[str]) -> bool:
-    found = {one.how for one in ir.walk(statement) if isinstance(one, ir.Leave) and one.how in ways}
-    return bool(found) and not (found <= _OUT_OF_FUNCTION and leaves_where_it_failed(statement))
+def _returns(statement: ir.Stmt) -> bool:
+    """Whether a statement may leave its function where no call of CUDA has failed."""
+    ways = any(isinstance(one, ir.Leave) and one.how in ("return", "throw") for one in ir.walk(statement))
+    return ways and not leaves_where_it_failed(statement)
+
+
+def _jumps(statement: ir.Stmt, ways: frozenset[str] = frozenset({"break", "continue"})) -> bool:
+    """Whether a statement may jump to the end or the next trip of a loop or ``switch`` around it."""
+    if isinstance(statement, ir.Leave):
+        return statement.how in ways
+    inner = ways - {"break", "continue"} if isinstance(statement, ir.Loop) else ways
+    inner = inner - {"break"} if isinstance(statement, ir.Switch) else inner
+    return any(_jumps(one, inner) for one in ir.children(statement) if isinstance(one, ir.Stmt))

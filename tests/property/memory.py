@@ -11,7 +11,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from kesco.check import Run, prepare, record
+from kesco.options import Options
+from kesco.verify.races import find_races
 from kesco.verify.trace import Allocated, Copied, Freed, Launched, Trace
 
 HEAD = """#include <cuda_runtime.h>
@@ -126,6 +130,21 @@ class Seen:
     peak: int = 0
     pages: int = 0
     values: list[object] = field(default_factory=list)
+
+
+def outcomes(text: str, folder: Path, runs: Iterable[tuple[str, ...]]) -> list[Seen]:
+    """What a program had in each of its runs, given by their arguments; none of them has a race."""
+    folder.mkdir()
+    (folder / "program.cu").write_text(text)
+    prepared = prepare(str(folder / "program.cu"), (), Options(), folder)
+    found = []
+    for arguments in runs:
+        ran, trace = record(prepared, Run(arguments=arguments))
+        assert ran.returncode == 0 and trace is not None, ran.said
+        found.append(seen(trace))
+        findings = find_races(trace, prepared.effects)
+        assert not findings.races and not findings.stale, arguments
+    return found
 
 
 def seen(trace: Trace) -> Seen:
