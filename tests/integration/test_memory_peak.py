@@ -34,8 +34,7 @@ def out(name: str) -> str:
     return f"  CHECK(cudaMemcpy(out, {name}, 256, cudaMemcpyDeviceToHost));\n"
 
 
-EQUAL = {name: f"{8 * MB} * (size_t)argc" for name in "abcdefg"}
-CHAIN = make("a") + mix("a", "a", "b") + mix("b", "b", "c") + mix("c", "c", "d")
+EQUAL = dict.fromkeys("abcdefg", f"{8 * MB} * (size_t)argc")
 TWO = (  # two chains, one after the other in the text, beside each other on two streams
     make("a") + mix("a", "a", "b") + mix("b", "b", "c") + make("d") + mix("d", "d", "e") + mix("e", "e", "f")
     + mix("c", "f", "g") + out("g")
@@ -88,7 +87,7 @@ HELD = {
 
 @pytest.mark.parametrize("case", HELD)
 def test_the_peak_would_be_higher(case: str, tmp_path: Path) -> None:
-    """What is freed in the serial program may still be there, since something smaller is in it: nothing may come then."""
+    """What the serial program has freed may still be there, with something smaller in it: nothing may come then."""
     for before, after in both(HELD[case], tmp_path, [()]):
         assert after <= before
 
