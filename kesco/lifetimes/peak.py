@@ -8,10 +8,10 @@ allocation it makes is of the size of one that the serial program has made by th
 still be there since a smaller one is in it, while the serial program has freed it. That does no harm as long as nobody
 allocates anything before all of it is free:
 
-1. No statement up to the last of those that free allocates memory of the device, or might; nor does one return but
-where a call of CUDA has failed. 2. While the memory may be there, the function does not return: then the memory would
-never be freed, and could be a caller's. In ``main`` that ends the process. 3. Nor is the block left by ``break`` or
-``continue``, so that the same statements would allocate once more before anything is freed.
+1. No statement up to the last of those that free allocates memory of the device, or might. 2. While the memory may be
+there, the function does not return, but where a call of CUDA has failed: then the memory would never be freed, and
+could be a caller's. In ``main`` that ends the process. 3. Nor is the block left by ``break`` or ``continue``, so that
+the same statements would allocate once more before anything is freed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _OF_CUDA = re.compile(r"cu[A-Z]|cu(?:da|blas|fft|rand|sparse|solver|dnn|tensor)|
 
 
 def may_allocate(program: ir.Program, statements: Iterable[ir.Stmt]) -> bool:
-    """Whether one of these statements may allocate memory of the device, or return with nothing failed."""
+    """Whether one of these statements may allocate memory of the device."""
     functions = {f.key: f for f in program.functions}
     known: dict[str, bool] = {}
 
     def makes(node: ir.Stmt) -> bool:
-        return any(isinstance(one, (ir.Launch, ir.Obstacle)) or of_call(one) for one in ir.walk(node))
+        return any(isinstance(one, ir.Obstacle) or of_call(one) for one in ir.walk(node))
 
     def of_call(one: ir.Expr | ir.Stmt) -> bool:
         if not isinstance(one, ir.Call):
@@ -50,7 +50,7 @@ def may_allocate(program: ir.Program, statements: Iterable[ir.Stmt]) -> bool:
             return False
         return not one.standard or one.runs or one.destroys or _OF_CUDA.match(name) is not None
 
-    return any(makes(one) or _returns(one) for one in statements)
+    return any(map(makes, statements))
 
 
 def may_keep(function: ir.Function, statements: Iterable[ir.Stmt]) -> bool:
