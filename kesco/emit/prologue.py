@@ -27,7 +27,8 @@ _FUNCTIONS = (
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Leave|Marks)|{_FUNCTIONS})\b".encode()
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Order|Leave|Marks)|{_FUNCTIONS})"
+    r"\b".encode()
 )
 STAND_IN = (
     "namespace {{ struct KescoMarks {{}}; struct KescoStreams {{ cudaStream_t stream[{streams}]; "

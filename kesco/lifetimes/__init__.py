@@ -9,11 +9,11 @@ allocates and a later one of the same block frees, and that is otherwise only ha
 no other name for the memory exists, and nobody sees its value. 2. It is allocated before the first statement between
 the two that mentions it, and freed behind the last. 3. Its size must have the same value there: integers that nothing
 changes. 4. The peak cannot rise: all that moves in a function is allocated before any of it is freed, so that the
-serial program has it all at once, and a part of a life is no longer than the life. One block of a function has this
-property; others are left alone.
+serial program has it all at once, and a part of a life is no longer than the life; and nobody allocates while some of
+it is freed already (`peak`). One block of a function has this property; others are left alone.
 
 It refuses memory of a program that asks how much there is or uses memory pools itself, lives with code in between that
-is not seen, and what is known to be small: a pool hands out large pieces.
+is not seen, and what is known to be small: that is not worth a call between launches.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.failures import may_return
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.lifetimes import Moved
+from kesco.lifetimes.peak import may_allocate, may_keep
 from kesco.lifetimes.statements import is_stable, is_stable_loop, keeps_its_meaning, statement_of
 from kesco.source import Span
 
-_SMALL = 1 << 25  # bytes: what a memory pool takes from the device at a time
+_SMALL = 1 << 25  # bytes, below which a constant size is not worth it
 _TAKES_POINTERS = {"cudaMemcpy", "cudaMemcpyAsync", "cudaMemset", "cudaMemsetAsync"}
 _LOOKS_AT_MEMORY = re.compile(
     rb"\bcu(?:da)?(?:MemGetInfo|PointerGetAttribute|Malloc\w*Async|MallocFromPool|Mem\w*Pool|FreeAsync|DeviceGetMem|"
@@ -116,11 +117,14 @@ def _in_block(program: ir.Program, function: ir.Function, region: Region, block:
             one = _candidate(program, function, region, block, index, call)
             if one is not None:
                 found.append((index, *one))
-    while found:  # the serial program has them all at once
+    while found:  # the serial program has them all at once, and allocates nothing before all of them are free
         last_made, first_freed = max(found, key=lambda f: f[0]), min(found, key=lambda f: f[1])
-        if last_made[0] < first_freed[1]:
+        end = max(f[1] for f in found)
+        if last_made[0] < first_freed[1] and not may_allocate(program, block[first_freed[1] : end + 1]):
             break
         found.remove(first_freed)
+    if found and may_keep(function, block[min(f[0] for f in found) : max(f[1] for f in found) + 1]):
+        return []
     return [moved for _, _, moved in found]
 
 

@@ -173,9 +173,9 @@ def _moved(result: Result) -> list[Diagnostic]:
     sized = known(result.moved)
     most = peak(result.moved, result.region, result.schedule, result.plan)
     everything = sum(weights.values())
-    how_much = (f"{most} of {everything} bytes" if sized else f"{most} of them") + " at a time, in a model"
+    how_much = (f"{most} of {everything} bytes" if sized else f"{most} of them") + " at a time in a model"
     many = f"{count} allocations are" if count > 1 else "one allocation is"
-    message = f"'{result.region.function}': {many} made late and freed early, at most {how_much}"
+    message = f"'{result.region.function}': {many} made late and freed early, {how_much}, and never more than before"
     needed = {
         a.buffer.name.partition("[")[0]: s.span
         for s in result.region.sites

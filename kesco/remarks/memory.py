@@ -3,13 +3,14 @@
 In: a function's region, schedule and plan, with the sites at which its memory is taken and given back. Out: how much of
 it there may be at a time. Apart from the other remarks because it is arithmetic on a graph.
 
-1. Two allocations share no time if the end of one comes before the other one begins: by a stream, a wait or a barrier,
-which is also what a memory pool asks before it hands the memory out again. 2. The peak is the heaviest set of which all
-pairs may be there at a time: in bytes where all sizes are constants, in allocations otherwise.
+1. Two allocations share no time if the end of one comes before the other one begins, by a stream or by waits between
+streams, which is also what the output asks before it hands memory on. 2. The peak is the heaviest set of which all
+pairs may be there at a time: in bytes where all sizes are constants, in allocations otherwise. What is handed on must
+also be large enough; so the program may need more than this, though never more than the serial one.
 
 3. An allocation that shares time with all others, or only not with far smaller ones, need not move at all (`idle`).
 
-It refuses to guess what runs at the same time: what nothing orders, does.
+It refuses to guess what runs at the same time: what streams and waits do not order, does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 
-from kesco.ir.flow import SiteKind, is_sure_barrier
+from kesco.ir.flow import SiteKind
 from kesco.ir.poly import Poly, unwrapped
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
 
-_LEAST = 1 << 25  # bytes that a pool takes from the device at a time, and may not fill
+_LEAST = 1 << 25  # bytes to be saved, below which nothing is worth a call between launches
 _SHARE = 16  # how many times as large as another one an allocation may be, and still be worth handing on to it
 _MOST = 64  # allocations, beyond which the heaviest set is not looked for
 
@@ -99,17 +100,14 @@ def _places(region: Region, kind: SiteKind) -> dict[str, int]:
 
 
 def _order(region: Region, schedule: Schedule, plan: SyncPlan) -> nx.DiGraph[int]:
-    """What surely comes before what, in one pass through the function."""
+    """What comes before what by streams and waits, in one pass through the function."""
     text = nx.DiGraph((site, after) for site, successors in enumerate(region.forward()) for after in successors)
     behind = {site: nx.descendants(text, site) for site in text}
     stream_of = schedule.as_dict()
-    barriers = {s.number for s in region.sites if is_sure_barrier(s)}
     order: nx.DiGraph[int] = nx.DiGraph()
     order.add_nodes_from(range(len(region.sites)))
-    for site in (*stream_of, *barriers):
-        for other in behind.get(site, set()):
-            same = other in stream_of and stream_of.get(site) == stream_of[other]
-            if same or other in barriers or (site in barriers and other in stream_of):
-                order.add_edge(site, other)
+    for site in stream_of:
+        same = (other for other in behind.get(site, set()) if stream_of.get(other) == stream_of[site])
+        order.add_edges_from((site, other) for other in same)
     order.add_edges_from((w.source, w.target) for w in plan.waits if w.target in behind.get(w.source, set()))
     return order

@@ -55,7 +55,7 @@ _EXPLAINED = (  # what an inserted line has, and what it does; kesco's variable 
     (r"kesco_replay\(", "Runs this work as a CUDA graph while these values stay the same"),
     (r"kesco_sent\(", "The host waits until memory that is read in the background has been read"),
     (r"kesco_copy\w*\(|kesco_send\(", "A copy on a stream, through pinned memory where it is large"),
-    (r"kesco_malloc\(|kesco_free\(", "Memory from a pool, in the order of a stream"),
+    (r"kesco_malloc\(|kesco_free\(", "Memory that is handed on in the order of streams"),
     (r"\w+->stream\[(.+?)\]", "Runs on stream {0}"),
 )
 _PROLOGUE = (
