@@ -6,6 +6,7 @@ matters to the author.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -44,6 +45,7 @@ _WHICH = {
     Pages.HOST: "which the host reads behind {}",
     Pages.BOTH: "which {} and the host only read",
 }
+_SOME = {Pages.HOST: "back to the host", Pages.BOTH: "of memory that is read only"}
 _PREFETCH_HELP = "without '--prefetch' the pages move on demand"
 
 
@@ -164,7 +166,9 @@ def _prefetched(result: Result) -> list[Diagnostic]:
     if not added:
         return []
     many = f"{len(added)} prefetches" if len(added) > 1 else "one prefetch"
-    message = f"'{result.region.function}': {many} of managed memory put in"
+    ways = Counter(one.pages for one in added)
+    some = "".join(f", {ways[pages]} {which}" for pages, which in _SOME.items() if ways[pages])
+    message = f"'{result.region.function}': {many} of managed memory put in{some}"
     notes = [Note(f"'{one.pointer}', {_WHICH[one.pages].format(one.kernel)}", one.statement) for one in added]
     notes = notes[:_MOST_NOTES]
     return [Diagnostic("K209", Severity.REMARK, message, result.region.span, tuple(notes), _PREFETCH_HELP)]

@@ -38,6 +38,7 @@ from kesco.transfers.spots import Spot, Trip, Trips, inside
 from kesco.transfers.weave import Weaver
 
 _BY_HAND = ("cudaMemAdvise", "cudaStreamAttachMem")
+_LABELS = {Pages.DEVICE: "prefetch", Pages.HOST: "prefetch to host", Pages.BOTH: "prefetch to both"}
 _LOOP = re.compile(rb"(?:for|while|do)\b")
 
 
@@ -52,8 +53,7 @@ def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch,
     if not any(a.buffer.kind is BufferKind.MANAGED for sites in kernels.values() for s in sites for a in s.accesses):
         return region, ()
     function = next(f for f in program.functions if f.here and f.span == region.span)
-    failed = frozenset(s.operation for s in region.sites if s.role is Role.EXIT and s.failed)
-    finder = _Finder(program, region, Reading(program, failed), function.body)
+    finder = _Finder(program, region, Reading(program, _failed(region, function.body)), function.body)
     found: dict[tuple[Span, str, bool], tuple[Prefetch, Spot]] = {}
     for launch in launches(function.body):
         number = launch.node.operation
@@ -73,6 +73,12 @@ def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch,
     return _woven(region, found.values()), tuple(prefetch for prefetch, _ in found.values())
 
 
+def _failed(region: Region, body: ir.Stmt) -> frozenset[int]:
+    """The operations of the ways out of a function to which only a failed call of CUDA leads."""
+    ways = {n.operation for n in ir.walk(body) if isinstance(n, ir.Leave)}
+    return frozenset(ways - {-1} - {s.operation for s in region.sites if s.role is Role.EXIT and not s.failed})
+
+
 def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
     """The region with the sites of all prefetches; those at outer loops first, so that inner ones are inside."""
     weaver = Weaver(region)
@@ -81,7 +87,7 @@ def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
             site = Site(
                 0,
                 prefetch.operation,
-                "prefetch",
+                _LABELS[spot.pages],
                 SiteKind.PREFETCH,
                 Role.MOVABLE,
                 region.sites[min(at)].span,
@@ -150,7 +156,7 @@ class _Finder:
     def _is_shared(self, argument: ir.Expr, sites: list[Site], buffers: frozenset[Buffer], units: list[Unit]) -> bool:
         """Whether all only read these buffers from here on, and the host most of them again."""
         root = root_of(argument)
-        again = [u for u in units if root and self.reading.much(u.statement, root)]
+        again = [u for u in units if root and self.reading.much(u, root)]
         if not all(any(reads(self.region, u.span, b) for u in again) for b in buffers):
             return False
         return only_read(self.region, [s.number for s in sites], buffers)

@@ -73,7 +73,7 @@ def _spot(
     if may_be_shared(region, sites, frozenset(b.key for b in buffers)):
         return None
     root = root_of(argument)
-    readers = [unit for unit in units if root and reading.much(unit.statement, root)]
+    readers = [unit for unit in units if root and reading.much(unit, root)]
     if not readers:
         return None
     if all(_is_next(region, readers, (*region.successors[n],), b) for n, mine in of.items() for b in mine):
@@ -96,7 +96,7 @@ def _behind_loop(
     for around in reversed(launch.loops):
         loop = around.loop
         outer.add(loop.number)
-        if not stays(loop, argument) or not _is_plain(program, reading, loop):
+        if not stays(loop, argument) or any(reading.leaves_function(n) for n in ir.walk(loop)):
             return None
         trips: Trips = {}
         for number, mine in of.items():
@@ -104,16 +104,19 @@ def _behind_loop(
             moved = trips[trip][0] if trip in trips else frozenset[Buffer]()
             trips[trip] = moved | mine, inside(region, loop.span, trip)
         ends = [(b, _exits(region, within)) for mine, within in trips.values() for b in mine]
-        if around.in_block and all(_is_next(region, readers, after, b) for b, after in ends):
+        if (
+            around.in_block
+            and _is_plain(program, loop)
+            and all(_is_next(region, readers, after, b) for b, after in ends)
+        ):
             return Spot(spelled(argument, program.text), loop.span, trips, Pages.HOST)
     return None
 
 
-def _is_plain(program: ir.Program, reading: Reading, loop: ir.Loop) -> bool:
-    """Whether a line can be put behind a loop, and control always comes there."""
+def _is_plain(program: ir.Program, loop: ir.Loop) -> bool:
+    """Whether a line can be put right behind a loop."""
     text = program.text
-    written = _LOOP.match(text, loop.span.start) and text[loop.span.end - 1 : loop.span.end] == b"}"
-    return bool(written) and not any(reading.leaves_function(n) for n in ir.walk(loop))
+    return bool(_LOOP.match(text, loop.span.start)) and text[loop.span.end - 1 : loop.span.end] == b"}"
 
 
 def _exits(region: Region, within: frozenset[int]) -> frozenset[int]:

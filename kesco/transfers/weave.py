@@ -1,7 +1,7 @@
 """New sites in a region: ``Weaver`` puts each before or behind others and numbers all anew.
 
-In: a region, and sites with those that they stand before or behind. Out: a region whose sites are numbered in the order of the
-text again, which the stages behind rely on.
+In: a region, and sites with those that they stand before or behind. Out: a region whose sites are numbered in the order
+of the text again, which the stages behind rely on.
 
 1. Every way of control into the given sites goes through the new one: for a loop, those from outside of it; for a
 single operation all, also that from itself. 2. A new site stands in the order before the first of those. 3. Behind
@@ -55,13 +55,17 @@ class Weaver:
         self.order.insert(max(self.order.index(source) for source in behind) + 1, number)
 
     def finish(self) -> Region:
-        """The region with all sites; the added ones get ``#k`` where there are several."""
+        """The region with all sites; the added ones get ``#k`` where there are several of a name."""
         place = {number: position for position, number in enumerate(self.order)}
-        added = [number for number in self.order if number >= len(self.region.sites)]
+        named: dict[str, list[int]] = {}
+        for number in self.order:
+            if number >= len(self.region.sites):
+                named.setdefault(self.sites[number].label, []).append(number)
         sites = []
         for position, number in enumerate(self.order):
             one = self.sites[number]
-            label = f"{one.label}#{added.index(number) + 1}" if number in added and len(added) > 1 else one.label
+            same = named.get(one.label, [])
+            label = f"{one.label}#{same.index(number) + 1}" if number in same and len(same) > 1 else one.label
             sites.append(replace(one, number=position, label=label))
         after = tuple(tuple(sorted(place[n] for n in self.after[number])) for number in self.order)
         return replace(self.region, sites=tuple(sites), successors=after)

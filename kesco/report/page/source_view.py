@@ -49,6 +49,8 @@ _EXPLAINED = (  # what an inserted line has, and what it does; kesco's variable 
         "The default stream pauses until other streams are done, and the host goes on",
     ),
     (r"kesco_streams\(\)", "The streams and events of this device context, made at the first call"),
+    (r"kesco_prefetch\(.*KescoPages::host", "Moves managed memory back to the host, beside other work"),
+    (r"kesco_prefetch\(.*KescoPages::both", "Copies managed memory to the device; the host keeps its own"),
     (r"kesco_prefetch\(", "Moves managed memory to where it is needed next, beside other work"),
     (r"kesco_replay\(", "Runs this work as a CUDA graph while these values stay the same"),
     (r"kesco_sent\(", "The host waits until memory that is read in the background has been read"),
