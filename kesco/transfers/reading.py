@@ -200,6 +200,8 @@ class _Known:
         if isinstance(plain, ir.Binary) and plain.operator == "*":
             left, right = self.amount(plain.left), self.amount(plain.right)
             return left * right if left and right else 0.0
+        if isinstance(plain, ir.Binary) and plain.operator == "<<":
+            return self.amount(plain.left) * 2.0 ** min(self.amount(plain.right), 64.0)
         return self.sizes.get(_key(plain), 0.0)
 
 

@@ -85,7 +85,7 @@ def test_prefetches_that_nothing_follows_go_to_the_host(added: bool) -> None:
         0,
     )
     text = "K1(w A) K2(r A; w B) prefetchA(rw A) K3(rw B) prefetchC(rw C) K4(r B; rw C) prefetchC2(rw C)"
-    assert placed(text, added=added) == (["K1 K2 K3 K4 prefetchC2", "prefetchC", "prefetchA"], 2)
+    assert placed(text, added=added) == (["K1 K2 K3 K4 prefetchC2", "prefetchA", "prefetchC"], 2)
 
 
 def test_a_copy_that_overwrites_what_a_kernel_reads_waits_for_it() -> None:

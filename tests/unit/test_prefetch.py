@@ -247,21 +247,13 @@ class TestBackToTheHost:
             "if (argc > 2) s += sum(a, n);",
             "s = argc > 2 ? sum(a, n) : 0;",
             "if (argc > 2) return 0; s += sum(a, n);",
-            "step<<<1, 32>>>(a, few); s += sum(a, n);",
-            "if (argc > 2) other<<<1, 32>>>(a); cudaDeviceSynchronize(); s += sum(a, n);",
             "unseen(a); s += sum(a, n);",
             "fill(a, n); s += sum(a, n);",
             "cudaMemset(a, 0, bytes); s += sum(a, n);",
         ],
     )
     def test_nothing_comes_back_that_is_not_certainly_read_by_much(self, tmp_path: Path, reads: str) -> None:
-        if "step<<<" in reads:  # the second launch is the last, then
-            assert put_in(read_back(tmp_path, f"{BOTH_WORK} {reads}")) in ([], [BACK])
-            assert (
-                b"step<<<1, 32, 0, kesco->stream[0]>>>(a, n);\n  other" in read_back(tmp_path, BOTH_WORK + reads).text
-            )
-        else:
-            assert BACK not in put_in(read_back(tmp_path, f"{BOTH_WORK} {reads}"))
+        assert BACK not in put_in(read_back(tmp_path, f"{BOTH_WORK} {reads}"))
 
     def test_what_is_small_stays(self, tmp_path: Path) -> None:
         assert put_in(read_back(tmp_path, f"{BOTH_WORK} s += sum(a, n);", "65536")) == []
@@ -310,11 +302,13 @@ class TestBackToTheHost:
         assert BACK not in put_in(read_back(tmp_path, f"{work} s += sum(v[0], n);"))
 
     def test_who_waits_for_the_kernel_does_not_wait_for_the_pages(self, tmp_path: Path) -> None:
-        work = "step<<<1, 32>>>(a, n); other<<<1, 32>>>(b); add<<<1, 32>>>(b, a); step<<<1, 32>>>(a, few);"
+        work = "step<<<1, 32>>>(a, n);\n  add<<<1, 32>>>(b, a);\n  step<<<1, 32>>>(a, few);"
         text = lines(read_back(tmp_path, f"{work} cudaDeviceSynchronize(); s += sum(b, n);"))
         place = next(n for n, line in enumerate(text) if line.startswith("add<<<"))
-        assert text[place + 1].startswith("cudaEventRecord(")
-        assert text[place + 2].startswith("kesco_prefetch(b, ")
+        assert [line.partition("(")[0] for line in text[place + 1 : place + 4]] == [
+            *("cudaEventRecord", "cudaStreamWaitEvent", "kesco_prefetch"),
+        ]
+        assert text[place + 4].startswith("step<<<")
 
     def test_the_author_is_told(self, tmp_path: Path) -> None:
         done = read_back(tmp_path, f"fill(a, n); {BOTH_WORK} s += sum(a, n);")
@@ -351,7 +345,7 @@ class TestOnlyRead:
         done = read_back(tmp_path, f"float* c; cudaMallocManaged(&c, bytes); fill(a, n);\n  {body}")
         mine = [one for one in put_in(done) if one.startswith("a")]
         assert mine[:1] == [found]
-        assert (mine == [found]) or found == "a"
+        assert "a host" not in mine or found == "a"
         text = lines(done)
         place = next(n for n, line in enumerate(text) if line.startswith("kesco_prefetch(a"))
         assert text[place + 1].startswith("for (") == (found == "a both")
