@@ -46,11 +46,17 @@ _ENDS = ("return", "throw", "break", "continue")
 class Unit:
     """A statement that is certainly executed once control has passed a launch.
 
-    `sizes` are the variables and members that say how large arrays are: infinite, or a factor of that.
+    `sizes` are the variables and members that say how large arrays are: infinite, or a factor of that. `loops` are
+    those of the function that may run more than once.
     """
 
     statement: ir.Stmt
     sizes: Mapping[str, float]
+    loops: tuple[Span, ...]
+
+    def loops_at(self, place: Span) -> tuple[Span, ...]:
+        """The function's loops around a place."""
+        return tuple(loop for loop in self.loops if loop.start <= place.start < loop.end)
 
     @property
     def span(self) -> Span:
@@ -94,7 +100,9 @@ class Reading:
                     break
         names = [key for argument in launch.arguments for key in _factors(argument)]
         given = dict.fromkeys(names, inf if len(names) == 1 else _SOME)
-        return [Unit(one, {**given, **self.sizes}) for one in found]
+        every = (n for n in ir.walk(body) if isinstance(n, ir.Loop))
+        loops = tuple(loop.span for loop in every if not (loop.tested_after and loop.condition == ir.Constant(0)))
+        return [Unit(one, {**given, **self.sizes}, loops) for one in found]
 
     def _behind(self, statements: tuple[ir.Stmt, ...], found: list[ir.Stmt]) -> bool:
         """Collect statements; whether control certainly comes behind the last of the statements."""
@@ -201,7 +209,7 @@ class _Known:
             left, right = self.amount(plain.left), self.amount(plain.right)
             return left * right if left and right else 0.0
         if isinstance(plain, ir.Binary) and plain.operator == "<<":
-            return self.amount(plain.left) * 2.0 ** min(self.amount(plain.right), 64.0)
+            return self.amount(plain.left) * float(1 << int(min(self.amount(plain.right), 63.0)))
         return self.sizes.get(_key(plain), 0.0)
 
 

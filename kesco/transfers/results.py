@@ -9,8 +9,8 @@ launch is in a loop that comes to it again before, the same is asked behind the 
 it. 3. The pointer is written as it is in the launch.
 
 What it refuses to do: move what the device needs again first, what the host only writes or reads a little of, what is
-known to be small, or what the host may touch while the kernel runs; and anything behind a loop that control may leave
-by ``return`` or ``throw``.
+known to be small, or what the host may touch while the kernel runs; what the host reads without waiting for the device
+once more; and anything behind a loop that control may leave by ``return`` or ``throw``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from kesco.transfers.reading import Reading, Unit, root_of
 from kesco.transfers.spots import Spot, Trips, inside
 
 _LOOP = re.compile(rb"(?:for|while)\b")
+_WAITS = (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC, Role.LEGACY)
 
 
 def results(
@@ -125,27 +126,43 @@ def _exits(region: Region, within: frozenset[int]) -> frozenset[int]:
 
 
 def _is_next(region: Region, readers: Iterable[Unit], starts: Iterable[int], buffer: Buffer) -> bool:
-    """Whether the host reads the buffer there before anything else touches it, on each path from these sites."""
-    spans = [one.span for one in readers if reads(region, one.span, buffer)]
+    """Whether the host reads the buffer there before anything else touches it, on each path from these sites.
+
+    And it must wait for the device before that, or the pages are not there any earlier. Where control may pass by a loop
+    that reads, it is taken into the loop; but not where it may turn back instead.
+    """
+    mine = [one for one in readers if reads(region, one.span, buffer)]
 
     def is_read(number: int) -> bool:
-        return any(span.start <= region.sites[number].span.start < span.end for span in spans)
+        return any(_holds(one.span, region.sites[number]) for one in mine)
 
-    found, seen = False, set[int]()
-    work = [*starts]
+    def leads_on(number: int) -> bool:
+        after = [region.sites[n] for n in region.successors[number]]
+        ahead = [one for one in mine if any(_holds(one.span, site) for site in after)]
+        return any(all(_holds(loop, one) for loop in one.loops_at(region.sites[number].span)) for one in ahead)
+
+    found, seen = False, set[tuple[int, bool]]()
+    work = [(number, False) for number in starts]
     while work:
-        number = work.pop()
+        number, waited = work.pop()
         site = region.sites[number]
-        if number in seen or (site.role is Role.EXIT and site.failed):
+        if (number, waited) in seen or (site.role is Role.EXIT and site.failed):
             continue
-        seen.add(number)
-        if is_read(number) or (not _touches(site, buffer) and any(map(is_read, region.successors[number]))):
+        seen.add((number, waited))
+        waited |= site.role in _WAITS
+        if is_read(number) or (not _touches(site, buffer) and leads_on(number)):
+            if not waited:
+                return False
             found = True
             continue
         if site.role in (Role.EXIT, Role.ENTRY) or _touches(site, buffer):
             return False
-        work += region.successors[number]
+        work += [(after, waited) for after in region.successors[number]]
     return found
+
+
+def _holds(span: Span, one: Site | Unit) -> bool:
+    return span.start <= one.span.start < span.end
 
 
 def _touches(site: Site, buffer: Buffer) -> bool:
@@ -156,6 +173,6 @@ def _touches(site: Site, buffer: Buffer) -> bool:
 
 def reads(region: Region, span: Span, buffer: Buffer) -> bool:
     """Whether a statement reads a buffer, and nothing but the host works in it."""
-    within = [s for s in region.sites if span.start <= s.span.start < span.end]
+    within = [s for s in region.sites if _holds(span, s)]
     mine = (a for s in within for a in s.accesses if a.buffer == buffer and AccessMode.READ in a.mode)
     return all(s.role is Role.HOST for s in within) and any(mine)

@@ -64,7 +64,7 @@ def test_transfers_of_the_workloads(name: str, style: str) -> None:
 def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_path: Path) -> None:
     done = compile_file(str(WORKLOADS / name / "managed.cu"), Options(prefetch=True))
     (main,) = (one for one in done.functions if one.rewritten)
-    ways = Counter(site.label.partition('#')[0] for site in main.region.sites if site.added)
+    ways = Counter(site.label.partition("#")[0] for site in main.region.sites if site.added)
     assert (main.schedule.streams, len(main.plan.events), len(main.plan.waits), added) == INSERTED[name]
     (tmp_path / "output.cu").write_bytes(done.text)
     finished = read_host_side(toolchain, tmp_path / "output.cu", f"-I{WORKLOADS / name}")

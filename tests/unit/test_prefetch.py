@@ -273,6 +273,7 @@ class TestBackToTheHost:
         [
             ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); }", [BACK]),
             ("for (int it = 0; it < argc; ++it) { for (int k = 0; k < argc; ++k) step<<<1, 32>>>(a, n); }", [BACK]),
+            ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); cudaDeviceSynchronize(); }", [BACK]),
             ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); if (it > 9) break; }", [BACK]),
             ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); if (it > 9) return 0; }", []),
             ("for (int it = 0; it < argc; ++it) step<<<1, 32>>>(a, n);", []),
@@ -288,6 +289,10 @@ class TestBackToTheHost:
             text = lines(done)
             place = next(n for n, line in enumerate(text) if "KescoPages::host" in line)
             assert text[place - 1].endswith("}")
+
+    def test_not_where_the_host_no_longer_waits(self, tmp_path: Path) -> None:
+        body = f"for (int it = 0; it < argc; ++it) {{ {BOTH_WORK} }}\n  s += sum(a, n);"
+        assert BACK not in put_in(read_back(tmp_path, body))
 
     def test_not_where_the_loop_is_only_sometimes_followed_by_the_host(self, tmp_path: Path) -> None:
         body = f"for (int it = 0; it < argc; ++it) {{ {BOTH_WORK} if (it % 9 == 0) s += sum(a, n); }}"
