@@ -128,8 +128,8 @@ def _exits(region: Region, within: frozenset[int]) -> frozenset[int]:
 def _is_next(region: Region, readers: Iterable[Unit], starts: Iterable[int], buffer: Buffer) -> bool:
     """Whether the host reads the buffer there before anything else touches it, on each path from these sites.
 
-    And it must wait for the device before that, or the pages are not there any earlier. Where control may pass by a loop
-    that reads, it is taken into the loop; but not where it may turn back instead.
+    And it must wait for the device before that, or the pages are not there any earlier. Where control may pass by a
+    loop that reads, it is taken into the loop; but not where it may turn back instead.
     """
     mine = [one for one in readers if reads(region, one.span, buffer)]
 
