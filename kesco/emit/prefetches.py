@@ -58,5 +58,5 @@ def written(
 
 
 def _line(one: Prefetch, stream: str) -> str:
-    where = "" if one.pages is Pages.DEVICE else f", KescoPages::{one.pages.value}"
+    where = "" if one.pages is Pages.DEVICE else f", Kesco{one.pages.value.capitalize()}"
     return f"kesco_prefetch({one.pointer}, {stream}{where});  // kesco: {_WHY[one.pages].format(one.kernel)}"

@@ -27,14 +27,14 @@ _FUNCTIONS = (
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Pages|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Leave)|{_FUNCTIONS})\b".encode()
+    rf"\b(?:Kesco(?:Event|Streams|Stretch|Pages|Device|Host|Both|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Leave)|{_FUNCTIONS})\b".encode()
 )
 STAND_IN = (
     "namespace {{ struct KescoStreams {{ cudaStream_t stream[{streams}]; cudaEvent_t done[{events}]; "
     "cudaEvent_t tail[{streams}]; }}; KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
-    "enum class KescoPages {{ device, host, both }}; "
-    "void kesco_prefetch(const volatile void*, cudaStream_t, KescoPages = KescoPages::device); "
+    "enum KescoPages {{ KescoDevice, KescoHost, KescoBoth }}; "
+    "void kesco_prefetch(const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_copy_2d(void*, size_t, const void*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t, "
     "bool = false); template <typename Kesco> cudaError_t kesco_copy_to_symbol(const Kesco&, const void*, size_t, "

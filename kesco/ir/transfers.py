@@ -20,7 +20,7 @@ OWN = {
 
 
 class Pages(enum.Enum):
-    """Where a prefetch has pages of managed memory; the values are the names in the emitted text."""
+    """Where a prefetch has pages of managed memory; the emitted text names them by the values."""
 
     DEVICE = "device"  # they move there
     HOST = "host"  # they move back

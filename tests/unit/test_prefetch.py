@@ -51,10 +51,8 @@ def lines(done: Compilation) -> list[str]:
 
 def put_in(done: Compilation) -> list[str]:
     """The pointers that are prefetched, in the order of the text, and where to unless it is the device."""
-    found = re.findall(
-        r"kesco_prefetch\((.*), kesco->stream\[[^]]*\](?:, KescoPages::)?(.*?)\);", "\n".join(lines(done))
-    )
-    return [f"{pointer} {where}".strip() for pointer, where in found]
+    found = re.findall(r"kesco_prefetch\((.*), kesco->stream\[[^]]*\](?:, Kesco)?(.*?)\);", "\n".join(lines(done)))
+    return [f"{pointer} {where.lower()}".strip() for pointer, where in found]
 
 
 @pytest.mark.usefixtures("toolchain")
@@ -287,8 +285,16 @@ class TestBackToTheHost:
         assert put_in(done) == found
         if found:
             text = lines(done)
-            place = next(n for n, line in enumerate(text) if "KescoPages::host" in line)
+            place = next(n for n, line in enumerate(text) if "KescoHost" in line)
             assert text[place - 1].endswith("}")
+
+    def test_macros_of_the_program_do_not_meet_the_places(self, tmp_path: Path) -> None:
+        for macro in ("host", "device", "both"):
+            done = read_back(tmp_path, f"\n#define {macro} 1\n  {BOTH_WORK} s += sum(a, n) + {macro};")
+            assert put_in(done) == [BACK]
+        assert (
+            b"kesco_prefetch" not in read_back(tmp_path, f"\n#define KescoHost 1\n  {BOTH_WORK} s += sum(a, n);").text
+        )
 
     def test_not_where_the_host_no_longer_waits(self, tmp_path: Path) -> None:
         body = f"for (int it = 0; it < argc; ++it) {{ {BOTH_WORK} }}\n  s += sum(a, n);"
@@ -454,7 +460,7 @@ int main() {
     {"null", nullptr, cudaSuccess, cudaSuccess, 1},
   };
   for (const auto& one : cases) {
-    for (const auto where : {KescoPages::device, KescoPages::host, KescoPages::both}) {
+    for (const KescoPages where : {KescoDevice, KescoHost, KescoBoth}) {
       calls = back = advised = 0, last = one.before, fails = one.fails, able = one.able;
       kesco_prefetch(one.at, kesco_streams().stream[0], where);
       std::printf("%s %d %d %d %d\\n", one.what, calls, back, advised, static_cast<int>(last));
