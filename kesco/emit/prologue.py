@@ -26,17 +26,16 @@ _FUNCTIONS = (
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
-OUR_NAMES = re.compile(
-    rf"\b(?:Kesco(?:Event|Streams|Stretch|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Order|Leave|Marks)|{_FUNCTIONS})"
-    r"\b".encode()
-)
+_TYPES = "Kesco(?:Event|Streams|Stretch|Pages|Device|Host|Both|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Order|Leave|Marks)"
+OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
     "namespace {{ struct KescoMarks {{}}; struct KescoStreams {{ cudaStream_t stream[{streams}]; "
     "cudaEvent_t done[{events}]; cudaEvent_t tail[{streams}]; KescoMarks part[{marks}]; }}; "
     "void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
     "KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
-    "void kesco_prefetch(const volatile void*, cudaStream_t); "
+    "enum KescoPages {{ KescoDevice, KescoHost, KescoBoth }}; "
+    "void kesco_prefetch(const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_copy_2d(void*, size_t, const void*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t, "
     "bool = false); template <typename Kesco> cudaError_t kesco_copy_to_symbol(const Kesco&, const void*, size_t, "

@@ -37,6 +37,7 @@ from kesco.emit.places import (
     streams_call,
     taken_out,
 )
+from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.ir import program as ir
@@ -140,7 +141,13 @@ class _Writer:
         self._joins()
         self._stretches()
         self._usual_exits()
-        result = self._prefetches()
+        result = written(
+            self.program,
+            self.rewrite.prefetches,
+            lambda operation: self._stream_text(self.by_operation[operation]),
+            self.before,
+            self.after,
+        )
         for operation, sites in self.by_operation.items():
             if not sites[0].added:
                 result += self._stream_edits(self.program.operations[operation], sites)
@@ -278,20 +285,6 @@ class _Writer:
             for condition, event, who_here in [(*some, who)] if some is not None else each:
                 guard = f"if ({condition}) " if condition else ""
                 lines.append(f"{guard}cudaEventRecord({self.name}->done[{event}], {stream});  // kesco: {who_here}")
-
-    def _prefetches(self) -> list[Edit]:
-        """Each with its wait and its record, before the lines of the launch that it stands before, or as edits."""
-        at_launches: dict[int, list[str]] = {}
-        at_loops: dict[int, list[str]] = {}
-        for one in self.rewrite.prefetches:
-            stream = self._stream_text(self.by_operation[one.operation])
-            call = f"kesco_prefetch({one.pointer}, {stream});  // kesco: ahead of {one.reader}"
-            lines = [*self.before.pop(one.operation, []), call, *self.after.pop(one.operation, [])]
-            target, key = (at_launches, one.before) if one.before >= 0 else (at_loops, one.statement.start)
-            target.setdefault(key, []).extend(lines)
-        for operation, lines in at_launches.items():
-            self.before[operation] = [*lines, *self.before.get(operation, [])]
-        return [lines_before(self.program.text, start, lines) for start, lines in at_loops.items()]
 
     def _fences(self) -> None:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}

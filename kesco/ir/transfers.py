@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from kesco.source import Span
@@ -18,20 +19,29 @@ OWN = {
 """What copies that the host waits for are called on a stream; all but `COPY` read and write at once, or wait."""
 
 
+class Pages(enum.Enum):
+    """Where a prefetch has pages of managed memory; the emitted text names them by the values."""
+
+    DEVICE = "device"  # they move there
+    HOST = "host"  # they move back
+    BOTH = "both"  # the device gets copies of its own: from here on they are read only
+
+
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Pages of managed memory move to the device before the statement at `statement`.
+    """Pages of managed memory move to the device before the statement at `statement`, or to the host behind it.
 
     `operation` is the number of its sites, behind those of the text. `pointer` is the expression for the beginning of
-    the allocation. `reader` names the first kernel that reads it, and `before` is that kernel's operation where the
-    prefetch stands right before it, -1 where it stands before a loop around it.
+    the allocation. `kernel` names the first kernel that reads it, or the last one that uses it, and `launch` is that
+    kernel's operation where the prefetch stands right at it, -1 where it stands at a loop around it.
     """
 
     operation: int
     pointer: str
-    reader: str
-    before: int
+    kernel: str
+    launch: int
     statement: Span
+    pages: Pages = Pages.DEVICE
 
 
 SEND, SENT = "kesco_send", "kesco_sent"

@@ -6,6 +6,7 @@ matters to the author.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -19,7 +20,7 @@ from kesco.ir.lifetimes import Moved
 from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import Prefetch
+from kesco.ir.transfers import Pages, Prefetch
 from kesco.remarks.barriers import Apart, kept_apart
 from kesco.remarks.calls import advice
 from kesco.remarks.gain import gain, is_refused
@@ -39,6 +40,12 @@ _MOST_BARRIERS = 3
 _MOST_NOTES = 3
 _MOST_MOVED = 12
 _MOVED_HELP = "without '--memory reuse' memory is there from its cudaMalloc to its cudaFree"
+_WHICH = {
+    Pages.DEVICE: "which {} reads",
+    Pages.HOST: "which the host reads behind {}",
+    Pages.BOTH: "which {} and the host only read",
+}
+_SOME = {Pages.HOST: "back to the host", Pages.BOTH: "of memory that is read only"}
 _PREFETCH_HELP = "without '--prefetch' the pages move on demand"
 
 
@@ -159,8 +166,11 @@ def _prefetched(result: Result) -> list[Diagnostic]:
     if not added:
         return []
     many = f"{len(added)} prefetches" if len(added) > 1 else "one prefetch"
-    message = f"'{result.region.function}': {many} of managed memory put in"
-    notes = [Note(f"'{one.pointer}', which {one.reader} reads", one.statement) for one in added[:_MOST_NOTES]]
+    ways = Counter(one.pages for one in added)
+    some = "".join(f", {ways[pages]} {which}" for pages, which in _SOME.items() if ways[pages])
+    message = f"'{result.region.function}': {many} of managed memory put in{some}"
+    notes = [Note(f"'{one.pointer}', {_WHICH[one.pages].format(one.kernel)}", one.statement) for one in added]
+    notes = notes[:_MOST_NOTES]
     return [Diagnostic("K209", Severity.REMARK, message, result.region.span, tuple(notes), _PREFETCH_HELP)]
 
 

@@ -10,8 +10,10 @@ waits for, if nothing runs there after it. 3. All others go on a *lane*, one str
 no kernel, and whoever needs one waits for that one alone. 4. Where no stream is left for a lane they go to the
 operation that needs them all the same.
 
-What it refuses to do: reorder the text (what the program copies last arrives last), or place prefetches that the
-program issues itself: those are operations like kernels, until it is measured what else would be better.
+Prefetches of managed memory are transfers, too, those of the program and those that were put in. The text does not say
+which way they go; one behind which other work of its phase needs the memory goes to the device, any other to the host.
+
+What it refuses to do: reorder the text (what the program copies last arrives last).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from enum import Enum
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Held, Site, SiteKind
-from kesco.scheduling.levels import in_turn
+from kesco.scheduling.levels import in_turn, phases
 
 
 class Way(Enum):
@@ -36,16 +38,21 @@ def transfers(dfg: Dfg, light: Iterable[int]) -> dict[int, Way]:
     """The movable transfers between host and device, but for those that are `light`."""
     small = {*light}
     found: dict[int, Way] = {}
+    sites = dfg.region.sites
+    prefetches = {n for n in dfg.graph.nodes if sites[n].kind is SiteKind.PREFETCH}
+    phase_of = {n: number for number, phase in enumerate(phases(dfg)) for n in phase} if prefetches else {}
     for number in sorted(dfg.graph.nodes):
-        way = None if number in small else _way(dfg, dfg.region.sites[number])
+        if number in prefetches:
+            later = (n for n in dfg.graph.successors(number) if n > number and n not in prefetches)
+            way: Way | None = Way.IN if any(phase_of[n] == phase_of[number] for n in later) else Way.OUT
+        else:
+            way = None if number in small else _way(sites[number])
         if way is not None:
             found[number] = way
     return found
 
 
-def _way(dfg: Dfg, site: Site) -> Way | None:
-    if site.kind is SiteKind.PREFETCH and site.added:
-        return Way.IN
+def _way(site: Site) -> Way | None:
     if site.kind is not SiteKind.COPY:
         return None
     if site.held is not None:

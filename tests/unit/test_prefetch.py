@@ -50,8 +50,9 @@ def lines(done: Compilation) -> list[str]:
 
 
 def put_in(done: Compilation) -> list[str]:
-    """The pointers that are prefetched, in the order of the text."""
-    return re.findall(r"kesco_prefetch\((.*), kesco->", "\n".join(lines(done)))
+    """The pointers that are prefetched, in the order of the text, and where to unless it is the device."""
+    found = re.findall(r"kesco_prefetch\((.*), kesco->stream\[[^]]*\](?:, Kesco)?(.*?)\);", "\n".join(lines(done)))
+    return [f"{pointer} {where.lower()}".strip() for pointer, where in found]
 
 
 @pytest.mark.usefixtures("toolchain")
@@ -159,6 +160,224 @@ class TestPlaces:
         assert compiled(tmp_path, body, options=Options()).functions[-1].left_because
 
 
+READING = """\
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <vector>
+__global__ void step(float* x, long n) { x[threadIdx.x] += n; }
+__global__ void add(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]; }
+__global__ void other(float* x) { x[threadIdx.x] = 1; }
+void unseen(float*);
+static void fill(float* p, long n) { for (long i = 0; i < n; ++i) p[i] = i; }
+static float sum(const float* p, long count) { float s = 0; for (long i = 0; i < count; ++i) s += p[i]; return s; }
+static float walk(const float* p, long count) { float s = 0; while (count-- > 0) s += *p++; return s; }
+static float some(const float* p, long count) { if (count > 9) return 0; return sum(p, count); }
+int main(int argc, char** argv) {
+  const long n = argc << 20, few = argc;
+  const size_t bytes = n * sizeof(float);
+  float *a, *b, s = 0;
+  cudaMallocManaged(&a, SIZE); cudaMallocManaged(&b, bytes);
+  float* v[2] = {a, b};
+  std::vector<float> h(n);
+"""
+BOTH_WORK = "step<<<1, 32>>>(a, n); other<<<1, 32>>>(b); cudaDeviceSynchronize();"
+BACK = "a host"
+
+
+def read_back(tmp_path: Path, body: str, size: str = "bytes", options: Options = ASKED_FOR) -> Compilation:
+    path = tmp_path / "app.cu"
+    path.write_text(READING.replace("SIZE", size) + f"  {body}\n  return s + v[1][0] > 1;\n}}\n")
+    return compile_file(str(path), options)
+
+
+@pytest.mark.usefixtures("toolchain")
+class TestBackToTheHost:
+    @pytest.mark.parametrize(
+        "reads",
+        [
+            "for (long i = 0; i < n; ++i) s += a[i];",
+            "for (long i = 0; i < 1 << 20; i += 4) s += a[i];",
+            "for (long i = 0; i < few; ++i) for (long j = 0; j < n; ++j) s += a[i * n + j];",
+            "for (long i = 0; i < n; ++i) if (a[i] > s) s = a[i];",
+            'for (long i = 0; i < n; ++i) printf("%f", *(a + i));',
+            "s += sum(a, n);",
+            "memcpy(h.data(), a, n * 4);",
+            "memcpy(h.data(), &a[0], bytes);",
+            "std::copy(a, a + n, h.begin());",
+            "s = std::accumulate(a, a + n, 0.0f);",
+            "fwrite(a, 4, n, stdout);",
+            "s = a[0]; s += sum(a, n);",
+            'if (argc > 2) printf("so"); s += sum(a, n);',
+            "if (cudaGetLastError() != cudaSuccess) return 1; s += sum(a, n);",
+            "for (long i = 0; i < n; ++i) { s += b[i]; s += a[i]; }",
+        ],
+    )
+    def test_what_the_host_reads_by_much_comes_back_behind_its_last_kernel(self, tmp_path: Path, reads: str) -> None:
+        found = read_back(tmp_path, f"{BOTH_WORK} {reads}")
+        assert BACK in put_in(found)
+        main = found.functions[-1]
+        stream = {main.region.sites[n].label.partition("#")[0]: s for n, s in main.schedule.stream_of}
+        assert stream["step"] != stream["other"]
+        text = lines(found)
+        place = next(n for n, line in enumerate(text) if line.startswith("kesco_prefetch(a"))
+        assert text[place - 1].startswith("step<<<")
+
+    @pytest.mark.parametrize(
+        "reads",
+        [
+            "s = a[0];",
+            "for (long i = 0; i < 100; ++i) s += a[i];",
+            "for (long i = 0; i < few; ++i) s += a[i];",
+            "for (long i = 0; i < n; ++i) s += a[0];",
+            "for (long i = 0; i < n; i += 4096) s += a[i];",
+            "for (long i = 0; i < n; ++i) s += a[i * n];",
+            "for (long i = 0; i < std::min(n, 9L); ++i) s += a[i];",
+            "for (long i = 0; i < n; ++i) a[i] = 1;",
+            "s += walk(a, n);",
+            "s += some(a, n);",
+            "s += sum(a, 100);",
+            "s += sum(a, few);",
+            "memcpy(h.data(), a, 400);",
+            "memcpy(h.data(), a, few);",
+            "std::copy(a, a + 9, h.begin());",
+            "if (argc > 2) s += sum(a, n);",
+            "s = argc > 2 ? sum(a, n) : 0;",
+            "if (argc > 2) return 0; s += sum(a, n);",
+            "unseen(a); s += sum(a, n);",
+            "fill(a, n); s += sum(a, n);",
+            "cudaMemset(a, 0, bytes); s += sum(a, n);",
+        ],
+    )
+    def test_nothing_comes_back_that_is_not_certainly_read_by_much(self, tmp_path: Path, reads: str) -> None:
+        assert BACK not in put_in(read_back(tmp_path, f"{BOTH_WORK} {reads}"))
+
+    def test_what_is_small_stays(self, tmp_path: Path) -> None:
+        assert put_in(read_back(tmp_path, f"{BOTH_WORK} s += sum(a, n);", "65536")) == []
+        assert put_in(read_back(tmp_path, f"{BOTH_WORK} s += sum(a, n);", "65540")) == [BACK]
+        assert b"kesco_prefetch" not in read_back(tmp_path, f"{BOTH_WORK} s += sum(a, n);", options=Options()).text
+
+    def test_what_the_host_reads_while_kernels_run_stays(self, tmp_path: Path) -> None:
+        work = "step<<<1, 32>>>(a, n); other<<<1, 32>>>(b); s += a[1]; cudaDeviceSynchronize();"
+        assert put_in(read_back(tmp_path, f"{work} s += sum(a, n);")) == []
+
+    def test_in_a_loop_in_which_the_host_reads_it_comes_back_in_each_trip(self, tmp_path: Path) -> None:
+        body = f"for (int it = 0; it < argc; ++it) {{ {BOTH_WORK} s += sum(a, n); }}"
+        assert put_in(read_back(tmp_path, body)) == ["a", BACK]
+
+    @pytest.mark.parametrize(
+        ("work", "found"),
+        [
+            ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); }", [BACK]),
+            ("for (int it = 0; it < argc; ++it) { for (int k = 0; k < argc; ++k) step<<<1, 32>>>(a, n); }", [BACK]),
+            ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); cudaDeviceSynchronize(); }", [BACK]),
+            ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); if (it > 9) break; }", [BACK]),
+            ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); if (it > 9) return 0; }", []),
+            ("for (int it = 0; it < argc; ++it) step<<<1, 32>>>(a, n);", []),
+            ("float* p = a; for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(p, n); p = v[it % 2]; }", []),
+            ("for (int i = 0; i < 2; ++i) { step<<<1, 32>>>(a, n); }", [BACK]),
+        ],
+    )
+    def test_behind_a_loop_that_needs_it_again_and_again(self, tmp_path: Path, work: str, found: list[str]) -> None:
+        body = f"{work}\n  other<<<1, 32>>>(b); cudaDeviceSynchronize(); s += sum(a, n);"
+        done = read_back(tmp_path, body, options=Options(prefetch=True, force=True))
+        assert put_in(done) == found
+        if found:
+            text = lines(done)
+            place = next(n for n, line in enumerate(text) if "KescoHost" in line)
+            assert text[place - 1].endswith("}")
+
+    def test_macros_of_the_program_do_not_meet_the_places(self, tmp_path: Path) -> None:
+        for macro in ("host", "device", "both"):
+            done = read_back(tmp_path, f"\n#define {macro} 1\n  {BOTH_WORK} s += sum(a, n) + {macro};")
+            assert put_in(done) == [BACK]
+        assert (
+            b"kesco_prefetch" not in read_back(tmp_path, f"\n#define KescoHost 1\n  {BOTH_WORK} s += sum(a, n);").text
+        )
+
+    def test_not_where_the_host_no_longer_waits(self, tmp_path: Path) -> None:
+        body = f"for (int it = 0; it < argc; ++it) {{ {BOTH_WORK} }}\n  s += sum(a, n);"
+        assert BACK not in put_in(read_back(tmp_path, body))
+
+    def test_not_where_the_loop_is_only_sometimes_followed_by_the_host(self, tmp_path: Path) -> None:
+        body = f"for (int it = 0; it < argc; ++it) {{ {BOTH_WORK} if (it % 9 == 0) s += sum(a, n); }}"
+        assert BACK not in put_in(read_back(tmp_path, body))
+
+    def test_each_element_of_an_unrolled_loop(self, tmp_path: Path) -> None:
+        work = "for (int i = 0; i < 2; ++i) step<<<1, 32>>>(v[i], n); cudaDeviceSynchronize();"
+        done = read_back(tmp_path, f"{work} for (int i = 0; i < 2; ++i) s += sum(v[i], n);")
+        assert put_in(done) == ["v[i] host"]
+        main = done.functions[-1]
+        assert sum(site.label.startswith("prefetch to host") for site in main.region.sites) == 2
+        assert BACK not in put_in(read_back(tmp_path, f"{work} s += sum(v[0], n);"))
+
+    def test_who_waits_for_the_kernel_does_not_wait_for_the_pages(self, tmp_path: Path) -> None:
+        work = "step<<<1, 32>>>(a, n);\n  add<<<1, 32>>>(b, a);\n  step<<<1, 32>>>(a, few);"
+        text = lines(read_back(tmp_path, f"{work} cudaDeviceSynchronize(); s += sum(b, n);"))
+        place = next(n for n, line in enumerate(text) if line.startswith("add<<<"))
+        assert [line.partition("(")[0] for line in text[place + 1 : place + 4]] == [
+            *("cudaEventRecord", "cudaStreamWaitEvent", "kesco_prefetch"),
+        ]
+        assert text[place + 4].startswith("step<<<")
+
+    def test_the_author_is_told(self, tmp_path: Path) -> None:
+        done = read_back(tmp_path, f"fill(a, n); {BOTH_WORK} s += sum(a, n);")
+        (told,) = [d for d in done.diagnostics if d.code == "K209"]
+        assert told.message == "'main': 2 prefetches of managed memory put in, 1 back to the host"
+        assert [note.message for note in told.notes] == [
+            "'a', which step reads",
+            "'a', which the host reads behind step",
+        ]
+
+
+READ_ONLY = "for (int it = 0; it < argc; ++it) { add<<<1, 32>>>(b, a); other<<<1, 32>>>(c); cudaDeviceSynchronize(); "
+
+
+@pytest.mark.usefixtures("toolchain")
+class TestOnlyRead:
+    @pytest.mark.parametrize(
+        ("body", "found"),
+        [
+            (READ_ONLY + "s += sum(a, n); }", "a both"),
+            (READ_ONLY + "s += sum(a, n); } cudaFree(a);", "a both"),
+            (READ_ONLY + "s += sum(a, n); } fill(b, n);", "a both"),
+            (READ_ONLY + "s += sum(a, n); } add<<<1, 32>>>(c, a);", "a both"),
+            (READ_ONLY + "s += a[1]; }", "a"),
+            (READ_ONLY + "s += sum(a, n); a[1] = 1; }", "a"),
+            (READ_ONLY + "s += sum(a, n); } a[1] = 1;", "a"),
+            (READ_ONLY + "s += sum(a, n); } other<<<1, 32>>>(a);", "a"),
+            (READ_ONLY + "s += sum(a, n); } unseen(a);", "a"),
+            (READ_ONLY + "s += sum(a, n); } unseen(b);", "a"),
+            (READ_ONLY + "if (it > 2) s += sum(a, n); }", "a"),
+        ],
+    )
+    def test_what_nobody_writes_any_more_is_kept_on_both_sides(self, tmp_path: Path, body: str, found: str) -> None:
+        done = read_back(tmp_path, f"float* c; cudaMallocManaged(&c, bytes); fill(a, n);\n  {body}")
+        mine = [one for one in put_in(done) if one.startswith("a")]
+        assert mine[:1] == [found]
+        assert "a host" not in mine or found == "a"
+        text = lines(done)
+        place = next(n for n, line in enumerate(text) if line.startswith("kesco_prefetch(a"))
+        assert text[place + 1].startswith("for (") == (found == "a both")
+
+    def test_other_functions_may_write_what_outlives_this_one(self, tmp_path: Path) -> None:
+        for free, found in (("", "a"), ("cudaFree(a);", "a both")):
+            work = (
+                READING[: READING.index("int main")]
+                + """
+float run(int argc) {
+  const long n = argc << 20;
+  float *a, *b, *c, s = 0;
+  cudaMallocManaged(&a, n * 4); cudaMallocManaged(&b, n * 4); cudaMallocManaged(&c, n * 4);
+  fill(a, n);
+  """
+            )
+            path = tmp_path / "app.cu"
+            path.write_text(f"{work}{READ_ONLY} s += sum(a, n); }}\n  {free}\n  return s;\n}}\n")
+            assert put_in(compile_file(str(path), ASKED_FOR))[0] == found
+
+
 RUNTIME = """\
 #include <cstdio>
 #include <cstddef>
@@ -168,12 +387,14 @@ using cudaStream_t = int*;
 using cudaEvent_t = int*;
 enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorOfTheProgram };
 enum cudaDeviceAttr { cudaDevAttrConcurrentManagedAccess = 89 };
-enum { cudaEnableDefault, cudaEventDisableTiming, cudaMemLocationTypeDevice };
+enum { cudaEnableDefault, cudaEventDisableTiming, cudaCpuDeviceId = -1 };
+enum cudaMemLocationType { cudaMemLocationTypeDevice = 1, cudaMemLocationTypeHost };
+enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1 };
 enum cudaDriverEntryPointQueryResult { None };
-struct cudaMemLocation { int type, id; };
+struct cudaMemLocation { cudaMemLocationType type; int id; };
 char pages[1 << 20];
 cudaError_t last, fails;
-int able, calls;
+int able, calls, back, advised;
 int range(unsigned long long* base, std::size_t* size, unsigned long long at) {
   const auto begin = reinterpret_cast<unsigned long long>(pages);
   if (at < begin || at >= begin + sizeof pages) return 1;
@@ -199,7 +420,13 @@ cudaError_t cudaGetLastError() { const cudaError_t was = last; last = cudaSucces
 cudaError_t cudaGetDevice(int* device) { *device = 3; return cudaSuccess; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { *value = able; return last; }
 cudaError_t moved(const void* at, std::size_t size, int device, cudaStream_t stream) {
-  calls += at == pages && size == sizeof pages && device == 3 && stream != nullptr ? 1 : 100;
+  calls += at == pages && size == sizeof pages && (device == 3 || device == -1) && stream != nullptr ? 1 : 100;
+  back += device == -1;
+  if (fails != cudaSuccess) last = fails;
+  return fails;
+}
+cudaError_t advice(const void* at, std::size_t size, int device) {
+  advised += calls == 0 && at == pages && size == sizeof pages && device == 3 ? 1 : 100;
   if (fails != cudaSuccess) last = fails;
   return fails;
 }
@@ -207,7 +434,13 @@ cudaError_t moved(const void* at, std::size_t size, int device, cudaStream_t str
 cudaError_t cudaMemPrefetchAsync(const void* at, std::size_t size, cudaMemLocation to, unsigned, cudaStream_t stream) {
   return moved(at, size, to.type == cudaMemLocationTypeDevice ? to.id : -1, stream);
 }
+cudaError_t cudaMemAdvise(const void* at, std::size_t size, cudaMemoryAdvise, cudaMemLocation to) {
+  return advice(at, size, to.type == cudaMemLocationTypeDevice ? to.id : -1);
+}
 #else
+cudaError_t cudaMemAdvise(const void* at, std::size_t size, cudaMemoryAdvise, int device) {
+  return advice(at, size, device);
+}
 cudaError_t cudaMemPrefetchAsync(const void* at, std::size_t size, int device, cudaStream_t stream) {
   return moved(at, size, device, stream);
 }
@@ -227,9 +460,11 @@ int main() {
     {"null", nullptr, cudaSuccess, cudaSuccess, 1},
   };
   for (const auto& one : cases) {
-    calls = 0, last = one.before, fails = one.fails, able = one.able;
-    kesco_prefetch(one.at, kesco_streams().stream[0]);
-    std::printf("%s %d %d\\n", one.what, calls, static_cast<int>(last));
+    for (const KescoPages where : {KescoDevice, KescoHost, KescoBoth}) {
+      calls = back = advised = 0, last = one.before, fails = one.fails, able = one.able;
+      kesco_prefetch(one.at, kesco_streams().stream[0], where);
+      std::printf("%s %d %d %d %d\\n", one.what, calls, back, advised, static_cast<int>(last));
+    }
   }
 }
 """
@@ -243,13 +478,10 @@ def test_what_the_inserted_function_does(tmp_path: Path, version: int) -> None:
         ["g++", "-std=c++17", "-Wall", "-Werror", "-pthread", "app.cpp", "-o", "app"], cwd=tmp_path, check=True
     )
     said = subprocess.run([tmp_path / "app"], capture_output=True, text=True, check=True).stdout.split("\n")
-    assert said[:-1] == [
-        "moves 1 0",
-        "fails 1 0",  # and the program does not learn of it
-        "pending 0 2",
-        "unable 0 0",
-        "inside 0 0",
-        "small 0 0",
-        "unknown 0 0",
-        "null 0 0",
+    nothing = ["unable", "inside", "small", "unknown", "null"]
+    assert said[:-1] == [  # calls, those to the host, advice, and the error that the program sees
+        *("moves 1 0 0 0", "moves 1 1 0 0", "moves 1 0 1 0"),
+        *("fails 1 0 0 0", "fails 1 1 0 0", "fails 0 0 1 0"),  # and the program does not learn of it
+        *("pending 0 0 0 2",) * 3,
+        *(f"{one} 0 0 0 0" for one in nothing for _ in range(3)),
     ]

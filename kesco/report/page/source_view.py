@@ -49,6 +49,8 @@ _EXPLAINED = (  # what an inserted line has, and what it does; kesco's variable 
         "The default stream pauses until other streams are done, and the host goes on",
     ),
     (r"kesco_streams\(\)", "The streams and events of this device context, made at the first call"),
+    (r"kesco_prefetch\(.*KescoHost", "Moves managed memory back to the host, beside other work"),
+    (r"kesco_prefetch\(.*KescoBoth", "Copies managed memory to the device; the host keeps its own"),
     (r"kesco_prefetch\(", "Moves managed memory to where it is needed next, beside other work"),
     (r"kesco_mark\(", "Marks how far a task has come, for less urgent ones to wait for"),
     (r"kesco_hold\(\w+->part\[.+?\], (\d+), \w+->stream\[(.+?)\]\)", "Stream {1} waits until {0} % of that is done"),

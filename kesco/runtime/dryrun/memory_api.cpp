@@ -71,7 +71,37 @@ unsigned long long handle_of(const cudaResourceDesc &resource, bool writes) {
     return next++;
 }
 
+// Advice that the driver takes without looking at the place that comes with it.
+bool is_anywhere(cudaMemoryAdvise advice) {
+    return advice == cudaMemAdviseSetReadMostly || advice == cudaMemAdviseUnsetReadMostly ||
+           advice == cudaMemAdviseUnsetPreferredLocation;
+}
+
 } // namespace
+
+bool dryrun::is_place(int device) {
+    return device == cudaCpuDeviceId || (device >= 0 && device < device_count());
+}
+#if CUDART_VERSION >= 13000
+bool dryrun::is_place(const cudaMemLocation &to) {
+    if (to.type == cudaMemLocationTypeDevice)
+        return to.id >= 0 && is_place(to.id);
+    return to.type == cudaMemLocationTypeHost || to.type == cudaMemLocationTypeHostNuma ||
+           to.type == cudaMemLocationTypeHostNumaCurrent;
+}
+#endif
+cudaError_t dryrun::placed(const char *name, const void *low, std::size_t size, bool known, const Call &call) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(low);
+    const Allocation *allocation = allocation_at(begin);
+    if (allocation == nullptr)
+        refused(name, begin, 0, call);
+    const bool managed =
+        allocation != nullptr && (allocation->kind == Kind::managed || allocation->kind == Kind::symbol);
+    constexpr std::uintptr_t page = 4096; // the driver rounds the end up to whole pages
+    if (!managed || size == 0 || size > (allocation->end() + page - 1) / page * page - begin)
+        return cudaErrorInvalidValue;
+    return known ? cudaSuccess : cudaErrorInvalidDevice;
+}
 
 extern "C" {
 
@@ -214,12 +244,14 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t siz
 
 // Advice about placement changes no order.
 #if CUDART_VERSION >= 13000
-cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, cudaMemLocation) {
-    return cudaSuccess;
+cudaError_t cudaMemAdvise(const void *low, size_t size, cudaMemoryAdvise advice, cudaMemLocation to) {
+    const Call call;
+    return call(placed("cudaMemAdvise", low, size, is_anywhere(advice) || is_place(to), call));
 }
 #else
-cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, int) {
-    return cudaSuccess;
+cudaError_t cudaMemAdvise(const void *low, size_t size, cudaMemoryAdvise advice, int device) {
+    const Call call;
+    return call(placed("cudaMemAdvise", low, size, is_anywhere(advice) || is_place(device), call));
 }
 #endif
 

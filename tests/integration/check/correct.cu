@@ -193,8 +193,16 @@ static void managed(World &w) {
   float *m;
   cudaMallocManaged(&m, kSize);
   for (int i = 0; i < kN; ++i) m[i] = i;
+  cudaMemAdvise(m, kSize, cudaMemAdviseSetReadMostly, {cudaMemLocationTypeDevice, 0});
   cudaMemPrefetchAsync(m, kSize, {cudaMemLocationTypeDevice, 0}, 0, w.s);
+  const bool refused = cudaMemPrefetchAsync(m, 2 * kSize, {cudaMemLocationTypeHost, 0}, 0, w.s) == cudaErrorInvalidValue &&
+                       cudaMemPrefetchAsync(w.a, kSize, {cudaMemLocationTypeDevice, 0}, 0, w.s) == cudaErrorInvalidValue &&
+                       cudaMemPrefetchAsync(m, kSize, {cudaMemLocationTypeDevice, 9}, 0, w.s) == cudaErrorInvalidDevice &&
+                       cudaMemAdvise(m + 1, kSize, cudaMemAdviseSetReadMostly, {}) == cudaErrorInvalidValue;
+  cudaGetLastError();
+  if (!refused) twice<<<16, 256>>>(m, w.b, kN), m[1] = 2;  // a race, which would be told
   twice<<<16, 256, 0, w.s>>>(m, m, kN);
+  cudaMemPrefetchAsync(m, kSize, {cudaMemLocationTypeHost, 0}, 0, w.s);
   cudaStreamSynchronize(w.s);
   std::printf("%g\n", m[1]);
   cudaFree(m);

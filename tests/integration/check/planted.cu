@@ -164,6 +164,14 @@ static void stale(World &w) {  // the pointer outlives its memory
   fill<<<16, 256, 0, w.s>>>(w.a, kN);  // second: stale
 }
 
+static void stale_prefetch(World &w) {
+  float *m;
+  cudaMallocManaged(&m, kSize);
+  fill<<<16, 256, 0, w.s>>>(m, kN);
+  cudaFree(m);  // first: stale_prefetch
+  cudaMemPrefetchAsync(m, kSize, {cudaMemLocationTypeHost, 0}, 0, w.s);  // second: stale_prefetch
+}
+
 static void fork_join_missing_join(World &w) {
   fill<<<16, 256>>>(w.a, kN);
   cudaEventRecord(w.event, 0);
@@ -192,6 +200,7 @@ int main(int, char **argv) {
   CASE(managed);
   CASE(graph_branch);
   CASE(stale);
+  CASE(stale_prefetch);
   CASE(fork_join_missing_join);
   cudaDeviceSynchronize();
 }
