@@ -25,7 +25,8 @@ NOT_BUILT = "K522"
 NO_BUILD = "K523"
 TURNS = "turns"
 """The program that runs others in turns."""
-_SHARED = ("-DTURNS", "-shared", "-Xcompiler", "-fPIC,-fno-gnu-unique")  # what is static is each one's own
+SHARED = ("-fPIC", "-fno-gnu-unique")
+"""What the host's compiler is told then: what is static is each program's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,14 @@ class Build:
         wanted = (workload, style, program)
         return next((p for p in self.programs if (p.workload, p.style, p.program) == wanted), None)
 
-    @property
-    def in_turns(self) -> bool:
-        """Whether the programs are for one process."""
-        return TURNS in self.made
+    def require(self, in_turns: bool) -> None:
+        """Raises `UsageError` (K523) where the programs were built for another way of running them."""
+        if (TURNS in self.made) != in_turns:
+            how = "in one process, in turns" if TURNS in self.made else "each in a process of its own"
+            option = "--paired ROUNDS " if in_turns else ""
+            help_ = f"make others with 'kesco bench {option}--build-only FOLDER'"
+            what = f"the programs in {self.folder} were made to run {how}"
+            raise UsageError(Diagnostic(NO_BUILD, Severity.ERROR, what, help=help_))
 
 
 def build(
@@ -86,7 +91,7 @@ def build(
         assert found is not None
         source, macros = found
         name = f"{workload.name}-{style.name}-{program}"
-        made_as = (f"{name}.so", *_SHARED) if in_turns else (name,)
+        made_as = (f"{name}.so", "-DTURNS", "-shared", "-Xcompiler", ",".join(SHARED)) if in_turns else (name,)
         streams = waits = 0
         if program in FORMS:
             options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program], copies=style.copies)

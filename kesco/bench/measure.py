@@ -123,7 +123,11 @@ def measure(
     progress: Callable[[Setting], None] = lambda setting: None,
     until: float = float("inf"),
 ) -> Iterator[Row]:
-    """The rows of each setting once it is done. `until`: a time of `time.monotonic` after which nothing is begun."""
+    """The rows of each setting once it is done. `until`: a time of `time.monotonic` after which nothing is begun.
+
+    Raises `UsageError` (K523) where the programs are not for processes of their own.
+    """
+    build.require(in_turns=False)
     for setting in wanted:
         if time.monotonic() > until:
             return

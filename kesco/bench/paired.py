@@ -26,11 +26,9 @@ from tempfile import TemporaryDirectory
 from kesco.bench.build import TURNS, Build
 from kesco.bench.measure import Row, Setting, checked, environment, streams_of, ways
 from kesco.bench.suite import CONTROL, VARIANTS
-from kesco.diagnostics import Diagnostic, Severity
-from kesco.errors import ToolchainError, UsageError
+from kesco.errors import ToolchainError
 from kesco.toolchain.process import run
 
-ALONE = "K523"
 QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 FIT = tuple(name for name in VARIANTS if name != "sync")
 """The variants that can be run so."""
@@ -67,10 +65,7 @@ def measure(
 
     Raises `UsageError` (K523) where the programs were not built for this.
     """
-    if not build.in_turns:
-        what = f"the programs in {build.folder} each want a process of their own"
-        help_ = "make them with 'kesco bench --paired ROUNDS --build-only FOLDER'"
-        raise UsageError(Diagnostic(ALONE, Severity.ERROR, what, help=help_))
+    build.require(in_turns=True)
     for setting in wanted:
         if time.monotonic() > until:
             return
