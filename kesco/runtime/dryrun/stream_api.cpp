@@ -56,6 +56,17 @@ const char *part(const void *symbol, std::size_t offset) {
     return static_cast<const char *>(symbol) + offset;
 }
 
+// Moves nothing, and orders nothing but its own stream: it is there for who wants to know how long a run would take.
+cudaError_t prefetch(const Call &call, const void *pointer, size_t size, cudaStream_t handle) {
+    const Stream *stream = own(handle);
+    if (stream == nullptr)
+        return cudaErrorInvalidResourceHandle;
+    if (stream->capture == nullptr)
+        record("N " + std::to_string(stream->id) + " " + std::to_string(call.stack()) + " " +
+               hexadecimal(address(pointer)) + " " + std::to_string(size));
+    return cudaSuccess;
+}
+
 cudaError_t fills(const char *name, Range what, std::size_t slices, std::size_t slice, int value, bool async,
                   cudaStream_t handle) {
     const Call call;
@@ -341,12 +352,14 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 
 #if CUDART_VERSION >= 13000
-cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t) {
-    return cudaSuccess;
+cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, cudaMemLocation, unsigned, cudaStream_t handle) {
+    const Call call;
+    return call(prefetch(call, pointer, size, handle));
 }
 #else
-cudaError_t cudaMemPrefetchAsync(const void *, size_t, int, cudaStream_t) {
-    return cudaSuccess;
+cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, int, cudaStream_t handle) {
+    const Call call;
+    return call(prefetch(call, pointer, size, handle));
 }
 #endif
 
