@@ -224,7 +224,7 @@ def _environment(build: Build, plan: Plan | Turns) -> dict[str, str]:
     if isinstance(plan, Plan):
         often = f"medians of {plan.repeat} in {plan.rounds} processes, {plan.warmup} warm-up repetitions in each"
         return found | {"method": often}
-    often = f"{plan.rounds} turns of {plan.repeat} repetitions each, in {plan.processes} processes of all variants"
+    often = f"{plan.rounds} turns of {plan.repeat} repetitions in each of {plan.processes} processes of all variants"
     return found | {"method": often, ROUNDS: str(plan.rounds)}
 
 

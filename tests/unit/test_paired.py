@@ -156,7 +156,7 @@ def test_the_command_measures_writes_and_shows(tmp_path: Path, turns: Path) -> N
     done = CliRunner().invoke(main, ["bench", "vec", *options, *how, "--json", str(output)])
     assert done.exit_code == 0, done.output
     results = read_results(output)
-    assert results.environment["method"] == "50 turns of 4 repetitions each, in 2 processes of all variants"
+    assert results.environment["method"] == "50 turns of 4 repetitions in each of 2 processes of all variants"
     again = CliRunner().invoke(main, ["bench", "--from", str(output)])
     assert again.output == done.output.partition("\n")[2]  # but for the line of progress
     assert any(" async " in line and " 0.990 to 0.990 " in line for line in again.output.splitlines())
