@@ -2,6 +2,8 @@
 
 In: workloads, styles, a folder. Out: one program for each workload, style and program in that folder, and
 ``build.json``, which names them and says how they were made; `read` gives it back on the machine that runs them.
+
+Programs that are to take turns in one process are shared objects, and the folder has the program that runs them, too.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ from kesco.toolchain.process import run
 
 NOT_BUILT = "K522"
 NO_BUILD = "K523"
+TURNS = "turns"
+"""The program that runs others in turns."""
+SHARED = ("-fPIC", "-fno-gnu-unique")
+"""What the host's compiler is told then: what is static is each program's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,15 @@ class Build:
         wanted = (workload, style, program)
         return next((p for p in self.programs if (p.workload, p.style, p.program) == wanted), None)
 
+    def require(self, in_turns: bool) -> None:
+        """Raises `UsageError` (K523) where the programs were built for another way of running them."""
+        if (TURNS in self.made) != in_turns:
+            how = "in one process, in turns" if TURNS in self.made else "each in a process of its own"
+            option = "--paired ROUNDS " if in_turns else ""
+            help_ = f"make others with 'kesco bench {option}--build-only FOLDER'"
+            what = f"the programs in {self.folder} were made to run {how}"
+            raise UsageError(Diagnostic(NO_BUILD, Severity.ERROR, what, help=help_))
+
 
 def build(
     workloads: Sequence[Workload],
@@ -57,8 +72,9 @@ def build(
     progress: Callable[[str], None] = lambda name: None,
     jobs: int = 2,
     programs: Iterable[str] = PROGRAMS,
+    in_turns: bool = False,
 ) -> Build:
-    """Make these programs of all workloads.
+    """Make these programs of all workloads, to be run by themselves or by turns in one process.
 
     Raises `ToolchainError` without nvcc, `InputError` (K522) where one does not compile.
     """
@@ -75,16 +91,20 @@ def build(
         assert found is not None
         source, macros = found
         name = f"{workload.name}-{style.name}-{program}"
+        made_as = (f"{name}.so", "-DTURNS", "-shared", "-Xcompiler", ",".join(SHARED)) if in_turns else (name,)
         streams = waits = 0
         if program in FORMS:
             options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program], copies=style.copies)
             source, streams, waits = rewrite(source, options, folder / f"{name}.cu")
-        made = run([nvcc, *flags, *macros, f"-I{workload.folder}", str(source), "-o", str(folder / name)], timeout=600)
+        nvcc_makes(name, [*made_as[1:], *macros, f"-I{workload.folder}", str(source)], made_as[0])
+        return Program(workload.name, style.name, program, made_as[0], max(streams, 1), waits)
+
+    def nvcc_makes(name: str, arguments: Sequence[str], target: str) -> None:
+        made = run([nvcc, *flags, *arguments, "-o", str(folder / target)], timeout=600)
         if made.returncode != 0:
             said = made.stderr.strip().splitlines() or ["nothing said"]
             raise InputError(Diagnostic(NOT_BUILT, Severity.ERROR, f"{name}: nvcc: {said[0]}", help=made.command))
         progress(name)
-        return Program(workload.name, style.name, program, name, max(streams, 1), waits)
 
     wanted = tuple(dict.fromkeys(programs))
     jobs_ = [
@@ -96,7 +116,11 @@ def build(
     ]
     with ThreadPoolExecutor(jobs) as pool:
         ready = tuple(pool.map(make, jobs_))
+    if in_turns and workloads:
+        source = workloads[0].folder.parent / "common/turns.cpp"
+        nvcc_makes(TURNS, [str(source), "-Xlinker", "-export-dynamic", "-ldl"], TURNS)
     made = {"cuda": toolchain.cuda_version or "", "flags": " ".join(flags), "commit": _commit(workloads)}
+    made |= {TURNS: TURNS} if in_turns else {}
     result = Build(folder, ready, made)
     text = json.dumps({"made": made, "programs": [asdict(p) for p in ready]}, indent=1)
     (folder / "build.json").write_text(text + "\n", "utf-8")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kesco.bench.build import Build
+from kesco.bench.build import Build, Program
 from kesco.bench.suite import FORMS, USUAL, VARIANTS, Variant, Workload
 from kesco.errors import ToolchainError
 from kesco.toolchain.process import run
@@ -123,7 +123,11 @@ def measure(
     progress: Callable[[Setting], None] = lambda setting: None,
     until: float = float("inf"),
 ) -> Iterator[Row]:
-    """The rows of each setting once it is done. `until`: a time of `time.monotonic` after which nothing is begun."""
+    """The rows of each setting once it is done. `until`: a time of `time.monotonic` after which nothing is begun.
+
+    Raises `UsageError` (K523) where the programs are not for processes of their own.
+    """
+    build.require(in_turns=False)
     for setting in wanted:
         if time.monotonic() > until:
             return
@@ -133,24 +137,22 @@ def measure(
 
 def _setting(build: Build, setting: Setting, plan: Plan) -> list[Row]:
     runners = []
-    for variant, streams in _variants(plan):
+    for name, variant, streams in ways(plan.variants, plan.streams):
         program = build.find(setting.workload, setting.style, variant.program)
         if program is None:
             continue
         numbers = {"--n": setting.n, "--block": setting.block, "--grid": setting.grid}
         arguments = [str(part) for pair in numbers.items() for part in pair]
         command = [str(build.folder / program.path), *arguments]
-        used = streams or (program.streams if variant.name in FORMS else 0)
-        runners.append(
-            _Runner(command, _environment(variant, streams), Row(setting, _name(variant, streams), used, ()))
-        )
+        used = streams_of(program, variant, streams)
+        runners.append(_Runner(command, environment(variant, streams), Row(setting, name, used, ())))
     _take_turns(runners, plan)
     rows = [
         replace(r.row, times=tuple(r.times), result=r.results[0]) if r.results and not r.row.problem else r.row
         for r in runners
     ]
     serial = next((row for row in rows if row.variant == "serial"), None)
-    return [_checked(row, r.results, serial) for row, r in zip(rows, runners, strict=True)]
+    return [checked(row, r.results, serial) for row, r in zip(rows, runners, strict=True)]
 
 
 def _take_turns(runners: Sequence[_Runner], plan: Plan) -> None:
@@ -168,22 +170,28 @@ def _take_turns(runners: Sequence[_Runner], plan: Plan) -> None:
                 runner.once(plan)
 
 
-def _variants(plan: Plan) -> Iterator[tuple[Variant, int]]:
-    for name in plan.variants:
-        yield VARIANTS[name], 0
-    for count in plan.streams:
-        yield VARIANTS["kesco"], count
+def ways(variants: Sequence[str], streams: Sequence[int]) -> Iterator[tuple[str, Variant, int]]:
+    """Every way to run a workload: its name, the variant, and for kesco's program the number of streams it is held to.
+
+    0 is as many as it likes.
+    """
+    for name in variants:
+        yield name, VARIANTS[name], 0
+    for count in streams:
+        yield f"kesco-{count}", VARIANTS["kesco"], count
 
 
-def _name(variant: Variant, streams: int) -> str:
-    return f"{variant.name}-{streams}" if streams else variant.name
+def streams_of(program: Program, variant: Variant, streams: int) -> int:
+    """How many streams kesco's program uses, 0 for others."""
+    return streams or (program.streams if variant.name in FORMS else 0)
 
 
-def _environment(variant: Variant, streams: int) -> dict[str, str]:
+def environment(variant: Variant, streams: int) -> dict[str, str]:
+    """What a program finds in its environment."""
     return dict(variant.environment) | ({"KESCO_STREAMS": str(streams)} if streams else {})
 
 
-def _checked(row: Row, results: Sequence[float], serial: Row | None) -> Row:
+def checked(row: Row, results: Sequence[float], serial: Row | None) -> Row:
     """The row, with a problem and no times if any of its results is not the serial program's, or was not compared."""
     if row.problem:
         return row

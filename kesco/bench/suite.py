@@ -61,6 +61,7 @@ VARIANTS = {
     variant.name: variant
     for variant in (
         Variant("serial", "serial", (), "serial, one synchronize at the end"),
+        Variant("serial-again", "serial", (), "serial once more: what two of the same differ by"),
         Variant("sync", "serial", (("CUDA_LAUNCH_BLOCKING", "1"),), "serial, synchronized after every kernel"),
         Variant("kesco", "kesco", (), "what kesco makes of it"),
         Variant("kesco-at-once", "kesco", (("KESCO_COPIES", "move"),), "the same, memory pinned at once"),
@@ -74,7 +75,9 @@ VARIANTS = {
 PROGRAMS = ("serial", "kesco", "async", "graph")
 FORMS = {"kesco": "streams", "kesco-graph": "graph", "kesco-auto": "auto"}
 """The programs that kesco writes, and their ``--emit``."""
-USUAL = tuple(name for name, one in VARIANTS.items() if one.program in PROGRAMS and name != "kesco-at-once")
+CONTROL = "serial-again"
+"""A second serial program, beside which a difference is a difference."""
+USUAL = tuple(n for n, one in VARIANTS.items() if one.program in PROGRAMS and n not in (CONTROL, "kesco-at-once"))
 """The variants that are measured unless others are asked for."""
 
 

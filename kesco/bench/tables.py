@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 
 from kesco.bench.measure import Setting
+from kesco.bench.pairs import ROUNDS, Ratio, ratio
 from kesco.bench.results import Results, geometric_mean, median, spread
 from kesco.bench.suite import STYLES, VARIANTS
 
@@ -14,11 +15,14 @@ _OTHERS = tuple(name for name in VARIANTS if name != "serial")
 
 
 def tables(results: Results) -> Iterator[Table]:
-    """One table for each memory style: a line a setting, then the geometric means by size."""
+    """One table for each memory style: a line a setting, then the geometric means by size.
+
+    Where variants took turns in one process, the ratios of rounds, and one line a variant.
+    """
     for style in STYLES:
         there = [s for s in results.settings() if s.style == style]
         if there:
-            yield _table(results, style, there)
+            yield (_paired if ROUNDS in results.environment else _table)(results, style, there)
 
 
 def _table(results: Results, style: str, there: Sequence[Setting]) -> Table:
@@ -54,6 +58,37 @@ def _table(results: Results, style: str, there: Sequence[Setting]) -> Table:
             _ratio(results.mean_speedup(these, "kesco", over="async")),
         )
     return table
+
+
+def _paired(results: Results, style: str, there: Sequence[Setting]) -> Table:
+    table = Table(title=f"{STYLES[style].title}: times faster than serial, round by round", title_justify="left")
+    for name in ("workload", "size", "block", "variant"):
+        table.add_column(name)
+    for name in ("ms", "times faster", "95 % interval", "processes"):
+        table.add_column(name, justify="right")
+    found: dict[str, list[Ratio]] = {}
+    for setting in there:
+        for variant in _variants(results):
+            row, one = results.find(setting, variant), ratio(results, setting, variant)
+            if row is None or one is None:
+                continue
+            found.setdefault(variant, []).append(one)
+            where = (setting.workload, setting.size, str(setting.block), variant)
+            least, most = min(one.processes), max(one.processes)
+            apart = f"{least:.3f} to {most:.3f}" if len(one.processes) > 1 else ""
+            inside = f"{one.low:.3f} to {one.high:.3f}"
+            table.add_row(*where, f"{median(row):.4g}", f"{one.median:.3f}", inside, apart)
+    table.add_section()
+    for variant, all_ in found.items():
+        mean = geometric_mean([one.median for one in all_])
+        table.add_row("geometric mean", "", "", variant, "", f"{mean:.3f}", _sure(all_), "")
+    return table
+
+
+def _sure(found: Sequence[Ratio]) -> str:
+    """How many of the settings are surely slower than serial, and surely faster."""
+    slower, faster = sum(one.high < 1 for one in found), sum(one.low > 1 for one in found)
+    return f"{slower} slower, {faster} faster"
 
 
 def _variants(results: Results) -> list[str]:

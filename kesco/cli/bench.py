@@ -19,6 +19,7 @@ from kesco.errors import UsageError
 if TYPE_CHECKING:
     from kesco.bench.build import Build
     from kesco.bench.measure import Plan, Row
+    from kesco.bench.paired import Turns
     from kesco.bench.results import Results
 
 
@@ -44,6 +45,9 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
 )
 @click.option("--repeat", type=click.IntRange(1), default=12, show_default=True, help="Repetitions that count.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Processes they are spread over.")
+@click.option(
+    "--paired", type=click.IntRange(1), metavar="ROUNDS", help="All variants in one process, in turns, so many each."
+)
 @click.option("--time-limit", type=click.FloatRange(1), metavar="SECONDS", help="Begin nothing new after this long.")
 @click.option("--json", "output", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no tables: only errors.")
@@ -103,6 +107,7 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
     from kesco.bench import build as making
     from kesco.bench import suite
     from kesco.bench.measure import Plan, settings
+    from kesco.bench.paired import FIT, Turns
 
     workloads = suite.load(v["workloads"], names)
     styles = suite.choose("memory style", v["styles"], suite.STYLES)
@@ -113,16 +118,19 @@ def _measure(names: tuple[str, ...], output: Path | None, **v: Any) -> Results |
     sizes = _sizes(v["sizes"], workloads)
     blocks, streams = _numbers("--blocks", v["blocks"], 1024), _numbers("--streams", v["streams"], 64)
     wanted = settings(workloads, styles, sizes, blocks)
-    plan = Plan(v["repeat"], v["rounds"], variants=tuple(variants), streams=tuple(streams))
+    plan: Plan | Turns = Plan(v["repeat"], v["rounds"], variants=tuple(variants), streams=tuple(streams))
+    if v["paired"]:
+        usual = [name for name in suite.USUAL if name in FIT]
+        variants = suite.choose("variant in one process", v["variants"] or usual, FIT)
+        plan = Turns(v["paired"], v["repeat"], v["rounds"], variants=tuple(variants), streams=tuple(streams))
     if v["built"] is not None:
         return _run(making.read(v["built"]), wanted, plan, v["time_limit"], output, v["quiet"])
     with _folder(v["build_only"]) as folder:
         from kesco.toolchain.discover import discover
 
         programs = suite.PROGRAMS + tuple(suite.VARIANTS[name].program for name in variants)
-        build = making.build(
-            workloads, styles, folder, discover(), _silent if v["quiet"] else _progress, programs=programs
-        )
+        said = _silent if v["quiet"] else _progress
+        build = making.build(workloads, styles, folder, discover(), said, 2, programs, bool(v["paired"]))
         if v["build_only"] is not None:
             return None
         return _run(build, wanted, plan, v["time_limit"], output, v["quiet"])
@@ -157,12 +165,13 @@ def _silent(name: str) -> None:
 
 
 def _run(
-    build: Build, wanted: Any, plan: Plan, limit: float | None, output: Path | None, quiet: bool = False
+    build: Build, wanted: Any, plan: Plan | Turns, limit: float | None, output: Path | None, quiet: bool = False
 ) -> Results:
     """Measure with a progress bar; what is there is written after every setting, so that an end costs one of them."""
     from rich.progress import Progress
 
-    from kesco.bench.measure import measure
+    from kesco.bench import paired
+    from kesco.bench.measure import Plan, measure
     from kesco.bench.results import Results, to_json
 
     environment = _environment(build, plan)
@@ -178,7 +187,13 @@ def _run(
             if not quiet and not sys.stderr.isatty():
                 click.echo(f"{setting.workload} {setting.style} {setting.size} {setting.block}", err=True)
 
-        for row in measure(build, wanted, plan, progress, until):
+        rest = (progress, until)
+        found = (
+            measure(build, wanted, plan, *rest)
+            if isinstance(plan, Plan)
+            else paired.measure(build, wanted, plan, *rest)
+        )
+        for row in found:
             rows.append(row)
             results = Results(tuple(rows), environment)
             if row.setting not in done:
@@ -191,20 +206,26 @@ def _run(
     return results
 
 
-def _environment(build: Build, plan: Plan) -> dict[str, str]:
+def _environment(build: Build, plan: Plan | Turns) -> dict[str, str]:
     from kesco import __version__
+    from kesco.bench.measure import Plan
+    from kesco.bench.pairs import ROUNDS
     from kesco.toolchain.doctor import gpu
     from kesco.toolchain.places import Places
 
-    return {
+    found = {
         "gpu": gpu(Places.current(os.environ)).value,
         "cuda": build.made["cuda"],
         "flags": build.made["flags"],
         "commit": build.made["commit"],
         "kesco": __version__,
         "date": date.today().isoformat(),
-        "method": f"medians of {plan.repeat} in {plan.rounds} processes, {plan.warmup} warm-up repetitions in each",
     }
+    if isinstance(plan, Plan):
+        often = f"medians of {plan.repeat} in {plan.rounds} processes, {plan.warmup} warm-up repetitions in each"
+        return found | {"method": often}
+    often = f"{plan.rounds} turns of {plan.repeat} repetitions in each of {plan.processes} processes of all variants"
+    return found | {"method": often, ROUNDS: str(plan.rounds)}
 
 
 def _sizes(wanted: tuple[str, ...], workloads: Any) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ In: a `Machine`, and the host's `Step`s in order, each kernel with its measured 
 before it is done; a wait is done when the event's record is. 3. A kernel that starts takes block slots of the SMs (by
 threads, blocks, registers and shared memory per SM), oldest kernel first; with some of its blocks waiting it runs at a
 part of its speed. Kernels of urgent streams come first, but they cannot take a slot from a block that runs: before a
-kernel all of whose blocks are resident they have to wait. 4. Running kernels share the SMs' throughput and the
-bandwidth of memory: each has a measured share of both when it runs alone; where the shares add up to more than all,
-each slows down by as much. 5. A copy takes the engine of its direction, one at a time, and nothing else.
+kernel all of whose blocks are resident they have to wait. 4. Running kernels share the SMs' throughput, the
+bandwidth of memory and that of page faults: each has a share of each when it runs alone; where the shares add up to
+more than all, each slows down by as much. 5. A copy takes the engine of its direction, one at a time, and nothing else.
 
 Between two events all speeds are constant, so the simulation jumps from event to event. What it leaves out: caches,
 clocks, the order in which blocks are placed. Sources: CUDA C++ Programming Guide, "Asynchronous Concurrent Execution"
@@ -39,6 +39,8 @@ class KernelCost:
     """Share of the SMs' peak throughput, 0 to 1."""
     memory: float = 0.0
     """Share of the peak throughput of device memory, 0 to 1."""
+    faults: float = 0.0
+    """Share of the rate at which managed memory can move to the GPU on demand, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +178,15 @@ class _Device:
             resident[place] = given / wanted
         sm = sum(_cost(t).sm * r for (t, _), r in zip(self.running, resident, strict=True))
         memory = sum(_cost(t).memory * r for (t, _), r in zip(self.running, resident, strict=True))
+        faults = sum(_cost(t).faults * r for (t, _), r in zip(self.running, resident, strict=True))
         return [
-            r / max(1.0, sm if _cost(t).sm > 0.02 else 0.0, memory if _cost(t).memory > 0.02 else 0.0)
+            r
+            / max(
+                1.0,
+                sm if _cost(t).sm > 0.02 else 0.0,
+                memory if _cost(t).memory > 0.02 else 0.0,
+                faults if _cost(t).faults > 0.02 else 0.0,
+            )
             for (t, _), r in zip(self.running, resident, strict=True)
         ]
 

@@ -13,6 +13,7 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | ``K stream stack name grid block shared (=/?) argument… *id…`` | a kernel, its arguments' bytes, what it can reach |
 | ``M stream stack function sync range…`` | a copy or memset, and what the host waits for: 1 before, 2 after, 3 both |
 | ``L stream stack`` | a host function |
+| ``N stream stack address size`` | a prefetch of managed memory; in a dry run only |
 | ``R event stream stack``, ``W event stream stack`` | an event is recorded, a stream waits for one |
 | ``H d/s/e number stack`` | the host waits for a device, stream or event |
 | ``T r/w address stack`` | the host touches memory that the device may touch too |
@@ -108,6 +109,15 @@ class HostFunction(NamedTuple):
 
     stream: int
     stack: int
+
+
+class Prefetched(NamedTuple):
+    """Managed memory was prefetched."""
+
+    stream: int
+    stack: int
+    address: int
+    size: int
 
 
 class Recorded(NamedTuple):
@@ -207,6 +217,7 @@ Event = (
     | Launched
     | Copied
     | HostFunction
+    | Prefetched
     | Recorded
     | Waited
     | Synchronized
@@ -291,6 +302,7 @@ _READERS: dict[str, Callable[[list[str]], Event]] = {
     "K": _launched,
     "M": _copied,
     "L": lambda w: HostFunction(int(w[0]), int(w[1])),
+    "N": lambda w: Prefetched(int(w[0]), int(w[1]), int(w[2], 16), int(w[3])),
     "R": lambda w: Recorded(int(w[0]), int(w[1]), int(w[2])),
     "W": lambda w: Waited(int(w[0]), int(w[1]), int(w[2])),
     "H": lambda w: Synchronized(w[0], int(w[1]), int(w[2])),

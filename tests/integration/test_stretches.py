@@ -79,9 +79,11 @@ struct Clock {  // advanced by hand
   using time_point = std::chrono::time_point<Clock>;
   static constexpr bool is_steady = true;
   static long ticks;
-  static time_point now() { return time_point(duration(ticks)); }
+  static time_point now() { return ++looks, time_point(duration(ticks)); }
+  static int looks;
 };
 long Clock::ticks = 0;
+int Clock::looks = 0;
 using cudaStream_t = int*;
 using cudaEvent_t = int*;
 enum cudaError_t { cudaSuccess };
@@ -101,7 +103,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { ++waits; 
 """
 DRIVER = """\
 // Prints for each repetition whether it ran on several streams (S) or on one (1), then the calls that were made.
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
+  const int from = count > 5 ? std::atoi(arguments[5]) : 30;
   const int many = std::atoi(arguments[1]), one = std::atoi(arguments[2]), grown = std::atoi(arguments[3]);
   const int turns = std::atoi(arguments[4]);
   KescoStreams* kesco = &kesco_streams();
@@ -111,10 +114,10 @@ int main(int, char** arguments) {
     std::printf(!single ? "S" : kesco->stream[0] == nullptr ? "1" : "?");  // the one is the default stream
     cudaEventRecord(kesco->done[0], kesco->stream[0]);
     cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);
-    const bool later = i >= 30 && (turns == 40 || !single);
+    const bool later = i >= from && (turns == 40 || count > 5 || !single);
     Clock::ticks += i == 24 ? 900 : later ? grown : single ? one : many;  // once the machine was busy
   }
-  std::printf(" %d %d %d\\n", records, waits, synchronizes);
+  std::printf(" %d %d %d %d\\n", records, waits, synchronizes, Clock::looks);
 }
 """
 
@@ -148,10 +151,25 @@ def test_the_faster_way_stays(
 ) -> None:
     arguments = [str(one) for one in (*times, 40)]
     done = subprocess.run([timed, *arguments], env=environment, capture_output=True, text=True, check=True)
-    modes, *counts = done.stdout.split()
+    modes, *counts, _ = done.stdout.split()
     several = wanted.count("S")
     switches = sum(a != b for a, b in itertools.pairwise(wanted))
     assert (modes, counts) == (wanted, [str(several), str(several), str(switches)])
+
+
+def test_once_it_is_settled_it_seldom_looks_at_the_clock(timed: Path) -> None:
+    """A look at the clock costs as much as a hundredth of the smallest repetitions."""
+    done = subprocess.run([timed, "15", "5", "5", "350"], capture_output=True, text=True, check=True)
+    trial, rest = 2 * 30, 2 * 320 / 16
+    assert int(done.stdout.split()[-1]) == trial + rest
+    done = subprocess.run([timed, "5", "6", "5", "350"], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) == trial  # on several streams it stays until it is tried again
+
+
+def test_work_that_grows_later_is_seen_by_the_next_look(timed: Path) -> None:
+    done = subprocess.run([timed, "15", "5", "9000", "60", "33"], capture_output=True, text=True, check=True)
+    looked_at = 30 + 16
+    assert done.stdout.split()[0] == ("SSSSS" + "11111") * 3 + "1" * (looked_at + 3 - 30) + "S" * (60 - looked_at - 3)
 
 
 def test_it_is_tried_again_much_later_since_chance_may_err(timed: Path) -> None:

@@ -174,3 +174,11 @@ def test_waiting_blocks_are_served_by_the_rank_of_their_stream() -> None:
     assert third < second < first
     first, second, third = ends(machine, steps, {1: 0})
     assert second < first < third
+
+
+def test_kernels_share_what_page_faults_can_bring() -> None:
+    brings = replace(SMALL, faults=0.6)
+    assert makespan(FREE, launches(0, cost=brings)) == 100
+    assert makespan(FREE, launches(0, 1, cost=brings)) == pytest.approx(120)
+    beside = [*launches(0, 1, cost=brings), *launches(2)]  # the third brings nothing
+    assert ends(FREE, beside, {}) == pytest.approx([120, 120, 100])

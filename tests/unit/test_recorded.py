@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kesco.bench.costs import Costs
-from kesco.bench.recorded import LINK, repetition, steps
+from kesco.bench.recorded import ALL_FAULTS, FAULTS, LINK, PREFETCH, repetition, steps
 from kesco.model.gpu import KernelCost, Kind, Step
 from kesco.verify.trace import Launched, read
 
@@ -75,3 +75,46 @@ def test_a_blocking_stream_and_the_legacy_one_are_apart() -> None:
     legacy = SECOND.replace("K 2", "K 0")
     assert [step.kind for step in found(FIRST, legacy, FIRST, kinds="bb")].count(Kind.BARRIER) == 2
     assert [step.kind for step in found(FIRST, legacy, FIRST, kinds="nn")].count(Kind.BARRIER) == 0
+
+
+# Two managed allocations of 4096 bytes; the second argument of a kernel points into one of them.
+MANAGED = ["A 1 m 10000 4096 2 -1", "A 2 m 20000 4096 2 -1"]
+TAKES_FIRST = "K 1 5 _Z6squarePf 64,1,1 32,1,1 0 = 07 0800010000000000"
+TAKES_BOTH = "K 2 6 _Z6squarePf 64,1,1 32,1,1 0 = 00000100000000000000020000000000"
+
+
+def managed(*body: str) -> list[Step]:
+    """Steps of a repetition, behind one in which a kernel brought both allocations."""
+    return found(*MANAGED, "T w 10000 3", "T w 20000 3", TAKES_BOTH, "H d 0 3", *body)
+
+
+def extra(step: Step, alone: float) -> float:
+    """The bytes that a kernel brings, from what it takes longer than alone (microseconds); its share says the same."""
+    assert step.cost is not None
+    moved = (step.cost.microseconds - alone) * FAULTS
+    assert step.cost.faults == pytest.approx(moved / ALL_FAULTS / step.cost.microseconds)
+    return moved
+
+
+def test_a_kernel_brings_what_the_host_touched_and_only_the_first_one() -> None:
+    first, again = managed("T r 10800 3", TAKES_FIRST, TAKES_FIRST)
+    assert extra(first, 10) == pytest.approx(4096)
+    assert again.cost == PRICES["square#2"]
+    (both,) = managed("T w 10000 3", "T w 20fff 3", TAKES_BOTH)
+    assert extra(both, 10) == pytest.approx(8192)
+    assert [extra(step, 10) for step in managed(TAKES_BOTH)] == [0]
+
+
+def test_a_prefetch_copies_what_is_on_the_host_and_nothing_else() -> None:
+    copy, launch = managed("T w 10000 3", "N 1 4 10000 4096", "N 1 4 20000 4096", TAKES_BOTH)
+    assert (copy.kind, copy.stream, copy.engine) == (Kind.COPY, 1, "in")
+    assert copy.cost is not None
+    assert copy.cost.microseconds == pytest.approx(4096 / PREFETCH)
+    assert extra(launch, 10) == 0
+
+
+def test_a_repetition_in_which_the_host_waits_has_two_pieces() -> None:
+    lines = ["V 1 0", "S 1 0 n 1", "S 2 0 n 1", *[FIRST, "H d 0 2", SECOND, "H s 2 3"] * 2, "Q", ""]
+    kinds = [(step.kind, step.stream) for step in steps(read("\n".join(lines)), COSTS, "it")]
+    assert kinds == [(Kind.LAUNCH, 1), (Kind.SYNCHRONIZE, 0), (Kind.LAUNCH, 2)]
+    assert steps(read("V 1 0\nH d 0 1\nQ\n"), COSTS, "it") == []

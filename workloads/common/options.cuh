@@ -26,6 +26,12 @@
 const cudaMemLocation kDevice = {cudaMemLocationTypeDevice, 0};  // where managed memory is prefetched to
 #endif
 
+#ifdef TURNS
+// Several programs take turns in one process (turns.cpp): it keeps the times and the result.
+extern "C" void repetition_took(double milliseconds);
+extern "C" void program_computed(double result);
+#endif
+
 struct Options {
   long n;       // problem size; each workload says what it counts
   int block;    // threads per block
@@ -75,8 +81,13 @@ void fill(T* data, long n, std::uint64_t seed, double low, double high) {
   }
 }
 
+// The time of one repetition, at its end.
 inline double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+#ifdef TURNS
+  repetition_took(took);  // comes back when this program's next turn begins
+#endif
+  return took;
 }
 
 // True if every value is within `tolerance` times the largest expected magnitude; tells the first that is not.
@@ -103,6 +114,9 @@ double checksum(const T* data, long n) {
 
 // Prints the lines that the benchmarks read, and gives the exit status of the program.
 inline int finish(const Options& opt, std::vector<double> times, double result, bool correct) {
+#ifdef TURNS
+  program_computed(result);
+#else
   std::printf("times_ms");  // in the order of the repetitions
   for (double time : times) std::printf(" %.6f", time);
   std::printf("\n");
@@ -111,5 +125,6 @@ inline int finish(const Options& opt, std::vector<double> times, double result, 
   const double median = times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
   std::printf("time_ms %.6f\nresult %.9g\n", median, result);
   if (opt.check) std::printf("%s\n", correct ? "PASS" : "FAIL");
+#endif
   return correct ? 0 : 1;
 }

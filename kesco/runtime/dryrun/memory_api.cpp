@@ -77,20 +77,27 @@ bool is_anywhere(cudaMemoryAdvise advice) {
            advice == cudaMemAdviseUnsetPreferredLocation;
 }
 
-} // namespace
-
-bool dryrun::is_place(int device) {
+bool is_place(int device) {
     return device == cudaCpuDeviceId || (device >= 0 && device < device_count());
 }
+bool is_device(int device) {
+    return device >= 0;
+}
 #if CUDART_VERSION >= 13000
-bool dryrun::is_place(const cudaMemLocation &to) {
+bool is_place(const cudaMemLocation &to) {
     if (to.type == cudaMemLocationTypeDevice)
         return to.id >= 0 && is_place(to.id);
     return to.type == cudaMemLocationTypeHost || to.type == cudaMemLocationTypeHostNuma ||
            to.type == cudaMemLocationTypeHostNumaCurrent;
 }
+bool is_device(const cudaMemLocation &to) {
+    return to.type == cudaMemLocationTypeDevice;
+}
 #endif
-cudaError_t dryrun::placed(const char *name, const void *low, std::size_t size, bool known, const Call &call) {
+
+// What the driver says of a prefetch or of advice: the memory must be managed, be there, and hold the whole range. One
+// of memory that is not there (any more) is in the record. `known` tells that there is such a place.
+cudaError_t placed(const char *name, const void *low, std::size_t size, bool known, const Call &call) {
     const auto begin = reinterpret_cast<std::uintptr_t>(low);
     const Allocation *allocation = allocation_at(begin);
     if (allocation == nullptr)
@@ -102,6 +109,23 @@ cudaError_t dryrun::placed(const char *name, const void *low, std::size_t size, 
         return cudaErrorInvalidValue;
     return known ? cudaSuccess : cudaErrorInvalidDevice;
 }
+
+// Moves nothing, and orders nothing but its own stream; to the device it is in the record for who wants to know how
+// long a run would take.
+template <typename Place>
+cudaError_t prefetch(const void *low, std::size_t size, const Place &to, cudaStream_t handle) {
+    const Call call;
+    const Stream *stream = own(handle);
+    if (stream == nullptr || stream->capture != nullptr)
+        return call(stream == nullptr ? cudaErrorInvalidResourceHandle : cudaErrorStreamCaptureUnsupported);
+    const cudaError_t refusal = placed("cudaMemPrefetchAsync", low, size, is_place(to), call);
+    if (refusal == cudaSuccess && is_device(to))
+        record("N " + std::to_string(stream->id) + " " + std::to_string(call.stack()) + " " +
+               hexadecimal(reinterpret_cast<std::uintptr_t>(low)) + " " + std::to_string(size));
+    return call(refusal);
+}
+
+} // namespace
 
 extern "C" {
 
@@ -242,13 +266,19 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t siz
     return cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream);
 }
 
-// Advice about placement changes no order.
+// Where pages are, and advice about that, change no order of anything.
 #if CUDART_VERSION >= 13000
+cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, cudaMemLocation to, unsigned, cudaStream_t handle) {
+    return prefetch(low, size, to, handle);
+}
 cudaError_t cudaMemAdvise(const void *low, size_t size, cudaMemoryAdvise advice, cudaMemLocation to) {
     const Call call;
     return call(placed("cudaMemAdvise", low, size, is_anywhere(advice) || is_place(to), call));
 }
 #else
+cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, int to, cudaStream_t handle) {
+    return prefetch(low, size, to, handle);
+}
 cudaError_t cudaMemAdvise(const void *low, size_t size, cudaMemoryAdvise advice, int device) {
     const Call call;
     return call(placed("cudaMemAdvise", low, size, is_anywhere(advice) || is_place(device), call));

@@ -340,19 +340,6 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
     return cudaSuccess;
 }
 
-// Where pages are changes no order of anything.
-#if CUDART_VERSION >= 13000
-cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, cudaMemLocation to, unsigned, cudaStream_t handle) {
-#else
-cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, int to, cudaStream_t handle) {
-#endif
-    const Call call;
-    const Stream *stream = own(handle);
-    if (stream == nullptr || stream->capture != nullptr)
-        return call(stream == nullptr ? cudaErrorInvalidResourceHandle : cudaErrorStreamCaptureUnsupported);
-    return call(placed("cudaMemPrefetchAsync", low, size, is_place(to), call));
-}
-
 cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t handle) {
     const Call call;
     Stream *stream = own(handle);

@@ -80,13 +80,6 @@ struct Copy {
 // The line of a copy or memset that an address was wrong for.
 void refused(const char *name, std::uintptr_t to, std::uintptr_t from, const Call &call);
 
-// What the driver says of a prefetch or of advice: the memory must be managed, be there, and hold the whole range. One
-// of memory that is not there (any more) is in the record. `known` tells that there is such a place.
-cudaError_t placed(const char *name, const void *low, std::size_t size, bool known, const Call &call);
-bool is_place(int device);
-#if CUDART_VERSION >= 13000
-bool is_place(const cudaMemLocation &to);
-#endif
 // A copy as an operation; false if an address is in no allocation where it must be.
 bool copy(const char *name, Copy what, cudaMemcpyKind kind, bool async, const Call &call, Operation &made);
 bool fill(const char *name, Range what, std::size_t slices, std::size_t slice, unsigned value, unsigned element,
