@@ -32,7 +32,8 @@ bool setting(KescoPolicySettings &p, const char *name, std::uint64_t value) {
         {"unknown-ns", &p.unknown_ns, nullptr},       {"away-ns", &p.away_ns, nullptr},
         {"react-ns", &p.react_ns, nullptr},           {"quantum-ns", &p.quantum_ns, nullptr},
         {"deadline-ns", &p.deadline_ns, nullptr},     {"age-ns", &p.age_ns, nullptr},
-        {"harm-permille", &p.harm_permille, nullptr},
+        {"harm-permille", &p.harm_permille, nullptr}, {"credit-ns", &p.credit_ns, nullptr},
+        {"react-permille", &p.react_permille, nullptr},
     };
     for (const auto &one : all)
         if (strcmp(one.name, name) == 0) {
