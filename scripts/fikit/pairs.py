@@ -47,6 +47,7 @@ MODES: dict[str, tuple[bool, str, tuple[str, ...]]] = {  # under MPS; the policy
 _COUNTERS = (
     "launched", "done", "holds", "abandoned", "waited_ns", "filled_ns", "overruns", "gaps", "gap_ns", "wide_gaps",
     "wide_ns", "promises", "broken", "harms", "harm_ns", "drifted", "unknown", "lost_records", "grants",
+    "credited", "fillable_ns", "busy_ns",
 )  # fmt: skip
 
 
@@ -170,12 +171,15 @@ def summary(pair: Pair, kept: list[dict[str, Any]], profiled: dict[str, Any]) ->
         return float(one["low"]["per_s"])
 
     def fill(one: dict[str, Any]) -> float | None:
-        wide = one.get("high_counters", {}).get("wide_ns")
-        return one["low_counters"]["filled_ns"] / wide if wide else None
+        wide = one.get("high_counters", {}).get("fillable_ns")
+        return one["high_counters"]["busy_ns"] / wide if wide else None
 
     def overran(one: dict[str, Any]) -> float | None:
-        fills = one["low_counters"]["grants"][2] if "low_counters" in one else 0
-        return one["low_counters"]["overruns"] / fills if fills else None
+        if "low_counters" not in one:
+            return None
+        low = one["low_counters"]
+        fills = low["grants"][2] + low["grants"][5] + low["credited"]
+        return low["overruns"] / fills if fills else None
 
     def idle(one: dict[str, Any]) -> float | None:
         wide = one.get("high_counters", {}).get("wide_ns")
