@@ -4,10 +4,10 @@ In: a `Trace`, a kind of policy with its settings, a `Machine`, what is known of
 task was done, how much of the urgent task's gaps was filled, how often that was in its way.
 
 1. Each task's host goes through its steps: it computes for the step's gap, then launches. The holder's gate is open;
-   any other one stops, and what it launches begins when its ticket is granted, or goes on by its credit, by the rule that
-clients follow. 2. The GPU (`kesco.fikit.gpu`) says when
-   kernels are done. 3. Each of these reaches the policy a little later (`notice_ns`), and its answer the task
-   (`grant_ns`). 4. Time jumps from event to event.
+   any other one stops, and what it launches begins when its ticket is granted; or it goes on by its credit, by the rule
+   that clients follow. 2. The GPU (`kesco.fikit.gpu`) says when kernels are done. 3. Each of these reaches the policy a
+   little later (`notice_ns`), and its answer the task (`grant_ns`; credits like reports). 4. Time jumps from event to
+   event.
 
 What it does not know: everything that `kesco.fikit.gpu` leaves out, the host's cores (each task has one), and that a
 program may do something else when it is late.
