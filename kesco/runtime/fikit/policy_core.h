@@ -71,7 +71,8 @@ struct KescoPolicy {
     void fill_gap(Grants &out, size_t acting);
     int best_fit(size_t acting, uint64_t begin);
     bool room_in_flight(const Task &task, uint64_t most) const;
-    bool overlong() const { return flights_ && now_ > anchor_ + flight_ns_ + settings.guard_ns; }
+    // Something takes longer than predicted, beyond what reports may be late: nobody knows how much.
+    bool overlong(uint64_t late) const { return flights_ && now_ > anchor_ + flight_ns_ + late; }
 
     // policy_credit.cpp
     struct Filling { // how the acting task's gap is filled, as of this decision

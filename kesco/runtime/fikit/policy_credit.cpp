@@ -110,7 +110,7 @@ void KescoPolicy::settle_credits(size_t acting) {
 
 bool KescoPolicy::keeps_credit(size_t rank, size_t acting) {
     const Task &task = at_rank(rank);
-    if (rank == 0 || rank < acting || acting >= active_ || overlong() || task.unknown || !task.credit.used ||
+    if (rank == 0 || rank < acting || acting >= active_ || overlong(settings.threshold_ns) || task.unknown || !task.credit.used ||
         now_ - task.credit.used > settings.credit_ns)
         return false;
     if (rank == acting)

@@ -154,7 +154,7 @@ void KescoPolicy::fill_gap(Grants &out, size_t acting) {
         return hold_below(acting, KESCO_HELD_HARM);
     }
     hold_below(acting, KESCO_HELD_IN_FLIGHT);
-    while (!out.full() && !overlong()) { // where something takes longer than predicted, nobody knows how much
+    while (!out.full() && !overlong(settings.guard_ns)) {
         uint64_t begin = flights_ ? std::max(now_, anchor_ + flight_ns_) : now_;
         int best = best_fit(acting, begin);
         if (best < 0)
