@@ -36,7 +36,7 @@ struct Markers {
     std::atomic<std::uintptr_t> stream{kNoStream};
     std::atomic<int> count{0};
     std::atomic<std::uint64_t> ended{0}; // of `made`
-    void *context = nullptr; // events belong to one; a second GPU is another daemon's
+    void *context = nullptr;             // events belong to one; a second GPU is another daemon's
     void *spare[kEvents];
     int spares = 0, created = 0;
     Marker pending[kEvents];

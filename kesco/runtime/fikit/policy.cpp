@@ -32,10 +32,10 @@ KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings) {
         !settings->inflight_launches || !settings->quantum_ns || settings->time_percent > 100 ||
         settings->gap_percent > 100 || settings->drift_limit > 32)
         return nullptr;
-    for (uint64_t time : {settings->threshold_ns, settings->guard_ns, settings->switch_ns, settings->inflight_ns,
-                          settings->unknown_ns, settings->away_ns, settings->react_ns, settings->quantum_ns,
-                          settings->deadline_ns, settings->age_ns, settings->harm_permille, settings->credit_ns,
-                          settings->react_permille})
+    for (uint64_t time :
+         {settings->threshold_ns, settings->guard_ns, settings->switch_ns, settings->inflight_ns, settings->unknown_ns,
+          settings->away_ns, settings->react_ns, settings->quantum_ns, settings->deadline_ns, settings->age_ns,
+          settings->harm_permille, settings->credit_ns, settings->react_permille})
         if (time > kesco::fikit::kLongest)
             return nullptr;
     return new (std::nothrow) KescoPolicy(*settings);

@@ -6,10 +6,10 @@
  * Words. A *task* is a process with a priority from 0 to 9; 9 comes first. The *holder* is the active task of highest
  * priority: it is never held, its launches are reported when they have happened (`passed`). Every other task stops at
  * its launch (`waits`) and goes on when its *ticket* is granted; then the launch counts as made, and no `passed`
- * follows. With a *credit* it need not stop: it launches for as long as what it has in flight is predicted to be done in
- * time, and says so afterwards (`credited`). A task is *idle* when all its launches are done and none waits. What it leaves idle is its *gap*: predicted
- * from the kernel that ended last. A task whose gap has outlasted every prediction is *away*; the first task in order
- * of priority that is not away is *acting*, and its gaps are those to fill.
+ * follows. With a *credit* it need not stop: it launches for as long as what it has in flight is predicted to be done
+ * in time, and says so afterwards (`credited`). A task is *idle* when all its launches are done and none waits. What it
+ * leaves idle is its *gap*: predicted from the kernel that ended last. A task whose gap has outlasted every prediction
+ * is *away*; the first task in order of priority that is not away is *acting*, and its gaps are those to fill.
  *
  * What a profile knows comes from `costs_file.h`, the form without JSON of `*.kfikit` (kesco/ir/kfikit.py).
  *
@@ -63,8 +63,8 @@ typedef struct {
     uint64_t quantum_ns;        /* tasks of one priority take turns as holder, this long each */
     uint64_t deadline_ns;       /* a ticket that waited this long is granted whatever else holds; 0: never */
     uint64_t age_ns;            /* the same as an option for fairness (ageing); 0: off */
-    uint64_t harm_permille; /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
-    uint64_t credit_ns;     /* a credit that is not used for so long lapses; 0: none, each launch has its grant */
+    uint64_t harm_permille;  /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
+    uint64_t credit_ns;      /* a credit that is not used for so long lapses; 0: none, each launch has its grant */
     uint64_t react_permille; /* KESCO_QUANTILE: where no gap is believed, fill once it has lasted for react_ns, while
                                 the time that this costs higher tasks is at most this part of theirs; 0: off */
 } KescoPolicySettings;
@@ -105,8 +105,8 @@ typedef struct {
  * `until`, and is nothing but this launch or takes no longer than `flight_ns` and is no more than `flight_launches`.
  * What each kernel is taken for says `kesco_policy_predicts`. */
 typedef struct {
-    uint64_t number;   /* changes with each credit; never 0 */
-    uint64_t until;    /* 0: no credit */
+    uint64_t number; /* changes with each credit; never 0 */
+    uint64_t until;  /* 0: no credit */
     uint64_t flight_ns;
     uint64_t flight_launches;
 } KescoCredit;
@@ -135,21 +135,21 @@ typedef struct {
     uint64_t holds; /* tickets that ever waited */
     uint64_t grants[KESCO_GRANT_REASONS];
     uint64_t abandoned;
-    uint64_t waited_ns;  /* of all tickets that no longer wait */
-    uint64_t longest_ns; /* of one of them */
-    uint64_t filled_ns;  /* predicted time of its fills */
-    uint64_t overruns;   /* of its fills, those that were not done when the higher task came back */
-    uint64_t gaps;       /* it became idle and came back */
-    uint64_t gap_ns;     /* all of them together */
-    uint64_t wide_gaps;  /* of these, those of at least threshold_ns, */
-    uint64_t wide_ns;    /* and all of them together: what could be filled */
-    uint64_t promises;   /* predictions that it stays idle, worth filling */
-    uint64_t broken;     /* of these, it came back before */
-    uint64_t harms;      /* it came back and lower work was in its way */
-    uint64_t harm_ns;    /* until that was done */
-    uint64_t drifted;    /* predictions no longer believed: kernels' times and gaps */
-    uint64_t unknown;    /* launches of which no time is known */
-    uint64_t credited;   /* launched on a credit */
+    uint64_t waited_ns;   /* of all tickets that no longer wait */
+    uint64_t longest_ns;  /* of one of them */
+    uint64_t filled_ns;   /* predicted time of its fills */
+    uint64_t overruns;    /* of its fills, those that were not done when the higher task came back */
+    uint64_t gaps;        /* it became idle and came back */
+    uint64_t gap_ns;      /* all of them together */
+    uint64_t wide_gaps;   /* of these, those of at least threshold_ns, */
+    uint64_t wide_ns;     /* and all of them together: what could be filled */
+    uint64_t promises;    /* predictions that it stays idle, worth filling */
+    uint64_t broken;      /* of these, it came back before */
+    uint64_t harms;       /* it came back and lower work was in its way */
+    uint64_t harm_ns;     /* until that was done */
+    uint64_t drifted;     /* predictions no longer believed: kernels' times and gaps */
+    uint64_t unknown;     /* launches of which no time is known */
+    uint64_t credited;    /* launched on a credit */
     uint64_t fillable_ns; /* of its wide gaps, those in which a lower task's kernel had room, less the guard */
     uint64_t busy_ns;     /* while lower tasks had work on the GPU in its wide gaps */
 } KescoTaskState;

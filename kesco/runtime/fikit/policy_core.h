@@ -87,7 +87,8 @@ struct KescoPolicy {
     bool keeps_credit(size_t rank, size_t acting);
     uint64_t when_credits_change(size_t acting);
     Filling filling_;
-    bool credits_ = false; // some task has one
+    const Task *filler_ = nullptr; // who filled a gap last
+    bool credits_ = false;         // some task has one
     bool harm_spent(size_t ranks, uint64_t *until = nullptr);
     void hold_below(size_t rank, KescoHeldReason reason);
     uint64_t when_to_ask(size_t acting);

@@ -1,8 +1,8 @@
 // Who fills the acting task's gap without a word for each launch, and where nothing is predicted, what is risked.
 //
-// A credit goes to one task: the one that was granted something in this gap (or acts itself), while nobody of its
-// priority waits beside it. It ends as soon as a decision says so; what was launched on it until then is counted when
-// its client tells it.
+// In a gap a credit goes to one task: the one that was granted something last, while nobody of its priority waits
+// beside it; and to who acts in place of another one. It ends as soon as a decision says so; what was launched on it
+// until then is counted when its client tells it.
 #include "policy_core.h"
 #include "policy_times.h"
 
@@ -30,8 +30,10 @@ int KescoPolicy::credited(uint64_t at, uint32_t number, uint64_t identity, uint6
     const Ticket ticket = {0, identity, now_, 0, identity ? task->costs.find(identity) : kUnknown};
     ++task->state.credited;
     task->credit.used = now_;
-    if (task->credit.fill)
+    if (task->credit.fill) {
         task->state.filled_ns += predicted(*task, ticket);
+        filler_ = task;
+    }
     launch(*task, ticket.cost, occupied(*task, ticket), task->credit.fill);
     bool late = false; // a higher task came back before this was known
     for (size_t above = rank_of(number); above-- > 0;) {
@@ -85,7 +87,8 @@ void KescoPolicy::want(size_t acting) {
     Task &task = at_rank(acting);
     for (size_t rank = acting + 1; rank < active_; ++rank)
         if (at_rank(rank).state.waiting)
-            task.wanted = std::min(task.wanted, predicted(at_rank(rank), at_rank(rank).tickets[0]) + settings.switch_ns);
+            task.wanted =
+                std::min(task.wanted, predicted(at_rank(rank), at_rank(rank).tickets[0]) + settings.switch_ns);
 }
 
 void KescoPolicy::settle_credits(size_t acting) {
@@ -110,12 +113,13 @@ void KescoPolicy::settle_credits(size_t acting) {
 
 bool KescoPolicy::keeps_credit(size_t rank, size_t acting) {
     const Task &task = at_rank(rank);
-    if (rank == 0 || rank < acting || acting >= active_ || overlong(settings.threshold_ns) || task.unknown || !task.credit.used ||
-        now_ - task.credit.used > settings.credit_ns)
+    if (rank == 0 || rank < acting || acting >= active_ || overlong(settings.threshold_ns) || task.unknown ||
+        !task.credit.used || now_ - task.credit.used > settings.credit_ns)
         return false;
     if (rank == acting)
         return !harm_spent(acting);
-    if (filling_.until <= now_ || task.credit.used < at_rank(acting).idle_since || flights_ != task.in_flight())
+    if (filler_ != &task || filling_.until <= now_ || task.credit.used < at_rank(acting).idle_since ||
+        flights_ != task.in_flight())
         return false;
     for (size_t other = acting + 1; other < active_; ++other)
         if (other != rank && at_rank(other).state.waiting && at_rank(other).state.priority >= task.state.priority)

@@ -88,8 +88,10 @@ void KescoPolicy::grant(Grants &out, uint32_t number, KescoGrantReason reason, u
     task.drop_ticket(0, now_);
     ++task.state.grants[reason];
     const bool fill = reason == KESCO_GRANT_FILL || reason == KESCO_GRANT_REACT;
-    if (fill)
+    if (fill) {
         task.state.filled_ns += predicted(task, ticket);
+        filler_ = &task;
+    }
     if (fill || reason == KESCO_GRANT_FREE)
         task.credit.used = now_;
     launch(task, ticket.cost, time, fill);

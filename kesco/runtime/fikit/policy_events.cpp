@@ -47,6 +47,8 @@ int KescoPolicy::arrives(uint64_t at, uint32_t number, int priority) {
         return -1;
     if (latest_ == tasks[number].get())
         latest_ = nullptr;
+    if (filler_ == tasks[number].get())
+        filler_ = nullptr;
     auto task = std::unique_ptr<Task>(new (std::nothrow) Task);
     if (!task || !(task->flights = std::unique_ptr<Flight[]>(new (std::nothrow) Flight[KESCO_POLICY_FLIGHT])))
         return -1;

@@ -12,10 +12,10 @@
 namespace fikit {
 
 constexpr std::uint32_t kVersion = 3;
-constexpr std::size_t kRecords = 1024; // a power of two
-constexpr std::size_t kNames = 1024;   // likewise
-constexpr std::size_t kName = 112;     // bytes, with the final zero
-constexpr std::size_t kWorth = 4096;   // bits, a power of two
+constexpr std::size_t kRecords = 1024;                        // a power of two
+constexpr std::size_t kNames = 1024;                          // likewise
+constexpr std::size_t kName = 112;                            // bytes, with the final zero
+constexpr std::size_t kWorth = 4096;                          // bits, a power of two
 constexpr std::size_t kPredicted = 2048, kPredictedTries = 8; // kernels with a known time; a power of two
 
 // Whose end a client says. Nobody wants to know: none. Some: of what leaves the device idle for long, and of what the
