@@ -33,7 +33,16 @@ def table(status: Mapping[str, Any]) -> str:
         role = "*" if one["number"] == status["holder"] else ""
         longest = f"{one['longest_ns'] / 1e3:.0f} us" if holds else "-"
         used = f"{fill_ratio(status):.0%}" if role and one["fillable_ns"] else "-"
-        values = (one["pid"], one["launched"], holds, one["grants"][2] + one["credited"], one["abandoned"], mean, longest, used)
+        values = (
+            one["pid"],
+            one["launched"],
+            holds,
+            one["grants"][2] + one["credited"],
+            one["abandoned"],
+            mean,
+            longest,
+            used,
+        )
         rows.append((f"{one['priority']}{role}", one["name"], *map(str, values)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows)
