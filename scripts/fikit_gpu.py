@@ -129,8 +129,12 @@ def main() -> None:
     parser.add_argument("--resume", type=Path, default=ROOT / ".scratch/fikit_gpu.json")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     parser.add_argument("--fake", action="store_true")
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="of FIKIT's daemons")
     given = parser.parse_args()
     until = time.monotonic() + given.budget
+    more = tuple(word for one in given.set for word in ("--" + one.split("=")[0].replace("_", "-"), one.split("=")[1]))
+    for name in ("fikit", "fikit_mps"):
+        MODES[name] = (*MODES[name][:2], MODES[name][2] + more)
     bench = Bench(given.out, given.fake)
     results = Results(given.out, given.resume, bench)
     if not given.fake:
