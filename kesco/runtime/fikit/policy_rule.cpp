@@ -8,5 +8,5 @@ int kesco_credit_allows(const KescoCredit *credit, uint64_t now, uint64_t outsta
     const uint64_t left = credit->until - now;
     if (outstanding > left || predicted > left - outstanding)
         return 0;
-    return !outstanding || (outstanding <= credit->flight_ns && predicted <= credit->flight_ns - outstanding);
+    return !launches || (outstanding <= credit->flight_ns && predicted <= credit->flight_ns - outstanding);
 }
