@@ -2,7 +2,7 @@
 
     python3 scripts/fikit_gpu.py --parts smoke                                # two minutes: does all of it work here?
     python3 scripts/fikit_gpu.py --parts overhead,right
-    python3 scripts/fikit_gpu.py --parts pairs [--pairs 1-4] [--rounds 3]     # until all is there, call after call
+    python3 scripts/fikit_gpu.py --parts pairs [--pairs 1-4,7] [--rounds 3]   # until all is there, call after call
 
 Needs python3 with PyTorch, nvcc and g++. What is found goes to ``$OUT/fikit_gpu.json`` after each round, and what is
 found there, in ``--resume`` (default ``.scratch/fikit_gpu.json``) or in the temporary folder of an earlier call on this
@@ -30,7 +30,7 @@ os.environ.setdefault("XDG_CACHE_HOME", str(Path(tempfile.gettempdir()) / "kesco
 
 from bench import Bench  # noqa: E402
 from overhead import launches, nets, right  # noqa: E402
-from pairs import MODES, PAIRS, Pair, one_pair, profiles, summary, table  # noqa: E402
+from pairs import MODES, PAIRS, Pair, profiles, several, summary, table  # noqa: E402
 
 from kesco.errors import KescoError  # noqa: E402
 from kesco.ir import kfikit  # noqa: E402
@@ -81,15 +81,25 @@ class Results:
 
 def pairs(given: argparse.Namespace, bench: Bench, results: Results, wanted: list[Pair], until: float) -> None:
     modes = [one for one in MODES if one in given.modes.split(",")]
-    profiles(bench, wanted, results.data["profiles"], results.save)
-    for pair in wanted:
+    record = given.out / "records" if given.record else None
+    if record:
+        record.mkdir(parents=True, exist_ok=True)
+    kept = results.data["pairs"]
+    need = {"high alone", "low alone", *modes}
+
+    def rounds(one: Pair) -> int:
+        return sum(need <= turn.keys() for turn in kept.get(one.name, [])[: given.rounds])
+
+    wanted = [one for one in wanted if rounds(one) < given.rounds]
+    for first in range(0, len(wanted), given.together):
         if time.monotonic() > until:
             break
-        kept = results.data["pairs"].setdefault(pair.name, [])
+        some = wanted[first : first + given.together]
         try:
-            one_pair(bench, pair, modes, given.rounds, given.seconds, until, kept, results.save)
+            profiles(bench, some, results.data["profiles"], results.save)
+            several(bench, some, modes, given.rounds, given.seconds, until, kept, results.save, record)
         except Exception as problem:
-            print(f"{pair.name} FAILED: {type(problem).__name__}: {problem}", flush=True)
+            print(f"FAILED: {type(problem).__name__}: {problem}", flush=True)
             traceback.print_exc()
     every = [one for one in PAIRS if results.data["pairs"].get(one.name)]
     summaries = {}
@@ -112,13 +122,19 @@ def main() -> None:
     parser.add_argument("--pairs", default="")
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--together", type=int, default=6, help="pairs whose processes live side by side")
+    parser.add_argument("--record", action="store_true", help="keep what daemons saw in each first round")
     parser.add_argument("--budget", type=float, default=500)
     parser.add_argument("--resume", type=Path, default=ROOT / ".scratch/fikit_gpu.json")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     parser.add_argument("--fake", action="store_true")
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="of FIKIT's daemons")
     given = parser.parse_args()
     until = time.monotonic() + given.budget
+    more = tuple(word for one in given.set for word in ("--" + one.split("=")[0].replace("_", "-"), one.split("=")[1]))
+    for name in ("fikit", "fikit_mps"):
+        MODES[name] = (*MODES[name][:2], MODES[name][2] + more)
     bench = Bench(given.out, given.fake)
     results = Results(given.out, given.resume, bench)
     if not given.fake:

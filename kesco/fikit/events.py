@@ -97,7 +97,7 @@ class _Reader:
             said = (int(rest[3]), int(rest[4])) if kind == "G" else (0, 0)
             name = one.kernels.get(kernel, f"{kernel:016x}")
             self.holds.append(Hold(one.name, name, begin, max(begin, time), held, reason, *said))
-        if kind in "PGA":
+        if kind in "PGAC":
             if one.launched == one.done:
                 one.since, one.before = time, one.launched
             one.launched += 1

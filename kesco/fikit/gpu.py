@@ -26,9 +26,10 @@ NEVER = (1 << 64) - 1
 class Machine:
     """What sharing costs, in nanoseconds; `concurrent`: as under MPS instead of by time slices.
 
-    `grant_ns` is the way from a decision to the launch, `notice_ns` the way of a report to the daemon, `ended_ns` that
-    of the report that a kernel has ended, which somebody must ask the GPU for. The defaults are for orientation and of
-    no particular GPU: measure them.
+    `grant_ns` is the way from a decision to the launch that waits for it, `notice_ns` the way of a word in shared
+    memory, such as a report or the end of a credit. `ended_ns` is that of the report that a kernel has ended: who does
+    not wait for it asks the GPU every `poll_ns` (0: at once). The defaults are for orientation and of no particular
+    GPU: measure them.
     """
 
     concurrent: bool = False
@@ -37,6 +38,7 @@ class Machine:
     grant_ns: int = 2_000
     notice_ns: int = 1_000
     ended_ns: int = 1_000
+    poll_ns: int = 0
 
 
 @dataclass(slots=True)

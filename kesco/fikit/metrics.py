@@ -23,6 +23,9 @@ _COUNTERS = (
     ("holds", "launches that were held", 1.0),
     ("abandoned", "holds that the client's deadline ended", 1.0),
     ("overruns", "fills that had not ended when a higher task came back", 1.0),
+    ("credited", "launches on a credit, which did not ask", 1.0),
+    ("fillable_ns", "its gaps in which a waiting kernel had room", 1e-9),
+    ("busy_ns", "while lower tasks had work on the GPU in these", 1e-9),
     ("harms", "times that it came back and lower work was in its way", 1.0),
     ("harm_ns", "time that lower work was in its way", 1e-9),
     ("gaps", "times that it was idle", 1.0),
@@ -79,11 +82,11 @@ class FikitCollector:
 
 
 def fill_ratio(status: Mapping[str, Any]) -> float:
-    """Predicted time that lower tasks filled, over the gaps of the holder that were long enough; 0 without any."""
+    """The part of the holder's gaps with room for a waiting kernel in which others had work on the GPU; 0 without."""
     holder = next((one for one in status["tasks"] if one["number"] == status["holder"]), None)
-    if holder is None or not holder["wide_ns"]:
+    if holder is None or not holder["fillable_ns"]:
         return 0.0
-    return float(sum(one["filled_ns"] for one in status["tasks"] if one is not holder) / holder["wide_ns"])
+    return float(holder["busy_ns"] / holder["fillable_ns"])
 
 
 def registry(ask: Callable[[], Mapping[str, Any]]) -> Any:

@@ -19,7 +19,7 @@ from kesco.ir.kfikit import KNOTS, Kernel, knots
 from kesco.toolchain.native import policy_library
 
 NEVER = (1 << 64) - 1
-_VERSION = 1
+_VERSION = 2
 _ROOM = 64
 
 
@@ -43,6 +43,7 @@ class Reason(IntEnum):
     FILL = 2
     AGED = 3
     DEADLINE = 4
+    REACT = 5
 
 
 class Held(IntEnum):
@@ -78,6 +79,8 @@ class Settings(ctypes.Structure):
         ("deadline_ns", ctypes.c_uint64),
         ("age_ns", ctypes.c_uint64),
         ("harm_permille", ctypes.c_uint64),
+        ("credit_ns", ctypes.c_uint64),
+        ("react_permille", ctypes.c_uint64),
     )
 
 
@@ -104,6 +107,17 @@ class _Grant(ctypes.Structure):
     )
 
 
+class Credit(ctypes.Structure):
+    """KescoCredit: what a task may launch without asking."""
+
+    _fields_ = (
+        ("number", ctypes.c_uint64),
+        ("until", ctypes.c_uint64),
+        ("flight_ns", ctypes.c_uint64),
+        ("flight_launches", ctypes.c_uint64),
+    )
+
+
 _COUNTERS = (
     *("launched", "done", "passed", "holds"),
     *(f"granted_{reason.name.lower()}" for reason in Reason),
@@ -120,7 +134,7 @@ _COUNTERS = (
         "promises",
         "broken",
     ),
-    *("harms", "harm_ns", "drifted", "unknown"),
+    *("harms", "harm_ns", "drifted", "unknown", "credited", "fillable_ns", "busy_ns"),
 )
 
 
@@ -167,6 +181,9 @@ def _library(path: str) -> ctypes.CDLL:
         "waits": (policy, number, small, number, number),
         "abandoned": (policy, number, small, number),
         "done": (policy, number, small, number),
+        "credited": (policy, number, small, number, number),
+        "credit": (policy, small, ctypes.POINTER(Credit)),
+        "predicts": (policy, small, number),
         "tell_return": (policy, small, number),
         "tell_time": (policy, small, number, number),
         "decide": (policy, number, ctypes.POINTER(_Grant), ctypes.c_size_t, ctypes.POINTER(number)),
@@ -179,8 +196,10 @@ def _library(path: str) -> ctypes.CDLL:
         "free": None,
         "defaults": None,
         "decide": ctypes.c_size_t,
+        "predicts": number,
         "task": ctypes.POINTER(TaskState),
     }
+    found.kesco_credit_allows.argtypes = (ctypes.POINTER(Credit), number, number, number, number)
     for name, arguments in takes.items():
         function = getattr(found, f"kesco_policy_{name}")
         function.argtypes, function.restype = arguments, gives.get(name, ctypes.c_int)
@@ -249,6 +268,24 @@ class Policy:
     def done(self, now: int, task: int, launches: int) -> bool:
         """So many of its launches have ended."""
         return int(self._library.kesco_policy_done(self._policy, now, task, launches)) == 0
+
+    def credited(self, now: int, task: int, identity: int, credit: int) -> bool:
+        """It launched on a credit."""
+        return int(self._library.kesco_policy_credited(self._policy, now, task, identity, credit)) == 0
+
+    def credit(self, task: int) -> Credit | None:
+        """What a task may launch without asking, as of the last decision."""
+        found = Credit()
+        return found if self._library.kesco_policy_credit(self._policy, task, ctypes.byref(found)) else None
+
+    def predicts(self, task: int, identity: int) -> int:
+        """Nanoseconds that a kernel is taken for on a credit; 0: it has to ask."""
+        return int(self._library.kesco_policy_predicts(self._policy, task, identity))
+
+    def allows(self, credit: Credit, now: int, outstanding: int, launches: int, predicted: int) -> bool:
+        """Whether a credit is enough for one more launch: what a client asks itself."""
+        words = (now, outstanding, launches, predicted)
+        return bool(self._library.kesco_credit_allows(ctypes.byref(credit), *words))
 
     def tell_return(self, task: int, at: int) -> bool:
         """A simulator knows when an idle task comes back."""

@@ -4,9 +4,10 @@ In: a `Trace`, a kind of policy with its settings, a `Machine`, what is known of
 task was done, how much of the urgent task's gaps was filled, how often that was in its way.
 
 1. Each task's host goes through its steps: it computes for the step's gap, then launches. The holder's gate is open;
-   any other one stops, and what it launches begins when its ticket is granted. 2. The GPU (`kesco.fikit.gpu`) says when
-   kernels are done. 3. Each of these reaches the policy a little later (`notice_ns`), and its answer the task
-   (`grant_ns`). 4. Time jumps from event to event.
+   any other one stops, and what it launches begins when its ticket is granted; or it goes on by its credit, by the rule
+   that clients follow. 2. The GPU (`kesco.fikit.gpu`) says when kernels are done. 3. Each of these reaches the policy a
+   little later (`notice_ns`), and its answer the task (`grant_ns`; credits like reports). 4. Time jumps from event to
+   event.
 
 What it does not know: everything that `kesco.fikit.gpu` leaves out, the host's cores (each task has one), and that a
 program may do something else when it is late.
@@ -19,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kesco.fikit.gpu import NEVER, Gpu, Machine, Work, gpu
-from kesco.fikit.policy import Kind, Policy, Settings
-from kesco.fikit.trace import Trace, TracedTask
+from kesco.fikit.policy import Credit, Kind, Policy, Settings
+from kesco.fikit.trace import Step, Trace, TracedTask
 from kesco.ir.costs import Times
 from kesco.ir.kfikit import Kernel
 
@@ -90,6 +91,9 @@ class _Host:
     held: bool = False
     full: bool = False
     completed: int = -1
+    credit: Credit | None = None
+    known: int = 0  # launches that its client knows to have ended
+    ahead: list[int] = field(default_factory=list)  # what those in flight are taken for, 0: unknown; in order
     samples: list[tuple[int, int, int]] = field(default_factory=list)  # kernel, when launched, when done
 
     @property
@@ -127,6 +131,9 @@ class _Replayer:
         self.beside = [0.0] * len(order)
         self.events: list[tuple[int, int, str, int, int]] = []  # when, in order, what, whose, which
         self.waiting: dict[int, int] = {}  # ticket to step
+        self.said: dict[int, tuple[int, int]] = {}  # by number of what was said: a step, and the credit it was made on
+        self.published: dict[int, tuple[int, int]] = {}  # by task: the number of its credit, and until when
+        self.credits: dict[int, Credit] = {}  # on their way, by number
         for number in sorted(range(len(order)), key=lambda n: order[n]):  # who came first is as in the trace
             self._later(self.hosts[number].task.arrives_ns, "arrives", number)
 
@@ -154,6 +161,7 @@ class _Replayer:
                 grants, wake = self.policy.decide(self.now)
                 for one in grants:
                     self._later(self.now + self.machine.grant_ns, "granted", one.task, one.ticket)
+                self._publish()
 
     def _happens(self, what: str, number: int, which: int) -> bool:
         """One event; whether the policy has to be asked."""
@@ -162,7 +170,12 @@ class _Replayer:
             self._launches(number)
             return False
         if what == "granted":
-            self._begins(number, self.waiting.pop(which))
+            at = self.waiting.pop(which)
+            host.ahead.append(self._taken_for(number, host.task.steps[at]))
+            self._begins(number, at)
+            return False
+        if what == "credit":
+            host.credit = self.credits.pop(which, None)
             return False
         if what == "leaves":
             host.completed = self.now
@@ -183,7 +196,12 @@ class _Replayer:
             self.policy.waits(self.now, number, self.kernels[step.kernel].identity, which)
             if self.kind is Kind.CLAIRVOYANT:
                 self.policy.tell_time(number, which, step.time_ns)
+        elif what == "credited":
+            at, credit = self.said.pop(which)
+            self.policy.credited(self.now, number, self.kernels[host.task.steps[at].kernel].identity, credit)
         elif what == "done":
+            del host.ahead[: max(0, which - host.known)]
+            host.known = max(host.known, which)
             self.policy.done(self.now, number, which)
             self._tell_return(number)
         elif what == "left":
@@ -212,10 +230,43 @@ class _Replayer:
             self._later(self.now + self.machine.notice_ns, "passed", number, identity)
             self._begins(number, host.step)
             return
-        host.held = True
         self.tickets += 1
+        if credit := self._credit_for(host, number):
+            self.said[self.tickets] = host.step, credit
+            self._later(self.now + self.machine.notice_ns, "credited", number, self.tickets)
+            self._begins(number, host.step)
+            return
+        host.held = True
         self.waiting[self.tickets] = host.step
         self._later(self.now + self.machine.notice_ns, "waits", number, self.tickets)
+
+    def _taken_for(self, number: int, step: Step) -> int:
+        if self.kind is Kind.CLAIRVOYANT:
+            return max(step.time_ns, 1)
+        return self.policy.predicts(number, self.kernels[step.kernel].identity)
+
+    def _credit_for(self, host: _Host, number: int) -> int:
+        """The number of the credit on which it may launch now, or 0; as `take_credit` of the client."""
+        if host.credit is None or 0 in host.ahead or len(host.ahead) < host.launched - host.known:
+            return 0
+        predicted = self._taken_for(number, host.task.steps[host.step])
+        if not self.policy.allows(host.credit, self.now, sum(host.ahead), len(host.ahead), predicted):
+            return 0
+        host.ahead.append(predicted)
+        return int(host.credit.number)
+
+    def _publish(self) -> None:
+        """What the last decision says of credits, where that is news."""
+        for number in range(len(self.hosts)):
+            found = self.policy.credit(number)
+            news = (int(found.number), int(found.until)) if found else (0, 0)
+            if news == self.published.get(number, (0, 0)):
+                continue
+            self.published[number] = news
+            self.sequence += 1
+            if found:
+                self.credits[self.sequence] = found
+            self._later(self.now + self.machine.notice_ns, "credit", number, self.sequence)
 
     def _begins(self, number: int, at: int) -> None:
         """A launch reaches the GPU, and the host goes on or waits."""
@@ -247,7 +298,10 @@ class _Replayer:
                     self.gaps.since, self.gaps.before = self.now, sum(self.gpu.executed[1:])
         if host.full:
             self._later(self.now, "launch", work.task)
-        self._later(self.now + self.machine.ended_ns, "done", work.task, host.done)
+        seen = self.now
+        if self.machine.poll_ns and not step.waits and not host.over:
+            seen += -self.now % self.machine.poll_ns
+        self._later(seen + self.machine.ended_ns, "done", work.task, host.done)
 
     def _top_returns(self) -> None:
         """The most urgent task ends its gap."""

@@ -64,6 +64,47 @@ def _task(random: Random, shape: Shape, own: range) -> TracedTask:
     return TracedTask(shape.name, shape.priority, tuple(steps), shape.arrives_ns)
 
 
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """A made-up task that serves requests or trains: the same kernels again and again, asynchronously, then a wait.
+
+    `kernels`: of each its time and the host's time before it; `rest_ns` is the host's time between two requests.
+    `spread` and `outliers` as in `Shape`; an outlier here takes two to five times as long.
+    """
+
+    name: str
+    priority: int
+    requests: int
+    kernels: tuple[tuple[int, int], ...]
+    rest_ns: int = 0
+    spread: float = 0.15
+    outliers: float = 0.01
+
+
+def served(seed: int, tasks: tuple[Requests, ...]) -> Trace:
+    """A trace of such tasks; the host waits for the last kernel of each request."""
+    random = Random(seed)
+    kernels: list[TracedKernel] = []
+    made = []
+    for task in tasks:
+        first = len(kernels)
+        for number in range(len(task.kernels)):
+            kernels.append(TracedKernel(random.getrandbits(63) + 1, f"{task.name}_{number}", (1, 1, 1), (256, 1, 1)))
+
+        def vary(value: float, of: Requests = task) -> int:
+            far = random.uniform(2, 5) if random.random() < of.outliers else 1
+            return max(1, round(value * far * max(0.5, random.gauss(1, of.spread))))
+
+        steps = [
+            Step(vary(gap + (task.rest_ns if number == 0 and turn else 0)), first + number, vary(time),
+                 number + 1 == len(task.kernels))
+            for turn in range(task.requests)
+            for number, (time, gap) in enumerate(task.kernels)
+        ]  # fmt: skip
+        made.append(TracedTask(task.name, task.priority, tuple(steps)))
+    return Trace(tuple(kernels), tuple(made), "synthetic")
+
+
 def _around(random: Random, shape: Shape, value: float) -> int:
     far = 10 if random.random() < shape.outliers else 1
     return round(value * far * max(0.1, random.gauss(1, shape.spread)))

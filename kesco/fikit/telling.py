@@ -21,7 +21,7 @@ _HELD = (
     "waits: the profile of the gap is no longer believed",
 )
 _GRANTED = ("as the holder", "because every higher task was away", "to fill a gap", "after waiting long",
-            "at its deadline")  # fmt: skip
+            "at its deadline", "without a prediction, since the higher task was idle for long")  # fmt: skip
 
 
 def table(status: Mapping[str, Any]) -> str:
@@ -32,8 +32,17 @@ def table(status: Mapping[str, Any]) -> str:
         mean = f"{one['waited_ns'] / holds / 1e3:.0f} us" if holds else "-"
         role = "*" if one["number"] == status["holder"] else ""
         longest = f"{one['longest_ns'] / 1e3:.0f} us" if holds else "-"
-        used = f"{fill_ratio(status):.0%}" if role and one["wide_ns"] else "-"
-        values = (one["pid"], one["launched"], holds, one["grants"][2], one["abandoned"], mean, longest, used)
+        used = f"{fill_ratio(status):.0%}" if role and one["fillable_ns"] else "-"
+        values = (
+            one["pid"],
+            one["launched"],
+            holds,
+            one["grants"][2] + one["credited"],
+            one["abandoned"],
+            mean,
+            longest,
+            used,
+        )
         rows.append((f"{one['priority']}{role}", one["name"], *map(str, values)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows)
@@ -54,6 +63,8 @@ def explain(status: Mapping[str, Any]) -> str:
         grants = [f"{n} {why}" for n, why in zip(one["grants"], _GRANTED, strict=False) if n]
         if grants:
             lines.append(f"  It was let go {', '.join(grants)}; {one['abandoned']} holds ended by its own deadline.")
+        if one["credited"]:
+            lines.append(f"  It launched {one['credited']} times on credit, without asking.")
         last = one["last_grant"]
         if last["kernel"] and last["gap_left_ns"]:
             took, left = last["predicted_ns"] / 1e3, last["gap_left_ns"] / 1e3

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from kesco.ir import kfikit
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+WARM = 7  # requests before the first turn, its result included, and the result behind it
 POLICIES = {"sharing": 1, "strict": 2, "reactive": 3, "mean": 4, "quantile": 5}
 
 
@@ -85,7 +86,7 @@ class Bench:
     def __init__(self, out: Path, fake: bool) -> None:
         self.out, self.fake = out, fake
         self.folder = Path(tempfile.mkdtemp(prefix="kf-"))
-        self.socket = self.folder / "d.sock"
+        self.socket = self.folder / "d0.sock"
         self.client, self.program = programs.client(), programs.daemon()
         self.known: dict[str, kfikit.TaskProfile] = {}
         self.base = dict(os.environ)
@@ -102,9 +103,9 @@ class Bench:
         fake = {"bert": ("60", "20"), "small": ("40", "5"), "product4096": ("1", "2700"), "product8192": ("1", "22000")}
         return [task, f"{rest:g}", *(("--fake", *fake.get(task, ("20", "100"))) if self.fake else ())]
 
-    def of_group(self, under_mps: bool) -> None:
-        """Processes under MPS have a daemon of their own: those that are alive beside them must not come to it."""
-        self.socket = self.folder / ("m.sock" if under_mps else "d.sock")
+    def of_group(self, under_mps: bool, pair: int = 0) -> None:
+        """Each pair has a daemon of its own, with MPS and without: others that are alive must not come to it."""
+        self.socket = self.folder / f"{'m' if under_mps else 'd'}{pair}.sock"
 
     def task_env(self, priority: int, task: str, rest: float, base: Mapping[str, str]) -> dict[str, str]:
         settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "TASK": self.key(task, rest)}
@@ -113,23 +114,48 @@ class Bench:
     def worker(self, task: str, rest: float, env: Mapping[str, str]) -> Worker:
         return Worker(self.words(task, rest), env)
 
-    def profile(self, task: str, rest: float, seconds: float) -> dict[str, Any]:
-        """Measures a task alone, and keeps what it found; returns what the worker said of itself meanwhile."""
-        with tempfile.TemporaryDirectory() as folder:
-            env = serving.environment(self.client, {"MEASURE": f"{folder}/s"}, self.base)
-            worker = self.worker(task, rest, env)
-            try:
-                worker.answer(120)
-                worker.ask(f"run {seconds}")
-                said = worker.answer(seconds + 60)
-                worker.ask("quit")
-                worker.child.wait(30)
-            finally:
-                worker.close()
-            found = samples.task_profile(self.key(task, rest), f"{task} {rest:g}", Path(folder).iterdir())
-        self.known[self.key(task, rest)] = found
-        launches = sum(one.time.count for _, one in found.kernels if one.time)
-        return said | {"kernels_per_request": round(launches / (said["requests"] + 6), 2)}
+    def profiles(self, tasks: list[tuple[str, float]], seconds: float) -> Iterator[tuple[tuple[str, float], Any]]:
+        """Measures tasks, each alone; yields what each worker said meanwhile, or what went wrong.
+
+        All start together, since that takes longest, and wait for their turns. What they launch until then is no
+        part of the profile: they were in each other's way.
+        """
+        with tempfile.TemporaryDirectory() as parent, contextlib.ExitStack() as stack:
+            workers = []
+            for number, task in enumerate(tasks):
+                (folder := Path(parent) / str(number)).mkdir()
+                worker = self.worker(*task, serving.environment(self.client, {"MEASURE": f"{folder}/s"}, self.base))
+                stack.callback(worker.close)
+                workers.append((task, folder, worker))
+            for _, _, worker in workers:
+                with contextlib.suppress(Failed):
+                    worker.answer(150)
+            for task, folder, worker in workers:
+                try:
+                    yield task, self._profile(task, folder, worker, seconds)
+                except Exception as problem:
+                    yield task, problem
+
+    def _profile(self, task: tuple[str, float], folder: Path, worker: Worker, seconds: float) -> dict[str, Any]:
+        worker.ask(f"run {seconds}")
+        said = worker.answer(seconds + 60)
+        worker.ask("quit")
+        worker.child.wait(30)
+        for file in folder.iterdir():
+            lines = file.read_text("utf-8", "replace").splitlines(keepends=True)
+            launches = sum(line.startswith("S ") for line in lines)
+            each = launches / (said["requests"] + WARM)  # what the last request copies back counts as a bit more
+            drop = round(each * (WARM - 1))
+            kept = []
+            for line in lines:
+                drop -= line.startswith("S ")
+                if drop < 0 or not line.startswith("S "):
+                    kept.append(line)
+            file.write_text("".join(kept))
+        found = samples.task_profile(self.key(*task), f"{task[0]} {task[1]:g}", folder.iterdir())
+        self.known[self.key(*task)] = found
+        kernels = sum(one.time.count for _, one in found.kernels if one.time)
+        return said | {"kernels_per_request": round(kernels / (said["requests"] + 1), 2)}
 
     def serve(self, kind: str, *more: str) -> subprocess.Popen[str]:
         known = tuple(sorted(self.known.values(), key=lambda one: one.key))

@@ -1,9 +1,10 @@
 """Pairs of tasks on one GPU: a high one and a low one, alone and under each way of sharing, the ways in turn.
 
 In: a `Bench`, the pairs, how many rounds, and how long. Out: for each pair a list of rounds, each with what the two
-said and what the daemon counted, by mode; what is there already is not done again. Four processes live for a pair: high
-and low without MPS, and the same under MPS. A mode is a daemon that is started for it, or none; the tasks attach and go
-on alone by themselves.
+said and what the daemon counted, by mode; what is there already is not done again. Four processes live for each pair,
+started together with those of other pairs, since starting PyTorch takes longer than a round: high and low without MPS,
+and the same under MPS. A mode is a daemon that is started for it, or none; the tasks attach and go on alone by
+themselves.
 """
 # ruff: noqa: T201, D102
 
@@ -14,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench import Bench, Failed, Worker
@@ -47,6 +49,7 @@ MODES: dict[str, tuple[bool, str, tuple[str, ...]]] = {  # under MPS; the policy
 _COUNTERS = (
     "launched", "done", "holds", "abandoned", "waited_ns", "filled_ns", "overruns", "gaps", "gap_ns", "wide_gaps",
     "wide_ns", "promises", "broken", "harms", "harm_ns", "drifted", "unknown", "lost_records", "grants",
+    "credited", "fillable_ns", "busy_ns",
 )  # fmt: skip
 
 
@@ -82,69 +85,101 @@ class Runs:
 
 def profiles(bench: Bench, pairs: list[Pair], found: dict[str, Any], save: Callable[[], None]) -> None:
     """Measures each task alone that was not measured on this machine."""
-    for task in dict.fromkeys(task for pair in pairs for task in (pair.high, pair.low)):
+    tasks = dict.fromkeys(task for pair in pairs for task in (pair.high, pair.low))
+    missing = [one for one in tasks if bench.key(*one) not in bench.known or f"{one[0]}+{one[1]:g}" not in found]
+    begin = time.monotonic()
+    for task, said in bench.profiles(missing, 1.5):
         name = f"{task[0]}+{task[1]:g}"
-        if bench.key(*task) in bench.known and name in found:
+        if isinstance(said, Exception):
+            print(f"measured  {name:20} FAILED: {type(said).__name__}: {said}", flush=True)
             continue
-        try:
-            found[name] = bench.profile(*task, 2.0)
-            said = f"{found[name]['mean_us']:.0f} us a request, {found[name]['kernels_per_request']} kernels"
-            print(f"measured  {name:20} {said}", flush=True)
-        except Exception as problem:
-            print(f"measured  {name:20} FAILED: {problem}", flush=True)
+        found[name] = said
+        text = f"{said['mean_us']:.0f} us a request, {said['kernels_per_request']} kernels"
+        print(f"measured  {name:20} {text}, after {time.monotonic() - begin:.0f} s", flush=True)
         save()
 
 
-def one_pair(bench: Bench, pair: Pair, modes: list[str], rounds: int, seconds: float, until: float,
-             kept: list[dict[str, Any]], save: Callable[[], None]) -> None:  # fmt: skip
-    """Adds rounds until there are enough, or the time is over."""
-    need = {"high alone", "low alone", *modes}
-    missing = [n for n in range(rounds) if n >= len(kept) or not need <= kept[n].keys()]
-    if not missing:
-        return
-    with contextlib.ExitStack() as stack:
-        group: dict[bool, tuple[Worker, Worker]] = {}
+class Group:
+    """Some pairs whose processes are alive, four for each: high and low, without MPS and under it."""
 
-        def started(base: dict[str, str]) -> tuple[Worker, Worker]:
-            both = [
-                bench.worker(*task, bench.task_env(priority, *task, base))
-                for task, priority in ((pair.high, 9), (pair.low, 1))
-            ]
-            for one in both:
-                stack.callback(one.close)
-            return both[0], both[1]
-
-        bench.of_group(False)
-        group[False] = started(bench.base)
+    def __init__(self, bench: Bench, pairs: list[Pair], modes: list[str], stack: contextlib.ExitStack) -> None:
+        self.bench, self.modes = bench, modes
+        self.workers: dict[tuple[Pair, bool], tuple[Worker, Worker]] = {}
+        self.number = {pair: number for number, pair in enumerate(PAIRS, 1)}
+        bases = {False: bench.base}
         if any(MODES[mode][0] for mode in modes):
-            bench.of_group(True)
             try:
-                group[True] = started(stack.enter_context(bench.mps()))
+                bases[True] = stack.enter_context(bench.mps())
             except (Failed, OSError) as problem:
-                print(f"{pair.name}: {problem}", flush=True)
-        for one in (worker for both in group.values() for worker in both):
-            one.answer(150)
-        runs = Runs(bench, pair, seconds)
-        for number in missing:
-            if time.monotonic() > until:
-                return
-            while len(kept) <= number:
-                kept.append({})
-            begin = time.monotonic()
-            kept[number] |= {"high alone": {"high": runs.alone(group[False][0])}}
-            kept[number] |= {"low alone": {"low": runs.alone(group[False][1])}}
-            for mode in modes[number % len(modes) :] + modes[: number % len(modes)]:
-                under_mps, policy, settings = MODES[mode]
-                if under_mps in group and mode not in kept[number]:
-                    bench.of_group(under_mps)
-                    kept[number][mode] = runs.together(*group[under_mps], policy, settings)
-            save()
-            print(f"{pair.name} round {number + 1}: {time.monotonic() - begin:.0f} s", flush=True)
-        for one in (worker for both in group.values() for worker in both):
-            with contextlib.suppress(Failed):
-                one.ask("quit")
+                print(f"MPS: {problem}", flush=True)
+        for pair in pairs:
+            for under_mps, base in bases.items():
+                bench.of_group(under_mps, self.number[pair])
+                both = [
+                    bench.worker(*task, bench.task_env(priority, *task, base))
+                    for task, priority in ((pair.high, 9), (pair.low, 1))
+                ]
+                for one in both:
+                    stack.callback(one.close)
+                self.workers[pair, under_mps] = both[0], both[1]
+        for (pair, under_mps), both in list(self.workers.items()):
+            try:
+                for one in both:
+                    one.answer(150)
+            except Failed as problem:
+                print(f"{pair.name}{' under MPS' if under_mps else ''}: {problem}", flush=True)
+                del self.workers[pair, under_mps]
+
+    def round(self, pair: Pair, number: int, seconds: float, kept: dict[str, Any], record: Path | None) -> None:
+        """One round of a pair: what is missing in `kept`, in another order each time."""
+        ways = ["alone", *self.modes]
+        runs = Runs(self.bench, pair, seconds)
+        if number == 0:  # until clocks and caches are as they will be
+            for one in self.workers[pair, False]:
+                one.ask("run 0.3")
+                one.answer(60)
+        for mode in ways[number % len(ways) :] + ways[: number % len(ways)]:
+            if mode == "alone":
+                if "low alone" not in kept:
+                    kept["high alone"] = {"high": runs.alone(self.workers[pair, False][0])}
+                    kept["low alone"] = {"low": runs.alone(self.workers[pair, False][1])}
+                continue
+            under_mps, policy, settings = MODES[mode]
+            if (pair, under_mps) not in self.workers or mode in kept:
+                continue
+            if record and policy and number == 0:
+                settings = (*settings, "--record", str(record / f"{self.number[pair]}-{mode}.kfe"))
+            self.bench.of_group(under_mps, self.number[pair])
+            kept[mode] = runs.together(*self.workers[pair, under_mps], policy, settings)
+
+
+def several(bench: Bench, pairs: list[Pair], modes: list[str], rounds: int, seconds: float, until: float,
+            found: dict[str, list[dict[str, Any]]], save: Callable[[], None], record: Path | None) -> None:  # fmt: skip
+    """Adds rounds of some pairs, whose processes live side by side, until there are enough or the time is over."""
+    need = {"high alone", "low alone", *modes}
+    with contextlib.ExitStack() as stack:
+        begin = time.monotonic()
+        group = Group(bench, pairs, modes, stack)
+        print(f"{len(group.workers) * 2} processes after {time.monotonic() - begin:.0f} s", flush=True)
+        for pair in pairs:
+            kept = found.setdefault(pair.name, [])
+            for number in range(rounds):
+                if time.monotonic() > until or (pair, False) not in group.workers:
+                    break
+                while len(kept) <= number:
+                    kept.append({})
+                if need <= kept[number].keys():
+                    continue
+                begin = time.monotonic()
+                try:
+                    group.round(pair, number, seconds, kept[number], record)
+                except Exception as problem:
+                    print(f"{pair.name} FAILED: {type(problem).__name__}: {problem}", flush=True)
+                    break
+                finally:
+                    save()
+                print(f"{pair.name} round {number + 1}: {time.monotonic() - begin:.0f} s", flush=True)
         bench.of_group(False)
-        time.sleep(0.5)
 
 
 def summary(pair: Pair, kept: list[dict[str, Any]], profiled: dict[str, Any]) -> dict[str, Any]:
@@ -170,12 +205,15 @@ def summary(pair: Pair, kept: list[dict[str, Any]], profiled: dict[str, Any]) ->
         return float(one["low"]["per_s"])
 
     def fill(one: dict[str, Any]) -> float | None:
-        wide = one.get("high_counters", {}).get("wide_ns")
-        return one["low_counters"]["filled_ns"] / wide if wide else None
+        wide = one.get("high_counters", {}).get("fillable_ns")
+        return one["high_counters"]["busy_ns"] / wide if wide else None
 
     def overran(one: dict[str, Any]) -> float | None:
-        fills = one["low_counters"]["grants"][2] if "low_counters" in one else 0
-        return one["low_counters"]["overruns"] / fills if fills else None
+        if "low_counters" not in one:
+            return None
+        low = one["low_counters"]
+        fills = low["grants"][2] + low["grants"][5] + low["credited"]
+        return low["overruns"] / fills if fills else None
 
     def idle(one: dict[str, Any]) -> float | None:
         wide = one.get("high_counters", {}).get("wide_ns")

@@ -8,6 +8,7 @@
 // It prints what it did and ends with 0, or prints the first broken rule and the events before it, and ends with 1.
 #include "costs_file.h"
 #include "policy.h"
+#include "policy_checked.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -39,221 +40,6 @@ static uint64_t allocations = 0;
 }
 
 namespace {
-
-struct Waiting {
-    uint64_t ticket, since;
-};
-
-struct Seen { // of one task
-    bool here = false;
-    int priority = 0;
-    std::deque<Waiting> waits;
-    std::deque<uint64_t> flights; // predicted time of granted launches, 0 of others
-    uint64_t launched = 0, done = 0, last_ticket = 0;
-};
-
-class Checked {
-  public:
-    explicit Checked(const KescoPolicySettings &chosen, size_t room = 8)
-        : settings(chosen), room_(room), policy_(kesco_policy_new(&chosen)) {
-        require(policy_ != nullptr, "the settings are good");
-    }
-    ~Checked() { kesco_policy_free(policy_); }
-
-    void arrive(uint32_t task, int priority, const std::vector<std::pair<uint64_t, KescoCost>> &costs) {
-        say("arrive", task, static_cast<uint64_t>(priority));
-        require(kesco_policy_task_arrives(policy_, now, task, priority) == 0, "it may arrive");
-        require(kesco_policy_task_arrives(policy_, now, task, priority) == -1, "but once");
-        for (const auto &[identity, cost] : costs)
-            require(kesco_policy_cost(policy_, task, identity, &cost) == 0, "its costs are taken");
-        seen[task] = {};
-        seen[task].here = true;
-        seen[task].priority = priority;
-        decide();
-    }
-    void leave(uint32_t task) {
-        say("leave", task, 0);
-        require(kesco_policy_task_leaves(policy_, now, task) == 0, "it may leave");
-        require(kesco_policy_task_leaves(policy_, now, task) == -1, "but once");
-        require(kesco_policy_waits(policy_, now, task, 1, 1) == -1, "who left does not wait");
-        seen[task].here = false;
-        seen[task].waits.clear();
-        seen[task].flights.clear();
-        decide();
-    }
-    void launch(uint32_t task, uint64_t identity) { // as a client does it: through an open gate, or it waits
-        Seen &one = seen[task];
-        if (kesco_policy_holder(policy_) == static_cast<int>(task) && one.waits.empty()) {
-            say("pass", task, identity);
-            require(kesco_policy_passed(policy_, now, task, identity) == 0, "the holder passes");
-            one.flights.push_back(0);
-            ++one.launched;
-        } else {
-            say("wait", task, identity);
-            uint64_t ticket = ++one.last_ticket;
-            require(kesco_policy_waits(policy_, now, task, identity, ticket) == 0, "it waits");
-            require(kesco_policy_waits(policy_, now, task, identity, ticket) == -1, "a ticket waits once");
-            one.waits.push_back({ticket, now});
-        }
-        decide();
-    }
-    void abandon(uint32_t task) {
-        Seen &one = seen[task];
-        uint64_t ticket = one.waits.back().ticket; // not only the head: another thread's deadline
-        say("abandon", task, ticket);
-        require(kesco_policy_abandoned(policy_, now, task, ticket) == 0, "it is let go");
-        require(kesco_policy_abandoned(policy_, now, task, ticket) == 0, "a late word of it changes nothing");
-        one.waits.pop_back();
-        one.flights.push_back(0);
-        ++one.launched;
-        decide();
-    }
-    void complete(uint32_t task, uint64_t many = 1) {
-        Seen &one = seen[task];
-        say("done", task, many);
-        one.done += many;
-        one.flights.erase(one.flights.begin(), one.flights.begin() + static_cast<long>(many));
-        require(kesco_policy_done(policy_, now, task, one.done) == 0, "it is done");
-        decide();
-    }
-    void wait_for(uint64_t until) {
-        say("clock", 0, until);
-        now = until;
-        decide();
-    }
-
-    KescoPolicySettings settings;
-    uint64_t now = 1000, wake = KESCO_NEVER, grants = 0, decisions = 0, checks = 0;
-    uint64_t reasons[KESCO_GRANT_REASONS] = {};
-    std::map<uint32_t, Seen> seen;
-    KescoPolicy *policy() { return policy_; }
-
-  private:
-    void say(const char *what, uint32_t task, uint64_t value) {
-        if (log_.size() < 200)
-            log_.push_back({what, task, value, now});
-        ++events_;
-    }
-    void require(bool holds, const char *rule) {
-        ++checks;
-        if (holds)
-            return;
-        std::printf("broken: %s, after %zu events\n", rule, events_);
-        for (const auto &one : log_)
-            std::printf("  %llu %s %u %llu\n", static_cast<unsigned long long>(one.at), one.what, one.task,
-                        static_cast<unsigned long long>(one.value));
-        std::exit(1);
-    }
-    void decide() {
-        KescoGrant out[8];
-        size_t many = 0;
-        do {
-            ++decisions;
-            many = kesco_policy_decide(policy_, now, out, room_, &wake);
-            require(many <= room_, "no more than there is room for");
-            for (size_t n = 0; n < many; ++n)
-                granted(out[n]);
-        } while (many == room_);
-        settled();
-    }
-    // What must hold of a grant, before it is counted.
-    void granted(const KescoGrant &grant) {
-        ++grants;
-        require(grant.reason < KESCO_GRANT_REASONS, "a reason");
-        ++reasons[grant.reason];
-        require(seen.count(grant.task) && seen[grant.task].here, "only who is here");
-        Seen &one = seen[grant.task];
-        require(!one.waits.empty() && one.waits.front().ticket == grant.ticket, "a head that waits, and once");
-        int holder = kesco_policy_holder(policy_), acting = kesco_policy_acting(policy_);
-        uint64_t waited = now - one.waits.front().since;
-        uint64_t others = 0, predicted = 0;
-        for (const auto &[number, other] : seen)
-            if (static_cast<int>(number) != holder) {
-                others += other.flights.size();
-                for (uint64_t time : other.flights)
-                    predicted += time;
-            }
-        switch (grant.reason) {
-        case KESCO_GRANT_HOLDER:
-            require(static_cast<int>(grant.task) == holder, "as the holder only the holder");
-            break;
-        case KESCO_GRANT_DEADLINE:
-            require(settings.deadline_ns && waited >= settings.deadline_ns, "its deadline has come");
-            break;
-        case KESCO_GRANT_AGED:
-            require(settings.age_ns && waited >= settings.age_ns, "it has aged");
-            break;
-        case KESCO_GRANT_FREE:
-            if (settings.kind == KESCO_SHARING)
-                break;
-            require(static_cast<int>(grant.task) == acting, "free is only who acts");
-            bounded(grant, others, predicted);
-            quiet_above(one.priority);
-            break;
-        case KESCO_GRANT_FILL: {
-            require(settings.kind >= KESCO_MEAN && acting >= 0, "only predictions fill");
-            const Seen &above = seen[static_cast<uint32_t>(acting)];
-            require(above.flights.empty() && above.waits.empty(), "filling stops when the task is back");
-            require(above.priority >= one.priority, "only lower ones fill");
-            require(grant.predicted_ns <= grant.gap_left_ns, "it fits");
-            bounded(grant, others, predicted);
-            quiet_above(above.priority);
-            break;
-        }
-        }
-        one.waits.pop_front();
-        one.flights.push_back(std::max<uint64_t>(grant.predicted_ns, 1));
-        ++one.launched;
-    }
-    void bounded(const KescoGrant &grant, uint64_t others, uint64_t predicted) {
-        require(others < settings.inflight_launches, "not too many in flight");
-        bool first = others == 0 || settings.kind < KESCO_MEAN;
-        require(first || predicted + grant.predicted_ns <= settings.inflight_ns, "not too much time in flight");
-    }
-    void quiet_above(int priority) {
-        for (const auto &[number, other] : seen)
-            require(!other.here || other.priority <= priority || (other.flights.empty() && other.waits.empty()),
-                    "nothing of a higher task is on the GPU");
-    }
-    // What must hold when a decision is complete.
-    void settled() {
-        int holder = kesco_policy_holder(policy_);
-        int highest = -1;
-        for (const auto &[number, one] : seen) {
-            const KescoTaskState *state = kesco_policy_task(policy_, number);
-            require(state ? state->active == one.here : !one.here, "it is here or not");
-            if (!one.here)
-                continue;
-            highest = std::max(highest, one.priority);
-            require(state->waiting == one.waits.size() && state->launched == one.launched && state->done == one.done,
-                    "the counters are right");
-            require((state->held_reason == KESCO_NOT_HELD) == one.waits.empty() || settings.kind == KESCO_EXCLUSIVE,
-                    "who waits is told why");
-            if (one.waits.empty())
-                continue;
-            require(static_cast<int>(number) != holder, "the holder is never held");
-            uint64_t since = one.waits.front().since;
-            require(!settings.deadline_ns || now - since < settings.deadline_ns, "every hold has a deadline");
-            require(!settings.age_ns || now - since < settings.age_ns, "nobody grows older than that");
-            require(!settings.deadline_ns || wake <= since + settings.deadline_ns, "the policy wants to be asked then");
-        }
-        require(wake > now, "it need not be asked again at once");
-        if (settings.kind != KESCO_SHARING)
-            require((holder >= 0) == (highest >= 0), "somebody holds the GPU");
-        if (settings.kind != KESCO_SHARING && settings.kind != KESCO_EXCLUSIVE && holder >= 0)
-            require(seen[static_cast<uint32_t>(holder)].priority == highest, "the holder has the highest priority");
-    }
-
-    struct Said {
-        const char *what;
-        uint32_t task;
-        uint64_t value, at;
-    };
-    size_t room_;
-    KescoPolicy *policy_;
-    std::vector<Said> log_;
-    size_t events_ = 0;
-};
 
 KescoTimes about(uint64_t value, uint64_t longest) {
     KescoTimes times = {};
@@ -288,6 +74,8 @@ KescoPolicySettings small(uint32_t kind, uint64_t age) {
     settings.unknown_ns = 1000;
     settings.away_ns = 6000;
     settings.react_ns = 1000;
+    settings.react_permille = 500;
+    settings.credit_ns = 3000;
     settings.quantum_ns = 4000;
     settings.deadline_ns = 20000;
     settings.age_ns = age;
@@ -329,7 +117,7 @@ struct Plan {
 // them, leaves. In between the clock may go to where the policy wants to be asked (`ticks` times), one hold may be
 // abandoned and one task may leave too early.
 void explore(const std::vector<Plan> &plans, const KescoPolicySettings &settings, int ticks, int mishaps, size_t room,
-             uint64_t totals[4]) {
+             uint64_t totals[5]) {
     Run run;
     do {
         Checked checked(settings, room);
@@ -354,6 +142,10 @@ void explore(const std::vector<Plan> &plans, const KescoPolicySettings &settings
                 bool more = step[task] <= plans[task].kernels.size();
                 if (more && one.waits.empty())
                     events[many++] = {1, task};
+                if (more && checked.may(task, plans[task].kernels[step[task] - 1]))
+                    events[many++] = {6, task};
+                if (mishap && more && one.waits.empty() && !one.credit.until && checked.latest_credit(task))
+                    events[many++] = {7, task};
                 if (!one.flights.empty())
                     events[many++] = {2, task};
                 if (!more && one.flights.empty() && one.waits.empty())
@@ -390,6 +182,15 @@ void explore(const std::vector<Plan> &plans, const KescoPolicySettings &settings
                 --mishap;
                 checked.abandon(event.task);
                 break;
+            case 6:
+                checked.use_credit(event.task, plans[event.task].kernels[step[event.task]++ - 1]);
+                break;
+            case 7: {
+                --mishap;
+                const uint64_t number = checked.latest_credit(event.task);
+                checked.late_credit(event.task, plans[event.task].kernels[step[event.task]++ - 1], number);
+                break;
+            }
             default:
                 --clocks;
                 checked.wait_for(std::max(checked.now, checked.wake));
@@ -404,21 +205,24 @@ void explore(const std::vector<Plan> &plans, const KescoPolicySettings &settings
         totals[1] += checked.grants;
         totals[2] += checked.decisions;
         totals[3] += checked.checks;
+        totals[4] += checked.credited;
     } while (run.next());
 }
 
 int explore_all(uint32_t kind, uint64_t age) {
-    uint64_t totals[4] = {};
+    uint64_t totals[5] = {};
     KescoPolicySettings settings = small(kind, age);
     explore({{9, {1, 1}}, {3, {2, 1}}}, settings, 2, 1, 8, totals);
     explore({{9, {3, 1}}, {3, {1, 9}}}, settings, 3, 0, 1, totals); // 9 is unknown
     explore({{9, {1}}, {5, {1}}, {2, {2}}}, settings, 1, 0, 2, totals);
-    explore({{4, {1, 1}}, {4, {1, 2}}}, settings, 2, 0, 8, totals); // they take turns
+    explore({{4, {1, 1}}, {4, {1, 2}}}, settings, 2, 0, 8, totals);    // they take turns
+    explore({{9, {1, 1}}, {3, {1, 1, 1}}}, settings, 2, 1, 8, totals); // more than one on a credit
     settings.harm_permille = 50;
     explore({{9, {1, 1}}, {3, {2, 1}}}, settings, 2, 0, 8, totals);
-    std::printf("runs %llu grants %llu decisions %llu checks %llu\n", static_cast<unsigned long long>(totals[0]),
-                static_cast<unsigned long long>(totals[1]), static_cast<unsigned long long>(totals[2]),
-                static_cast<unsigned long long>(totals[3]));
+    std::printf("runs %llu grants %llu decisions %llu checks %llu credited %llu\n",
+                static_cast<unsigned long long>(totals[0]), static_cast<unsigned long long>(totals[1]),
+                static_cast<unsigned long long>(totals[2]), static_cast<unsigned long long>(totals[3]),
+                static_cast<unsigned long long>(totals[4]));
     return 0;
 }
 
@@ -443,6 +247,10 @@ int random_runs(uint32_t kind, uint64_t seed) {
         uint64_t what = random_number(100);
         if (!one.here)
             checked.arrive(task, static_cast<int>(random_number(10)), costs());
+        else if (what < 60 && what % 2 && checked.may(task, 1 + what % 3))
+            checked.use_credit(task, 1 + what % 3);
+        else if (what == 97 && one.waits.empty()) // also of a credit that it never had
+            checked.late_credit(task, random_number(5), checked.latest_credit(task) + random_number(2));
         else if (what < 30 && one.waits.size() < KESCO_POLICY_TICKETS && (one.waits.empty() || what < 5))
             checked.launch(task, random_number(5));
         else if (what < 90 && !one.flights.empty())
@@ -455,10 +263,12 @@ int random_runs(uint32_t kind, uint64_t seed) {
             checked.wait_for(checked.wake);
     }
     std::printf(
-        "runs 1 grants %llu holder %llu free %llu fill %llu aged %llu deadline %llu\n",
+        "runs 1 grants %llu holder %llu free %llu fill %llu aged %llu deadline %llu react %llu "
+        "credited %llu\n",
         static_cast<unsigned long long>(checked.grants), static_cast<unsigned long long>(checked.reasons[0]),
         static_cast<unsigned long long>(checked.reasons[1]), static_cast<unsigned long long>(checked.reasons[2]),
-        static_cast<unsigned long long>(checked.reasons[3]), static_cast<unsigned long long>(checked.reasons[4]));
+        static_cast<unsigned long long>(checked.reasons[3]), static_cast<unsigned long long>(checked.reasons[4]),
+        static_cast<unsigned long long>(checked.reasons[5]), static_cast<unsigned long long>(checked.credited));
     return 0;
 }
 

@@ -53,6 +53,7 @@ def test_no_interleaving_breaks_a_rule(driver: Path, kind: Kind, age: int) -> No
     assert code == 0, said
     found = re.match(r"runs (\d+) grants (\d+)", said)
     assert found and int(found[1]) > 40_000 and int(found[2]) > int(found[1]), said
+    assert (int(said.split()[-1]) > 10_000) == (kind >= Kind.MEAN), said  # launched on credits
 
 
 @pytest.mark.parametrize("kind", list(Kind))
@@ -99,9 +100,9 @@ def test_costs_that_are_damaged_are_refused(driver: Path, tmp_path: Path, text: 
 # What each fault breaks must be found: a checker that never fails is no checker.
 FAULTS = [
     ("policy_events.cpp", "    task.idle = false;\n    ++task", "    ++task", "filling stops|free is only|higher task"),
-    ("policy_decide.cpp", "until - begin - settings.guard_ns < time", "false", "it fits"),
+    ("policy_decide.cpp", "filling_.until - begin < time", "false", "it fits"),
     ("policy_decide.cpp", "if (flights_ >= settings.inflight_launches)\n        return false;", "", "not too many"),
-    ("policy_decide.cpp", "occupied(task, ticket) <= settings.inflight_ns", "1 > 0", "not too much time"),
+    ("policy_decide.cpp", "occupied(task, ticket) <= most", "1 > 0", "not too much time"),
     ("policy_decide.cpp", "bool late = settings.deadline_ns &&", "bool late = false &&", "deadline"),
     ("policy_decide.cpp", "!(settings.age_ns &&", "!(false &&", "older"),
     ("policy_decide.cpp", "all_of(out, order_[0], KESCO_GRANT_HOLDER);", "", "holder is never held"),
@@ -110,6 +111,26 @@ FAULTS = [
     ("policy_decide.cpp", "wake = std::min(wake, task.tickets[0].since + limit);", "continue;", "wants to be asked"),
     ("policy_events.cpp", "task->drop_ticket(place, now_);", "", "counters"),
     ("policy_events.cpp", "at_rank(rank - 1).state.priority < priority", "false", "highest priority"),
+    (
+        "policy_decide.cpp",
+        "    filling_ = {};\n    Grants",
+        "    Grants",
+        "a credit ends when|nothing of a higher task",
+    ),
+    ("policy_credit.cpp", "filler_ != &task ||", "", "one fills"),
+    (
+        "policy_credit.cpp",
+        "if (other != rank && at_rank(other)",
+        "if (false && at_rank(other)",
+        "nobody of its priority",
+    ),
+    ("policy_credit.cpp", "++credit.number;", "credit.number = 1;", "a new number"),
+    ("policy_credit.cpp", "rank == 0 || rank < acting", "rank < acting", "the holder needs none|one fills"),
+    ("policy_credit.cpp", "lasted < settings.react_ns", "false", "only after a while"),
+    ("policy_credit.cpp", "until = now_ + lasted;", "until = now_ + 100000;", "no longer than it has been idle"),
+    ("policy_rule.cpp", "launches >= credit->flight_launches", "false", "no more in flight than"),
+    ("policy_rule.cpp", "outstanding <= credit->flight_ns", "true || outstanding", "nor for longer"),
+    ("policy_rule.cpp", "outstanding > left || predicted > left - outstanding", "false", "done in time"),
 ]
 
 

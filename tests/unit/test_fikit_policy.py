@@ -18,7 +18,7 @@ US = 1000
 HIGH, LOW, LOWER = 0, 1, 2
 SETTINGS = {
     "threshold_ns": 100 * US, "guard_ns": 10 * US, "switch_ns": 0, "inflight_ns": 500 * US, "away_ns": 5000 * US,
-    "unknown_ns": 300 * US,
+    "unknown_ns": 300 * US, "react_permille": 0,
 }  # fmt: skip
 SHORT, LONG, HOLDERS = 1, 2, 3  # identities
 KERNELS = {

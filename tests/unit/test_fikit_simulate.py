@@ -104,7 +104,9 @@ def test_gaps_are_filled_and_the_urgent_task_loses_nothing() -> None:
     assert (found.overruns, found.late_ns) == (0, 0)
     # 4 kernels of 200 µs fit each gap of 1000; the first gap, before any kernel, is known as well
     assert found.filled_ns == 49 * 800 * US
-    assert found.tasks[1].counters["granted_fill"] == 200
+    counters = found.tasks[1].counters
+    assert counters["granted_fill"] + counters["credited"] == 200
+    assert counters["credited"] > 100
     assert found.tasks[1].beside_ns == 200 * 200 * US
 
 

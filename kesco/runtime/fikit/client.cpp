@@ -1,6 +1,7 @@
 #include "client.h"
 
 #include "attachment.h"
+#include "credit.h"
 #include "driver.h"
 #include "futex.h"
 #include "markers.h"
@@ -99,12 +100,17 @@ void hold(Shared *shared, const Launch &launch) {
         launched_at = say(shared, What::Passed, launch.identity, ticket);
         return;
     }
+    if (const std::uint64_t credit = take_credit(shared, launch.identity)) {
+        launched_at = say(shared, What::Credited, launch.identity, credit);
+        return;
+    }
     say(shared, What::Waits, launch.identity, ticket);
     std::atomic_thread_fence(std::memory_order_seq_cst); // either it is seen, or the daemon is seen to sleep
     if (shared->asleep.load())
         ring();
     if (!granted(shared, ticket, from, since))
         say(shared, What::Abandoned, launch.identity, ticket);
+    launched_by_grant(shared, launch.identity);
 }
 
 // Whether anybody may want to know when this one has ended, before the next one or a wait tells it.

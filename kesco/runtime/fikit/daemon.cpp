@@ -25,14 +25,23 @@ bool setting(KescoPolicySettings &p, const char *name, std::uint64_t value) {
         std::uint64_t *wide;
         std::uint32_t *narrow;
     } all[] = {
-        {"threshold-ns", &p.threshold_ns, nullptr},   {"guard-ns", &p.guard_ns, nullptr},
-        {"inflight-ns", &p.inflight_ns, nullptr},     {"inflight-launches", nullptr, &p.inflight_launches},
-        {"switch-ns", &p.switch_ns, nullptr},         {"time-percent", nullptr, &p.time_percent},
-        {"gap-percent", nullptr, &p.gap_percent},     {"drift-limit", nullptr, &p.drift_limit},
-        {"unknown-ns", &p.unknown_ns, nullptr},       {"away-ns", &p.away_ns, nullptr},
-        {"react-ns", &p.react_ns, nullptr},           {"quantum-ns", &p.quantum_ns, nullptr},
-        {"deadline-ns", &p.deadline_ns, nullptr},     {"age-ns", &p.age_ns, nullptr},
+        {"threshold-ns", &p.threshold_ns, nullptr},
+        {"guard-ns", &p.guard_ns, nullptr},
+        {"inflight-ns", &p.inflight_ns, nullptr},
+        {"inflight-launches", nullptr, &p.inflight_launches},
+        {"switch-ns", &p.switch_ns, nullptr},
+        {"time-percent", nullptr, &p.time_percent},
+        {"gap-percent", nullptr, &p.gap_percent},
+        {"drift-limit", nullptr, &p.drift_limit},
+        {"unknown-ns", &p.unknown_ns, nullptr},
+        {"away-ns", &p.away_ns, nullptr},
+        {"react-ns", &p.react_ns, nullptr},
+        {"quantum-ns", &p.quantum_ns, nullptr},
+        {"deadline-ns", &p.deadline_ns, nullptr},
+        {"age-ns", &p.age_ns, nullptr},
         {"harm-permille", &p.harm_permille, nullptr},
+        {"credit-ns", &p.credit_ns, nullptr},
+        {"react-permille", &p.react_permille, nullptr},
     };
     for (const auto &one : all)
         if (strcmp(one.name, name) == 0) {

@@ -43,6 +43,38 @@ std::string shown(const char *text, std::size_t most) {
     return result;
 }
 
+void predict(Guest &g, const KescoPolicy *policy, std::uint64_t identity) {
+    const std::uint64_t time = kesco_policy_predicts(policy, g.task, identity);
+    for (std::size_t attempt = 0; identity && attempt < kPredictedTries; ++attempt) {
+        Predicted &one = g.words->predicted[predicted_slot(identity, attempt)];
+        const std::uint64_t there = one.identity.load(std::memory_order_relaxed);
+        if (there && there != identity)
+            continue;
+        if (one.time.load(std::memory_order_relaxed) != time)
+            one.time.store(time, std::memory_order_relaxed);
+        if (!there)
+            one.identity.store(identity, std::memory_order_release);
+        return;
+    }
+}
+
+void publish_credit(Guest &g, const KescoPolicy *policy) {
+    KescoCredit credit;
+    kesco_policy_credit(policy, g.task, &credit);
+    const bool same = credit.number == g.credit.number && credit.flight_ns == g.credit.flight_ns;
+    if (same && credit.until == g.credit.until)
+        return;
+    Shared &words = *g.words;
+    if (!same && credit.until) {
+        words.credit_until.store(0, std::memory_order_release);
+        words.credit_number.store(credit.number, std::memory_order_relaxed);
+        words.credit_flight_ns.store(credit.flight_ns, std::memory_order_relaxed);
+        words.credit_launches.store(credit.flight_launches, std::memory_order_relaxed);
+    }
+    words.credit_until.store(credit.until, std::memory_order_release);
+    g.credit = credit;
+}
+
 namespace {
 
 void learn_names(Guest &g, Recorder &recorder) {
@@ -91,7 +123,13 @@ void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, s
             g.waiting = said.ticket;
             g.waiting_identity = said.identity;
             recorder.waits(time, g.task, said.ticket, said.identity);
+            predict(g, policy, said.identity);
         }
+        break;
+    case What::Credited:
+        kesco_policy_credited(policy, time, g.task, said.identity, said.ticket);
+        recorder.credited(time, g.task, said.identity);
+        predict(g, policy, said.identity);
         break;
     case What::Abandoned:
         kesco_policy_abandoned(policy, time, g.task, said.ticket);

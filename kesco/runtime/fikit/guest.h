@@ -31,6 +31,7 @@ struct Guest {
     std::uint64_t completed = 0;
     std::map<std::uint64_t, std::string> names;
     KescoGrant last{};      // the last grant, for explain
+    KescoCredit credit{};   // as it was published
     std::uint32_t held = 0; // KescoHeldReason as of the last decision in which it still waited
 
     Guest() = default;
@@ -41,6 +42,10 @@ struct Guest {
 
 // Makes the sealed memory of a client and maps it; returns its descriptor, or -1.
 int make_words(Guest &guest);
+// Tells the client what its kernel is taken for.
+void predict(Guest &guest, const KescoPolicy *policy, std::uint64_t identity);
+// Tells the client what it may launch without asking.
+void publish_credit(Guest &guest, const KescoPolicy *policy);
 // Tells the policy what the client has written; returns whether there was anything.
 bool listen(Guest &guest, KescoPolicy *policy, Recorder &recorder, std::uint64_t now);
 // Text that is safe to show: printable, in a JSON string.

@@ -35,12 +35,18 @@ struct Markers {
     std::atomic<std::uint64_t> at{0};     // when the last event was recorded
     std::atomic<std::uintptr_t> stream{kNoStream};
     std::atomic<int> count{0};
-    void *context = nullptr; // events belong to one; a second GPU is another daemon's
+    std::atomic<std::uint64_t> ended{0}; // of `made`
+    void *context = nullptr;             // events belong to one; a second GPU is another daemon's
     void *spare[kEvents];
     int spares = 0, created = 0;
     Marker pending[kEvents];
-    std::uint64_t done = 0;
+    std::uint64_t done = 0, before = 0; // launches that have ended since the reset, and that were made before it
     std::uint32_t epoch = 0;
+
+    void ends(std::uint64_t launches) {
+        done += launches;
+        ended.store(before + done, std::memory_order_relaxed);
+    }
 };
 Markers &all() {
     static auto &one = *new Markers; // never destroyed: threads may launch while the process ends
@@ -106,7 +112,9 @@ void markers_reset() noexcept {
     const std::lock_guard<std::mutex> guard(m.lock);
     ++m.epoch;
     m.done = 0;
-    m.marked.store(m.made.load());
+    m.before = m.made.load();
+    m.marked.store(m.before);
+    m.ends(0);
 }
 
 void mark(void *stream, bool per_thread) noexcept {
@@ -116,7 +124,7 @@ void mark(void *stream, bool per_thread) noexcept {
     launched_on(m, stream, per_thread);
     const std::uint64_t made = m.made.fetch_add(1) + 1;
     if (!d || !d->event_record || !d->event_query || !d->event_create || !d->context) {
-        m.done += unmarked_until(m, made); // a dry run: what is launched has run
+        m.ends(unmarked_until(m, made)); // a dry run: what is launched has run
         return;
     }
     const int count = m.count.load(std::memory_order_relaxed);
@@ -145,7 +153,7 @@ void mark_done() noexcept {
     const std::lock_guard<std::mutex> guard(m.lock);
     m.made.fetch_add(1);
     m.marked.fetch_add(1);
-    ++m.done;
+    m.ends(1);
 }
 
 std::uint64_t marked_at() noexcept {
@@ -170,11 +178,11 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
             continue;
         }
         if (one.epoch == m.epoch)
-            m.done += one.weight;
+            m.ends(one.weight);
         m.spare[m.spares++] = one.event;
     }
     m.count.store(kept, std::memory_order_relaxed);
-    m.done += unmarked_until(m, made);
+    m.ends(unmarked_until(m, made));
     if (m.made.load() == made)
         m.stream.store(kNoStream, std::memory_order_relaxed);
 }
@@ -194,11 +202,15 @@ std::uint64_t markers_poll() noexcept {
             continue;
         }
         if (one.epoch == m.epoch) // ended, or its context did
-            m.done += one.weight;
+            m.ends(one.weight);
         m.spare[m.spares++] = one.event;
     }
     m.count.store(kept, std::memory_order_relaxed);
     return m.done;
+}
+
+std::uint64_t markers_ended() noexcept {
+    return all().ended.load(std::memory_order_relaxed);
 }
 
 bool markers_pending() noexcept {
@@ -214,7 +226,7 @@ void markers_settle() noexcept {
     Markers &m = all();
     const std::lock_guard<std::mutex> guard(m.lock);
     if (m.count.load(std::memory_order_relaxed) == 0)
-        m.done += unmarked_until(m, m.made.load());
+        m.ends(unmarked_until(m, m.made.load()));
 }
 
 } // namespace fikit

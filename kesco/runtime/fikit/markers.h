@@ -24,6 +24,8 @@ void mark_done() noexcept;
 std::uint64_t marked_at() noexcept;
 // How many launches were made, and that all of these on the stream (or at all) have ended: the program waited for it.
 std::uint64_t markers_made() noexcept;
+// So many of these have ended, as of when the events were last asked.
+std::uint64_t markers_ended() noexcept;
 void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool all) noexcept;
 // Asks the events. Returns how many launches have ended in all since the reset.
 std::uint64_t markers_poll() noexcept;

@@ -23,6 +23,8 @@ void kesco_policy_defaults(KescoPolicySettings *settings, uint32_t kind) {
     settings->react_ns = 100'000; // as Tally
     settings->quantum_ns = 10'000'000;
     settings->deadline_ns = 400'000'000; // a kernel of 20 ms that nothing has room for costs others 5 % then
+    settings->credit_ns = 1'000'000;
+    settings->react_permille = 30;
 }
 
 KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings) {
@@ -30,9 +32,10 @@ KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings) {
         !settings->inflight_launches || !settings->quantum_ns || settings->time_percent > 100 ||
         settings->gap_percent > 100 || settings->drift_limit > 32)
         return nullptr;
-    for (uint64_t time : {settings->threshold_ns, settings->guard_ns, settings->switch_ns, settings->inflight_ns,
-                          settings->unknown_ns, settings->away_ns, settings->react_ns, settings->quantum_ns,
-                          settings->deadline_ns, settings->age_ns, settings->harm_permille})
+    for (uint64_t time :
+         {settings->threshold_ns, settings->guard_ns, settings->switch_ns, settings->inflight_ns, settings->unknown_ns,
+          settings->away_ns, settings->react_ns, settings->quantum_ns, settings->deadline_ns, settings->age_ns,
+          settings->harm_permille, settings->credit_ns, settings->react_permille})
         if (time > kesco::fikit::kLongest)
             return nullptr;
     return new (std::nothrow) KescoPolicy(*settings);
@@ -71,6 +74,10 @@ int kesco_policy_abandoned(KescoPolicy *policy, uint64_t now, uint32_t task, uin
     return policy->abandoned(now, task, ticket);
 }
 
+int kesco_policy_credited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t credit) {
+    return policy->credited(now, task, identity, credit);
+}
+
 int kesco_policy_done(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches) {
     return policy->done(now, task, launches);
 }
@@ -105,6 +112,19 @@ int kesco_policy_holder(const KescoPolicy *policy) {
 
 int kesco_policy_acting(const KescoPolicy *policy) {
     return policy->acting_task;
+}
+
+int kesco_policy_credit(const KescoPolicy *policy, uint32_t task, KescoCredit *credit) {
+    const auto *found = policy->active(task);
+    *credit = {};
+    if (!found || !found->credit.until)
+        return 0;
+    *credit = {found->credit.number, found->credit.until, found->credit.flight_ns, policy->settings.inflight_launches};
+    return 1;
+}
+
+uint64_t kesco_policy_predicts(const KescoPolicy *policy, uint32_t task, uint64_t identity) {
+    return policy->predicts(task, identity);
 }
 
 const KescoTaskState *kesco_policy_task(const KescoPolicy *policy, uint32_t task) {

@@ -6,9 +6,10 @@
  * Words. A *task* is a process with a priority from 0 to 9; 9 comes first. The *holder* is the active task of highest
  * priority: it is never held, its launches are reported when they have happened (`passed`). Every other task stops at
  * its launch (`waits`) and goes on when its *ticket* is granted; then the launch counts as made, and no `passed`
- * follows. A task is *idle* when all its launches are done and none waits. What it leaves idle is its *gap*: predicted
- * from the kernel that ended last. A task whose gap has outlasted every prediction is *away*; the first task in order
- * of priority that is not away is *acting*, and its gaps are those to fill.
+ * follows. With a *credit* it need not stop: it launches for as long as what it has in flight is predicted to be done
+ * in time, and says so afterwards (`credited`). A task is *idle* when all its launches are done and none waits. What it
+ * leaves idle is its *gap*: predicted from the kernel that ended last. A task whose gap has outlasted every prediction
+ * is *away*; the first task in order of priority that is not away is *acting*, and its gaps are those to fill.
  *
  * What a profile knows comes from `costs_file.h`, the form without JSON of `*.kfikit` (kesco/ir/kfikit.py).
  *
@@ -28,7 +29,7 @@
 extern "C" {
 #endif
 
-#define KESCO_POLICY_VERSION 1
+#define KESCO_POLICY_VERSION 2
 #define KESCO_POLICY_TASKS 256   /* tasks are numbered from 0 to this, less one; a number may be used again */
 #define KESCO_POLICY_TICKETS 64  /* that may wait of one task: its threads that stand at a launch */
 #define KESCO_POLICY_FLIGHT 1024 /* launches of one task whose prediction is remembered; the driver queues no more */
@@ -58,11 +59,14 @@ typedef struct {
     uint32_t drift_limit;       /* so many of 32 predictions were wrong: what was seen lately counts; 0: never */
     uint64_t unknown_ns;        /* what a kernel without a believable time is taken for; it is in flight alone */
     uint64_t away_ns;           /* idle for this long, and no prediction says that it comes back: away */
-    uint64_t react_ns;          /* KESCO_REACTIVE: away after this */
+    uint64_t react_ns;          /* KESCO_REACTIVE: away after this; see react_permille as well */
     uint64_t quantum_ns;        /* tasks of one priority take turns as holder, this long each */
     uint64_t deadline_ns;       /* a ticket that waited this long is granted whatever else holds; 0: never */
     uint64_t age_ns;            /* the same as an option for fairness (ageing); 0: off */
-    uint64_t harm_permille; /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
+    uint64_t harm_permille;  /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
+    uint64_t credit_ns;      /* a credit that is not used for so long lapses; 0: none, each launch has its grant */
+    uint64_t react_permille; /* KESCO_QUANTILE: where no gap is believed, fill once it has lasted for react_ns, while
+                                the time that this costs higher tasks is at most this part of theirs; 0: off */
 } KescoPolicySettings;
 
 /* Values of a distribution at fixed probabilities, in percent: 0 1 2 5 10 20 30 40 50 60 70 80 90 95 99 100. */
@@ -84,7 +88,8 @@ typedef enum {
     KESCO_GRANT_FILL = 2,     /* fits what is left of the acting task's gap */
     KESCO_GRANT_AGED = 3,     /* waited for age_ns */
     KESCO_GRANT_DEADLINE = 4, /* waited for deadline_ns */
-    KESCO_GRANT_REASONS = 5
+    KESCO_GRANT_REACT = 5,    /* nothing is predicted, but the acting task has been idle for as long as it takes */
+    KESCO_GRANT_REASONS = 6
 } KescoGrantReason;
 
 typedef struct {
@@ -95,6 +100,16 @@ typedef struct {
     uint64_t predicted_ns; /* how long it is taken for, a switch of contexts included */
     uint64_t gap_left_ns;  /* KESCO_GRANT_FILL: of the gap before it, the guard taken off; else 0 */
 } KescoGrant;
+
+/* A task may launch without asking while what it has in flight, this launch included, is predicted to be done by
+ * `until`, and is nothing but this launch or takes no longer than `flight_ns` and is no more than `flight_launches`.
+ * What each kernel is taken for says `kesco_policy_predicts`. */
+typedef struct {
+    uint64_t number; /* changes with each credit; never 0 */
+    uint64_t until;  /* 0: no credit */
+    uint64_t flight_ns;
+    uint64_t flight_launches;
+} KescoCredit;
 
 /* Why the head of a task's order still waits, as of the last decision. */
 typedef enum {
@@ -114,26 +129,29 @@ typedef struct {
     int32_t priority;
     uint32_t waiting;     /* tickets */
     uint32_t held_reason; /* KescoHeldReason of the first of them */
-    uint64_t launched;    /* passed, granted or abandoned */
+    uint64_t launched;    /* passed, granted, credited or abandoned */
     uint64_t done;
     uint64_t passed;
     uint64_t holds; /* tickets that ever waited */
     uint64_t grants[KESCO_GRANT_REASONS];
     uint64_t abandoned;
-    uint64_t waited_ns;  /* of all tickets that no longer wait */
-    uint64_t longest_ns; /* of one of them */
-    uint64_t filled_ns;  /* predicted time of its fills */
-    uint64_t overruns;   /* its fills were not done when the higher task came back */
-    uint64_t gaps;       /* it became idle and came back */
-    uint64_t gap_ns;     /* all of them together */
-    uint64_t wide_gaps;  /* of these, those of at least threshold_ns, */
-    uint64_t wide_ns;    /* and all of them together: what could be filled */
-    uint64_t promises;   /* predictions that it stays idle, worth filling */
-    uint64_t broken;     /* of these, it came back before */
-    uint64_t harms;      /* it came back and lower work was in its way */
-    uint64_t harm_ns;    /* until that was done */
-    uint64_t drifted;    /* predictions no longer believed: kernels' times and gaps */
-    uint64_t unknown;    /* launches of which no time is known */
+    uint64_t waited_ns;   /* of all tickets that no longer wait */
+    uint64_t longest_ns;  /* of one of them */
+    uint64_t filled_ns;   /* predicted time of its fills */
+    uint64_t overruns;    /* of its fills, those that were not done when the higher task came back */
+    uint64_t gaps;        /* it became idle and came back */
+    uint64_t gap_ns;      /* all of them together */
+    uint64_t wide_gaps;   /* of these, those of at least threshold_ns, */
+    uint64_t wide_ns;     /* and all of them together: what could be filled */
+    uint64_t promises;    /* predictions that it stays idle, worth filling */
+    uint64_t broken;      /* of these, it came back before */
+    uint64_t harms;       /* it came back and lower work was in its way */
+    uint64_t harm_ns;     /* until that was done */
+    uint64_t drifted;     /* predictions no longer believed: kernels' times and gaps */
+    uint64_t unknown;     /* launches of which no time is known */
+    uint64_t credited;    /* launched on a credit */
+    uint64_t fillable_ns; /* of its wide gaps, those in which a lower task's kernel had room, less the guard */
+    uint64_t busy_ns;     /* while lower tasks had work on the GPU in its wide gaps */
 } KescoTaskState;
 
 typedef struct KescoPolicy KescoPolicy;
@@ -156,6 +174,8 @@ int kesco_policy_task_leaves(KescoPolicy *policy, uint64_t now, uint32_t task); 
 int kesco_policy_passed(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity);
 /* Stopped at its launch. Tickets of one task are granted in the order in which they came. They are never 0. */
 int kesco_policy_waits(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t ticket);
+/* Launched on the credit of this number. With another number than that of its latest credit: passed. */
+int kesco_policy_credited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t credit);
 /* The client's own deadline let it go. Counts as passed, unless it has been granted: then it was counted already, and
  * this changes nothing. */
 int kesco_policy_abandoned(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t ticket);
@@ -177,6 +197,13 @@ size_t kesco_policy_decide(KescoPolicy *policy, uint64_t now, KescoGrant *grants
 int kesco_policy_holder(const KescoPolicy *policy);
 /* The task whose gaps are filled now, as of the last decision: the holder, or who acts while it is away; -1: none. */
 int kesco_policy_acting(const KescoPolicy *policy);
+/* A task's credit as of the last decision; returns whether it has one. */
+int kesco_policy_credit(const KescoPolicy *policy, uint32_t task, KescoCredit *credit);
+/* What a launch of this kernel is taken for on a credit, in nanoseconds; 0: unknown or not believed, it has to ask. */
+uint64_t kesco_policy_predicts(const KescoPolicy *policy, uint32_t task, uint64_t identity);
+/* Whether a credit is enough for one more launch; `outstanding` is what its launches in flight are taken for. */
+int kesco_credit_allows(const KescoCredit *credit, uint64_t now, uint64_t outstanding, uint64_t launches,
+                        uint64_t predicted);
 /* Null for a task that never arrived. */
 const KescoTaskState *kesco_policy_task(const KescoPolicy *policy, uint32_t task);
 

@@ -18,12 +18,15 @@ struct KescoPolicy {
     int waits(uint64_t at, uint32_t number, uint64_t identity, uint64_t ticket);
     int abandoned(uint64_t at, uint32_t number, uint64_t ticket);
     int done(uint64_t at, uint32_t number, uint64_t launches);
+    int credited(uint64_t at, uint32_t number, uint64_t identity, uint64_t credit);
     Task *active(uint32_t number);
+    const Task *active(uint32_t number) const;
 
     // Decisions: policy_decide.cpp
     size_t decide(uint64_t at, KescoGrant *grants, size_t room, uint64_t *wake);
     int holder() const;
     int acting_task = -1;
+    uint64_t predicts(uint32_t number, uint64_t identity) const;
 
     const KescoPolicySettings settings;
     std::array<std::unique_ptr<Task>, KESCO_POLICY_TASKS> tasks;
@@ -38,12 +41,15 @@ struct KescoPolicy {
     size_t rank_of(uint32_t number) const;
 
     // policy_events.cpp
+    void clock(uint64_t at);
     void sort_in(uint32_t number);
     void launch(Task &task, int32_t cost, uint64_t time, bool fill);
     void observe(Task &task, const Flight &ended);
     void becomes_idle(Task &task);
     void came_back(uint32_t number);
     bool lower_in_flight(size_t rank);
+    void end_gap(Task &task, uint64_t gap);
+    void owes(Task &task, uint64_t harm);
     void settle_harms();
 
     // policy_gaps.cpp
@@ -53,7 +59,7 @@ struct KescoPolicy {
     void promise(Task &task);
     void settle_promise(Task &task);
     bool away(Task &task);
-    uint64_t next_change(Task &task);
+    uint64_t next_change(size_t acting);
 
     // policy_decide.cpp
     size_t take_turns();
@@ -63,8 +69,26 @@ struct KescoPolicy {
     void overdue(Grants &out);
     void free_for(Grants &out, size_t acting);
     void fill_gap(Grants &out, size_t acting);
-    int best_fit(size_t acting, uint64_t begin, uint64_t until);
-    bool room_in_flight(const Task &task) const;
+    int best_fit(size_t acting, uint64_t begin);
+    bool room_in_flight(const Task &task, uint64_t most) const;
+    // Something takes longer than predicted, beyond what reports may be late: nobody knows how much.
+    bool overlong(uint64_t late) const { return flights_ && now_ > anchor_ + flight_ns_ + late; }
+
+    // policy_credit.cpp
+    struct Filling { // how the acting task's gap is filled, as of this decision
+        KescoGrantReason reason = KESCO_GRANT_FILL;
+        uint64_t until = 0; // 0: not at all
+        uint64_t flight_ns = 0;
+    };
+    Filling filling(size_t acting);
+    bool paid(size_t ranks) const;
+    void want(size_t acting);
+    void settle_credits(size_t acting);
+    bool keeps_credit(size_t rank, size_t acting);
+    uint64_t when_credits_change(size_t acting);
+    Filling filling_;
+    const Task *filler_ = nullptr; // who filled a gap last
+    bool credits_ = false;         // some task has one
     bool harm_spent(size_t ranks, uint64_t *until = nullptr);
     void hold_below(size_t rank, KescoHeldReason reason);
     uint64_t when_to_ask(size_t acting);

@@ -17,7 +17,8 @@ int KescoPolicy::holder() const {
 }
 
 size_t KescoPolicy::decide(uint64_t at, KescoGrant *grants, size_t room, uint64_t *wake) {
-    now_ = std::max(now_, at);
+    clock(at);
+    filling_ = {};
     Grants out{grants, room};
     if (settings.kind == KESCO_SHARING)
         for (size_t rank = 0; rank < active_; ++rank)
@@ -30,6 +31,7 @@ size_t KescoPolicy::decide(uint64_t at, KescoGrant *grants, size_t room, uint64_
         free_for(out, acting);
         fill_gap(out, acting);
     }
+    settle_credits(acting);
     if (wake)
         *wake = when_to_ask(acting);
     return out.size;
@@ -85,9 +87,14 @@ void KescoPolicy::grant(Grants &out, uint32_t number, KescoGrantReason reason, u
     out.grants[out.size++] = {number, static_cast<uint32_t>(reason), ticket.number, ticket.identity, time, left};
     task.drop_ticket(0, now_);
     ++task.state.grants[reason];
-    if (reason == KESCO_GRANT_FILL)
+    const bool fill = reason == KESCO_GRANT_FILL || reason == KESCO_GRANT_REACT;
+    if (fill) {
         task.state.filled_ns += predicted(task, ticket);
-    launch(task, ticket.cost, time, reason == KESCO_GRANT_FILL);
+        filler_ = &task;
+    }
+    if (fill || reason == KESCO_GRANT_FREE)
+        task.credit.used = now_;
+    launch(task, ticket.cost, time, fill);
     if (static_cast<int>(number) == holder())
         return;
     if (!flights_++)
@@ -123,7 +130,7 @@ void KescoPolicy::free_for(Grants &out, size_t acting) {
     while (task.state.waiting && !out.full()) {
         if (harm_spent(acting))
             task.state.held_reason = KESCO_HELD_HARM;
-        else if (!room_in_flight(task))
+        else if (!room_in_flight(task, settings.inflight_ns))
             task.state.held_reason = KESCO_HELD_IN_FLIGHT;
         else {
             grant(out, order_[acting], KESCO_GRANT_FREE);
@@ -140,24 +147,29 @@ void KescoPolicy::fill_gap(Grants &out, size_t acting) {
     Task &task = at_rank(acting);
     if (!task.idle)
         return hold_below(acting, KESCO_HELD_BUSY);
-    if (!task.promise.made || !task.promise.believed)
-        return hold_below(acting, task.promise.made ? KESCO_HELD_DRIFT : KESCO_HELD_NO_GAP);
-    if (harm_spent(acting + 1))
+    want(acting);
+    filling_ = filling(acting);
+    if (!filling_.until)
+        return hold_below(acting, task.promise.made && !task.promise.believed ? KESCO_HELD_DRIFT : KESCO_HELD_NO_GAP);
+    if (harm_spent(acting + 1)) {
+        filling_ = {};
         return hold_below(acting, KESCO_HELD_HARM);
+    }
     hold_below(acting, KESCO_HELD_IN_FLIGHT);
-    if (flights_ && now_ > anchor_ + flight_ns_)
-        return; // something takes longer than predicted: nobody knows how much
-    while (!out.full()) {
-        uint64_t begin = flights_ ? anchor_ + flight_ns_ : now_;
-        int best = best_fit(acting, begin, task.promise.until);
+    while (!out.full() && !overlong(settings.guard_ns)) {
+        uint64_t begin = flights_ ? std::max(now_, anchor_ + flight_ns_) : now_;
+        int best = best_fit(acting, begin);
         if (best < 0)
             return;
-        grant(out, static_cast<uint32_t>(best), KESCO_GRANT_FILL, task.promise.until - settings.guard_ns - begin);
+        const bool promised = filling_.reason == KESCO_GRANT_FILL;
+        task.reacted |= !promised;
+        grant(out, static_cast<uint32_t>(best), filling_.reason, promised ? filling_.until - begin : 0);
     }
 }
 
 // Of the highest priority that has a fit the longest head that fits; of equals, who waited longest. -1: none.
-int KescoPolicy::best_fit(size_t acting, uint64_t begin, uint64_t until) {
+// While somebody has a credit and uses it, who is of lower priority waits.
+int KescoPolicy::best_fit(size_t acting, uint64_t begin) {
     int best = -1;
     uint64_t longest = 0, since = 0;
     bool fits_later = false;
@@ -165,12 +177,13 @@ int KescoPolicy::best_fit(size_t acting, uint64_t begin, uint64_t until) {
         Task &task = at_rank(rank);
         if ((best >= 0 || fits_later) && task.state.priority != at_rank(rank - 1).state.priority)
             break;
+        fits_later |= task.credit.until && task.in_flight();
         if (!task.state.waiting)
             continue;
         uint64_t time = occupied(task, task.tickets[0]);
-        if (begin >= until || until - begin < settings.guard_ns || until - begin - settings.guard_ns < time) {
+        if (begin >= filling_.until || filling_.until - begin < time) {
             task.state.held_reason = KESCO_HELD_NO_FIT;
-        } else if (!room_in_flight(task)) {
+        } else if (!room_in_flight(task, filling_.flight_ns)) {
             task.state.held_reason = KESCO_HELD_IN_FLIGHT;
             fits_later = true;
         } else if (best < 0 || time > longest || (time == longest && task.tickets[0].since < since)) {
@@ -182,7 +195,7 @@ int KescoPolicy::best_fit(size_t acting, uint64_t begin, uint64_t until) {
     return best;
 }
 
-bool KescoPolicy::room_in_flight(const Task &task) const {
+bool KescoPolicy::room_in_flight(const Task &task, uint64_t most) const {
     if (flights_ == 0)
         return true;
     if (flights_ >= settings.inflight_launches)
@@ -192,7 +205,7 @@ bool KescoPolicy::room_in_flight(const Task &task) const {
     const Ticket &ticket = task.tickets[0];
     if (flights_unknown_ || (settings.kind != KESCO_CLAIRVOYANT && !believed(task, ticket.cost)))
         return false;
-    return flight_ns_ + occupied(task, ticket) <= settings.inflight_ns;
+    return flight_ns_ + occupied(task, ticket) <= most;
 }
 
 // Whether one of the first `ranks` tasks has lost more than its part; `*until` is then when it no longer has.
@@ -228,12 +241,14 @@ uint64_t KescoPolicy::when_to_ask(size_t acting) {
             if (limit)
                 wake = std::min(wake, task.tickets[0].since + limit);
     }
+    if (credits_)
+        wake = std::min(wake, when_credits_change(acting));
     if (!any || acting >= active_ || settings.kind == KESCO_SHARING)
         return wake;
     if (equal && settings.kind != KESCO_EXCLUSIVE)
         wake = std::min(wake, std::max(turn_began_ + settings.quantum_ns, now_ + 1));
     if (at_rank(acting).idle)
-        wake = std::min(wake, next_change(at_rank(acting)));
+        wake = std::min(wake, next_change(acting));
     uint64_t allowed = now_;
     if (harm_spent(acting + 1, &allowed))
         wake = std::min(wake, allowed);

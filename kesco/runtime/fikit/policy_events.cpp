@@ -14,6 +14,10 @@ KescoPolicy::Task *KescoPolicy::active(uint32_t number) {
     return task && task->state.active ? task : nullptr;
 }
 
+const KescoPolicy::Task *KescoPolicy::active(uint32_t number) const {
+    return const_cast<KescoPolicy *>(this)->active(number);
+}
+
 size_t KescoPolicy::rank_of(uint32_t number) const {
     return static_cast<size_t>(std::find(order_.begin(), order_.begin() + active_, number) - order_.begin());
 }
@@ -29,15 +33,26 @@ void KescoPolicy::sort_in(uint32_t number) {
         turn_began_ = now_;
 }
 
+// What happens next happens now; what was on the GPU until then is counted in the gap that it filled.
+void KescoPolicy::clock(uint64_t at) {
+    if (at <= now_)
+        return;
+    if (on_gpu_ && acting_task >= 0 && tasks[static_cast<size_t>(acting_task)]->idle)
+        tasks[static_cast<size_t>(acting_task)]->gap_busy += at - now_;
+    now_ = at;
+}
+
 int KescoPolicy::arrives(uint64_t at, uint32_t number, int priority) {
     if (number >= KESCO_POLICY_TASKS || priority < 0 || priority > 9 || active(number))
         return -1;
     if (latest_ == tasks[number].get())
         latest_ = nullptr;
+    if (filler_ == tasks[number].get())
+        filler_ = nullptr;
     auto task = std::unique_ptr<Task>(new (std::nothrow) Task);
     if (!task || !(task->flights = std::unique_ptr<Flight[]>(new (std::nothrow) Flight[KESCO_POLICY_FLIGHT])))
         return -1;
-    now_ = std::max(now_, at);
+    clock(at);
     task->state.active = 1;
     task->state.priority = priority;
     task->arrived = now_;
@@ -51,9 +66,10 @@ int KescoPolicy::leaves(uint64_t at, uint32_t number) {
     Task *task = active(number);
     if (!task)
         return -1;
-    now_ = std::max(now_, at);
+    clock(at);
     while (task->state.waiting)
         task->drop_ticket(0, now_);
+    task->credit.until = 0;
     on_gpu_ -= task->in_flight();
     while (task->in_flight())
         task->end();
@@ -77,7 +93,7 @@ int KescoPolicy::passed(uint64_t at, uint32_t number, uint64_t identity) {
     Task *task = active(number);
     if (!task)
         return -1;
-    now_ = std::max(now_, at);
+    clock(at);
     came_back(number);
     ++task->state.passed;
     int32_t cost = identity ? task->costs.find(identity) : kUnknown;
@@ -92,7 +108,7 @@ int KescoPolicy::waits(uint64_t at, uint32_t number, uint64_t identity, uint64_t
     Ticket *end = task->tickets + task->state.waiting;
     if (std::any_of(task->tickets, end, [&](const Ticket &one) { return one.number == ticket; }))
         return -1;
-    now_ = std::max(now_, at);
+    clock(at);
     came_back(number);
     *end = {ticket, identity, now_, 0, identity ? task->costs.find(identity) : kUnknown};
     ++task->state.waiting;
@@ -104,7 +120,7 @@ int KescoPolicy::abandoned(uint64_t at, uint32_t number, uint64_t ticket) {
     Task *task = active(number);
     if (!task || !ticket)
         return -1;
-    now_ = std::max(now_, at);
+    clock(at);
     for (uint32_t place = 0; place < task->state.waiting; ++place) {
         Ticket gone = task->tickets[place];
         if (gone.number != ticket)
@@ -121,7 +137,7 @@ int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches) {
     Task *task = active(number);
     if (!task)
         return -1;
-    now_ = std::max(now_, at);
+    clock(at);
     uint64_t until = std::min(launches, task->state.launched); // a client's counter may be ahead of its records
     if (until <= task->state.done)
         return 0;
@@ -171,6 +187,9 @@ void KescoPolicy::observe(Task &task, const Flight &ended) {
 void KescoPolicy::becomes_idle(Task &task) {
     task.idle = true;
     task.idle_since = now_;
+    task.gap_busy = 0;
+    task.wanted = KESCO_NEVER;
+    task.reacted = false;
     task.promise = {};
     task.told_return = 0;
 }
@@ -184,10 +203,7 @@ void KescoPolicy::came_back(uint32_t number) {
     ++task.state.gaps;
     uint64_t gap = now_ - task.idle_since;
     task.state.gap_ns += gap;
-    if (gap >= settings.threshold_ns) {
-        ++task.state.wide_gaps;
-        task.state.wide_ns += gap;
-    }
+    end_gap(task, gap);
     settle_promise(task);
     if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE) {
         known->gap.saw(std::min(gap, kesco::fikit::kLongest));
@@ -201,7 +217,27 @@ void KescoPolicy::came_back(uint32_t number) {
     ++harmed_;
     ++task.state.harms;
     for (size_t lower = rank + 1; lower < active_; ++lower)
-        at_rank(lower).state.overruns += at_rank(lower).fills > 0;
+        at_rank(lower).state.overruns += at_rank(lower).fills;
+}
+
+// What a gap was, and how much of it was made use of.
+void KescoPolicy::end_gap(Task &task, uint64_t gap) {
+    if (gap >= settings.threshold_ns) {
+        ++task.state.wide_gaps;
+        task.state.wide_ns += gap;
+        if (task.wanted != KESCO_NEVER && gap >= settings.guard_ns && gap - settings.guard_ns >= task.wanted) {
+            task.state.fillable_ns += gap - settings.guard_ns;
+            task.state.busy_ns += std::min(task.gap_busy, gap);
+        }
+    }
+    if (task.reacted)
+        owes(task, settings.switch_ns); // back to its context
+}
+
+// So much time was lost: nothing more is risked until it is a small part of the time since then.
+void KescoPolicy::owes(Task &task, uint64_t harm) {
+    if (settings.react_permille)
+        task.paid_at = std::max(task.paid_at, now_) + harm * 1000 / settings.react_permille;
 }
 
 bool KescoPolicy::lower_in_flight(size_t rank) {
@@ -219,6 +255,7 @@ void KescoPolicy::settle_harms() {
             continue;
         task.harmed = false;
         task.state.harm_ns += now_ - task.harmed_since;
+        owes(task, now_ - task.harmed_since);
         --harmed_;
     }
 }

@@ -97,8 +97,9 @@ bool KescoPolicy::away(Task &task) {
            KESCO_NEVER; // some gaps lasted longer: soon, then
 }
 
-// When an idle task's prediction changes if it does not come back.
-uint64_t KescoPolicy::next_change(Task &task) {
+// When an idle task's prediction changes if it does not come back, or what is risked without one.
+uint64_t KescoPolicy::next_change(size_t acting) {
+    Task &task = at_rank(acting);
     auto later = [&](uint64_t at) { return at > now_ ? at : KESCO_NEVER; };
     if (!predicts())
         return settings.kind == KESCO_REACTIVE ? later(sum(task.idle_since, settings.react_ns)) : KESCO_NEVER;
@@ -108,5 +109,13 @@ uint64_t KescoPolicy::next_change(Task &task) {
     else if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE)
         change = std::min(change, later(sum(task.idle_since, kesco::fikit::next_knot(known->gap.times(known->cost.gap),
                                                                                      now_ - task.idle_since))));
+    if (settings.kind != KESCO_QUANTILE || !settings.react_permille || (task.promise.made && task.promise.believed))
+        return change;
+    uint64_t react = sum(task.idle_since, settings.react_ns);
+    for (size_t rank = 0; rank <= acting; ++rank)
+        react = std::max(react, at_rank(rank).paid_at);
+    change = std::min(change, later(react));
+    if (task.wanted != KESCO_NEVER)
+        change = std::min(change, later(std::max(react, sum(task.idle_since, task.wanted))));
     return change;
 }

@@ -80,6 +80,15 @@ struct Promise {
     uint64_t until = 0;
 };
 
+/// That a task may launch without asking. It stands as of a decision.
+struct Credit {
+    uint64_t number = 0; // of the latest one
+    uint64_t until = 0;  // 0: withdrawn
+    uint64_t flight_ns = 0;
+    uint64_t used = 0; // when it was last granted something to the same end, or used it
+    bool fill = false;
+};
+
 /// One task. `state` is what others may see.
 struct Task {
     KescoTaskState state = {};
@@ -96,10 +105,15 @@ struct Task {
     uint64_t idle_since = 0;
     int32_t last = kUnknown; // the kernel launched last
     Promise promise;
-    uint64_t told_return = 0; // KESCO_CLAIRVOYANT: 0: not told
+    uint64_t told_return = 0;      // KESCO_CLAIRVOYANT: 0: not told
+    uint64_t gap_busy = 0;         // of the gap: lower tasks had work on the GPU
+    uint64_t wanted = KESCO_NEVER; // the shortest kernel that would have filled it
+    bool reacted = false;          // something was let in that no prediction had room for
+    Credit credit;
 
     bool harmed = false; // it came back, and lower work is in its way
     uint64_t harmed_since = 0;
+    uint64_t paid_at = 0; // when its harm until now is no more than react_permille of its time since then
 
     uint64_t in_flight() const { return state.launched - state.done; }
     Flight &flight(uint64_t number) { return flights[number % KESCO_POLICY_FLIGHT]; }

@@ -35,6 +35,9 @@ void Recorder::named(std::uint32_t task, std::uint64_t identity, const std::stri
 void Recorder::passed(std::uint64_t time, std::uint32_t task, std::uint64_t identity) {
     line("P %" PRIu64 " %u %016" PRIx64 "\n", time, task, identity);
 }
+void Recorder::credited(std::uint64_t time, std::uint32_t task, std::uint64_t identity) {
+    line("C %" PRIu64 " %u %016" PRIx64 "\n", time, task, identity);
+}
 void Recorder::waits(std::uint64_t time, std::uint32_t task, std::uint64_t ticket, std::uint64_t identity) {
     line("W %" PRIu64 " %u %" PRIu64 " %016" PRIx64 "\n", time, task, ticket, identity);
 }

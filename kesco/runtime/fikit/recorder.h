@@ -6,6 +6,7 @@
 //     P <time> <task> <identity>                          launched without being held
 //     W <time> <task> <ticket> <identity>                 stopped at its launch
 //     G <time> <task> <ticket> <KescoGrantReason> <KescoHeldReason before> <predicted> <left of the gap>
+//     C <time> <task> <identity>                          launched on a credit
 //     A <time> <task> <ticket>                            let itself go
 //     D <time> <task> <launches>                          so many have ended, in all
 //     L <time> <task>                                     it left
@@ -32,6 +33,7 @@ class Recorder {
     void named(std::uint32_t task, std::uint64_t identity, const std::string &name);
     void passed(std::uint64_t time, std::uint32_t task, std::uint64_t identity);
     void waits(std::uint64_t time, std::uint32_t task, std::uint64_t ticket, std::uint64_t identity);
+    void credited(std::uint64_t time, std::uint32_t task, std::uint64_t identity);
     void granted(std::uint64_t time, const KescoGrant &grant, std::uint32_t held);
     void abandoned(std::uint64_t time, std::uint32_t task, std::uint64_t ticket);
     void done(std::uint64_t time, std::uint32_t task, std::uint64_t launches);

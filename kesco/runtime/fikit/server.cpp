@@ -179,6 +179,7 @@ void Server::answer(int fd, const Hello &hello, std::uint64_t now) {
     if (const auto found = costs_.find(guest->key); found != costs_.end())
         for (const auto &one : found->second) {
             kesco_policy_cost(policy_, guest->task, one.first, &one.second);
+            predict(*guest, policy_, one.first);
             if (worth_watching(one.second.gap, settings_.policy.threshold_ns))
                 guest->words->worth[worth_word(one.first)].fetch_or(worth_bit(one.first), std::memory_order_relaxed);
         }
@@ -279,9 +280,13 @@ bool Server::decide(std::uint64_t now) {
             futex_wake(&guest->words->grant_word);
         }
     } while (count == 64);
-    for (auto &guest : guests_)
-        if (guest && guest->waiting)
+    for (auto &guest : guests_) {
+        if (!guest)
+            continue;
+        publish_credit(*guest, policy_);
+        if (guest->waiting)
             guest->held = kesco_policy_task(policy_, guest->task)->held_reason;
+    }
     return any;
 }
 
@@ -308,8 +313,10 @@ Track Server::track(const Guest &guest, int holder) const {
     return int(guest.task) == holder && settings_.policy.kind >= KESCO_MEAN ? Track::Some : Track::Each;
 }
 
+// Whether anybody waits, or goes on without asking until it is told to stop.
 bool Server::waiting() const {
-    return std::any_of(guests_.begin(), guests_.end(), [](const auto &one) { return one && one->waiting; });
+    return std::any_of(guests_.begin(), guests_.end(),
+                       [](const auto &one) { return one && (one->waiting || one->credit.until); });
 }
 
 void Server::sleep_until_asked(std::uint64_t now) {

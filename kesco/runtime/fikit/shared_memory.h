@@ -11,17 +11,18 @@
 
 namespace fikit {
 
-constexpr std::uint32_t kVersion = 2;
-constexpr std::size_t kRecords = 1024; // a power of two
-constexpr std::size_t kNames = 1024;   // likewise
-constexpr std::size_t kName = 112;     // bytes, with the final zero
-constexpr std::size_t kWorth = 4096;   // bits, a power of two
+constexpr std::uint32_t kVersion = 3;
+constexpr std::size_t kRecords = 1024;                        // a power of two
+constexpr std::size_t kNames = 1024;                          // likewise
+constexpr std::size_t kName = 112;                            // bytes, with the final zero
+constexpr std::size_t kWorth = 4096;                          // bits, a power of two
+constexpr std::size_t kPredicted = 2048, kPredictedTries = 8; // kernels with a known time; a power of two
 
 // Whose end a client says. Nobody wants to know: none. Some: of what leaves the device idle for long, and of what the
 // program waits for; each other launch counts with the next one.
 enum class Track : std::uint32_t { None = 0, Each = 1, Some = 2 };
 
-enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3 };
+enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3, Credited = 4 }; // with the credit for a ticket
 
 // One launch, in the order in which the client's threads came to it.
 struct Record {
@@ -39,6 +40,12 @@ struct Name {
     char text[kName];
 };
 
+// What a kernel is taken for. A client that writes here plans its own turn badly.
+struct Predicted {
+    std::atomic<std::uint64_t> identity; // 0: free
+    std::atomic<std::uint64_t> time;     // nanoseconds; 0: it has to ask
+};
+
 struct Shared {
     // Written by the daemon.
     alignas(64) std::atomic<std::uint32_t> gate;    // 1: the holder, which goes straight through
@@ -47,6 +54,10 @@ struct Shared {
     alignas(64) std::atomic<std::uint64_t> granted; // the last ticket that was granted; they are granted in order
     std::atomic<std::uint32_t> grant_word;          // a futex: changes with `granted`
     std::atomic<std::uint64_t> beat;                // when the daemon was last seen to work
+    // The credit: see KescoCredit. It is read before each launch, and 0 as soon as the daemon saw the holder come back.
+    alignas(64) std::atomic<std::uint64_t> credit_until; // CLOCK_MONOTONIC; written last
+    std::atomic<std::uint64_t> credit_number, credit_flight_ns, credit_launches;
+    alignas(64) Predicted predicted[kPredicted];
     // By identity, a bit for each: a gap that is worth filling may follow. Two that share a bit cost an event.
     alignas(64) std::atomic<std::uint64_t> worth[kWorth / 64];
     // Written by the client.
@@ -63,6 +74,19 @@ inline std::uint64_t worth_bit(std::uint64_t identity) {
 }
 inline std::size_t worth_word(std::uint64_t identity) {
     return std::size_t(identity >> 6) & (kWorth / 64 - 1);
+}
+
+inline std::size_t predicted_slot(std::uint64_t identity, std::size_t attempt) {
+    return std::size_t((identity * 0x9E3779B97F4A7C15U >> 40) + attempt) & (kPredicted - 1);
+}
+// What a kernel is taken for, in nanoseconds; 0: not known.
+inline std::uint64_t prediction(const Shared &shared, std::uint64_t identity) {
+    for (std::size_t attempt = 0; attempt < kPredictedTries; ++attempt) {
+        const Predicted &one = shared.predicted[predicted_slot(identity, attempt)];
+        if (one.identity.load(std::memory_order_acquire) == identity)
+            return one.time.load(std::memory_order_relaxed);
+    }
+    return 0;
 }
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,

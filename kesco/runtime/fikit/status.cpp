@@ -58,6 +58,9 @@ std::string Server::status(std::uint64_t now) const {
         add(text, "harm_ns", state->harm_ns);
         add(text, "drifted", state->drifted);
         add(text, "unknown", state->unknown);
+        add(text, "credited", state->credited);
+        add(text, "fillable_ns", state->fillable_ns);
+        add(text, "busy_ns", state->busy_ns);
         add(text, "lost_records", guest->lost);
         text += ",\"grants\":[";
         for (int i = 0; i < KESCO_GRANT_REASONS; ++i)

@@ -1,0 +1,14 @@
+// The client's side of a credit: launches that need not ask, for as long as what it has in flight is predicted to be
+// done in time. Who calls these stands at the gate, so it is one thread at a time.
+#pragma once
+
+#include "shared_memory.h"
+
+namespace fikit {
+
+// The number of the credit on which a kernel may be launched now, or 0: it has to ask.
+std::uint64_t take_credit(Shared *shared, std::uint64_t identity) noexcept;
+// It was let go by a grant: it is in flight as well.
+void launched_by_grant(const Shared *shared, std::uint64_t identity) noexcept;
+
+} // namespace fikit
