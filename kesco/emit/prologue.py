@@ -26,7 +26,10 @@ _FUNCTIONS = (
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
-_TYPES = "Kesco(?:Event|Streams|Stretch|Pages|Device|Host|Both|Graph|Replay|Ring|Sender|Fetches|Reach|Memory|Order|Leave|Marks)"
+_TYPES = (
+    "Kesco(?:Event|Streams|Stretch|Pages|Device|Host|Both|Graph|Replay|Ring|Sender|Fetches|Reach"
+    "|Memory|Order|Leave|Marks)"
+)
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
     "namespace {{ struct KescoMarks {{}}; struct KescoStreams {{ cudaStream_t stream[{streams}]; "

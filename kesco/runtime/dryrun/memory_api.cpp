@@ -80,9 +80,6 @@ bool is_anywhere(cudaMemoryAdvise advice) {
 bool is_place(int device) {
     return device == cudaCpuDeviceId || (device >= 0 && device < device_count());
 }
-bool is_device(int device) {
-    return device >= 0;
-}
 #if CUDART_VERSION >= 13000
 bool is_place(const cudaMemLocation &to) {
     if (to.type == cudaMemLocationTypeDevice)
@@ -92,6 +89,10 @@ bool is_place(const cudaMemLocation &to) {
 }
 bool is_device(const cudaMemLocation &to) {
     return to.type == cudaMemLocationTypeDevice;
+}
+#else
+bool is_device(int device) {
+    return device >= 0;
 }
 #endif
 
@@ -110,12 +111,10 @@ cudaError_t placed(const char *name, const void *low, std::size_t size, bool kno
     return known ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-// Moves nothing, and orders nothing but its own stream; to the device it is in the record for who wants to know how
-// long a run would take.
-template <typename Place>
-cudaError_t prefetch(const void *low, std::size_t size, const Place &to, cudaStream_t handle) {
+} // namespace
+
+cudaError_t dryrun::prefetch(const void *low, std::size_t size, const Place &to, const Stream *stream) {
     const Call call;
-    const Stream *stream = own(handle);
     if (stream == nullptr || stream->capture != nullptr)
         return call(stream == nullptr ? cudaErrorInvalidResourceHandle : cudaErrorStreamCaptureUnsupported);
     const cudaError_t refusal = placed("cudaMemPrefetchAsync", low, size, is_place(to), call);
@@ -124,8 +123,6 @@ cudaError_t prefetch(const void *low, std::size_t size, const Place &to, cudaStr
                hexadecimal(reinterpret_cast<std::uintptr_t>(low)) + " " + std::to_string(size));
     return call(refusal);
 }
-
-} // namespace
 
 extern "C" {
 
@@ -266,19 +263,13 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t siz
     return cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream);
 }
 
-// Where pages are, and advice about that, change no order of anything.
+// Advice about placement changes no order.
 #if CUDART_VERSION >= 13000
-cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, cudaMemLocation to, unsigned, cudaStream_t handle) {
-    return prefetch(low, size, to, handle);
-}
 cudaError_t cudaMemAdvise(const void *low, size_t size, cudaMemoryAdvise advice, cudaMemLocation to) {
     const Call call;
     return call(placed("cudaMemAdvise", low, size, is_anywhere(advice) || is_place(to), call));
 }
 #else
-cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, int to, cudaStream_t handle) {
-    return prefetch(low, size, to, handle);
-}
 cudaError_t cudaMemAdvise(const void *low, size_t size, cudaMemoryAdvise advice, int device) {
     const Call call;
     return call(placed("cudaMemAdvise", low, size, is_anywhere(advice) || is_place(device), call));

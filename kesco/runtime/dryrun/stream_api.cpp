@@ -340,6 +340,14 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
     return cudaSuccess;
 }
 
+#if CUDART_VERSION >= 13000
+cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, cudaMemLocation to, unsigned, cudaStream_t handle) {
+#else
+cudaError_t cudaMemPrefetchAsync(const void *low, size_t size, int to, cudaStream_t handle) {
+#endif
+    return prefetch(low, size, to, own(handle));
+}
+
 cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t handle) {
     const Call call;
     Stream *stream = own(handle);

@@ -80,6 +80,14 @@ struct Copy {
 // The line of a copy or memset that an address was wrong for.
 void refused(const char *name, std::uintptr_t to, std::uintptr_t from, const Call &call);
 
+#if CUDART_VERSION >= 13000
+using Place = cudaMemLocation;
+#else
+using Place = int;
+#endif
+// Moves nothing, and orders nothing but its own stream; to the device it is in the record for who wants to know how
+// long a run would take.
+cudaError_t prefetch(const void *low, std::size_t size, const Place &to, const Stream *stream);
 // A copy as an operation; false if an address is in no allocation where it must be.
 bool copy(const char *name, Copy what, cudaMemcpyKind kind, bool async, const Call &call, Operation &made);
 bool fill(const char *name, Range what, std::size_t slices, std::size_t slice, unsigned value, unsigned element,
