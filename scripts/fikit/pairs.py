@@ -219,6 +219,11 @@ def summary(pair: Pair, kept: list[dict[str, Any]], profiled: dict[str, Any]) ->
         wide = one.get("high_counters", {}).get("wide_ns")
         return None if wide is None else wide / 1e9 / (one["high"]["requests"] / one["high"]["per_s"])
 
+    def bound(one: dict[str, Any]) -> float | None:
+        """The part of the time in gaps where a waiting kernel fits: as fast as alone, the low task gets no more."""
+        wide = one.get("high_counters", {}).get("fillable_ns")
+        return None if wide is None else wide / 1e9 / (one["high"]["requests"] / one["high"]["per_s"])
+
     for mode in MODES:
         took, got = middle(mode, lambda one: one["high"]["mean_us"]), middle(mode, rate)
         if took is None or got is None:
@@ -227,6 +232,7 @@ def summary(pair: Pair, kept: list[dict[str, Any]], profiled: dict[str, Any]) ->
         result[mode] = {
             "high": took / alone, "high_p99_us": p99, "low": got / low_alone, "idle": middle(mode, idle),
             "fill": middle(mode, fill), "overran": middle(mode, overran),
+            "bound": middle(mode, bound),
         }  # fmt: skip
     return result
 
@@ -235,13 +241,15 @@ def table(summaries: dict[str, dict[str, Any]]) -> str:
     """The high task's time over alone, and the low one's rate over alone, for each pair and mode."""
     shown = {"sharing": "sharing", "mps": "MPS", "strict": "strict", "reactive": "reactive", "fikit": "FIKIT",
              "fikit_mps": "FIKIT/MPS"}  # fmt: skip
-    lines = [f"{'pair':26} {'alone ms':>8} " + " ".join(f"{one:>11}" for one in shown.values()) + "   fill  over"]
+    lines = [
+        f"{'pair':26} {'alone ms':>8} " + " ".join(f"{one:>11}" for one in shown.values()) + "  bound   fill  over"
+    ]
     for name, one in summaries.items():
         if not one:
             continue
         cells = [f"{one[mode]['high']:6.2f}/{one[mode]['low']:4.2f}" if mode in one else f"{'-':>11}" for mode in shown]
         said = one.get("fikit") or {}
-        part = [f"{said[n]:6.2f}" if said.get(n) is not None else "     -" for n in ("fill", "overran")]
+        part = [f"{said[n]:6.2f}" if said.get(n) is not None else "     -" for n in ("bound", "fill", "overran")]
         wrong = "" if one["same"] else "  RESULTS DIFFER"
         lines.append(f"{name:26} {one['alone_us'] / 1e3:8.2f} {' '.join(cells)} {' '.join(part)}{wrong}")
     return "\n".join(lines)
