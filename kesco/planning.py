@@ -70,16 +70,14 @@ def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
     One set of accesses stands for all calls of a function, so that the whole may see conflicts that no call has. What a
     full barrier keeps apart in the part does not overlap there.
     """
-    import networkx as nx
-
     from kesco.scheduling.levels import phases
 
     def name(result: FunctionResult, site: int) -> tuple[object, ...]:
         return result.dfg.region.sites[site].operation, result.dfg.region.sites[site].iterations
 
     phase_of = {name(part, n): number for number, phase in enumerate(phases(part.dfg)) for n in phase}
-    closure = nx.transitive_closure(part.dfg.graph)
-    known = {(name(part, a), name(part, b)) for a, b in closure.edges}
+    graph = part.dfg.graph
+    known = {(name(part, a), name(part, b)) for a in graph for b in graph.reached(a)}
     ours = {(name(whole, d.source), name(whole, d.target)) for d in whole.dfg.dependences if not d.carried}
     return any(a in phase_of and phase_of[a] == phase_of.get(b) and (a, b) not in known for a, b in ours)
 

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import networkx as nx
+from kesco.ir.graph import Graph
 
 _FLAGS = re.compile(r"\b(nsw|nuw|nneg|disjoint|inbounds|nusw)\b")
 _COMPARED = re.compile(r"\bicmp (?:samesign )?(\w+) ")
@@ -70,13 +70,9 @@ class Flow:
                 self.order.append(node)
                 last[hash(block)] = node
         self.entry = self.order[0].block
-        graph: nx.DiGraph[int] = nx.DiGraph()
-        graph.add_nodes_from(self.blocks)
-        for block, node in last.items():
-            graph.add_edges_from((block, k) for o in node.operands if (k := hash(o)) in self.blocks)
-        self._last, self._graph = last, graph
-        self._parent: dict[int, int] = dict(nx.immediate_dominators(graph, self.entry))
-        self._parent.pop(self.entry, None)
+        ways = ((block, k) for block, node in last.items() for o in node.operands if (k := hash(o)) in self.blocks)
+        self._last, self._graph = last, Graph(self.blocks, ways)
+        self._parent = self._graph.dominators(self.entry)
         self._facts: dict[int, tuple[Fact, ...]] = {}
         self._labels: dict[int, str] = {}
 

@@ -34,12 +34,11 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-import networkx as nx
-
 from kesco.dataflow.turning import turning_facts
 from kesco.ir.access import UNKNOWN, AccessMode, Buffer, BufferKind
 from kesco.ir.dfg import Dependence, DependenceKind, Dfg
 from kesco.ir.flow import Held, Region, Role, Site, is_sure_barrier
+from kesco.ir.graph import Graph
 from kesco.parts import Parts
 
 _Fact = tuple[int, int, DependenceKind, str]  # source, target, kind, buffer key
@@ -75,16 +74,10 @@ def _of_buffers(facts: set[_Fact], known: dict[str, Buffer]) -> set[_Fact]:
     return {(source, target, kind, known[key].key) for source, target, kind, key in facts}
 
 
-def _graph(region: Region, dependences: tuple[Dependence, ...]) -> nx.DiGraph[int]:
-    """The frozen graph: every movable site a node, each edge with its tuple of dependences."""
-    edges: dict[tuple[int, int], list[Dependence]] = {}
-    for dependence in dependences:
-        edges.setdefault((dependence.source, dependence.target), []).append(dependence)
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(site.number for site in region.sites if site.role is Role.MOVABLE)
-    graph.add_edges_from((source, target, {"dependences": tuple(why)}) for (source, target), why in edges.items())
-    nx.freeze(graph)
-    return graph
+def _graph(region: Region, dependences: tuple[Dependence, ...]) -> Graph[int]:
+    """Every movable site a node, and an edge where there are dependences."""
+    movable = (site.number for site in region.sites if site.role is Role.MOVABLE)
+    return Graph(movable, ((one.source, one.target) for one in dependences))
 
 
 @dataclass(frozen=True, slots=True)

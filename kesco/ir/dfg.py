@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import enum
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kesco.ir.access import Buffer
 from kesco.ir.flow import Region
-
-if TYPE_CHECKING:
-    import networkx as nx
+from kesco.ir.graph import Graph
 
 
 class DependenceKind(enum.Enum):
@@ -46,14 +44,19 @@ class Dependence:
 class Dfg:
     """Dependences between the movable sites of one region.
 
-    `graph` is a frozen `networkx.DiGraph` over site numbers. It may have cycles and self loops, by carried dependences.
+    `graph` is over site numbers. It may have cycles, and edges from a site to itself, by carried dependences.
     `dependences` lists them all, ordered by (source, target, kind, buffer).
     """
 
     region: Region
-    graph: nx.DiGraph[int]
+    graph: Graph[int]
     dependences: tuple[Dependence, ...]
 
     def between(self, source: int, target: int) -> tuple[Dependence, ...]:
         """All dependences of one edge."""
-        return tuple(self.graph.edges[source, target]["dependences"])
+        begin = bisect_left(self.dependences, (source, target), key=_edge)
+        return self.dependences[begin : bisect_right(self.dependences, (source, target), key=_edge)]
+
+
+def _edge(one: Dependence) -> tuple[int, int]:
+    return one.source, one.target

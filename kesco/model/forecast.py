@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-import networkx as nx
-
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
+from kesco.ir.graph import Graph
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.model.gpu import KernelCost, Kind, Machine, Step, ends, makespan
@@ -158,15 +157,13 @@ def engine(site: Site) -> str:
 
 def walk(region: Region, prices: Prices) -> list[int]:
     """One run through a function: its sites in the order of the text, loops as often as the module's docstring says."""
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(range(len(region.sites)))
-    graph.add_edges_from((a, b) for a, after in enumerate(region.successors) for b in after)
-    return _walk(graph, region, prices, ROUNDS, 1)
+    ways = ((a, b) for a, after in enumerate(region.successors) for b in after)
+    return _walk(Graph(range(len(region.sites)), ways), region, prices, ROUNDS, 1)
 
 
-def _walk(graph: nx.DiGraph[int], region: Region, prices: Prices, most: int, outside: int) -> list[int]:
+def _walk(graph: Graph[int], region: Region, prices: Prices, most: int, outside: int) -> list[int]:
     loop_of: dict[int, frozenset[int]] = {}
-    for component in map(frozenset, nx.strongly_connected_components(graph)):
+    for component in graph.components():
         first = min(component)
         if len(component) > 1 or graph.has_edge(first, first):
             loop_of |= dict.fromkeys(component, component)
@@ -180,9 +177,8 @@ def _walk(graph: nx.DiGraph[int], region: Region, prices: Prices, most: int, out
             found.append(site)
             continue
         done |= loop
-        inner = graph.subgraph(loop).copy()
         heads = {b for a, b in graph.edges if b in loop and a not in loop} or {min(loop)}
-        inner.remove_edges_from([(a, b) for a, b in inner.edges if b in heads])
+        inner = Graph(sorted(loop), ((a, b) for a, b in graph.edges if a in loop and b in loop and b not in heads))
         runs = _runs((region.sites[n] for n in loop), prices)
         rounds = most if runs is None else max(1, min(most, round(runs / outside)))
         found += _walk(inner, region, prices, min(most, 2), max(1, runs or 1)) * rounds

@@ -18,12 +18,12 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import networkx as nx
-
 from kesco.ir.flow import SiteKind, is_sure_barrier
 from kesco.ir.poly import Poly, unwrapped
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from kesco.ir.flow import Region
     from kesco.ir.lifetimes import Moved
     from kesco.ir.schedule import Schedule
@@ -36,6 +36,8 @@ _MOST = 64  # allocations, beyond which the heaviest set is not looked for
 
 def peak(moved: tuple[Moved, ...], region: Region, schedule: Schedule, plan: SyncPlan) -> int:
     """The most bytes that may be there at a time, or allocations where a size is not a constant."""
+    import networkx as nx  # here, because few ask for any of this
+
     weights = weights_of(moved, region)
     if len(weights) > _MOST:
         return sum(weights.values())
@@ -73,6 +75,8 @@ def _far_less(a: Poly | None, b: Poly | None) -> bool:
 
 def _apart(names: Iterable[str], region: Region, schedule: Schedule, plan: SyncPlan) -> nx.Graph[str]:
     """The allocations, with an edge between each two that share no time."""
+    import networkx as nx
+
     before = _order(region, schedule, plan)
     begins, ends = (_places(region, kind) for kind in (SiteKind.ALLOC, SiteKind.FREE))
     apart: nx.Graph[str] = nx.Graph()
@@ -100,6 +104,8 @@ def _places(region: Region, kind: SiteKind) -> dict[str, int]:
 
 def _order(region: Region, schedule: Schedule, plan: SyncPlan) -> nx.DiGraph[int]:
     """What surely comes before what, in one pass through the function."""
+    import networkx as nx
+
     text = nx.DiGraph((site, after) for site, successors in enumerate(region.forward()) for after in successors)
     behind = {site: nx.descendants(text, site) for site in text}
     stream_of = schedule.as_dict()

@@ -23,13 +23,13 @@ def chains(dfg: Dfg, most: int) -> Schedule | None:
     lines: list[list[int]] = []
     order = [s.number for s in dfg.region.sites if s.role is Role.MOVABLE and s.number in dfg.graph]
     for site in order:
-        open_ends = [line for line in lines if site in dfg.graph[line[-1]] and line[-1] < site]
+        open_ends = [line for line in lines if dfg.graph.has_edge(line[-1], site) and line[-1] < site]
         if open_ends:
             max(open_ends, key=lambda line: line[-1]).append(site)
         else:
             lines.append([site])
     for line in list(lines):
-        while len(line) > 1 and line[0] in _behind(dfg, line[-1]) and line[0] not in dfg.graph[line[-1]]:
+        while len(line) > 1 and line[0] in _behind(dfg, line[-1]) and not dfg.graph.has_edge(line[-1], line[0]):
             lines.append([line.pop()])
     if len(lines) > most:
         return None

@@ -25,10 +25,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby, pairwise
 
-import networkx as nx
-
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, SiteKind
+from kesco.ir.graph import Graph
 from kesco.ir.schedule import Barrier
 from kesco.scheduling.levels import phases, predecessors, reached
 
@@ -42,12 +41,12 @@ def settle(
     placed = dict(stream_of)
     found: list[Barrier] = []
     runs = [run for phase in phases(dfg) for run in _runs(dfg, [n for n in phase if n in placed], moving)]
-    forward, depends = (dfg.region.forward(), _within_a_round(dfg)) if runs else ((), nx.DiGraph())
+    forward, depends = (dfg.region.forward(), _within_a_round(dfg)) if runs else ((), Graph[int]())
     for run in runs:
         launches = sorted(n for n in reached(dfg, forward, run[-1]) if n in placed and _may_wait(dfg, run, n))
         order = _order(dfg, placed)
         first = {placed[n]: n for n in reversed(launches)}  # what would begin beside the end of the run
-        apart = {*first.values()}.difference(*(nx.descendants(depends, filler) for filler in run))
+        apart = {*first.values()}.difference(*map(depends.reached, run))
         if not any(_ready(order, run, launch) for launch in apart):
             continue
         placed.update(dict.fromkeys(run, placed[run[0]]))
@@ -73,12 +72,10 @@ def _may_wait(dfg: Dfg, run: tuple[int, ...], number: int) -> bool:
     return site.kind in (SiteKind.KERNEL, SiteKind.LIBRARY) and site.task == dfg.region.sites[run[-1]].task
 
 
-def _within_a_round(dfg: Dfg) -> nx.DiGraph[int]:
+def _within_a_round(dfg: Dfg) -> Graph[int]:
     """The dependences within one round of every loop."""
     before = predecessors(dfg)
-    graph: nx.DiGraph[int] = nx.DiGraph((source, site) for site, sources in before.items() for source in sources)
-    graph.add_nodes_from(before)
-    return graph
+    return Graph(before, ((source, site) for site, sources in before.items() for source in sources))
 
 
 def _fills(dfg: Dfg, number: int, moving: Collection[int]) -> bool:
@@ -89,21 +86,20 @@ def _fills(dfg: Dfg, number: int, moving: Collection[int]) -> bool:
     return site.bytes is None or site.bytes > SMALL
 
 
-def _order(dfg: Dfg, stream_of: Mapping[int, int]) -> nx.DiGraph[int]:
+def _order(dfg: Dfg, stream_of: Mapping[int, int]) -> Graph[int]:
     """What comes directly before what, by dependences and streams, also from one trip of a loop to the next."""
-    order: nx.DiGraph[int] = nx.DiGraph(dfg.graph.edges)
-    order.add_nodes_from(dfg.graph.nodes)
+    ways = [*dfg.graph.edges]
     on: dict[int, list[int]] = {}
     for site in sorted(stream_of):
         on.setdefault(stream_of[site], []).append(site)
     for sites in on.values():
-        order.add_edges_from(pairwise(sites))
+        ways += pairwise(sites)
         if sites[0] in reached(dfg, dfg.region.successors, sites[-1]):
-            order.add_edge(sites[-1], sites[0])
-    return order
+            ways.append((sites[-1], sites[0]))
+    return Graph(dfg.graph, ways)
 
 
-def _ready(order: nx.DiGraph[int], fillers: tuple[int, ...], other: int) -> bool:
+def _ready(order: Graph[int], fillers: tuple[int, ...], other: int) -> bool:
     """Whether all that `fillers` wait for comes before `other` anyway."""
     known, work = {*fillers, other}, [other]
     for site in work:

@@ -25,8 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import networkx as nx
-
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SiteKind, is_barrier, may_be_nothing
 from kesco.ir.schedule import Schedule
@@ -196,7 +194,7 @@ def _meet(
         for a in sorted(inside):  # around a loop: one trip takes the one branch, a later trip the other
             around = reached(dfg, dfg.region.successors, a) & inside
             for b in (one for one in around if independent(a, one)):
-                if not (nx.has_path(dfg.graph, a, b) and nx.has_path(dfg.graph, b, a)):
+                if not (dfg.graph.has_path(a, b) and dfg.graph.has_path(b, a)):
                     return True
             if any((among is None or among[a] != among[b]) and in_turn(dfg, b, a) for b in around):
                 return True
@@ -220,7 +218,7 @@ def in_turn(dfg: Dfg, first: int, second: int) -> bool:
     if first == second or not dfg.region.loops:
         return False
     behind = first in reached(dfg, dfg.region.successors, second)
-    return behind and not nx.has_path(dfg.graph, second, first)
+    return behind and not dfg.graph.has_path(second, first)
 
 
 def _antichain(phase: tuple[int, ...], before: dict[int, tuple[int, ...]], level_of: dict[int, int]) -> int:

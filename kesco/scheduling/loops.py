@@ -12,25 +12,21 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import networkx as nx
-
 from kesco.ir.flow import Region, is_barrier
+from kesco.ir.graph import Graph
 
 
 class Loops:
     """The loops of one region."""
 
     def __init__(self, region: Region) -> None:
-        graph: nx.DiGraph[int] = nx.DiGraph()
         inside = [site.number for site in region.sites if not is_barrier(site)]
-        graph.add_nodes_from(inside)
-        graph.add_edges_from((a, b) for a in inside for b in region.successors[a] if not is_barrier(region.sites[b]))
-        self._after = {site: tuple(graph.successors(site)) for site in inside}
-        self._before = {site: tuple(graph.predecessors(site)) for site in inside}
+        ways = ((a, b) for a in inside for b in region.successors[a] if not is_barrier(region.sites[b]))
+        graph = Graph(inside, ways)
+        self._after = {site: graph.successors(site) for site in inside}
+        self._before = {site: graph.predecessors(site) for site in inside}
         self._loops = [
-            frozenset(part)
-            for part in nx.strongly_connected_components(graph)
-            if len(part) > 1 or any(site in self._after[site] for site in part)
+            part for part in graph.components() if len(part) > 1 or any(site in self._after[site] for site in part)
         ]
         self._known: dict[int, int] = {}
 

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import networkx as nx
-
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, SiteKind, is_barrier
 from kesco.scheduling.distributor import memory, small
@@ -142,7 +140,7 @@ def only(dfg: Dfg, sites: Collection[int]) -> Dfg:
         else s
         for s in region.sites
     )
-    graph = nx.freeze(dfg.graph.subgraph(kept).copy())
+    graph = dfg.graph.subgraph(kept)
     inside = tuple(d for d in dfg.dependences if d.source in kept and d.target in kept)
     return Dfg(replace(region, sites=others), graph, inside)
 

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import networkx as nx
-
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.graph import Graph
 from kesco.ir.schedule import Schedule
 
 
@@ -56,6 +55,6 @@ def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
     ]
     if region.function != "main":
         return (0, *barriers) if barriers else ()
-    graph = nx.DiGraph((site, after) for site, successors in enumerate(region.successors) for after in successors)
-    loops = [loop for loop in nx.strongly_connected_components(graph) if not work.isdisjoint(loop)]
+    ways = ((site, after) for site, successors in enumerate(region.successors) for after in successors)
+    loops = [loop for loop in Graph((), ways).components() if not work.isdisjoint(loop)]
     return tuple(b for b in barriers if any(b in loop for loop in loops))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import networkx as nx
 import pytest
 
 from kesco.options import Options
@@ -33,7 +32,7 @@ def unordered(function: FunctionResult, first: str, second: str) -> list[tuple[s
         for a in (n for n in phase if sites[n].label.partition("#")[0] == first):
             for b in (n for n in phase if sites[n].label.partition("#")[0] == second):
                 graph = function.dfg.graph
-                path = nx.has_path(graph, a, b) or nx.has_path(graph, b, a)
+                path = graph.has_path(a, b) or graph.has_path(b, a)
                 if a != b and not path and stream_of[a] != stream_of[b]:
                     found.append((sites[a].label, sites[b].label))
     return found

@@ -12,7 +12,6 @@ import os
 import random
 from collections.abc import Iterator
 
-import networkx as nx
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from property.regions import lines, regions
@@ -21,6 +20,7 @@ from kesco.dataflow import build
 from kesco.ir.access import AccessMode, may_alias
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role
+from kesco.ir.graph import Graph
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.options import BY_TASK
@@ -235,10 +235,8 @@ def test_the_answer_does_not_depend_on_incidental_order(region: Region, shuffle:
     sites = tuple(dataclasses.replace(site, accesses=mixed(site.accesses)) for site in region.sites)
     dfg, again = build(region), build(dataclasses.replace(region, sites=sites))
     assert again.dependences == dfg.dependences
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(mixed(tuple(dfg.graph.nodes)))
-    graph.add_edges_from(mixed(tuple(dfg.graph.edges(data=True))))
-    shuffled = Dfg(region, nx.freeze(graph), dfg.dependences)
+    graph = Graph(mixed(dfg.graph.nodes), mixed(dfg.graph.edges))
+    shuffled = Dfg(region, graph, dfg.dependences)
     for strategy, streams in itertools.product(PLAIN, STREAMS):
         schedule = strategy(dfg, streams)
         assert strategy(shuffled, streams) == schedule

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import networkx as nx
 import pytest
 
 from kesco.ir import program as ir
@@ -14,6 +13,7 @@ from kesco.ir.access import UNKNOWN, Access, AccessMode, Buffer, BufferKind
 from kesco.ir.dfg import Dependence, DependenceKind, Dfg
 from kesco.ir.effects import KernelEffects, ParamEffect, RootEffect
 from kesco.ir.flow import Handle, Iteration, Region, Role, Site, SiteKind
+from kesco.ir.graph import Graph
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import Join, RemovedWait, SyncPlan, Wait
 from kesco.ir.text import dump_text
@@ -200,7 +200,7 @@ def test_regions_are_one_line_a_site() -> None:
 def outcome(left_because: str = "") -> FunctionResult:
     one = Dependence(1, 2, DependenceKind.RAW, A)
     back = Dependence(2, 1, DependenceKind.WAR, A, True)
-    graph = nx.DiGraph([(1, 2), (2, 1)])
+    graph = Graph((), [(1, 2), (2, 1)])
     plan = SyncPlan(
         (1,),
         (Wait(1, 2, (one,)), Wait(2, 1, (back,))),
@@ -208,7 +208,7 @@ def outcome(left_because: str = "") -> FunctionResult:
         (RemovedWait(2, 1, "luck"),),
         (1,),
     )
-    dfg = Dfg(area(), nx.freeze(graph), (one, back))
+    dfg = Dfg(area(), graph, (one, back))
     return FunctionResult(area(), dfg, Schedule("kesco", 2, ((1, 0), (2, 1)), (1, 2)), plan, 2, left_because)
 
 
