@@ -7,8 +7,9 @@ What decides the content is in the file's name as a digest: the program, its arg
 that add include folders. The user's own folders (``-I``) are left out, so that the targets of a build share a file,
 unless one of them has a name that any of the headers asks for, and could hide the system's: beside each file stands
 which names those are. Then there is one for these folders and the names in them. That the headers themselves are
-still the same, clang checks. Who finds that another process is making the same file waits for it. Where a compilation that started from such a file fails for any reason, the
-caller repeats it without, so a bad file costs time and nothing else. The files used last are kept, the rest removed.
+still the same, clang checks. Where a compilation that started from such a file fails for any reason, the
+caller repeats it without, so a bad file costs time and nothing else. Who needs a file that another process is making
+waits for it. The files used last are kept, the rest removed.
 """
 
 from __future__ import annotations
