@@ -16,6 +16,7 @@ import pytest
 from wrapper.building import CONCURRENT, ROOT, SERIAL, Done, Yard, unnumbered
 
 from kesco.frontend.clang import is_standard_path
+from kesco.wrapper.settings import SWITCHES, VALUES
 
 OPTIONS = [
     "-c src/one.cu",
@@ -310,6 +311,12 @@ def test_several_sources_of_which_one_is_rewritten(yard: Yard) -> None:
     done = yard.run("kesco-nvcc", "-rdc=true", "src/app.cu", "src/one.cu", "-o", "prog", "-ccbin", folder)
     assert done.code == 0 and "K70" not in done.err and b"cudaStreamWaitEvent" in yard.data("prog")
     assert "src/app.cu:" in yard.run("./prog").out
+
+
+def test_the_page_names_every_option() -> None:
+    page = (ROOT / "docs/building.md").read_text("utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `KESCO_FLAGS` |"))
+    assert {*re.findall(r"`(--[\w-]+)`", row)} == {*VALUES, *SWITCHES}
 
 
 def test_little_is_loaded_to_start() -> None:
