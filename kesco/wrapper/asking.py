@@ -80,7 +80,12 @@ def finish(
         if entry is None:
             late = f"kesco took more than {settings.timeout:g} s; set KESCO_TIMEOUT to more"
             entry = entries.without_text(f"kesco itself failed: {asked.last_line()}" if in_time else late)
-            if not in_time:  # it would be too late the next time, too
+            if not in_time and not _crowded():  # it would be too late the next time, too
                 entries.store(settings.cache, key, entries.dumps(entry))
         found[source] = entry
     return found
+
+
+def _crowded() -> bool:
+    """Whether so much else runs that a source may have been late for that alone."""
+    return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
