@@ -63,11 +63,13 @@ _COMPILER = re.compile(
 )
 _SAME_GNU = re.compile(rb"\bdefined\s*\(\s*__GNUC__\s*\)|\bdefined\s+__GNUC__\b|\bifn?def[ \t]+__GNUC__\b")
 # Other reserved names count where a conditional asks for them, but not those that mean the platform, the language or
-# the header that is included.
+# the header that is included, nor those of compilers that nvcc cannot have beside it, or has not had for long.
 _AGREED = re.compile(
     rb"__CUDACC__|__CUDA_ARCH__|__cplusplus|__STDC__|__STRICT_ANSI__|__(?:linux|unix|APPLE|MACH|ANDROID|FreeBSD|sun)\w*"
     rb"|__(?:x86_64|amd64|i[3-6]86|aarch64|arm|ARM|arm64|powerpc|ppc|PPC|riscv|LP64|WIN|MINGW|CYGWIN|QNX)\w*"
-    rb"|__(?:BYTE_ORDER|ORDER_|HIP|SYCL|OPENCL|EMSCRIPTEN)\w*|\w*_(?:H|HH|HPP|HXX|CUH|INC|INCLUDED)_*|\w*[a-z]_h_*"
+    rb"|__(?:BYTE_ORDER|ORDER_|HIP|SYCL|OPENCL|EMSCRIPTEN)\w*"
+    rb"|__(?:DEVICE_EMULATION__|SUNPRO_CC?|BORLANDC__|WATCOMC__|TURBOC__|DECCXX|MWERKS__|DMC__|HP_aCC)"
+    rb"|\w*_(?:H|HH|HPP|HXX|CUH|INC|INCLUDED)_*|\w*[a-z]_h_*"
 )
 
 

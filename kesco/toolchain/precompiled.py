@@ -8,19 +8,21 @@ that add include folders. The user's own folders (``-I``) are left out, so that 
 unless one of them has a name that any of the headers asks for, and could hide the system's: beside each file stands
 which names those are. Then there is one for these folders and the names in them. That the headers themselves are
 still the same, clang checks. Where a compilation that started from such a file fails for any reason, the
-caller repeats it without, so a bad file costs time and nothing else. The files used last are kept, the rest removed.
+caller repeats it without, so a bad file costs time and nothing else. Who needs a file that another process is making
+waits for it. The files used last are kept, the rest removed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kesco.errors import KescoError
@@ -31,6 +33,8 @@ KEPT = 12
 """How many files the cache keeps, of some 10 MB each."""
 IN_USE = 120
 """Seconds for which a file may be in use by a process that looked for it, and stays beyond that number."""
+PATIENCE = 30.0
+"""Seconds to wait for another process that is making a file; it takes about one."""
 _NOT_WITH = ("-include", "--include", "-imacros", "--imacros", "-Xclang", "-Xarch", "-Xpreprocessor", "-Wp,")
 _BESIDE = ".names"
 _FOLDER_FLAGS = ("-I", "-isystem", "-iquote", "-idirafter", "--sysroot", "-isysroot", "-B", "--gcc-toolchain")
@@ -97,24 +101,51 @@ def _file(tool: Path, arguments: Sequence[str], make: Maker, environ: Mapping[st
             os.utime(known)
             return known
         folder.mkdir(parents=True, exist_ok=True)
-        empty = folder / "empty.cu"
-        with contextlib.suppress(FileExistsError):  # clang compares its time: it is made once
-            empty.open("x").close()
-        aside = known.with_suffix(f".{os.getpid()}.{threading.get_ident()}")  # several may do this at once
-        beside = Path(f"{aside}{_BESIDE}")
-        try:
-            if (files := make(arguments, empty, aside)) is None:
+        with _alone(known.with_suffix(".lock")):
+            if not known.is_file() and not _made(known, arguments, make):
                 return None
-            beside.write_text(json.dumps(_asked_for(files)), "utf-8")
-            beside.replace(known.with_suffix(_BESIDE))
-            aside.replace(known)
-        finally:
-            for one in (aside, beside):
-                one.unlink(missing_ok=True)
         _remove_old(folder)
     except (OSError, KescoError):
         return None
     return known
+
+
+def _made(known: Path, arguments: Sequence[str], make: Maker) -> bool:
+    """Whether the file, and the one beside it, could be made; both are there as a whole or not at all."""
+    empty = known.with_name("empty.cu")
+    with contextlib.suppress(FileExistsError):  # clang compares its time: it is made once
+        empty.open("x").close()
+    aside = known.with_suffix(f".{os.getpid()}.{threading.get_ident()}")  # several may do this at once
+    beside = Path(f"{aside}{_BESIDE}")
+    try:
+        if (files := make(arguments, empty, aside)) is None:
+            return False
+        beside.write_text(json.dumps(_asked_for(files)), "utf-8")
+        beside.replace(known.with_suffix(_BESIDE))
+        aside.replace(known)
+    finally:
+        for one in (aside, beside):
+            one.unlink(missing_ok=True)
+    return True
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Enter when no other process is in here with this path, or when that takes too long: then both do the work."""
+    with path.open("ab") as file:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.02)
+            except OSError:  # a file system without locks
+                break
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)  # who waits for it has it open, and finds what was made
 
 
 def by_clang(program: str, *more: str) -> Maker:

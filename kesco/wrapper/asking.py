@@ -14,7 +14,6 @@ from kesco.wrapper import entries
 from kesco.wrapper.files import digest, read
 from kesco.wrapper.running import Child
 from kesco.wrapper.settings import DECIDING, Settings
-from kesco.wrapper.single import may_overlap
 
 _WORTH_A_LOOK = (b"<<<", b"cudaLaunch", b"Async")
 """Without one of these a text has nothing that kesco could move."""
@@ -25,12 +24,19 @@ _LIMIT = 64 << 20  # bytes of a source
 
 
 def worth_a_look(source: str, settings: Settings) -> bytes:
-    """The text of a source, empty where kesco has nothing to do in it; raises `OSError` if it cannot be read."""
+    """The text of a source, empty where it has no word of interest; raises `OSError` if it cannot be read."""
     text = read(source) if os.stat(source).st_size < _LIMIT else b""
     wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if settings.options.get("copies") == "move" else ()))
-    if not any(word in text for word in wanted):
-        return b""
-    return text if not _ANY_LAUNCH.isdisjoint(settings.options) or may_overlap(text) else b""
+    return text if any(word in text for word in wanted) else b""
+
+
+def may_gain(text: bytes, settings: Settings) -> bool:
+    """Whether kesco may have something to do in such a text; for those of which nothing is known yet."""
+    if not _ANY_LAUNCH.isdisjoint(settings.options):
+        return True
+    from kesco.wrapper.single import may_overlap
+
+    return may_overlap(text)
 
 
 def common(who: tuple[str, str, str], settings: Settings, flags: Sequence[str]) -> list[bytes]:
@@ -74,7 +80,12 @@ def finish(
         if entry is None:
             late = f"kesco took more than {settings.timeout:g} s; set KESCO_TIMEOUT to more"
             entry = entries.without_text(f"kesco itself failed: {asked.last_line()}" if in_time else late)
-            if not in_time:  # it would be too late the next time, too
+            if not in_time and not _crowded():  # it would be too late the next time, too
                 entries.store(settings.cache, key, entries.dumps(entry))
         found[source] = entry
     return found
+
+
+def _crowded() -> bool:
+    """Whether so much else runs that a source may have been late for that alone."""
+    return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)

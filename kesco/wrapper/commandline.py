@@ -12,9 +12,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-Table = dict[str, Any]
+TYPE_CHECKING = False  # typing takes as long to import as the rest of this
+if TYPE_CHECKING:
+    from typing import Any
+
+    Table = dict[str, Any]
+else:
+    Table = dict
 _WORDS = ("passed", "values", "joined", "alone", "lists", "evaluated")
 
 

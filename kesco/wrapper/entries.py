@@ -13,14 +13,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from kesco import __version__
 from kesco.wrapper.files import digest, forget, read, write_whole
 
 KEPT = 4000
 """How many entries the cache keeps: those used last."""
-Entry = dict[str, Any]
+
+TYPE_CHECKING = False  # typing takes as long to import as the rest of this
+if TYPE_CHECKING:
+    from typing import Any
+
+    Entry = dict[str, Any]
+else:
+    Entry = dict
 
 
 def stamp() -> bytes:

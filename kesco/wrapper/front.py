@@ -172,10 +172,10 @@ class _Build:
                 common = asking.common(decides, self.settings, self.command.flags)
             key = entries.key([*common, os.fsencode(source), text])
             entry = entries.lookup(self.settings.cache, key)
-            if entry is None:
-                unknown[source] = key, digest([text])
-            else:
+            if entry is not None:
                 found[source] = entry
+            elif asking.may_gain(text, self.settings):
+                unknown[source] = key, digest([text])
         return found, unknown
 
     def _host_compiler(self) -> str:

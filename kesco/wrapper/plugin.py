@@ -148,6 +148,8 @@ def _entry(driver: Driver, passes: Sequence[str], source: str, words: Sequence[s
     common = asking.common(("plugin", driver.program, ""), settings, [*flags, *architectures])
     key = entries.key([*common, os.fsencode(source), text])
     entry = entries.lookup(settings.cache, key)
+    if entry is None and not asking.may_gain(text, settings):
+        return entries.without_text("")
     if entry is None:
         question = {
             "sources": {source: (key, digest([text]))},

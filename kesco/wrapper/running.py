@@ -14,9 +14,12 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from kesco.wrapper.files import forget, temporary_folder
+
+TYPE_CHECKING = False  # typing takes as long to import as the rest of this
+if TYPE_CHECKING:
+    from typing import Any
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _LONGEST = 255 - len(".kesco-4194304") - 1  # a name aside must be a name, too

@@ -22,12 +22,13 @@ VALUES = {
     "--cuda-path": "cuda_path",
 }
 """Options that take a value, and their fields."""
-_SWITCHES = {
+SWITCHES = {
     "--force": ("force", True),
     "--fikit": ("fikit", True),
     "--prefetch": ("prefetch", True),
     "--no-prefetch": ("prefetch", False),
 }
+"""Options without one, their fields, and what they are set to."""
 _CHOICES = {
     "strategy": ("kesco", "serial", "zones", "zones-fair"),
     "emit": ("streams", "graph", "auto"),
@@ -82,12 +83,12 @@ class Settings:
         while left:
             word = left.pop(0)
             name, equals, value = word.partition("=")
-            if word in _SWITCHES:
-                key, switch = _SWITCHES[word]
+            if word in SWITCHES:
+                key, switch = SWITCHES[word]
                 self.options[key] = switch
                 continue
             if name not in VALUES:
-                known = " ".join([*VALUES, *_SWITCHES])
+                known = " ".join([*VALUES, *SWITCHES])
                 raise Wrong(f"{origin} has '{word}', which is none of {known}")
             if not equals:
                 if not left:

@@ -100,10 +100,16 @@ def test_a_header_for_one_compiler_keeps_the_file_serial(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "condition",
     ["ifdef __CUDACC__", "if defined(_WIN32) || __cplusplus > 1", "ifndef __DRIVER_TYPES_H__", "ifdef __GNUC__",
-     "if defined(__GNUC__) && defined (__linux__)", "ifdef _MSC_VER", "if 0 // __clang__"],
+     "if defined(__GNUC__) && defined (__linux__)", "ifdef _MSC_VER", "if 0 // __clang__",
+     "ifdef __DEVICE_EMULATION__", "if defined __SUNPRO_CC"],
 )  # fmt: skip
 def test_what_compilers_agree_on_is_no_obstacle(tmp_path: Path, condition: str) -> None:
     assert function(compiled(tmp_path, f"#{condition}\n#define LIMIT 3\n#endif\n{PLAIN}")).rewritten
+
+
+def test_what_the_hosts_compiler_only_warns_of_is_no_obstacle(tmp_path: Path) -> None:
+    text = PLAIN.replace("int main", "int sum(int n) {\n  register int all = n;\n  return all;\n}\nint main", 1)
+    assert text != PLAIN and function(compiled(tmp_path, text)).rewritten
 
 
 # ---- macros ---------------------------------------------------------------------------------------------------------

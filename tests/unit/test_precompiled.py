@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -46,6 +50,35 @@ def test_it_is_made_once(machine: Machine) -> None:
     assert first.read_text() == "half of it"
     assert machine.find("-DA") == first
     assert machine.made == 1
+
+
+def test_several_at_once_make_one(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, begun = machine.make, threading.Barrier(4)
+
+    def slowly(arguments: Sequence[str], empty: Path, header: Path) -> Sequence[str] | None:
+        time.sleep(0.3)
+        return make(arguments, empty, header)
+
+    def find(_: int) -> Path | None:
+        begun.wait()
+        return machine.find("-DA")
+
+    monkeypatch.setattr(machine, "make", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(find, range(4)))
+    assert len(found) == 1 and machine.made == 1
+    assert not list(machine.headers.glob("*.lock"))
+
+
+def test_who_waits_too_long_makes_its_own(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = machine.find("-DA")
+    assert known is not None
+    precompiled.discard(known)
+    monkeypatch.setattr(precompiled, "PATIENCE", 0.1)
+    with known.with_suffix(".lock").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert machine.find("-DA") == known
+    assert machine.made == 2
 
 
 def test_what_decides_the_content_tells_files_apart(machine: Machine, tmp_path: Path) -> None:

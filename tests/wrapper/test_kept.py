@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from wrapper.building import CONCURRENT, SIZES, Yard
 
-from kesco.wrapper import entries, files, front
+from kesco.wrapper import asking, entries, files, front
 from kesco.wrapper.commandline import load_table, parse
+from kesco.wrapper.running import Child
 from kesco.wrapper.settings import Settings
 
 THOROUGH = bool(os.environ.get("KESCO_THOROUGH"))
@@ -244,3 +245,15 @@ def test_killed_at_any_time(number: signal.Signals, counted: Yard) -> None:
     assert counted.run(*words).code == 0
     assert (counted.data("app.o"), counted.read("app.d")) == (whole, dependencies)
     assert counted.files() == {"app.o", "app.d"}
+
+
+@pytest.mark.parametrize(("load", "kept"), [(0.5, True), (1000.0, False)])
+def test_being_late_on_a_crowded_machine_is_not_kept(
+    load: float, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings({"KESCO_TIMEOUT": "0.1", "XDG_CACHE_HOME": str(tmp_path)})
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    asked = Child("/bin/sleep", ["sleep", "60"], os.environ, str(tmp_path / "asked"), apart=True)
+    found = asking.finish(asked, str(tmp_path / "request"), {"a.cu": ("abcd", "")}, settings)
+    assert "more than 0.1 s" in found["a.cu"]["why"]
+    assert (entries.lookup(settings.cache, "abcd") is not None) == kept

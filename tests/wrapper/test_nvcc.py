@@ -16,6 +16,7 @@ import pytest
 from wrapper.building import CONCURRENT, ROOT, SERIAL, Done, Yard, unnumbered
 
 from kesco.frontend.clang import is_standard_path
+from kesco.wrapper.settings import SWITCHES, VALUES
 
 OPTIONS = [
     "-c src/one.cu",
@@ -312,11 +313,18 @@ def test_several_sources_of_which_one_is_rewritten(yard: Yard) -> None:
     assert "src/app.cu:" in yard.run("./prog").out
 
 
+def test_the_page_names_every_option() -> None:
+    page = (ROOT / "docs/building.md").read_text("utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `KESCO_FLAGS` |"))
+    assert {*re.findall(r"`(--[\w-]+)`", row)} == {*VALUES, *SWITCHES}
+
+
 def test_little_is_loaded_to_start() -> None:
     script = "import sys; sys.path.insert(0, sys.argv[1]); import kesco.wrapper.front; print(' '.join(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", script, str(ROOT)], capture_output=True, text=True, check=True
     )
-    heavy = {"dataclasses", "inspect", "pathlib", "subprocess", "tempfile", "tomllib", "hashlib", "click", "networkx"}
+    heavy = {"dataclasses", "inspect", "pathlib", "subprocess", "tempfile", "tomllib", "hashlib", "click", "networkx",
+             "typing"}  # fmt: skip
     assert not heavy & set(done.stdout.split())
     assert "kesco.pipeline" not in done.stdout
