@@ -73,8 +73,8 @@ __global__ void combine(const float* a, const float* b, const float* mask, float
     result[i] = mask[i] * a[i] + (1 - mask[i]) * b[i];
 }
 
-int main(int argc, char** argv) {
-  int side = argc > 1 ? std::atoi(argv[1]) : 1000, pixels = side * side;
+int main() {
+  const int side = 1000, pixels = side * side;
   size_t bytes = pixels * sizeof(float);
   std::vector<float> picture(pixels);
   for (int i = 0; i < pixels; ++i) picture[i] = (i / side / 20 + i % side / 20) % 2 ? 0.8f : 0.2f;  // a chess board

@@ -455,7 +455,7 @@ SETTINGS = [
 def test_a_workload_with_its_measured_costs(workload: str, block: int, tmp_path: Path) -> None:
     profile = profiled(workload, block, tmp_path / "run.kprof")
     source = ROOT / "workloads" / workload / "serial.cu"
-    options = Options(strategy="critical_path", profile=str(profile))
+    options = Options(strategy="critical_path", profile=str(profile), copies="keep")
     result = compile_file(str(source), options)
     function = only(result)
     assert function.rewritten

@@ -103,6 +103,21 @@ cudaError_t both(const char *name, Real real, Model model, A... arguments) {
     return result;
 }
 
+// For advice about where memory is. What the real runtime refused may be about memory that is freed; else it changes
+// nothing, and is nobody's concern.
+template <typename Real, typename Model, typename... A>
+cudaError_t places(const char *name, Real real, Model model, const void *low, A... arguments) {
+    const cudaError_t result = real(low, arguments...);
+    observe(name, [&](const Call &call) {
+        const auto at = reinterpret_cast<std::uintptr_t>(low);
+        if (result == cudaSuccess)
+            expect(model(in(low), in(arguments)...));
+        else if (result == cudaErrorInvalidValue && allocation_at(at) == nullptr)
+            refused(name, at, 0, call);
+    });
+    return result;
+}
+
 // For a handle that a call makes: what the real one was given is bound to what the books were given.
 template <typename Handle, typename Real, typename Model>
 cudaError_t makes(const char *name, Handle *made, Real real, Model model) {
@@ -191,4 +206,10 @@ bool graphs_unclear();
     extern "C" cudaError_t name parameters {                                                                           \
         REAL(name);                                                                                                    \
         return forward::both(#name, real, MODEL(name), __VA_ARGS__);                                                   \
+    }
+#define PLACES(name, parameters, ...)                                                                                  \
+    MODELED(name);                                                                                                     \
+    extern "C" cudaError_t name parameters {                                                                           \
+        REAL(name);                                                                                                    \
+        return forward::places(#name, real, MODEL(name), __VA_ARGS__);                                                 \
     }

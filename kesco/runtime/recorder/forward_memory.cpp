@@ -215,3 +215,10 @@ cudaError_t cudaDeviceReset(void) {
 }
 
 } // extern "C"
+
+#if CUDART_VERSION >= 13000
+PLACES(cudaMemAdvise, (const void *low, size_t size, cudaMemoryAdvise advice, cudaMemLocation to), low, size, advice,
+       to)
+#else
+PLACES(cudaMemAdvise, (const void *low, size_t size, cudaMemoryAdvise advice, int to), low, size, advice, to)
+#endif

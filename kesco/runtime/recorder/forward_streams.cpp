@@ -131,6 +131,12 @@ MOVES(cudaMemset2DAsync, (void *to, size_t pitch, int value, size_t width, size_
 MOVES(cudaMemset3D, (cudaPitchedPtr to, int value, cudaExtent extent), to.ptr, nullptr, to, value, extent)
 MOVES(cudaMemset3DAsync, (cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream), to.ptr, nullptr,
       to, value, extent, stream)
+#if CUDART_VERSION >= 13000
+PLACES(cudaMemPrefetchAsync, (const void *low, size_t size, cudaMemLocation to, unsigned flags, cudaStream_t stream),
+       low, size, to, flags, stream)
+#else
+PLACES(cudaMemPrefetchAsync, (const void *low, size_t size, int to, cudaStream_t stream), low, size, to, stream)
+#endif
 BOTH(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *data), stream, function, data)
 BOTH(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned flags),
      stream, function, data, flags)
