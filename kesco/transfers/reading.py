@@ -209,7 +209,7 @@ class _Known:
             left, right = self.amount(plain.left), self.amount(plain.right)
             return left * right if left and right else 0.0
         if isinstance(plain, ir.Binary) and plain.operator == "<<":
-            return self.amount(plain.left) * float(1 << int(min(self.amount(plain.right), 63.0)))
+            return self.amount(plain.left) * float(1 << int(max(0.0, min(self.amount(plain.right), 63.0))))
         return self.sizes.get(_key(plain), 0.0)
 
 

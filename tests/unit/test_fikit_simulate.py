@@ -183,6 +183,19 @@ def test_on_made_up_tasks_the_policies_stand_in_the_order_that_one_expects() -> 
     assert 0.5 < fill[Kind.QUANTILE] < fill[Kind.CLAIRVOYANT]
 
 
+def test_short_launches_fill_more_of_a_gap_on_credit() -> None:
+    """Kernels of 3 us in pauses of 2 ms: with a way to the policy for each of them, more of a pause is lost."""
+    urgent = synthetic.Requests("urgent", 9, 60, ((10_000, 3_000),) * 30, 2_000_000)
+    other = synthetic.Requests("other", 1, 600, ((3_000, 2_000),) * 40, 20_000)
+    served = synthetic.served(1, (urgent, other))
+    fill = {}
+    for credit in (0, 1_000_000):
+        result = compare.compare(served, [Kind.QUANTILE], Machine(), {"credit_ns": credit})
+        assert result.slowdown(Kind.QUANTILE) < 1.06
+        fill[credit] = result.replays[Kind.QUANTILE].fill
+    assert fill[1_000_000] > 1.2 * fill[0]
+
+
 def test_the_command_says_the_same_as_a_table_and_as_data(tmp_path: Path) -> None:
     file, profile = str(tmp_path / "a.kftrace"), str(tmp_path / "a.kfikit")
     Path(file).write_text(trace.to_json(SMALL))
