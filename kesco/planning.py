@@ -249,10 +249,11 @@ def _sends(program: Program, result: FunctionResult) -> Sends | None:
 def _fetches(program: Program, region: Region, gone: Collection[int], original: Region) -> Fetches | None:
     """The copies to the host that are waited for later; none for which the host always waits for the device.
 
-    Nor those into memory that is certainly pageable, as the `original` region shows: for them the host waits anyway.
+    Nor small ones into memory that is certainly pageable, as the `original` region shows: for them the host waits
+    anyway.
     """
     from kesco.ir.flow import Held, Role
-    from kesco.ir.transfers import LEAST_FETCHED
+    from kesco.ir.transfers import LEAST, LEAST_FETCHED
     from kesco.transfers.copies import into_pageable, is_flat
     from kesco.transfers.fetching import fetches
 
@@ -260,9 +261,11 @@ def _fetches(program: Program, region: Region, gone: Collection[int], original: 
     sites = [s for s in region.sites if s.role is Role.MOVABLE and s.held is not None and is_flat(s)]
     large = [s for s in sites if s.held is Held.ALL and (s.bytes is None or s.bytes >= LEAST_FETCHED)]
     copies = {s.operation for s in large if s.operation in free}
-    if b"cudaHostRegister" not in program.text:
-        copies -= into_pageable(original)
-    return fetches(program, _functions(program, region), copies, {s.operation for s in sites}) if copies else None
+    small = {s.operation for s in large if s.bytes is not None and s.bytes < LEAST}
+    if b"cudaHostRegister" in program.text:
+        small = set()
+    copies -= small & into_pageable(original)
+    return fetches(program, _functions(program, region), copies, {s.operation for s in sites}, small)
 
 
 def _functions(program: Program, region: Region) -> tuple[Function, ...]:

@@ -9,7 +9,7 @@ program the copy's own check reports what went wrong before it. So the wait is w
 or function, of which no argument but string literals and the place may differ; or bare, where nobody asks. The macro
 must need nothing else of the place and never leave it. 3. One function has one form of the wait; copies of others stay.
 
-What it refuses to do: defer a copy whose result is used in any other way, or into a container's own memory.
+What it refuses to do: defer a copy whose result is used in any other way.
 """
 
 from __future__ import annotations
@@ -30,20 +30,29 @@ _BEHIND = re.compile(rb'\s*(?:,\s*(?:"[^"\\\n]*"|__FILE__|__LINE__|__func__|__FU
 
 
 def fetches(
-    program: ir.Program, functions: Collection[ir.Function], copies: Collection[int], ours: Collection[int]
+    program: ir.Program,
+    functions: Collection[ir.Function],
+    copies: Collection[int],
+    ours: Collection[int],
+    small: Collection[int] = (),
 ) -> Fetches | None:
-    """What is waited for later, if anything; `copies` are those among `ours`, which has all copies on streams."""
+    """What is waited for later, if anything; `copies` are those among `ours`, which has all copies on streams.
+
+    For the `small` ones the host waits at once if they turn out to go to pageable memory.
+    """
+    if not copies:
+        return None
     operations: set[int] = set()
     before: set[int] = set()
     ends: set[int] = set()
     wait = ""
     if b"thread_local" in program.text:  # such objects go before anything can wait where the process ends
         return None
-    registers = b"cudaHostRegister" in program.text
     harmless = Unlooked(program, frozenset(ours))
     for function in functions:
         nodes = list(ir.walk(function.body))
-        inside = {n.operation for n in nodes if isinstance(n, ir.Call) and not (_pageable(n) and not registers)}
+        calls = [n for n in nodes if isinstance(n, ir.Call)]
+        inside = {n.operation for n in calls if n.operation not in small or not _pageable(n)}
         if any(isinstance(n, ir.Obstacle) for n in nodes):
             continue
         forms = {one: form for one in sorted(inside.intersection(copies)) if (form := _form(program, function, one))}
@@ -63,7 +72,7 @@ def fetches(
 
 
 def _pageable(call: ir.Call) -> bool:
-    """Whether a copy goes into memory of a container that has it from ``new``; then the host waits in any case."""
+    """Whether a copy goes into memory of a container that has it from ``new``, which is pageable."""
     parts = ir.walk(call.arguments[0]) if call.arguments else ()
     objects = [n.receiver for n in parts if isinstance(n, ir.Call) and n.name.startswith("std::") and n.receiver]
     for one in objects:

@@ -79,8 +79,11 @@ CASES = {
     "keeps": ("", 0, 0, "KEEPS(cudaMemcpy(out, a, n, cudaMemcpyDeviceToHost));"),
     "asks_otherwise": ("", 0, 0, "if (cudaMemcpy(out, a, n, cudaMemcpyDeviceToHost) != cudaSuccess) exit(1);"),
     "small": ("", 0, 0, "CHECK(cudaMemcpy(out, a, 512, cudaMemcpyDeviceToHost));"),
-    "into_a_container": ("", 0, 0, "CHECK(cudaMemcpy(v.data(), a, n, cudaMemcpyDeviceToHost));"),
-    "pageable": ("", 0, 0, "float* m = (float*)malloc(n); CHECK(cudaMemcpy(m, a, n, cudaMemcpyDeviceToHost));"),
+    "into_a_container": ("", 1, 1, "CHECK(cudaMemcpy(v.data(), a, n, cudaMemcpyDeviceToHost));"),
+    "pageable_and_small": (
+        "", 0, 0, "float* m = (float*)malloc(1 << 20); CHECK(cudaMemcpy(m, a, 1 << 20, cudaMemcpyDeviceToHost));",
+    ),
+    "pageable": ("", 1, 1, "float* m = (float*)malloc(n); CHECK(cudaMemcpy(m, a, n, cudaMemcpyDeviceToHost));"),
 }  # fmt: skip
 WAIT = "kesco_fetched()"
 

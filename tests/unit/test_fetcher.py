@@ -109,7 +109,9 @@ int main(int argc, char**) {
     char* x = page_locked(size);
     Bytes little = drawn(65535, 3), there(size);
     bool ok = fetch(x, little, one) == cudaSuccess && same(x, little);
+    shared_pages = 1;  // the device reaches it by itself
     ok = ok && fetch(there.data(), b, two) == cudaSuccess && there == b;
+    shared_pages = 0;
     ok = ok && fetch(x, a, one, true) == cudaSuccess && same(x, a);
     std::printf("at once %s\n", word(ok));
   }
@@ -136,8 +138,54 @@ int main(int argc, char**) {
     kesco_sent();
     three.drain();
     kesco_fetched();
-    pinned.pop_back();
+    pinned.erase(std::find(pinned.begin(), pinned.end(), std::pair<const char*, const char*>(x, x + size)));
     std::printf("source %s\n", word(there == source && same(x, b)));
+  }
+  for (std::size_t bytes : {size, 41 * unit + 1}) {  // into pageable memory, by threads, all round the four places
+    const Bytes first = drawn(bytes, 6), second = drawn(bytes, 7);
+    Bytes x(bytes), y(bytes);
+    const long before = one.done + two.done;
+    const bool ok = fetch(x.data(), first, one) == cudaSuccess && fetch(y.data(), second, two) == cudaSuccess;
+    const long done = one.done + two.done - before;
+    std::thread drains([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      one.drain();
+      two.drain();
+    });
+    const bool waited = kesco_fetched() == cudaSuccess;
+    drains.join();
+    std::printf("pageable %ld %s\n", done, word(ok && waited && x == first && y == second));
+  }
+  one.eager = two.eager = true;
+  {  // one after the other into one place, and it is copied on
+    Bytes x(size), there(size);
+    const bool ok = fetch(x.data(), a, one) == cudaSuccess && fetch(x.data(), b, two) == cudaSuccess;
+    copy(there, x.data(), three);
+    three.drain();
+    kesco_fetched();
+    std::printf("pageable twice %s\n", word(ok && x == b && there == b));
+  }
+  {  // into what is still being read
+    Bytes source = drawn(40 * unit, 8), there(source.size());
+    const Bytes first = source;
+    three.eager = true;
+    kesco_send(there.data(), source.data(), source.size(), cudaMemcpyHostToDevice, &three);
+    fetch(source.data() + 20 * unit, a, two);
+    kesco_fetched();
+    kesco_sent();
+    three.drain();
+    const bool came = std::equal(a.begin(), a.end(), source.begin() + 20 * unit);
+    std::printf("pageable source %s\n", word(there == first && came));
+  }
+  {  // it fails, when the stream has been given some pieces, and then it works
+    const Bytes first = drawn(30 * unit, 9);
+    Bytes x(first.size()), y(first.size());
+    fails_after = 20;
+    const int failed = fetch(x.data(), first, one);
+    fails_after = -1;
+    const bool begun = std::equal(first.begin(), first.begin() + 20 * unit, x.begin());
+    const bool ok = fetch(y.data(), first, one) == cudaSuccess && kesco_fetched() == cudaSuccess;
+    std::printf("pageable failed %d %s\n", failed, word(begun && ok && y == first));
   }
   {  // an error that another call is told is told again
     char* x = page_locked(size);
@@ -169,11 +217,27 @@ int main(int argc, char**) {
     for (std::thread& each : callers) each.join();
     std::printf("threads %s\n", word(wrong[0] + wrong[1] + wrong[2] == 0));
   }
+  refuses = 801;  // the driver does not wait for values: at once
+  context = 8;
+  Bytes x(size);
+  const bool ok = fetch(x.data(), a, three) == cudaSuccess;
+  std::printf("refused %s\n", word(ok && x == a));
+  refuses = 0;
+  context = 9;
+  Stream dead;  // the device fails and does nothing more
+  const Bytes z = drawn(41 * unit, 3);
+  Bytes y(z.size());
+  fetch(y.data(), z, dead);
+  state = breaks = 719;
+  std::printf("dead %d\n", static_cast<int>(kesco_fetched()));
+  state = breaks = 0;
 }
 """
 LINES = [
     *("later 0 right", "one stream 2 right", "twice right", "copy right", "onward right", "onward right", "apart 0"),
-    *("at once right", "source right", "source right", "failed 719 719 719 719 0", "threads right"),
+    *("at once right", "source right", "source right", "pageable 0 right", "pageable 0 right"),
+    *("pageable twice right", "pageable source right", "pageable failed 719 right"),
+    *("failed 719 719 719 719 0", "threads right", "refused right", "dead 719"),
 ]
 # What stands in the text, and instead of it in the mutant; `%` stands for whether the program is that one.
 MUTANTS = (
@@ -183,7 +247,13 @@ MUTANTS = (
     ("apart(from, bytes)", "apart(from, % ? 0 : bytes)"),  # one that is read in the background
     ("return one.begin < begin + bytes", "return % ? true : one.begin < begin + bytes"),  # waits for what is elsewhere
     ("if (KescoSender::reads(to, bytes))", "if (!% && KescoSender::reads(to, bytes))"),
-    ("kesco_reach(to) == KescoReach::both", "(% || kesco_reach(to) == KescoReach::both)"),
+    ("pinned = reach == KescoReach::both", "pinned = % || reach == KescoReach::both"),
+    ("const bool threads = reach == KescoReach::host", "const bool threads = (% || reach == KescoReach::host)"),
+    ("each.second.wait();\n    for (const Copy", "if (!%) each.second.wait();\n    for (const Copy"),
+    ("each.second.wait();  // for", "if (!%) each.second.wait();  // for"),
+    ("slot * sizeof(Flag), ready(number, !up), 0)", "slot * sizeof(Flag), % ? 0 : ready(number, !up), 0)"),
+    ("!reached(flags->devices[slot], ready(number, up))", "!% && !reached(flags->devices[slot], ready(number, up))"),
+    ("if (state != cudaSuccess && state != cudaErrorNotReady) give_up();", "if (!% && state != 0) give_up();"),
     ("!all && bytes >= KescoFetches::least", "(% || !all) && bytes >= KescoFetches::least"),
     ("if (failed == cudaSuccess) failed = error;", "if (!% && failed == cudaSuccess) failed = error;"),
     ("if (failed != cudaSuccess) return failed;", "if (!% && failed != cudaSuccess) return failed;"),

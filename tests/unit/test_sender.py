@@ -20,7 +20,7 @@ SMALL = [
     ("piece = std::size_t{1} << 23, part = std::size_t{1} << 20", "piece = 1 << 13, part = 1 << 10"),
     ("namespace {\n", HEAD + "namespace {\n"),
     ("bytes < least || ", "bytes < 8 || "),  # of the ring, which is not asked
-    ("std::memcpy(memory + slot", "if (begin > 0) dawdle();\n      std::memcpy(memory + slot"),
+    ("std::memcpy(up ? place", "if (begin > 0) dawdle();\n      std::memcpy(up ? place"),
 ]
 DRIVER = r"""
 constexpr std::size_t unit = 1 << 13;
@@ -176,14 +176,14 @@ LINES = [
     *("refused right", "refused right", "dead"),
 ]
 MUTANTS = (
-    ("!reached(flags->freed[slot], number + 1 - slots)", "false"),  # a place is filled before it is free
+    ("!reached(flags->devices[slot], ready(number, up))", "false"),  # a place is filled before it is free
     ("(left[slot] -= size) == 0", "(left[slot] -= size) + 1 > 0"),  # a piece is sent before all of it is there
     ("each.second.wait();", ";"),  # the program goes on before its memory has been read
     ("if (!to_device) kesco_sent();", ";"),  # and so does a copy to the host
     ("KescoSender::settled() ? cudaSuccess : kesco_settle(stream)", "cudaSuccess"),  # a source is read too early
     ("KescoSender::settled() = false;", ";"),  # also by a later copy
-    ("const std::uint32_t number = give(from + done, size)", "const std::uint32_t number = give(from, size)"),
-    ("flags->freed[number % slots].store(number + 1, std::memory_order_release);", ";"),  # its place is lost
+    ("if (up) add(on_host + done, size)", "if (up) add(on_host, size)"),
+    ("flags->devices[number % slots].store(number + 1, std::memory_order_release);", ";"),  # its place is lost
 )
 
 
@@ -209,7 +209,7 @@ def test_each_wait_is_needed(tmp_path: Path) -> None:
         statement = new.endswith(";") or new == ";"
         some = f"if (mutant() == {number}) {{ {new} }} else {{ {old} }}"
         changes.append((old, some if statement else f"(mutant() == {number} ? ({new}) : ({old}))"))
-    changes[len(SMALL) + 6] = ("give(from + done, size)", "give(mutant() == 6 ? from : from + done, size)")
+    changes[len(SMALL) + 6] = ("add(on_host + done, size)", "add(mutant() == 6 ? on_host : on_host + done, size)")
     text = 'inline int mutant() { static const int one = std::atoi(std::getenv("MUTANT")); return one; }\n'
     program = built(tmp_path, DRIVER, [*changes, (HEAD, HEAD + text)], parts=SENDS)
     assert said(program, MUTANT="-1") == LINES
