@@ -15,11 +15,11 @@ from enum import IntEnum
 from types import MappingProxyType, TracebackType
 
 from kesco.ir.costs import Times
-from kesco.ir.kfikit import KNOTS, Kernel, knots
+from kesco.ir.kfikit import KNOTS_IN_ALL, Kernel, knots
 from kesco.toolchain.native import policy_library
 
 NEVER = (1 << 64) - 1
-_VERSION = 2
+_VERSION = 3
 _ROOM = 64
 
 
@@ -89,7 +89,12 @@ NAMES = tuple(name for name, _ in Settings._fields_ if name not in ("version", "
 
 
 class _Times(ctypes.Structure):
-    _fields_ = (("count", ctypes.c_uint64), ("mean", ctypes.c_uint64), ("knots", ctypes.c_uint64 * len(KNOTS)))
+    _fields_ = (
+        ("count", ctypes.c_uint64),
+        ("mean", ctypes.c_uint64),
+        ("parts", ctypes.c_uint64 * KNOTS_IN_ALL),
+        ("knots", ctypes.c_uint64 * KNOTS_IN_ALL),
+    )
 
 
 class _Cost(ctypes.Structure):
@@ -326,4 +331,6 @@ class Policy:
 def _times(times: Times | None) -> _Times:
     if times is None:
         return _Times()
-    return _Times(times.count, times.total // times.count, (ctypes.c_uint64 * len(KNOTS))(*knots(times)))
+    parts, values = zip(*knots(times), strict=True)
+    many = ctypes.c_uint64 * KNOTS_IN_ALL
+    return _Times(times.count, times.total // times.count, many(*parts), many(*values))
