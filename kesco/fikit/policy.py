@@ -184,6 +184,7 @@ def _library(path: str) -> ctypes.CDLL:
         "task_leaves": (policy, number, small),
         "passed": (policy, number, small, number),
         "waits": (policy, number, small, number, number),
+        "begins": (policy, number, small, number),
         "abandoned": (policy, number, small, number),
         "done": (policy, number, small, number),
         "credited": (policy, number, small, number, number),
@@ -265,6 +266,10 @@ class Policy:
     def waits(self, now: int, task: int, identity: int, ticket: int) -> bool:
         """It stopped at a launch."""
         return int(self._library.kesco_policy_waits(self._policy, now, task, identity, ticket)) == 0
+
+    def begins(self, now: int, task: int, ticket: int) -> bool:
+        """What was granted is launched only now: its client had to wake up."""
+        return int(self._library.kesco_policy_begins(self._policy, now, task, ticket)) == 0
 
     def abandoned(self, now: int, task: int, ticket: int) -> bool:
         """Its own deadline let it go."""

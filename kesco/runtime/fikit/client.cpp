@@ -108,8 +108,8 @@ void hold(Shared *shared, const Launch &launch) {
     std::atomic_thread_fence(std::memory_order_seq_cst); // either it is seen, or the daemon is seen to sleep
     if (shared->asleep.load())
         ring();
-    if (!granted(shared, ticket, from, since))
-        say(shared, What::Abandoned, launch.identity, ticket);
+    const bool good = granted(shared, ticket, from, since);
+    launched_at = say(shared, good ? What::Began : What::Abandoned, launch.identity, ticket);
     launched_by_grant(shared, launch.identity);
 }
 

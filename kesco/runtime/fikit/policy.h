@@ -178,6 +178,9 @@ int kesco_policy_task_leaves(KescoPolicy *policy, uint64_t now, uint32_t task); 
 int kesco_policy_passed(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity);
 /* Stopped at its launch. Tickets of one task are granted in the order in which they came. They are never 0. */
 int kesco_policy_waits(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t ticket);
+/* What was granted under this ticket is launched only now: its client slept, and had to wake up. Until then it was not
+ * on the GPU. Nobody need say so; where nobody does, the grant counts. */
+int kesco_policy_begins(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t ticket);
 /* Launched on the credit of this number. With another number than that of its latest credit: passed. */
 int kesco_policy_credited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t credit);
 /* The client's own deadline let it go. Counts as passed, unless it has been granted: then it was counted already, and
