@@ -60,8 +60,8 @@ void KescoPolicy::promise(Task &task) {
     if (settings.kind == KESCO_MEAN)
         until = std::max(now_, sum(task.idle_since, known->cost.gap.mean));
     else
-        until = sum(task.idle_since + outlasted(task), kesco::fikit::left_after(known->gap.times(known->cost.gap),
-                                                                                outlasted(task), settings.gap_percent));
+        until = sum(task.idle_since + outlasted(task),
+                    kesco::fikit::left_after(known->gap.times(known->cost.gap), outlasted(task), settings.gap_percent));
     if (until > now_ && until - now_ >= settings.threshold_ns)
         task.promise = {true, !known->gap.drifted(settings.drift_limit), until};
 }
@@ -113,9 +113,9 @@ uint64_t KescoPolicy::next_change(size_t acting) {
     if (task.promise.made)
         change = task.promise.believed ? later(task.promise.until) : std::min(change, later(task.promise.until));
     else if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE)
-        change = std::min(
-            change, later(sum(task.idle_since + settings.guard_ns,
-                              kesco::fikit::next_knot(known->gap.times(known->cost.gap), outlasted(task)))));
+        change =
+            std::min(change, later(sum(task.idle_since + settings.guard_ns,
+                                       kesco::fikit::next_knot(known->gap.times(known->cost.gap), outlasted(task)))));
     if (settings.kind != KESCO_QUANTILE || !settings.react_permille || (task.promise.made && task.promise.believed))
         return change;
     uint64_t react = sum(task.idle_since, settings.react_ns);
