@@ -257,6 +257,8 @@ int random_runs(uint32_t kind, uint64_t seed) {
             checked.launch(task, random_number(5));
         else if (what < 90 && !one.flights.empty())
             checked.complete(task, random_number(3) ? one.flights.size() : 1);
+        else if (what >= 93 && what < 97)
+            checked.begin(task, one.last_ticket - std::min<uint64_t>(one.last_ticket, random_number(4)));
         else if (what == 98 && !one.waits.empty())
             checked.abandon(task);
         else if (what == 99 && random_number(10) == 0)
