@@ -101,6 +101,8 @@ class _Reader:
             if one.launched == one.done:
                 one.since, one.before = time, one.launched
             one.launched += 1
+        elif kind == "B" and one.launched == one.done + 1:
+            one.since = time  # it slept until now
         elif kind in "DL":
             done = one.launched if kind == "L" else min(int(rest[0]), one.launched)
             if done == one.launched and one.done < done:

@@ -15,11 +15,11 @@ from enum import IntEnum
 from types import MappingProxyType, TracebackType
 
 from kesco.ir.costs import Times
-from kesco.ir.kfikit import KNOTS, Kernel, knots
+from kesco.ir.kfikit import KNOTS_IN_ALL, Kernel, knots
 from kesco.toolchain.native import policy_library
 
 NEVER = (1 << 64) - 1
-_VERSION = 2
+_VERSION = 3
 _ROOM = 64
 
 
@@ -89,7 +89,12 @@ NAMES = tuple(name for name, _ in Settings._fields_ if name not in ("version", "
 
 
 class _Times(ctypes.Structure):
-    _fields_ = (("count", ctypes.c_uint64), ("mean", ctypes.c_uint64), ("knots", ctypes.c_uint64 * len(KNOTS)))
+    _fields_ = (
+        ("count", ctypes.c_uint64),
+        ("mean", ctypes.c_uint64),
+        ("parts", ctypes.c_uint64 * KNOTS_IN_ALL),
+        ("knots", ctypes.c_uint64 * KNOTS_IN_ALL),
+    )
 
 
 class _Cost(ctypes.Structure):
@@ -179,6 +184,7 @@ def _library(path: str) -> ctypes.CDLL:
         "task_leaves": (policy, number, small),
         "passed": (policy, number, small, number),
         "waits": (policy, number, small, number, number),
+        "begins": (policy, number, small, number),
         "abandoned": (policy, number, small, number),
         "done": (policy, number, small, number),
         "credited": (policy, number, small, number, number),
@@ -261,6 +267,10 @@ class Policy:
         """It stopped at a launch."""
         return int(self._library.kesco_policy_waits(self._policy, now, task, identity, ticket)) == 0
 
+    def begins(self, now: int, task: int, ticket: int) -> bool:
+        """What was granted is launched only now: its client had to wake up."""
+        return int(self._library.kesco_policy_begins(self._policy, now, task, ticket)) == 0
+
     def abandoned(self, now: int, task: int, ticket: int) -> bool:
         """Its own deadline let it go."""
         return int(self._library.kesco_policy_abandoned(self._policy, now, task, ticket)) == 0
@@ -326,4 +336,6 @@ class Policy:
 def _times(times: Times | None) -> _Times:
     if times is None:
         return _Times()
-    return _Times(times.count, times.total // times.count, (ctypes.c_uint64 * len(KNOTS))(*knots(times)))
+    parts, values = zip(*knots(times), strict=True)
+    many = ctypes.c_uint64 * KNOTS_IN_ALL
+    return _Times(times.count, times.total // times.count, many(*parts), many(*values))

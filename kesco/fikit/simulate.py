@@ -173,6 +173,7 @@ class _Replayer:
             at = self.waiting.pop(which)
             host.ahead.append(self._taken_for(number, host.task.steps[at]))
             self._begins(number, at)
+            self._later(self.now + self.machine.notice_ns, "begins", number, which)
             return False
         if what == "credit":
             host.credit = self.credits.pop(which, None)
@@ -191,6 +192,8 @@ class _Replayer:
             self._tell_return(number)
         elif what == "passed":
             self.policy.passed(self.now, number, which)
+        elif what == "begins":
+            self.policy.begins(self.now, number, which)
         elif what == "waits":
             step = host.task.steps[self.waiting[which]]
             self.policy.waits(self.now, number, self.kernels[step.kernel].identity, which)

@@ -19,6 +19,11 @@ _GROWTH = math.log(1.02)
 Three = tuple[int, int, int]
 
 
+def middle(number: int) -> float:
+    """Nanoseconds in the middle of a bin of `Times`."""
+    return math.exp((number + 0.5) * _GROWTH) if number >= 0 else 0.0
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:
     """One operation as its author wrote it: equal identities are executions of the same thing.
@@ -87,8 +92,7 @@ class Times:
         for number, many in self.bins:
             seen += many
             if seen > wanted:
-                middle = math.exp((number + 0.5) * _GROWTH) if number >= 0 else 0.0
-                return min(max(middle, self.shortest), self.longest)
+                return min(max(middle(number), self.shortest), self.longest)
         return float(self.longest)
 
     @property

@@ -23,21 +23,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
-from kesco.ir.costs import Cost, Costs, Identity, Origin, Three, Times
+from kesco.ir.costs import Cost, Costs, Identity, Origin, Three, Times, middle
 from kesco.ir.kprof import count_from_json, three_from_json, times_from_json, times_to_json
 
 VERSION = 1
 BAD_STORE = "K540"
 KNOTS = (0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100)
-"""Of which quantiles, in percent, the policy knows the values (KescoTimes in policy.h)."""
+"""Of which quantiles, in percent, the policy knows the values in any case (KescoTimes in policy.h)."""
+_JUMPS = 8
+KNOTS_IN_ALL = len(KNOTS) + 2 * _JUMPS
+_WHOLE = 1_000_000
 _KEY = re.compile(r"[\w.:+-]{1,200}")
 
 
@@ -123,10 +128,30 @@ def merged(stores: Iterable[Store]) -> Store:
     return reduce(lambda one, other: one + other, stores)
 
 
-def knots(times: Times) -> tuple[int, ...]:
-    """The values at `KNOTS`: ascending, the first the shortest and the last the longest, within 1 % between."""
-    inner = [round(times.quantile(percent / 100)) for percent in KNOTS[1:-1]]
-    return (times.shortest, *inner, times.longest)
+def knots(times: Times) -> tuple[tuple[int, int], ...]:
+    """Millionths and the nanoseconds that this part of the times does not exceed, `KNOTS_IN_ALL` of them, ascending.
+
+    The first is the shortest time, the last the longest, what is between is within 1 %. Who reads them draws a line
+    from one to the next. So beside the values at `KNOTS` both ends of the jumps are there where such a line would be
+    wrong by most: of gaps of microseconds and gaps of milliseconds none is one in between.
+    """
+    inner = [(percent * _WHOLE // 100, round(times.quantile(percent / 100))) for percent in KNOTS[1:-1]]
+    jumps = sorted(_jumps(times), key=lambda jump: -jump[0])[:_JUMPS]
+    ends = [(part, value) for _, part, *both in jumps for value in both]
+    found = [(0, times.shortest), *sorted([*inner, *ends]), (_WHOLE, times.longest)]
+    return (*found, *found[-1:] * (KNOTS_IN_ALL - len(found)))
+
+
+def _jumps(times: Times) -> Iterator[tuple[int, int, int, int]]:
+    """For each two bins in a row: how wrong a line is, the part of the times up to there, and the two values."""
+    seen, last = 0, times.count - 1
+    for (one, many), (other, _) in pairwise(times.bins):
+        seen += many
+        part = _WHOLE * seen // last
+        low, high = (round(min(max(middle(number), times.shortest), times.longest)) for number in (one, other))
+        place = bisect_right(KNOTS, part * 100 // _WHOLE, hi=len(KNOTS) - 1)
+        if other > one + 1:
+            yield (high - low) * (KNOTS[place] - KNOTS[place - 1]), part, low, high
 
 
 def to_json(store: Store) -> str:
@@ -157,10 +182,10 @@ def _kernel_to_json(one: Kernel) -> dict[str, object]:
 def to_text(store: Store) -> str:
     """What the daemon reads: a line for the form, then one for each task and each of its kernels.
 
-    ``task KEY`` and ``kernel IDENTITY count mean knots… count mean knots…``, the time's and then the gap's; zeros
-    where nothing is known.
+    ``task KEY`` and ``kernel IDENTITY count mean knots… count mean knots…``, the time's and then the gap's, each knot
+    two numbers; zeros where nothing is known.
     """
-    lines = ["kesco-fikit-costs 1"]
+    lines = ["kesco-fikit-costs 2"]
     for task in store.tasks:
         lines.append(f"task {task.key}")
         for identity, one in task.kernels:
@@ -170,8 +195,9 @@ def to_text(store: Store) -> str:
 
 
 def _times_to_text(times: Times | None) -> str:
-    values = (0,) * (2 + len(KNOTS)) if times is None else (times.count, times.total // times.count, *knots(times))
-    return " ".join(map(str, values))
+    if times is None:
+        return " ".join("0" * (2 + 2 * KNOTS_IN_ALL))
+    return " ".join(map(str, (times.count, times.total // times.count, *chain(*knots(times)))))
 
 
 def read(path: Path) -> Store:

@@ -130,7 +130,7 @@ def test_the_holder_records_few_events(yard: Yard, policy: str, least: float, mo
     assert least <= events / launches <= most
 
 
-def greet(yard: Yard, version: int = 3) -> tuple[socket.socket, tuple[int, int, int, int], int]:
+def greet(yard: Yard, version: int = 4) -> tuple[socket.socket, tuple[int, int, int, int], int]:
     """A client by hand: its socket, the daemon's answer, and the descriptor of the shared words or -1."""
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(5)

@@ -24,6 +24,7 @@ P 3000 0 00000000000000bb
 W 4000 1 1 00000000000000aa
 D 9000 0 1
 G 10000 1 1 2 1 500 700
+B 10500 1 1
 W 11000 1 2 00000000000000ab
 A 51000 1 2
 D 60000 1 2
@@ -42,7 +43,7 @@ def test_a_record_is_read(tmp_path: Path) -> None:
         events.Hold(low, "scale", 4000, 10000, Held.BUSY, Reason.FILL, 500, 700),
         events.Hold(low, f"{0xAB:016x}", 11000, 51000, Held.NOT_HELD, None, 0, 0),
     )
-    assert found.busy == (events.Busy(high, 3000, 9000, 1), events.Busy(low, 10000, 60000, 2))
+    assert found.busy == (events.Busy(high, 3000, 9000, 1), events.Busy(low, 10500, 60000, 2))
     said = telling.longest_holds(found, 1)
     assert said.startswith("0.040 ms  low one") and "by its own deadline" in said
     assert "a task of higher priority has work on the GPU" in telling.longest_holds(found, 2)

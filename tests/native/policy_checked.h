@@ -123,6 +123,16 @@ class Checked {
         ++one.launched;
         decide();
     }
+    // Also of what still waits, is done, or never was.
+    void begin(uint32_t task, uint64_t ticket) {
+        say("begin", task, ticket);
+        const KescoTaskState before = *kesco_policy_task(policy_, task);
+        require(kesco_policy_begins(policy_, now, task, ticket) == (ticket ? 0 : -1), "a word that it begins is heard");
+        const KescoTaskState &after = *kesco_policy_task(policy_, task);
+        require(before.launched == after.launched && before.done == after.done && before.waiting == after.waiting,
+                "which launches nothing");
+        decide();
+    }
     void complete(uint32_t task, uint64_t many = 1) {
         Seen &one = seen[task];
         say("done", task, many);

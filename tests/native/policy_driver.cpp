@@ -45,8 +45,10 @@ KescoTimes about(uint64_t value, uint64_t longest) {
     KescoTimes times = {};
     times.count = 100;
     times.mean = value;
-    for (uint64_t &knot : times.knots)
-        knot = value;
+    for (uint64_t n = 0; n < KESCO_KNOTS; ++n) {
+        times.knots[n] = value;
+        times.parts[n] = KESCO_WHOLE * n / (KESCO_KNOTS - 1);
+    }
     times.knots[0] = value / 2;
     times.knots[KESCO_KNOTS - 1] = longest;
     return times;
@@ -56,7 +58,7 @@ KescoTimes about(uint64_t value, uint64_t longest) {
 std::vector<std::pair<uint64_t, KescoCost>> costs() {
     KescoCost one = {about(100, 150), about(2000, 3000)}, two = {about(900, 1000), about(50, 60)};
     KescoCost three = {about(300, 400), about(0, 5000)};
-    for (int n = 10; n < KESCO_KNOTS - 1; ++n)
+    for (int n = 22; n < KESCO_KNOTS - 1; ++n)
         three.gap.knots[n] = 4000;
     three.gap.knots[KESCO_KNOTS - 1] = 5000;
     KescoCost arrival = {{}, about(1500, 1600)};
@@ -255,6 +257,8 @@ int random_runs(uint32_t kind, uint64_t seed) {
             checked.launch(task, random_number(5));
         else if (what < 90 && !one.flights.empty())
             checked.complete(task, random_number(3) ? one.flights.size() : 1);
+        else if (what >= 93 && what < 97)
+            checked.begin(task, one.last_ticket - std::min<uint64_t>(one.last_ticket, random_number(4)));
         else if (what == 98 && !one.waits.empty())
             checked.abandon(task);
         else if (what == 99 && random_number(10) == 0)
@@ -322,8 +326,9 @@ int million(uint32_t kind) {
 void print(const KescoTimes &times) {
     std::printf(" %llu %llu", static_cast<unsigned long long>(times.count),
                 static_cast<unsigned long long>(times.mean));
-    for (uint64_t knot : times.knots)
-        std::printf(" %llu", static_cast<unsigned long long>(knot));
+    for (int n = 0; n < KESCO_KNOTS; ++n)
+        std::printf(" %llu %llu", static_cast<unsigned long long>(times.parts[n]),
+                    static_cast<unsigned long long>(times.knots[n]));
 }
 
 int read_file(const char *path) {

@@ -82,12 +82,12 @@ def test_the_daemon_reads_the_costs_that_a_store_has(driver: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("kesco-fikit-costs 2\nend\n", "not a file of costs, version 1"),
-        ("kesco-fikit-costs 1\ntask a\n", "cut off"),
-        ("kesco-fikit-costs 1\nkernel 1 0\nend\n", ":2: damaged"),
-        ("kesco-fikit-costs 1\ntask a\nkernel 1 1 2 3\nend\n", ":3: damaged"),
-        ("kesco-fikit-costs 1\ntask a\nkernel 1 1 1 9" + " 1" * 33 + "\nend\n", ":3: damaged"),  # knots that descend
-        ("kesco-fikit-costs 1\nbook a\nend\n", ":2: damaged"),
+        ("kesco-fikit-costs 1\nend\n", "not a file of costs, version 2"),
+        ("kesco-fikit-costs 2\ntask a\n", "cut off"),
+        ("kesco-fikit-costs 2\nkernel 1 0\nend\n", ":2: damaged"),
+        ("kesco-fikit-costs 2\ntask a\nkernel 1 1 2 3\nend\n", ":3: damaged"),
+        ("kesco-fikit-costs 2\ntask a\nkernel 1 1 1 0 9" + " 1" * 129 + "\nend\n", ":3: damaged"),  # knots that descend
+        ("kesco-fikit-costs 2\nbook a\nend\n", ":2: damaged"),
     ],
 )
 def test_costs_that_are_damaged_are_refused(driver: Path, tmp_path: Path, text: str, why: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kesco.fikit.policy import NEVER, Held, Kind, Policy, Reason, Settings, TaskState, settings
 from kesco.ir.costs import Times
-from kesco.ir.kfikit import KNOTS, Kernel, knots
+from kesco.ir.kfikit import KNOTS, Kernel
 
 HEADER = (Path(__file__).resolve().parent.parent.parent / "kesco/runtime/fikit/policy.h").read_text()
 US = 1000
@@ -78,12 +78,6 @@ def test_the_words_are_those_of_the_header() -> None:
     probabilities = re.search(r"in percent: ([\d\s*]+)\.", HEADER)
     assert probabilities
     assert tuple(map(int, probabilities[1].replace("*", " ").split())) == KNOTS
-
-
-def test_knots_ascend_from_the_shortest_to_the_longest() -> None:
-    found = knots(Times.of([5, 1, 1000, 70, 70, 71]))
-    assert (found[0], found[-1], len(found)) == (1, 1000, len(KNOTS))
-    assert list(found) == sorted(found)
 
 
 def test_who_is_higher_holds_and_passes() -> None:
@@ -163,7 +157,7 @@ def test_quantiles_count_and_not_the_mean() -> None:
                 continue
             # Once the short ones are over, it is one of the long ones.
             assert 140 * US < wake < 200 * US
-            assert (LOW, 1, Reason.FILL) in granted(found, 160 * US)
+            assert (LOW, 1, Reason.FILL) in granted(found, 165 * US)
 
 
 def test_a_kernel_counts_with_its_high_quantile() -> None:

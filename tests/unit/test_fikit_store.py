@@ -64,12 +64,12 @@ def test_runs_of_a_task_add_up() -> None:
 
 def test_the_text_of_the_daemon_has_all_that_is_known() -> None:
     lines = kfikit.to_text(example()).splitlines()
-    assert lines[:2] == ["kesco-fikit-costs 1", "task 0123456789abcdef"]
+    assert lines[:2] == ["kesco-fikit-costs 2", "task 0123456789abcdef"]
     assert lines[-1] == "end"
     words = lines[3].split()
     assert words[:4] == ["kernel", "00000000000000ab", "3", "3700"]
-    assert (words[4], words[19], words[20], words[-1]) == ("1000", "9000", "1", "500")
-    assert lines[2].split()[2:20] == ["0"] * 18  # nothing is known of the time of no kernel
+    assert (*words[4:6], *words[66:69], words[-1]) == ("0", "1000", "1000000", "9000", "1", "500")
+    assert lines[2].split()[2:68] == ["0"] * 66  # nothing is known of the time of no kernel
 
 
 def test_a_store_is_a_profile_for_the_compiler() -> None:

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kStale = 200000000; // the daemon has not been seen to work for so long: go on without it
 constexpr std::uint64_t kSlice = 20000000;  // of a sleep, after which all is looked at again
+constexpr std::uint64_t kNear = 1000000; // of a wait: while work of its own is under way, it looks whether that ended
 constexpr std::size_t kKnown = 4096;
 constexpr std::size_t kTries = 8;
 constexpr std::uint64_t kRarely = 200000; // between events that are recorded for no other reason
@@ -63,9 +64,11 @@ bool stale(const Shared *shared, std::uint64_t time) {
     return beat < time && time - beat > kStale;
 }
 
-// Until the ticket is granted; false where this one let itself go.
+// Until the ticket is granted; false where this one let itself go. Who fills a gap often waits for nothing but the end
+// of what it launched before: it asks for that itself, because to sleep and be woken takes longer than many a kernel.
 bool granted(Shared *shared, std::uint64_t ticket, std::uint64_t from, std::uint32_t since) {
     const std::uint64_t until = from + settings().deadline;
+    std::uint64_t awake = from; // something may happen soon after this
     while (true) {
         const std::uint32_t seen = shared->grant_word.load(std::memory_order_acquire);
         if (shared->granted.load(std::memory_order_acquire) >= ticket)
@@ -73,7 +76,11 @@ bool granted(Shared *shared, std::uint64_t ticket, std::uint64_t from, std::uint
         const std::uint64_t time = now();
         if (time >= until || stale(shared, time) || epoch() != since)
             return false;
-        if (time - from < settings().spin) {
+        if (time - from < kNear && markers_out()) {
+            publish(shared);
+            awake = time;
+        }
+        if (time - awake < settings().spin) {
             for (int i = 0; i < 32; ++i)
                 pause();
             continue;
@@ -108,8 +115,8 @@ void hold(Shared *shared, const Launch &launch) {
     std::atomic_thread_fence(std::memory_order_seq_cst); // either it is seen, or the daemon is seen to sleep
     if (shared->asleep.load())
         ring();
-    if (!granted(shared, ticket, from, since))
-        say(shared, What::Abandoned, launch.identity, ticket);
+    const bool good = granted(shared, ticket, from, since);
+    launched_at = say(shared, good ? What::Began : What::Abandoned, launch.identity, ticket);
     launched_by_grant(shared, launch.identity);
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 bool read_times(std::istream &line, KescoTimes &times) {
     line >> std::dec >> times.count >> times.mean;
-    for (uint64_t &knot : times.knots)
-        line >> knot;
+    for (int n = 0; n < KESCO_KNOTS; ++n)
+        line >> times.parts[n] >> times.knots[n];
     return line && sensible(times);
 }
 
@@ -20,8 +20,8 @@ bool read_times(std::istream &line, KescoTimes &times) {
 std::optional<std::map<std::string, TaskCosts>> read_costs(const std::string &path, std::string &why) {
     std::ifstream file(path);
     std::string text;
-    if (!std::getline(file, text) || text != "kesco-fikit-costs 1") {
-        why = path + (file.is_open() ? ": not a file of costs, version 1" : ": cannot be read");
+    if (!std::getline(file, text) || text != "kesco-fikit-costs 2") {
+        why = path + (file.is_open() ? ": not a file of costs, version 2" : ": cannot be read");
         return std::nullopt;
     }
     std::map<std::string, TaskCosts> found;

@@ -131,6 +131,10 @@ void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, s
         recorder.credited(time, g.task, said.identity);
         predict(g, policy, said.identity);
         break;
+    case What::Began:
+        kesco_policy_begins(policy, time, g.task, said.ticket);
+        recorder.began(time, g.task, said.ticket);
+        break;
     case What::Abandoned:
         kesco_policy_abandoned(policy, time, g.task, said.ticket);
         recorder.abandoned(time, g.task, said.ticket);

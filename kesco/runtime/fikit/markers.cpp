@@ -4,6 +4,7 @@
 
 #include "driver.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <new>
@@ -191,12 +192,15 @@ std::uint64_t markers_poll() noexcept {
     Markers &m = all();
     const Driver *d = driver();
     const std::lock_guard<std::mutex> guard(m.lock);
-    int kept = 0, busy = 0;
     const int count = m.count.load(std::memory_order_relaxed);
+    int kept = 0, busy = 0, ended = 0;
+    const auto has_ended = [&](const Marker &one) { return d->event_query(one.event) != kNotReady; };
+    if (m.stream.load(std::memory_order_relaxed) != kSeveral) // in the order of its launches: few need be asked
+        ended = int(std::partition_point(m.pending, m.pending + count, has_ended) - m.pending), busy = kBusy;
     for (int i = 0; i < count; ++i) {
         const Marker one = m.pending[i];
         // Behind a few that have not ended hardly any has: a long queue must not keep the lock from who launches.
-        if (busy == kBusy || d->event_query(one.event) == kNotReady) {
+        if (i >= ended && (busy == kBusy || !has_ended(one))) {
             busy += busy < kBusy;
             m.pending[kept++] = one;
             continue;

@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-#define KESCO_POLICY_VERSION 2
+#define KESCO_POLICY_VERSION 3
 #define KESCO_POLICY_TASKS 256   /* tasks are numbered from 0 to this, less one; a number may be used again */
 #define KESCO_POLICY_TICKETS 64  /* that may wait of one task: its threads that stand at a launch */
 #define KESCO_POLICY_FLIGHT 1024 /* launches of one task whose prediction is remembered; the driver queues no more */
@@ -69,11 +69,15 @@ typedef struct {
                                 the time that this costs higher tasks is at most this part of theirs; 0: off */
 } KescoPolicySettings;
 
-/* Values of a distribution at fixed probabilities, in percent: 0 1 2 5 10 20 30 40 50 60 70 80 90 95 99 100. */
-#define KESCO_KNOTS 16
+/* Values of a distribution, between which it is taken to be even. A profile has those at fixed probabilities,
+ * in percent: 0 1 2 5 10 20 30 40 50 60 70 80 90 95 99 100. Where it jumps, as from microseconds to milliseconds, it
+ * has two of one probability: nothing is between them. What is left over repeats the last one. */
+#define KESCO_KNOTS 32
+#define KESCO_WHOLE 1000000
 typedef struct {
     uint64_t count; /* measured values; 0: not known, and the rest means nothing */
     uint64_t mean;
+    uint64_t parts[KESCO_KNOTS]; /* which part of the times is at most the knot: ascending, from 0 to KESCO_WHOLE */
     uint64_t knots[KESCO_KNOTS]; /* ascending, in nanoseconds; the first is the shortest one, the last is the longest */
 } KescoTimes;
 
@@ -174,6 +178,9 @@ int kesco_policy_task_leaves(KescoPolicy *policy, uint64_t now, uint32_t task); 
 int kesco_policy_passed(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity);
 /* Stopped at its launch. Tickets of one task are granted in the order in which they came. They are never 0. */
 int kesco_policy_waits(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t ticket);
+/* What was granted under this ticket is launched only now: its client slept, and had to wake up. Until then it was not
+ * on the GPU. Nobody need say so; where nobody does, the grant counts. */
+int kesco_policy_begins(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t ticket);
 /* Launched on the credit of this number. With another number than that of its latest credit: passed. */
 int kesco_policy_credited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t identity, uint64_t credit);
 /* The client's own deadline let it go. Counts as passed, unless it has been granted: then it was counted already, and

@@ -16,6 +16,7 @@ struct KescoPolicy {
     int leaves(uint64_t at, uint32_t number);
     int passed(uint64_t at, uint32_t number, uint64_t identity);
     int waits(uint64_t at, uint32_t number, uint64_t identity, uint64_t ticket);
+    int begins(uint64_t at, uint32_t number, uint64_t ticket);
     int abandoned(uint64_t at, uint32_t number, uint64_t ticket);
     int done(uint64_t at, uint32_t number, uint64_t launches);
     int credited(uint64_t at, uint32_t number, uint64_t identity, uint64_t credit);
@@ -56,6 +57,7 @@ struct KescoPolicy {
     bool believed(const Task &task, int32_t cost) const;
     uint64_t predicted(const Task &task, const Ticket &ticket) const;
     uint64_t occupied(const Task &task, const Ticket &ticket) const;
+    uint64_t outlasted(const Task &task) const;
     void promise(Task &task);
     void settle_promise(Task &task);
     bool away(Task &task);

@@ -68,8 +68,9 @@ KescoPolicy::Filling KescoPolicy::filling(size_t acting) {
     uint64_t until = now_ + lasted;
     if (Known *known = task.gap(); known && known->cost.gap.count && !known->gap.drifted(settings.drift_limit)) {
         const KescoTimes &gaps = known->gap.times(known->cost.gap);
-        if (kesco::fikit::next_knot(gaps, lasted) != KESCO_NEVER)
-            until = std::min(until, now_ + kesco::fikit::left_after(gaps, lasted, 50));
+        const uint64_t beyond = outlasted(task);
+        if (kesco::fikit::next_knot(gaps, beyond) != KESCO_NEVER)
+            until = std::min(until, task.idle_since + beyond + kesco::fikit::left_after(gaps, beyond, 50));
     }
     return {KESCO_GRANT_REACT, until, std::min(settings.inflight_ns, settings.react_ns)};
 }

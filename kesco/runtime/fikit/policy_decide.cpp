@@ -95,6 +95,7 @@ void KescoPolicy::grant(Grants &out, uint32_t number, KescoGrantReason reason, u
     if (fill || reason == KESCO_GRANT_FREE)
         task.credit.used = now_;
     launch(task, ticket.cost, time, fill);
+    task.flight(task.state.launched - 1).ticket = ticket.number;
     if (static_cast<int>(number) == holder())
         return;
     if (!flights_++)

@@ -116,6 +116,28 @@ int KescoPolicy::waits(uint64_t at, uint32_t number, uint64_t identity, uint64_t
     return 0;
 }
 
+// Until now the GPU had nothing of it: neither was the gap filled by it, nor does it take that much longer.
+int KescoPolicy::begins(uint64_t at, uint32_t number, uint64_t ticket) {
+    Task *task = active(number);
+    if (!task || !ticket)
+        return -1;
+    clock(at);
+    Flight *flight = task->granted(ticket);
+    if (!flight)
+        return 0;
+    flight->ticket = 0;
+    const bool only = flight->alone && flight->sequence == launches_;
+    if (only && acting_task >= 0) {
+        Task &acting = *tasks[static_cast<size_t>(acting_task)];
+        if (acting.idle)
+            acting.gap_busy -= std::min(acting.gap_busy, now_ - std::max(flight->began, acting.idle_since));
+    }
+    if (only)
+        anchor_ = now_;
+    flight->began = now_;
+    return 0;
+}
+
 int KescoPolicy::abandoned(uint64_t at, uint32_t number, uint64_t ticket) {
     Task *task = active(number);
     if (!task || !ticket)

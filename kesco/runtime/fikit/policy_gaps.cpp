@@ -35,6 +35,12 @@ uint64_t KescoPolicy::occupied(const Task &task, const Ticket &ticket) const {
     return predicted(task, ticket) + (latest_ && latest_ != &task ? settings.switch_ns : 0);
 }
 
+// Which gaps a gap is longer than: the report that ends one may be under way for as long as the guard.
+uint64_t KescoPolicy::outlasted(const Task &task) const {
+    const uint64_t lasted = now_ - task.idle_since;
+    return lasted > settings.guard_ns ? lasted - settings.guard_ns : 0;
+}
+
 // Makes a promise for an idle task where the profile says that the gap is worth filling. A promise stands until it is
 // over; only then what is left of the gap is asked anew, of the gaps that lasted as long. So a promise is broken as
 // often as `gap_percent` says, however often anybody asks.
@@ -54,8 +60,8 @@ void KescoPolicy::promise(Task &task) {
     if (settings.kind == KESCO_MEAN)
         until = std::max(now_, sum(task.idle_since, known->cost.gap.mean));
     else
-        until = sum(now_, kesco::fikit::left_after(known->gap.times(known->cost.gap), now_ - task.idle_since,
-                                                   settings.gap_percent));
+        until = sum(task.idle_since + outlasted(task),
+                    kesco::fikit::left_after(known->gap.times(known->cost.gap), outlasted(task), settings.gap_percent));
     if (until > now_ && until - now_ >= settings.threshold_ns)
         task.promise = {true, !known->gap.drifted(settings.drift_limit), until};
 }
@@ -107,8 +113,9 @@ uint64_t KescoPolicy::next_change(size_t acting) {
     if (task.promise.made)
         change = task.promise.believed ? later(task.promise.until) : std::min(change, later(task.promise.until));
     else if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE)
-        change = std::min(change, later(sum(task.idle_since, kesco::fikit::next_knot(known->gap.times(known->cost.gap),
-                                                                                     now_ - task.idle_since))));
+        change =
+            std::min(change, later(sum(task.idle_since + settings.guard_ns,
+                                       kesco::fikit::next_knot(known->gap.times(known->cost.gap), outlasted(task)))));
     if (settings.kind != KESCO_QUANTILE || !settings.react_permille || (task.promise.made && task.promise.believed))
         return change;
     uint64_t react = sum(task.idle_since, settings.react_ns);

@@ -57,6 +57,14 @@ Known *Task::gap() {
     return place == kUnknown ? nullptr : &costs[place];
 }
 
+Flight *Task::granted(uint64_t ticket) {
+    const uint64_t many = std::min<uint64_t>(in_flight(), KESCO_POLICY_TICKETS);
+    for (uint64_t back = 1; ticket && back <= many; ++back)
+        if (Flight &one = flight(state.launched - back); one.ticket == ticket)
+            return &one;
+    return nullptr;
+}
+
 void Task::begin(const Flight &launched) {
     if (in_flight() >= KESCO_POLICY_FLIGHT)
         forget(state.launched - KESCO_POLICY_FLIGHT);

@@ -59,6 +59,7 @@ struct Flight {
     bool unknown = false;   // in flight alone
     bool fill = false;      // granted to fill a gap
     bool alone = false;     // nothing else was on the GPU when it was launched
+    uint64_t ticket = 0;    // under which it was granted; 0: it was not held, or is known to have begun
     uint64_t sequence = 0;  // of all launches
     uint64_t began = 0;     // launched or granted
     uint64_t predicted = 0; // nanoseconds
@@ -117,6 +118,8 @@ struct Task {
 
     uint64_t in_flight() const { return state.launched - state.done; }
     Flight &flight(uint64_t number) { return flights[number % KESCO_POLICY_FLIGHT]; }
+    /// What was granted under this ticket and is not done, or null; of the latest ones.
+    Flight *granted(uint64_t ticket);
     bool empty() const { return in_flight() == 0 && state.waiting == 0; }
     /// What the device is predicted to stand idle for after the last kernel, or null.
     Known *gap();

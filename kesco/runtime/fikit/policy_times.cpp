@@ -5,13 +5,16 @@
 namespace kesco::fikit {
 namespace {
 
-constexpr double kPercents[KESCO_KNOTS] = {0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100};
+double percent_of(const KescoTimes &times, int knot) {
+    return static_cast<double>(times.parts[knot]) * 100 / KESCO_WHOLE;
+}
 
 double value_at(const KescoTimes &times, double percent) {
     for (int n = 1; n < KESCO_KNOTS; ++n) {
-        if (percent > kPercents[n])
+        if (percent > percent_of(times, n))
             continue;
-        double part = (percent - kPercents[n - 1]) / (kPercents[n] - kPercents[n - 1]);
+        double below = percent_of(times, n - 1), wide = percent_of(times, n) - below;
+        double part = wide > 0 ? std::max(percent - below, 0.0) / wide : 0;
         double low = static_cast<double>(times.knots[n - 1]), high = static_cast<double>(times.knots[n]);
         return low + part * (high - low);
     }
@@ -29,7 +32,8 @@ double percent_at(const KescoTimes &times, uint64_t value) {
         return 100;
     double low = static_cast<double>(times.knots[above - 1]), high = static_cast<double>(times.knots[above]);
     double part = (static_cast<double>(value) - low) / (high - low);
-    return kPercents[above - 1] + part * (kPercents[above] - kPercents[above - 1]);
+    double below = percent_of(times, above - 1);
+    return below + part * (percent_of(times, above) - below);
 }
 
 } // namespace
@@ -54,20 +58,17 @@ uint64_t next_knot(const KescoTimes &times, uint64_t passed) {
 }
 
 KescoTimes times_of(const uint64_t *values, uint32_t count) {
-    uint64_t sorted[32];
-    count = std::min<uint32_t>(count, 32);
+    uint64_t sorted[KESCO_KNOTS];
+    count = std::min<uint32_t>(count, KESCO_KNOTS);
     std::copy(values, values + count, sorted);
     std::sort(sorted, sorted + count);
     KescoTimes times = {};
     times.count = count;
     for (uint32_t n = 0; n < count; ++n)
         times.mean += sorted[n] / count;
-    for (int n = 0; n < KESCO_KNOTS; ++n) {
-        double place = kPercents[n] / 100 * (count - 1);
-        auto below = static_cast<uint32_t>(place);
-        double low = static_cast<double>(sorted[below]);
-        double high = static_cast<double>(sorted[std::min(below + 1, count - 1)]);
-        times.knots[n] = static_cast<uint64_t>(low + (place - below) * (high - low));
+    for (uint32_t n = 0; n < KESCO_KNOTS; ++n) {
+        times.knots[n] = sorted[std::min(n, count - 1)];
+        times.parts[n] = n + 1 >= count ? (n ? KESCO_WHOLE : 0) : uint64_t{KESCO_WHOLE} * n / (count - 1);
     }
     return times;
 }
@@ -76,9 +77,9 @@ bool sensible(const KescoTimes &times) {
     if (times.count && (times.mean > kLongest || times.knots[KESCO_KNOTS - 1] > kLongest))
         return false;
     for (int n = 1; times.count && n < KESCO_KNOTS; ++n)
-        if (times.knots[n - 1] > times.knots[n])
+        if (times.knots[n - 1] > times.knots[n] || times.parts[n - 1] > times.parts[n])
             return false;
-    return true;
+    return !times.count || (times.parts[0] == 0 && times.parts[KESCO_KNOTS - 1] == KESCO_WHOLE);
 }
 
 } // namespace kesco::fikit

@@ -17,10 +17,10 @@ uint64_t next_knot(const KescoTimes &times, uint64_t passed);
 /// More than any real time, and so little that sums of some of them do not overflow.
 constexpr uint64_t kLongest = uint64_t{1} << 56;
 
-/// The distribution of some values, at least one and at most 32.
+/// The distribution of some values, at least one and at most KESCO_KNOTS.
 KescoTimes times_of(const uint64_t *values, uint32_t count);
 
-/// Whether the knots ascend and are times at all. What is not known (count 0) is in order.
+/// Whether knots and parts ascend and are times at all. What is not known (count 0) is in order.
 bool sensible(const KescoTimes &times);
 
 } // namespace kesco::fikit

@@ -45,6 +45,9 @@ void Recorder::granted(std::uint64_t time, const KescoGrant &grant, std::uint32_
     line("G %" PRIu64 " %u %" PRIu64 " %u %u %" PRIu64 " %" PRIu64 "\n", time, grant.task, grant.ticket, grant.reason,
          held, grant.predicted_ns, grant.gap_left_ns);
 }
+void Recorder::began(std::uint64_t time, std::uint32_t task, std::uint64_t ticket) {
+    line("B %" PRIu64 " %u %" PRIu64 "\n", time, task, ticket);
+}
 void Recorder::abandoned(std::uint64_t time, std::uint32_t task, std::uint64_t ticket) {
     line("A %" PRIu64 " %u %" PRIu64 "\n", time, task, ticket);
 }

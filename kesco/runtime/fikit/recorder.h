@@ -6,6 +6,7 @@
 //     P <time> <task> <identity>                          launched without being held
 //     W <time> <task> <ticket> <identity>                 stopped at its launch
 //     G <time> <task> <ticket> <KescoGrantReason> <KescoHeldReason before> <predicted> <left of the gap>
+//     B <time> <task> <ticket>                            awake: what was granted is launched
 //     C <time> <task> <identity>                          launched on a credit
 //     A <time> <task> <ticket>                            let itself go
 //     D <time> <task> <launches>                          so many have ended, in all
@@ -35,6 +36,7 @@ class Recorder {
     void waits(std::uint64_t time, std::uint32_t task, std::uint64_t ticket, std::uint64_t identity);
     void credited(std::uint64_t time, std::uint32_t task, std::uint64_t identity);
     void granted(std::uint64_t time, const KescoGrant &grant, std::uint32_t held);
+    void began(std::uint64_t time, std::uint32_t task, std::uint64_t ticket);
     void abandoned(std::uint64_t time, std::uint32_t task, std::uint64_t ticket);
     void done(std::uint64_t time, std::uint32_t task, std::uint64_t launches);
     void left(std::uint64_t time, std::uint32_t task);

@@ -11,7 +11,7 @@
 
 namespace fikit {
 
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kRecords = 1024;                        // a power of two
 constexpr std::size_t kNames = 1024;                          // likewise
 constexpr std::size_t kName = 112;                            // bytes, with the final zero
@@ -22,7 +22,8 @@ constexpr std::size_t kPredicted = 2048, kPredictedTries = 8; // kernels with a 
 // program waits for; each other launch counts with the next one.
 enum class Track : std::uint32_t { None = 0, Each = 1, Some = 2 };
 
-enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3, Credited = 4 }; // with the credit for a ticket
+enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3, Credited = 4, Began = 5 };
+// Credited has the credit for a ticket. Began: what was granted is launched now, its client is awake.
 
 // One launch, in the order in which the client's threads came to it.
 struct Record {
