@@ -220,6 +220,13 @@ _HARMLESS = frozenset(
     " activemask applypriority bar barrier bra brkpt createpolicy elect exit fence getctarank griddepcontrol isspacep"
     " istypep mapa match membar nanosleep pmevent prefetch prefetchu redux ret setmaxnreg shfl vote".split()
 )
+_LOADED = frozenset(("ld", "ldu", "atom", "wmma", "multimem"))
+_NEAR = ".shared"  # in the opcode of what stays in the block's own memory
+_NAME = re.compile(r"(?<![\w.$%])[A-Za-z_%][\w$]*")
+_RESULT = re.compile(r"(\{[^}]*\}|[^,]*)(.*)")
+_SPECIAL = re.compile(r"%(?:tid|ntid|ctaid|nctaid|laneid|warpid|smid|clock\w*|globaltimer\w*|lanemask\w*)(?:\.\w+)?")
+_LOOPS = re.compile(r"(?s)([A-Za-z_$%][\w$%{}:]*)\s*:(?!:).*\bbra(?:\.uni)?\s+\1")
+_LOADS = re.compile(r"(?:ld|atom)\.(?!(?:\w+\.)*shared|const|param|local)")
 _DIRECTIVES = frozenset((".reg", ".pragma", ".loc", ".shared", ".local"))
 
 
@@ -233,7 +240,12 @@ def assembly_behaviour(text: str) -> Behaviour:
     touches: list[Touch] = [Touch(None, RW)] if "*" in parts[2] else []
     order: tuple[str, ...] = ("clock",) if _CLOCKS.search(template) else ()
     opaque = ""
-    for statement in _statements(template):
+    statements = _statements(template)
+    if _follows_memory(statements):
+        opaque = "contains inline assembly that computes an address from what it has loaded, or from a name"
+    if _LOOPS.search(template) and any(_LOADS.match(one) for one in statements):
+        order += ("spin",)  # its own loop: whatever it waits for, another block may have to store
+    for statement in statements:
         found = _statement(statement, outputs)
         touches += found.touches
         order += found.order
@@ -244,6 +256,32 @@ def assembly_behaviour(text: str) -> Behaviour:
         tuple(dict.fromkeys(order)),
         opaque,
     )
+
+
+def _follows_memory(statements: list[str]) -> bool:
+    """Whether an address may be made of more than operands: of a register that was loaded, or of a symbol."""
+    registers: set[str] = set()
+    for one in statements:
+        if one.startswith(".reg"):
+            registers.update(_NAME.findall(one.split(None, 2)[-1]))
+    strange: set[str] = set()  # registers that hold such values
+    found = False
+    for one in statements * 2:  # twice, for loops
+        opcode, _, operands = one.partition(" ")
+        head = opcode.partition(".")[0]
+        if opcode.startswith(".") or head in ("bra", "bar", "barrier", "call"):
+            continue
+        result, rest = _RESULT.match(operands).groups()  # type: ignore[union-attr]
+        near = _NEAR in opcode and head != "cp"
+        if (head in _LOADED and not near) or (head in _HARMLESS and not set(_names(rest)) <= registers - strange):
+            strange.update(_names(result))
+        places = [] if near or head in _HARMLESS else _BRACKET.findall(operands)
+        found = found or any(not set(_names(inside)) <= registers - strange for inside in places)
+    return found
+
+
+def _names(operands: str) -> list[str]:
+    return _NAME.findall(_SPECIAL.sub(" ", operands))
 
 
 def _values(template: str, constraints: str, outputs: int) -> tuple[int, ...]:

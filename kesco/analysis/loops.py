@@ -35,6 +35,7 @@ class Loops(Turns):
         super().__init__(*arguments, **options)
         self.activations: dict[str, dict[str, Activation]] = {}
         self.unroll: dict[int, bool] = {}
+        self.uncounted: set[int] = set()  # loops whose trips turned out not to be known each time
         self.rounds = 0
         self.walked: set[tuple[str, str, int]] = set()  # (root activation, function called, operation)
 
@@ -98,7 +99,7 @@ class Loops(Turns):
         elif decided is None:
             values = None
         if decided and values is None:  # sites of both kinds would stand for one text
-            self.stay_serial("the trips of a loop are known in one round and not in another", loop.span)
+            self.uncounted.add(loop.number)
         if values is None or counter is None:
             return None
         first, step = values[0] if values else 0, _step(loop.step, counter) or 1

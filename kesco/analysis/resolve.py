@@ -43,13 +43,16 @@ def resolve(
     streams: bool = False,
     looks: bool = False,
     wraps: bool = False,
+    uncounted: frozenset[int] = frozenset(),
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
 
     With `looks`, so does what may show how far the device is (see `Site.looks`). `wraps` tells that signed integers
-    wrap around (``-fwrapv``): then those that are not known are not followed.
+    wrap around (``-fwrapv``): then those that are not known are not followed. The loops in `uncounted` are not
+    unrolled.
     """
     walker = Interpreter(program, dict(effects), streams=streams)
+    walker.unroll = dict.fromkeys(uncounted, False)
     walker.looks, walker.symbols.off = looks, wraps
     walker.written_outside = _written_by_others(program)
     walker.static_keys = _statics(program)
@@ -66,6 +69,9 @@ def resolve(
     for function in plain:
         if function.name == "main":
             _walk_main(walker, function)
+    if walker.uncounted:  # known where control first comes there, and not later
+        again = uncounted | walker.uncounted
+        return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, uncounted=again)
     for operation in walker.leaks.keys() - walker.taken_in:
         why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)

@@ -35,11 +35,15 @@ def parse(words: Sequence[str]) -> tuple[Spec, ...]:
             raise _bad(f"'{word}' is no program with a priority from {LOWEST} to {HIGHEST}")
         if match["function"] not in (None, "main"):
             raise _bad(f"'{word}': a task is a whole program, from 'main' on")
-        stem = re.sub(r"\W", "_", Path(match["path"]).stem)
-        same = sum(1 for one in found if re.fullmatch(rf"{re.escape(stem)}(_\d+)?", one.name))
-        name = f"{stem}_{same + 1}" if same else stem
-        found.append(Spec(match["path"], int(match["priority"]), name))
+        found.append(Spec(match["path"], int(match["priority"]), _name(match["path"], {one.name for one in found})))
     return tuple(found)
+
+
+def _name(path: str, taken: set[str]) -> str:
+    """A name for a namespace; ASCII, since names of kernels are made of it, and PTX knows no other letters."""
+    stem = re.sub(r"[^0-9A-Za-z_]", "_", Path(path).stem)
+    names = (stem, *(f"{stem}_{number}" for number in range(2, len(taken) + 2)))
+    return next(name for name in names if name not in taken)
 
 
 def _bad(what: str) -> UsageError:

@@ -53,6 +53,22 @@ def test_what_nvcc_declares_for_the_host_without_an_include(tmp_path: Path) -> N
     assert result.changed
 
 
+def test_what_nvcc_declares_for_the_device_without_an_include(tmp_path: Path) -> None:
+    kernels = (
+        "#include <cuda_fp16.h>\n"
+        "__global__ void one(float* p, const float* q) { __stcs(p, __ldlu(q) * 2.0); __stcg(p + 1, __ldca(q)); }\n"
+        "__global__ void two(float4* p, float* q) { __stwt(p, make_float4(__ldcs(q), 0, 0, 0)); __stwb(p + 1, *p); }\n"
+        "__global__ void three(__half* p, const __half* q) { __stcs(p, __ldlu(q)); }\n"
+    )
+    memory = "  float4 *z;\n  __half *h, *g;\n  cudaMalloc(&z, 256);\n  cudaMalloc(&h, 4);\n  cudaMalloc(&g, 4);\n"
+    body = "  one<<<1, 1>>>(x, y);\n  two<<<1, 1>>>(z, y);\n  three<<<1, 1>>>(h, g);\n  one<<<1, 1>>>(y, x);\n"
+    result = compiled(tmp_path, f"{kernels}int main() {{\n{ALLOCATE}{memory}{body}  cudaDeviceSynchronize();\n}}\n")
+    (main,) = result.functions
+    assert main.dfg is not None
+    pairs = {(main.region.sites[a].label, main.region.sites[b].label) for a, b in main.dfg.graph.edges}
+    assert pairs == {("one#1", "one#2"), ("two", "one#2")}
+
+
 @pytest.mark.parametrize(
     ("between", "what"),
     [

@@ -1041,6 +1041,11 @@ def test_calls_with_an_order(name: str, order: tuple[str, ...], opaque: bool) ->
         ),
         ("{ .reg .pred p; setp.ne.b32 p, $2, 0; @p ld.global.v2.u32 {$0, $1}, [$3]; }", "=r,=r,r,l", (Touch(1, R),)),
         ("st.shared.b32 [$0], $1;", "r,r", (Touch(0, W, True),)),
+        (
+            "{ .reg .f32 v; .reg .u64 a; ld.global.f32 v, [$1]; cvta.to.global.u64 a, $0; st.global.f32 [a], v; }",
+            "l,l",
+            (Touch(1, R), Touch(None, W)),
+        ),
         ("prefetch.global.L2 [$0];", "l", ()),
         ("// note: ld.global\\0A membar.gl; fence.sc.gpu; nanosleep.u32 20;", "", ()),
         ("WAIT:\\0A mbarrier.try_wait.shared.b64 p, [$0], $1;\\0A @!p bra WAIT;", "r,r", (Touch(0, RW, True),)),
@@ -1058,6 +1063,11 @@ def test_inline_assembly(template: str, constraints: str, touches: tuple[Touch, 
         "cp.async.bulk.tensor.2d.shared.global [$0], [$1, {$2}];",
         ".global .u32 x;",
         "newop.b32 $0;",
+        "{ .reg .u64 t; ld.global.u64 t, [$0]; st.global.f32 [t], 0f00000000; }",
+        "{ .reg .u64 t, u; ld.global.v2.u64 {t, u}, [$0]; add.u64 u, u, 4; st.global.f32 [u], 0f00000000; }",
+        "{ .reg .u64 t; mov.u64 t, $0; L: st.global.u32 [t], 1; ld.global.u64 t, [t]; bra L; }",
+        "st.global.u64 [thing+4], $0;",
+        "{ .reg .u64 t; mov.u64 t, thing; st.global.u64 [t], $0; }",
     ],
 )
 def test_inline_assembly_that_is_not_understood(template: str) -> None:
@@ -1069,3 +1079,15 @@ def test_an_order_seen_in_inline_assembly() -> None:
     assert assembly_behaviour(both).order == ("clock", "texture")
     assert assembly_behaviour('void () asm sideeffect "trap;", ""').order == ("assert",)
     assert assembly_behaviour("something else").opaque
+
+
+@pytest.mark.parametrize(
+    ("load", "order"),
+    [("ld.acquire.gpu.u32 v, [$0];", ("spin",)), ("atom.global.or.b32 v, [$0], 0;", ("spin",)),
+     ("ld.shared.u32 v, [$0];", ()), ("mbarrier.test_wait.shared.b64 p, [$0], v;", ())],
+)  # fmt: skip
+def test_a_loop_of_inline_assembly_may_wait_for_another_block(load: str, order: tuple[str, ...]) -> None:
+    loop = f"{{ .reg .pred p; .reg .u32 v; L: {load} setp.eq.u32 p, v, 0; @p bra L; }}"
+    assert assembly_behaviour(f'void (i64) asm sideeffect "{loop}", "l"').order == order
+    once = loop.replace("@p bra L;", "")
+    assert assembly_behaviour(f'void (i64) asm sideeffect "{once}", "l"').order == ()

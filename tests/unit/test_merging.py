@@ -21,6 +21,11 @@ def test_programs_on_the_command_line() -> None:
     )  # fmt: skip
 
 
+def test_every_program_has_a_name_of_its_own_that_a_kernel_can_have() -> None:
+    found = parse(["a_2.cu=3", "a.cu=2", "x/a.cu=1", "x/a-2.cu=1", "ünï.cu=1"])
+    assert [one.name for one in found] == ["a_2", "a", "a_3", "a_2_2", "_n_"]
+
+
 @pytest.mark.parametrize("words", [[], ["a.cu=1"], ["a.cu", "b.cu=1"], ["a.cu=10", "b.cu=1"], ["a.cu:f=1", "b.cu=1"]])
 def test_what_names_no_programs(words: list[str]) -> None:
     with pytest.raises(UsageError) as caught:

@@ -1,6 +1,7 @@
 // Clang's CUDA wrapper includes this cuRAND header last. Where cuRAND is not installed it is absent, and that does no
-// harm. Here is also what nvcc declares before the first line of every file and Clang's wrapper does not: time.h, and
-// min and max for the host.
+// harm. Here is also what nvcc declares before the first line of every file and Clang's wrapper does not: time.h, min
+// and max for the host, and loads and stores with a cache operator, which kesco reads as plain ones. As templates they
+// give way to what Clang may declare one day.
 #pragma once
 #if __has_include_next(<curand_mtgp32_kernel.h>)
 #include_next <curand_mtgp32_kernel.h>
@@ -38,4 +39,24 @@ KESCO_HOST(double, double, float)
 #pragma pop_macro("KESCO_HOST")
 #pragma pop_macro("max")
 #pragma pop_macro("min")
+
+template <typename T>
+struct __kesco_same {
+  typedef T type;
+};
+#pragma push_macro("KESCO_STORE")
+#undef KESCO_STORE
+#define KESCO_STORE(NAME) \
+  template <typename T>   \
+  static inline __attribute__((device)) void NAME(T* p, typename __kesco_same<T>::type v) { *p = v; }
+KESCO_STORE(__stwb)
+KESCO_STORE(__stcg)
+KESCO_STORE(__stcs)
+KESCO_STORE(__stwt)
+#undef KESCO_STORE
+#pragma pop_macro("KESCO_STORE")
+template <typename T>
+static inline __attribute__((device)) T __ldca(const T* p) { return *p; }
+template <typename T>
+static inline __attribute__((device)) T __ldlu(const T* p) { return *p; }
 #endif
