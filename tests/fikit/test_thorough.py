@@ -104,7 +104,7 @@ def test_with_sanitizers(sanitizer: str, tmp_path: Path, parts: Path) -> None:
     policy = sorted(source.glob("policy*.cpp"))
     mine = [source / f"{name}.cpp" for name in programs._DAEMON]
     subprocess.run(["g++", *map(str, [*mine, *policy]), "-o", str(daemon), *flags], check=True)
-    theirs = [source / f"{name}.cpp" for name in programs._CLIENT if name != "intercept"]
+    theirs = [source / f"{name}.cpp" for name in programs._CLIENT if not name.startswith("intercept")]
     subprocess.run(["g++", *map(str, [*theirs, HERE / "hooked_task.cpp"]), "-o", str(client), *flags], check=True)
     yard = Yard(tmp_path, parts, programs.client(), daemon)
     own = dict(os.environ) | {"LD_LIBRARY_PATH": str(parts), "FAKE_GPU": str(tmp_path / "gpu")}
