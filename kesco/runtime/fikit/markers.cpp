@@ -193,11 +193,13 @@ std::uint64_t markers_poll() noexcept {
     const std::lock_guard<std::mutex> guard(m.lock);
     int kept = 0, busy = 0;
     const int count = m.count.load(std::memory_order_relaxed);
+    // Behind one of a stream that has not ended none has, and behind a few of several streams hardly any: a long queue
+    // must not keep the lock from who launches.
+    const int most = m.stream.load(std::memory_order_relaxed) == kSeveral ? kBusy : 1;
     for (int i = 0; i < count; ++i) {
         const Marker one = m.pending[i];
-        // Behind a few that have not ended hardly any has: a long queue must not keep the lock from who launches.
-        if (busy == kBusy || d->event_query(one.event) == kNotReady) {
-            busy += busy < kBusy;
+        if (busy == most || d->event_query(one.event) == kNotReady) {
+            busy += busy < most;
             m.pending[kept++] = one;
             continue;
         }
@@ -220,6 +222,12 @@ bool markers_pending() noexcept {
 
 bool markers_out() noexcept {
     return all().count.load(std::memory_order_relaxed) != 0;
+}
+
+bool markers_tell() noexcept {
+    Markers &m = all();
+    const int count = m.count.load(std::memory_order_relaxed);
+    return count == kEvents || (count && m.made.load() == m.marked.load());
 }
 
 void markers_settle() noexcept {
