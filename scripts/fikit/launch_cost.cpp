@@ -74,7 +74,7 @@ int main(int count, char **words) {
         std::vector<double> requests, launches;
         const double begin = now();
         double from = begin;
-        for (std::size_t next = 0; from < begin + warm + seconds; next += each) {
+        for (std::size_t next = 0; from < begin + warm + seconds || launches.empty(); next += each) {
             for (std::size_t i = 0; i < each; ++i)
                 launch((next + i) % kernels);
             const double made = now();

@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
         std::vector<double> requests, launches;
         const double begin = now();
         double from = begin;
-        while (from < begin + warm + seconds) {
+        while (from < begin + warm + seconds || launches.empty()) {
             for (int i = 0; i + 1 < kernels; ++i) {
                 work<<<blocks, threads>>>(count, microseconds);
             }

@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
         std::vector<double> requests, launches;
         const double begin = now();
         double from = begin;
-        while (from < begin + warm + seconds) {
+        while (from < begin + warm + seconds || launches.empty()) {
             for (int i = 0; i + 1 < kernels; ++i) {
                 kesco_before(2, blocks, threads, 0, 0);  // kesco: launch hook
                 work<<<blocks, threads>>>(count, microseconds);
