@@ -31,10 +31,14 @@ os.environ.setdefault("XDG_CACHE_HOME", str(Path(tempfile.gettempdir()) / "kesco
 from bench import Bench  # noqa: E402
 from overhead import launches, nets, right  # noqa: E402
 from pairs import MODES, PAIRS, Pair, profiles, several, summary, table  # noqa: E402
+from places import nowhere, places  # noqa: E402
+from turns import Plan  # noqa: E402
 
 from kesco.errors import KescoError  # noqa: E402
 from kesco.ir import kfikit  # noqa: E402
 
+NETS = ("bert", "resnet50", "small")  # of which it is measured what FIKIT costs
+NET = 60  # seconds for one of them, with the start of its processes
 KEPT = Path(tempfile.gettempdir()) / "kesco-fikit-gpu"
 
 
@@ -55,7 +59,8 @@ class Results:
 
     def __init__(self, out: Path, resume: Path, bench: Bench) -> None:
         self.out, self.bench = out, bench
-        self.data: dict[str, Any] = {"profiles": {}, "pairs": {}}
+        self.cpus = bench.places.to_json()
+        self.data: dict[str, Any] = {"profiles": {}, "pairs": {}, "cpus": self.cpus}
         for folder in (resume.parent, KEPT, out):
             self._read(folder / "fikit_gpu.json" if folder != resume.parent else resume, folder / "tasks.kfikit")
 
@@ -64,8 +69,11 @@ class Results:
             found = json.loads(file.read_text())
         except (OSError, ValueError):
             return
+        if bool(found.get("cpus", {}).get("own")) != bool(self.cpus["own"]):
+            print(f"{file} is left alone: its processes had CPUs of their own or not, and these have it otherwise")
+            return
         if sum(map(len, found.get("pairs", {}).values())) >= sum(map(len, self.data["pairs"].values())):
-            self.data |= found
+            self.data |= found | {"cpus": self.cpus}
         try:
             self.bench.known |= {one.key: one for one in kfikit.read(tasks).tasks}
         except KescoError as problem:
@@ -96,7 +104,9 @@ def pairs(given: argparse.Namespace, bench: Bench, results: Results, wanted: lis
             break
         some = wanted[first : first + given.together]
         try:
-            profiles(bench, some, results.data["profiles"], results.save)
+            profiles(
+                bench, (task for one in some for task in (one.high, one.low)), results.data["profiles"], results.save
+            )
             several(bench, some, modes, given.rounds, given.seconds, until, kept, results.save, record)
         except Exception as problem:
             print(f"FAILED: {type(problem).__name__}: {problem}", flush=True)
@@ -116,6 +126,24 @@ def pairs(given: argparse.Namespace, bench: Bench, results: Results, wanted: lis
     print(text, flush=True)
 
 
+def overhead(given: argparse.Namespace, bench: Bench, results: Results, until: float) -> None:
+    """Each net by itself: what is done is kept, and nothing begins for which the time is too short."""
+
+    def plan(longest: float) -> Plan:
+        return Plan(given.processes, 8, 0.1 if given.fake else 0.3, min(until, time.monotonic() + longest))
+
+    profiles(bench, ((name, 0.0) for name in NETS), results.data["profiles"], results.save)
+    results.data["launches"] = launches(bench, plan(NET))
+    for name in NETS:
+        if time.monotonic() + NET / 2 > until:
+            print(f"no time for {name}", flush=True)
+            break
+        results.save()
+        begin = time.monotonic()
+        results.data.setdefault("nets", {})[name] = nets(bench, name, plan(NET))
+        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--parts", default="smoke")
@@ -124,6 +152,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--together", type=int, default=6, help="pairs whose processes live side by side")
+    parser.add_argument("--processes", type=int, default=3, help="of each kind, to measure what FIKIT costs")
+    parser.add_argument("--pin", action=argparse.BooleanOptionalAction, default=True, help="CPUs for each role")
     parser.add_argument("--record", action="store_true", help="keep what daemons saw in each first round")
     parser.add_argument("--budget", type=float, default=500)
     parser.add_argument("--resume", type=Path, default=ROOT / ".scratch/fikit_gpu.json")
@@ -135,26 +165,24 @@ def main() -> None:
     more = tuple(word for one in given.set for word in ("--" + one.split("=")[0].replace("_", "-"), one.split("=")[1]))
     for name in ("fikit", "fikit_mps"):
         MODES[name] = (*MODES[name][:2], MODES[name][2] + more)
-    bench = Bench(given.out, given.fake)
+    bench = Bench(given.fake, places() if given.pin else nowhere())
     results = Results(given.out, given.resume, bench)
     if not given.fake:
         query = ("nvidia-smi", "--query-gpu=name,driver_version,compute_mode", "--format=csv,noheader")
         results.data["gpu"] = subprocess.run(query, capture_output=True, text=True, timeout=30).stdout.strip()
         print(results.data["gpu"], flush=True)
+    print(f"CPUs: {results.cpus}", flush=True)
     for part in given.parts.split(","):
         begin = time.monotonic()
         try:
             if part == "smoke":
                 given.rounds, given.seconds = 1, 1.0
                 pairs(given, bench, results, [PAIRS[6]], until)
-                nets(bench, "bert", 3, 0.1 if given.fake else 0.5)
+                nets(bench, "bert", Plan(1, 1, 0.1 if given.fake else 0.3, until))
             elif part == "pairs":
                 pairs(given, bench, results, chosen(given.pairs), until)
             elif part == "overhead":
-                results.data["launches"] = {} if given.fake else launches(bench, 5)
-                for name in ("bert", "resnet50", "small"):
-                    results.data.setdefault("nets", {})[name] = nets(bench, name, 7, 0.1 if given.fake else 0.6)
-                    results.save()
+                overhead(given, bench, results, until)
             elif part == "right":
                 results.data["right"] = right(bench)
             else:

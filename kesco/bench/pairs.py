@@ -37,7 +37,11 @@ def ratio(results: Results, setting: Setting, variant: str, over: str = "serial"
     this, other = results.find(setting, variant), results.find(setting, over)
     if this is None or other is None or not (rounds := int(results.environment.get(ROUNDS, 0))):
         return None
-    found = ratios(this, other)
+    return judged(ratios(this, other), rounds)
+
+
+def judged(found: Sequence[float], rounds: int) -> Ratio:
+    """What the ratios of some processes say, so many rounds of each, one process behind another."""
     low, high = interval(found)
     pieces = [found[at : at + rounds] for at in range(0, len(found), rounds)]
     return Ratio(statistics.median(found), low, high, tuple(map(statistics.median, pieces)))

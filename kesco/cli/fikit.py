@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,21 @@ if TYPE_CHECKING:
 
 KINDS = ("exclusive", "sharing", "strict", "reactive", "mean", "quantile", "clairvoyant")
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print plain data instead of a table.")
+DONE = click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 
 
 @click.group("fikit")
 def fikit_group() -> None:
     """Share one GPU: fill the idle gaps of an urgent process with the kernels of others."""
+
+
+def tell(text: str, done: Mapping[str, object], as_json: bool, quiet: bool) -> None:
+    """What a command did: a line for people, or what programs read."""
+    if as_json:
+        click.echo(json.dumps(done, indent=2))
+    elif not quiet:
+        click.echo(text, err=True)
 
 
 def _print(table: Table) -> None:
@@ -77,9 +88,11 @@ def _kernels(task: TaskProfile) -> Table:
 @fikit_group.command("merge")
 @click.argument("files", nargs=-1, required=True, metavar="FILE.kfikit...")
 @click.option("-o", "--output", required=True, metavar="ALL.kfikit", help="Where the profile of all tasks goes.")
-def merge_command(files: tuple[str, ...], output: str) -> None:
+@DONE
+@QUIET
+def merge_command(files: tuple[str, ...], output: str, as_json: bool, quiet: bool) -> None:
     """Put profiles of one GPU together: runs of the same task add up."""
-    with ends_well(Printer("text", False)):
+    with ends_well(Printer("json" if as_json else "text", quiet)):
         from kesco.ir import kfikit
 
         target = Path(output)
@@ -91,7 +104,8 @@ def merge_command(files: tuple[str, ...], output: str) -> None:
                 raise UsageError(Diagnostic("K549", Severity.ERROR, what, help="keep one file for each GPU"))
         found = kfikit.merged(stores)
         write_whole(target, kfikit.to_json(found).encode())
-        click.echo(f"{target}: {len(found.tasks)} tasks", err=True)
+        done = {"output": output, "tasks": [one.key for one in found.tasks]}
+        tell(f"{target}: {len(found.tasks)} tasks", done, as_json, quiet)
 
 
 @fikit_group.command("simulate")
@@ -168,9 +182,11 @@ def _comparison(result: Comparison) -> Table:
 @click.option("-o", "--output", required=True, metavar="TRACE.kftrace", help="Where the trace goes.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another number, another trace.")
 @click.option("--profile", metavar="FILE.kfikit", help="Also write what measuring each task alone would find.")
-def synthesize_command(output: str, seed: int, profile: str | None) -> None:
+@DONE
+@QUIET
+def synthesize_command(output: str, seed: int, profile: str | None, as_json: bool, quiet: bool) -> None:
     """Write a trace of made-up tasks: an urgent one with gaps, and two that want all of the GPU."""
-    with ends_well(Printer("text", False)):
+    with ends_well(Printer("json" if as_json else "text", quiet)):
         from kesco.fikit import compare, synthetic, trace
         from kesco.fikit.gpu import Machine
         from kesco.ir import kfikit
@@ -181,3 +197,6 @@ def synthesize_command(output: str, seed: int, profile: str | None) -> None:
         write_whole(Path(output), trace.to_json(found).encode())
         if profile is not None:
             write_whole(Path(profile), kfikit.to_json(compare.measured(found, Machine())).encode())
+        names, launches = [one.name for one in found.tasks], sum(len(one.steps) for one in found.tasks)
+        done = {"output": output, "tasks": names, "launches": launches, "profile": profile}
+        tell(f"{output}: {len(names)} tasks, {launches} launches", done, as_json, quiet)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kesco.cli.fikit import KINDS, fikit_group
+from kesco.cli.fikit import DONE, KINDS, QUIET, fikit_group, tell
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
@@ -27,42 +30,38 @@ def _given(command: tuple[str, ...]) -> tuple[str, ...]:
     return command
 
 
-@fikit_group.command("serve")
-@GPU
-@click.option("--profile", metavar="TASKS.kfikit", help="What is known of the tasks, from 'kesco fikit profile'.")
-@click.option("--policy", type=click.Choice(_KINDS), default="quantile", show_default=True, help="Who may launch.")
-@click.option("--cap", type=click.IntRange(0, 9), default=9, show_default=True, help="No task gets more than this.")
-@click.option("--user", "users", multiple=True, metavar="UID:0..9", help="Let another user in, up to a priority.")
-@click.option(
-    "--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A setting of policy.h, such as guard_ns=2e4."
+_SERVING = (
+    GPU,
+    click.option("--profile", metavar="TASKS.kfikit", help="What is known of the tasks, from 'kesco fikit profile'."),
+    click.option("--policy", type=click.Choice(_KINDS), default="quantile", show_default=True, help="Who may launch."),
+    click.option("--cap", type=click.IntRange(0, 9), default=9, show_default=True, help="No task gets more than this."),
+    click.option("--user", "users", multiple=True, metavar="UID:0..9", help="Let another user in, up to a priority."),
+    click.option(
+        "--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A setting of policy.h, such as guard_ns=2e4."
+    ),
+    click.option("--record", metavar="FILE", help="Write what happens, for 'explain' and 'timeline'."),
 )
-@click.option("--record", metavar="FILE", help="Write what happens, for 'explain' and 'timeline'.")
-def serve_command(
-    gpu: str,
-    profile: str | None,
-    policy: str,
-    cap: int,
-    users: tuple[str, ...],
-    chosen: tuple[str, ...],
-    record: str | None,
-) -> None:
+
+
+def serving(command: Callable[..., None]) -> Callable[..., None]:
+    """With the options of the daemon."""
+    for option in reversed(_SERVING):
+        command = option(command)
+    return command
+
+
+@fikit_group.command("serve")
+@serving
+@QUIET
+def serve_command(profile: str | None, record: str | None, gpu: str, quiet: bool, **given: Any) -> None:
     """Decide which process may launch on a GPU, until a signal ends it. When it ends, everyone goes on."""
-    printer = Printer("text", False)
+    printer = Printer("text", quiet)
     with ends_well(printer):
-        from kesco.fikit.policy import NAMES, Kind
         from kesco.fikit.programs import daemon
         from kesco.fikit.serving import gpu_name, socket_path
         from kesco.ir import kfikit
 
-        words = ["--policy", str(int(Kind[policy.upper()])), "--cap", str(cap)]
-        for one in users:
-            words += ["--user", one]
-        for one in chosen:
-            name, _, value = one.partition("=")
-            if name not in NAMES or not _is_number(value):
-                help_ = f"write NAME=NUMBER; names are {', '.join(NAMES)}"
-                raise UsageError(Diagnostic("K104", Severity.ERROR, f"'{one}' is no setting", help=help_))
-            words += ["--" + name.replace("_", "-"), str(int(float(value)))]
+        words = daemon_words(**given)
         path = socket_path(gpu_name(gpu))
         if profile is not None:
             costs = path.with_suffix(".costs")
@@ -72,8 +71,44 @@ def serve_command(
             writable(Path(record))
             words += ["--record", str(Path(record).absolute())]
         program = str(daemon())
-        click.echo(f"serving {path}", err=True)
+        if not quiet:
+            click.echo(f"serving {path}", err=True)
         os.execv(program, (program, "--socket", str(path), *words))
+
+
+def daemon_words(policy: str, cap: int, users: tuple[str, ...], chosen: tuple[str, ...]) -> list[str]:
+    """The daemon's options; `UsageError` (K104) for a setting that is none."""
+    from kesco.fikit.policy import NAMES, Kind
+
+    words = ["--policy", str(int(Kind[policy.upper()])), "--cap", str(cap)]
+    for one in users:
+        words += ["--user", one]
+    for one in chosen:
+        name, _, value = one.partition("=")
+        if name not in NAMES or not _is_number(value):
+            help_ = f"write NAME=NUMBER; names are {', '.join(NAMES)}"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, f"'{one}' is no setting", help=help_))
+        words += ["--" + name.replace("_", "-"), str(int(float(value)))]
+    return words
+
+
+@fikit_group.command("unit")
+@serving
+def unit_command(profile: str | None, record: str | None, gpu: str, **given: Any) -> None:
+    """Print a unit of systemd that keeps 'kesco fikit serve' with these options running for a user."""
+    with ends_well(Printer("text", False)):
+        from kesco.fikit.unit import unit
+
+        daemon_words(**given)  # else it is the service that fails
+        which = gpu or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+        words = ["--gpu", which] if which else []
+        for name, file in (("--profile", profile), ("--record", record)):
+            words += [name, str(Path(file).absolute())] if file is not None else []
+        words += ["--policy", given["policy"]] if given["policy"] != "quantile" else []
+        words += ["--cap", str(given["cap"])] if given["cap"] != 9 else []
+        words += [word for one in given["users"] for word in ("--user", one)]
+        words += [word for one in given["chosen"] for word in ("--set", one)]
+        click.echo(unit(words, f"GPU {which}" if which else "the first GPU"), nl=False)
 
 
 def _is_number(text: str) -> bool:
@@ -113,12 +148,15 @@ def run_command(priority: int, deadline: int, gpu: str, command: tuple[str, ...]
 @click.option("--trace", "record", metavar="RUN.kftrace", help="Also write each launch, to be replayed.")
 @click.option("--priority", type=click.IntRange(0, 9), default=0, show_default=True, help="The task's, in that trace.")
 @GPU
+@DONE
+@QUIET
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND")
 def profile_command(
-    output: str, limit: float, record: str | None, priority: int, gpu: str, command: tuple[str, ...]
-) -> None:
+    output: str, limit: float, record: str | None, priority: int, gpu: str, command: tuple[str, ...], as_json: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
     """Run a program alone, and write what its kernels take and what they leave idle."""
-    printer = Printer("text", False)
+    printer = Printer("json" if as_json else "text", quiet)
     with ends_well(printer):
         from kesco.fikit import trace
         from kesco.fikit.programs import client
@@ -134,7 +172,8 @@ def profile_command(
         with tempfile.TemporaryDirectory(prefix="kesco-fikit-") as folder:
             settings = {"MEASURE": str(Path(folder) / "samples"), "TASK": key}
             try:
-                ended = subprocess.run(command, env=environment(client(), settings), timeout=limit, check=False)
+                env, out = environment(client(), settings), sys.stderr if as_json else None
+                ended = subprocess.run(command, env=env, stdout=out, timeout=limit, check=False)
                 code = ended.returncode
             except subprocess.TimeoutExpired:  # what was written until then counts
                 code = 0
@@ -151,4 +190,5 @@ def profile_command(
             raise UsageError(Diagnostic("K533", Severity.ERROR, f"{target} cannot take this run: {why}", help=help_))
         write_whole(target, kfikit.to_json(before + store if before is not None else store).encode())
         count = sum(one.time.count for _, one in found.kernels if one.time)
-        click.echo(f"{target}: task {key}, {len(found.kernels)} kernels, {count} launches", err=True)
+        done = {"output": output, "task": key, "kernels": len(found.kernels), "launches": count, "trace": record}
+        tell(f"{target}: task {key}, {len(found.kernels)} kernels, {count} launches", done, as_json, quiet)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from kesco.cli.fikit import fikit_group
+from kesco.cli.fikit import DONE, QUIET, fikit_group, tell
 from kesco.cli.fikit_runtime import GPU
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 
@@ -50,9 +50,10 @@ def top_command(gpu: str, every: float | None, form: str) -> None:
 @fikit_group.command("metrics")
 @GPU
 @click.option("--listen", default="127.0.0.1:9410", show_default=True, metavar="ADDRESS:PORT", help="Where to answer.")
-def metrics_command(gpu: str, listen: str) -> None:
+@QUIET
+def metrics_command(gpu: str, listen: str, quiet: bool) -> None:
     """Serve a daemon's counters to Prometheus, until it is ended. Asks the daemon at each scrape."""
-    with ends_well(Printer("text", False)):
+    with ends_well(Printer("text", quiet)):
         from kesco.diagnostics import Diagnostic, Severity
         from kesco.errors import UsageError
         from kesco.fikit import metrics
@@ -68,7 +69,8 @@ def metrics_command(gpu: str, listen: str) -> None:
         except OSError as error:
             what = f"--listen {listen}: {error.strerror or error}"
             raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="take another port")) from None
-        click.echo(f"http://{listen}/metrics", err=True)
+        if not quiet:
+            click.echo(f"http://{listen}/metrics", err=True)
         thread.join()
 
 
@@ -102,15 +104,18 @@ def explain_command(gpu: str, record: str | None, longest: int, as_json: bool) -
 @fikit_group.command("timeline")
 @click.argument("record", metavar="FILE")
 @click.option("-o", "--output", required=True, metavar="TRACE.json", help="Where it goes; Perfetto opens it.")
-def timeline_command(record: str, output: str) -> None:
+@DONE
+@QUIET
+def timeline_command(record: str, output: str, as_json: bool, quiet: bool) -> None:
     """Draw what 'serve --record' wrote: each task's work and holds, for Perfetto."""
-    with ends_well(Printer("text", False)):
+    with ends_well(Printer("json" if as_json else "text", quiet)):
         from kesco.fikit import events
 
         writable(Path(output))
         found = events.read(Path(record))
         write_whole(Path(output), events.to_perfetto(found).encode())
-        click.echo(f"{output}: {len(found.tasks)} tasks, {len(found.holds)} holds", err=True)
+        done = {"output": output, "tasks": list(found.tasks), "holds": len(found.holds)}
+        tell(f"{output}: {len(found.tasks)} tasks, {len(found.holds)} holds", done, as_json, quiet)
 
 
 @fikit_group.command("doctor")

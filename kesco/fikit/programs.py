@@ -15,8 +15,8 @@ from kesco.toolchain.runtimes import SOURCES
 
 CLIENT = "libkesco_fikit.so"
 DAEMON = "kesco-fikitd"
-_CLIENT = ("client", "attachment", "credit", "driver", "hooks", "intercept", "markers", "measure", "names",
-           "policy_rule")  # fmt: skip
+_CLIENT = ("client", "attachment", "credit", "driver", "hooks", "intercept", "intercept_runtime",
+           "markers", "measure", "names", "policy_rule")  # fmt: skip
 _DAEMON = ("daemon", "server", "status", "guest", "driver", "costs_file", "recorder")
 _OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-as-needed", "-ldl", "-lpthread")
 

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from places import Places
+
 from kesco.fikit import programs, samples, serving
 from kesco.ir import kfikit
 
@@ -31,12 +33,11 @@ class Failed(Exception):
 
 
 class Worker:
-    """A process of `worker.py`."""
+    """A process that does what it is told: `worker.py`, `task.cu`, `launch_cost.cpp`."""
 
-    def __init__(self, words: list[str], env: Mapping[str, str]) -> None:
+    def __init__(self, command: list[str], env: Mapping[str, str]) -> None:
         pipe = subprocess.PIPE
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        command = [sys.executable, str(HERE / "worker.py"), *words]
         self.child = subprocess.Popen(
             command, env=dict(env), stdin=pipe, stdout=pipe, stderr=self.log, start_new_session=True
         )
@@ -83,8 +84,8 @@ class Worker:
 class Bench:
     """Where things are, and how they are started."""
 
-    def __init__(self, out: Path, fake: bool) -> None:
-        self.out, self.fake = out, fake
+    def __init__(self, fake: bool, places: Places) -> None:
+        self.fake, self.places = fake, places
         self.folder = Path(tempfile.mkdtemp(prefix="kf-"))
         self.socket = self.folder / "d0.sock"
         self.client, self.program = programs.client(), programs.daemon()
@@ -112,7 +113,12 @@ class Bench:
         return serving.environment(self.client, settings, base)
 
     def worker(self, task: str, rest: float, env: Mapping[str, str]) -> Worker:
-        return Worker(self.words(task, rest), env)
+        return Worker([sys.executable, str(HERE / "worker.py"), *self.words(task, rest)], env)
+
+    def ready(self, worker: Worker, role: str) -> None:
+        """Until it is: then it has the CPUs of its role. Until then it has all of them, as many start together."""
+        worker.answer(150)
+        self.places.put(worker.child.pid, role)
 
     def profiles(self, tasks: list[tuple[str, float]], seconds: float) -> Iterator[tuple[tuple[str, float], Any]]:
         """Measures tasks, each alone; yields what each worker said meanwhile, or what went wrong.
@@ -129,7 +135,7 @@ class Bench:
                 workers.append((task, folder, worker))
             for _, _, worker in workers:
                 with contextlib.suppress(Failed):
-                    worker.answer(150)
+                    self.ready(worker, "high")
             for task, folder, worker in workers:
                 try:
                     yield task, self._profile(task, folder, worker, seconds)
@@ -161,29 +167,23 @@ class Bench:
         known = tuple(sorted(self.known.values(), key=lambda one: one.key))
         costs = self.folder / "costs"
         costs.write_text(kfikit.to_text(kfikit.Store("", "", known)))
-        words = [
-            str(self.program),
-            "--policy",
-            str(POLICIES[kind]),
-            "--socket",
-            str(self.socket),
-            "--costs",
-            str(costs),
-        ]
-        child = subprocess.Popen([*words, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        words = [str(self.program), "--policy", str(POLICIES[kind]), "--socket", str(self.socket)]
+        words += ["--costs", str(costs), *more]
+        with self.places.begun_in("daemon"):
+            child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert child.stdout is not None
         if child.stdout.readline() != "ready\n":
             raise Failed(f"the daemon does not serve: {child.communicate()[1]}")
         return child
 
     def attached(self, count: int, limit: float = 10) -> None:
-        """Until so many tasks are there."""
+        """Until so many tasks are there, no more and no less."""
         until = time.monotonic() + limit
         while time.monotonic() < until:
             with contextlib.suppress(Exception):
-                if len(serving.status(self.socket)["tasks"]) >= count:
+                if len(serving.status(self.socket)["tasks"]) == count:
                     return
-            time.sleep(0.05)
+            time.sleep(0.02)
         raise Failed(f"not {count} tasks came to the daemon")
 
     def status(self) -> dict[str, Any]:
@@ -208,7 +208,9 @@ class Bench:
         for one in own.values():
             Path(one).mkdir(exist_ok=True)
         env = self.base | own
-        started = subprocess.run(("nvidia-cuda-mps-control", "-d"), env=env, capture_output=True, text=True, timeout=30)
+        with self.places.begun_in("mps"):
+            start = ("nvidia-cuda-mps-control", "-d")
+            started = subprocess.run(start, env=env, capture_output=True, text=True, timeout=30)
         if started.returncode:
             raise Failed(f"no MPS: {started.stdout} {started.stderr}")
         try:

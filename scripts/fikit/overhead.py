@@ -1,29 +1,31 @@
 """What FIKIT costs a task alone and beside an idle one, and that what it computes stays the same.
 
-`launches`: nanoseconds of the host for each launch of a program in CUDA. `nets`: microseconds of a request in PyTorch:
-one process without the library, one with it, both alive, their turns short and interleaved; the one with it is
-attached, or not, as the daemon is there or not. `right`: PyTorch computes the same to the bit.
+`launches`: nanoseconds of the host for each launch of a program in CUDA, with hooks and without. `nets`: microseconds
+of a request in PyTorch. Both by `turns`: several processes of each kind, plain, with the library and not asked, and
+asked; the last is attached, alone or beside another, or not, as a daemon is there or not. `right`: PyTorch computes
+the same to the bit.
 """
-# ruff: noqa: T201, D103
+# ruff: noqa: T201
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from bench import HERE, Bench, Failed
+from bench import HERE, Bench, Failed, Worker
+from turns import Plan, Way, attached, measured, told
 
 from kesco.fikit import serving
 
 
 def ended(command: list[str], env: dict[str, str], limit: float) -> dict[str, Any]:
-    """What a task of `task.cu` or `torch_task.py` printed last, by name."""
+    """What `torch_task.py` printed last, by name."""
     child = subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit, check=False)
     words = (child.stdout.strip().splitlines() or [""])[-1].split()
     if child.returncode or len(words) < 13:
@@ -45,91 +47,48 @@ def _other(command: list[str], env: dict[str, str]) -> Any:
         child.wait()
 
 
-def launches(bench: Bench, rounds: int) -> dict[str, Any]:
-    programs = {}
-    for name in ("task", "task_hooked"):
-        programs[name] = str(bench.folder / name)
-        source = str(HERE / f"{name}.cu")
-        subprocess.run(("nvcc", "-O2", "-std=c++17", "-arch=native", source, "-o", programs[name]), check=True,
-                       timeout=240)  # fmt: skip
-    args = ["0.5", "200", "0", "0", "32", "1"]
-    plain, hooked = [programs["task"], *args], [programs["task_hooked"], *args]
-    loaded = bench.base | {"LD_PRELOAD": str(bench.client)}
-    asked = _task(bench, 9)
-    found: dict[str, list[float]] = {}
+def launches(bench: Bench, plan: Plan) -> dict[str, Any]:
+    """Programs that only launch; without a GPU, `launch_cost.cpp` and a driver that only tells the time."""
+    made = {name: str(bench.folder / name) for name in ("task", "task_hooked")}
+    compiling = []
+    for name, program in made.items():
+        command = ["nvcc", "-O2", "-std=c++17", "-arch=native", str(HERE / f"{name}.cu"), "-o", program]
+        if bench.fake:
+            hooks = ("-DHOOKS",) if "hooked" in name else ()
+            command = ["g++", "-O2", "-std=c++17", *hooks, str(HERE / "launch_cost.cpp"), "-o", program, "-ldl"]
+        compiling.append(subprocess.Popen(command))
+    if [one for one in compiling if one.wait(240)]:
+        raise Failed("a program cannot be compiled")
+    args = ("64", "200") if bench.fake else ("200", "0", "32", "1")
 
-    def rounds_of(ways: list[tuple[str, list[str], dict[str, str]]]) -> None:
-        for _ in range(rounds):
-            for name, command, env in ways:
-                found.setdefault(name, []).append(ended(command, env, 60)["launch_ns"])
+    def start(name: str, env: Callable[[], Mapping[str, str]]) -> Callable[[], Worker]:
+        return lambda: Worker([made[name], *args], env())
 
-    daemon = bench.serve("quantile")
-    try:
-        rounds_of([
-            ("plain", plain, bench.base), ("hooks, no runtime", hooked, bench.base),
-            ("library, not asked", plain, loaded),
-            ("library, attached", plain, asked), ("hooks, attached", hooked, asked),
-        ])  # fmt: skip
-        other = [programs["task"], "60", "1", "1", "100000"]
-        with _other(other, _task(bench, 1)):
-            bench.attached(1)
-            rounds_of([("plain beside", plain, bench.base), ("library beside", plain, asked),
-                       ("hooks beside", hooked, asked)])  # fmt: skip
-    finally:
-        bench.stop(daemon)
-    return _against(found, "ns a launch")
-
-
-def _against(found: dict[str, list[float]], unit: str) -> dict[str, Any]:
-    rows: dict[str, Any] = {}
-    for name, times in found.items():
-        base = statistics.median(found["plain beside" if "beside" in name and "plain beside" in found else "plain"])
-        middle = statistics.median(times)
-        rows[name] = {"median": middle, "least": min(times), "most": max(times), "percent": 100 * (middle / base - 1)}
-        print(f"overhead  {name:24} {middle:9.1f} {unit}  {rows[name]['percent']:+6.2f} %  "
-              f"({min(times):.1f} to {max(times):.1f})", flush=True)  # fmt: skip
+    kinds = {
+        "plain": start("task", lambda: bench.base), "hooks": start("task_hooked", lambda: bench.base),
+        "not asked": start("task", lambda: bench.base | {"LD_PRELOAD": str(bench.client)}),
+        "asked": start("task", lambda: _task(bench, 9)), "hooks asked": start("task_hooked", lambda: _task(bench, 9)),
+    }  # fmt: skip
+    ways = (Way("plain", "plain"), Way("hooks, no runtime", "hooks", "plain"),
+            Way("library, not asked", "not asked", "plain"), *attached("asked", "library, "),
+            *attached("hooks asked", "hooks, "))  # fmt: skip
+    rows = measured(bench, ways, kinds, "launch_ns", plan)
+    print(told(rows, "ns"), flush=True)
     return rows
 
 
-def nets(bench: Bench, name: str, rounds: int, seconds: float = 0.6) -> dict[str, Any]:
-    """The median request of each turn; the least of all turns is what noise of the machine adds nothing to."""
+def nets(bench: Bench, name: str, plan: Plan) -> dict[str, Any]:
+    """The median request of each turn."""
     loaded = bench.base | {"LD_PRELOAD": str(bench.client)}
-    ways = {"plain": bench.base, "not asked": loaded, "asked": _task(bench, 9)}
-    with contextlib.ExitStack() as stack:
-        workers = {}
-        for way, env in ways.items():
-            workers[way] = bench.worker(name, 0.0, env)
-            stack.callback(workers[way].close)
-        lower = bench.worker("small", 50.0, _task(bench, 1))
-        stack.callback(lower.close)
-        for one in (*workers.values(), lower):
-            one.answer(150)
-        found: dict[str, list[float]] = {}
-
-        def turn(way: str, called: str) -> None:
-            workers[way].ask(f"run {seconds}")
-            found.setdefault(called, []).append(workers[way].answer(60)["p50_us"])
-
-        for _ in range(rounds):
-            turn("plain", "plain")
-            turn("not asked", "library, not asked")
-            turn("asked", "asked, no daemon")
-            daemon = bench.serve("quantile")
-            try:
-                bench.attached(2)
-                turn("asked", "attached, a lower one")  # it has attached, and does nothing
-            finally:
-                bench.stop(daemon)
-        lower.close()
-        for _ in range(rounds):
-            turn("plain", "plain")
-            daemon = bench.serve("quantile")
-            try:
-                bench.attached(1)
-                turn("asked", "attached, alone")
-            finally:
-                bench.stop(daemon)
-    return _against(found, f"us a request of {name}")
+    kinds = {
+        "plain": lambda: bench.worker(name, 0.0, bench.base),
+        "not asked": lambda: bench.worker(name, 0.0, loaded),
+        "asked": lambda: bench.worker(name, 0.0, bench.task_env(9, name, 0.0, bench.base)),
+    }
+    ways = (Way("plain", "plain"), Way("library, not asked", "not asked", "plain"), *attached("asked", "library, "))
+    rows = measured(bench, ways, kinds, "p50_us", plan)
+    print(told(rows, f"us, {name}"), flush=True)
+    return rows
 
 
 def right(bench: Bench) -> dict[str, Any]:

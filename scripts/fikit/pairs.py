@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,11 @@ class Runs:
         return worker.answer(self.seconds + 60)
 
 
-def profiles(bench: Bench, pairs: list[Pair], found: dict[str, Any], save: Callable[[], None]) -> None:
+def profiles(bench: Bench, tasks: Iterable[tuple[str, float]], found: dict[str, Any], save: Callable[[], None]) -> None:
     """Measures each task alone that was not measured on this machine."""
-    tasks = dict.fromkeys(task for pair in pairs for task in (pair.high, pair.low))
-    missing = [one for one in tasks if bench.key(*one) not in bench.known or f"{one[0]}+{one[1]:g}" not in found]
+    missing = [
+        one for one in dict.fromkeys(tasks) if bench.key(*one) not in bench.known or f"{one[0]}+{one[1]:g}" not in found
+    ]
     begin = time.monotonic()
     for task, said in bench.profiles(missing, 1.5):
         name = f"{task[0]}+{task[1]:g}"
@@ -124,8 +125,8 @@ class Group:
                 self.workers[pair, under_mps] = both[0], both[1]
         for (pair, under_mps), both in list(self.workers.items()):
             try:
-                for one in both:
-                    one.answer(150)
+                for one, role in zip(both, ("high", "low"), strict=True):
+                    bench.ready(one, role)
             except Failed as problem:
                 print(f"{pair.name}{' under MPS' if under_mps else ''}: {problem}", flush=True)
                 del self.workers[pair, under_mps]

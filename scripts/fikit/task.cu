@@ -1,13 +1,15 @@
-// A task for measuring on a GPU: `task SECONDS KERNELS KERNEL_US HOST_US [THREADS_PER_BLOCK BLOCKS]`.
+// A task for measuring on a GPU, told by its standard input what to do: `task KERNELS KERNEL_US [THREADS BLOCKS]`.
 //
-// A request is KERNELS kernels that each keep BLOCKS blocks busy for KERNEL_US, a wait for them, and HOST_US of work on
-// the host. Prints requests, kernels a second, and the median, p90 and p99 of a request's time in microseconds; and
-// with KERNEL_US 0 the nanoseconds that a launch takes the host. Ends with "right" or "WRONG": each kernel counts.
+//     run SECONDS [WARM]    requests one after another, the first WARM seconds of which are not counted
+//     quit
+//
+// A request is KERNELS kernels that each keep BLOCKS blocks busy for KERNEL_US, and a wait for them. Answers with a
+// line of JSON, as worker.py does: how many requests, the median of their microseconds and of the nanoseconds that
+// each of their launches took the host. Each kernel counts, and `result` says whether all of them have run.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 // Always the same work, and not the same time: a kernel that waits for a clock would end while another process runs.
@@ -29,14 +31,16 @@ __global__ void last(unsigned long long *count, int microseconds) {
 static double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+static double middle(std::vector<double> &times) {
+    std::sort(times.begin(), times.end());
+    return times.empty() ? 0 : times[times.size() / 2];
+}
 
 int main(int argc, char **argv) {
-    if (argc < 5)
+    if (argc < 3)
         return 2;
-    const double seconds = std::atof(argv[1]);
-    const int kernels = std::atoi(argv[2]), host = std::atoi(argv[4]);
-    const int microseconds = std::atoi(argv[3]);
-    const int threads = argc > 5 ? std::atoi(argv[5]) : 128, blocks = argc > 6 ? std::atoi(argv[6]) : 132;
+    const int kernels = std::atoi(argv[1]), microseconds = std::atoi(argv[2]);
+    const int threads = argc > 3 ? std::atoi(argv[3]) : 128, blocks = argc > 4 ? std::atoi(argv[4]) : 132;
     unsigned long long *count;
     if (cudaMalloc(&count, sizeof *count) != cudaSuccess)
         return 3;
@@ -44,30 +48,36 @@ int main(int argc, char **argv) {
     work<<<blocks, threads>>>(count, 0);
     last<<<blocks, threads>>>(count, 0);
     cudaDeviceSynchronize();
-    unsigned long long launched = 2;
-    std::vector<double> times;
-    double launching = 0;
-    const double begin = now();
-    while (now() - begin < seconds) {
-        const double from = now();
-        for (int i = 0; i + 1 < kernels; ++i) {
-            work<<<blocks, threads>>>(count, microseconds);
+    unsigned long long launched = 2, counted = 2;
+    std::printf("{\"ready\": true}\n");
+    std::fflush(stdout);
+    char line[100];
+    while (std::fgets(line, sizeof line, stdin)) {
+        double seconds = 0, warm = 0;
+        if (std::sscanf(line, "run %lf %lf", &seconds, &warm) < 1)
+            break;
+        std::vector<double> requests, launches;
+        const double begin = now();
+        double from = begin;
+        while (from < begin + warm + seconds || launches.empty()) {
+            for (int i = 0; i + 1 < kernels; ++i) {
+                work<<<blocks, threads>>>(count, microseconds);
+            }
+            last<<<blocks, threads>>>(count, microseconds);
+            const double made = now();
+            cudaStreamSynchronize(0);
+            launched += kernels;
+            const double ended = now();
+            if (from >= begin + warm) {
+                requests.push_back((ended - from) * 1e6);
+                launches.push_back((made - from) * 1e9 / kernels);
+            }
+            from = ended;
         }
-        last<<<blocks, threads>>>(count, microseconds);
-        launching += now() - from;
-        cudaStreamSynchronize(0);
-        times.push_back(now() - from);
-        launched += kernels;
-        if (host > 0)
-            std::this_thread::sleep_for(std::chrono::microseconds(host));
+        cudaMemcpy(&counted, count, sizeof counted, cudaMemcpyDeviceToHost);
+        std::printf("{\"requests\": %zu, \"p50_us\": %.3f, \"launch_ns\": %.2f, \"result\": \"%s\"}\n", requests.size(),
+                    middle(requests), middle(launches), counted == launched ? "right" : "WRONG");
+        std::fflush(stdout);
     }
-    const double whole = now() - begin;
-    unsigned long long counted = 0;
-    cudaMemcpy(&counted, count, sizeof counted, cudaMemcpyDeviceToHost);
-    std::sort(times.begin(), times.end());
-    const size_t n = times.size();
-    std::printf("requests %zu kernels_per_s %.1f p50_us %.1f p90_us %.1f p99_us %.1f launch_ns %.1f %s\n", n,
-                (launched - 2) / whole, times[n / 2] * 1e6, times[n * 9 / 10] * 1e6, times[n * 99 / 100] * 1e6,
-                launching * 1e9 / (launched - 2), counted == launched ? "right" : "WRONG");
     return counted == launched ? 0 : 1;
 }

@@ -1,13 +1,15 @@
-// A task for measuring on a GPU: `task SECONDS KERNELS KERNEL_US HOST_US [THREADS_PER_BLOCK BLOCKS]`.
+// A task for measuring on a GPU, told by its standard input what to do: `task KERNELS KERNEL_US [THREADS BLOCKS]`.
 //
-// A request is KERNELS kernels that each keep BLOCKS blocks busy for KERNEL_US, a wait for them, and HOST_US of work on
-// the host. Prints requests, kernels a second, and the median, p90 and p99 of a request's time in microseconds; and
-// with KERNEL_US 0 the nanoseconds that a launch takes the host. Ends with "right" or "WRONG": each kernel counts.
+//     run SECONDS [WARM]    requests one after another, the first WARM seconds of which are not counted
+//     quit
+//
+// A request is KERNELS kernels that each keep BLOCKS blocks busy for KERNEL_US, and a wait for them. Answers with a
+// line of JSON, as worker.py does: how many requests, the median of their microseconds and of the nanoseconds that
+// each of their launches took the host. Each kernel counts, and `result` says whether all of them have run.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <vector>
 
 // Always the same work, and not the same time: a kernel that waits for a clock would end while another process runs.
@@ -29,6 +31,10 @@ __global__ void last(unsigned long long *count, int microseconds) {
 static double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+static double middle(std::vector<double> &times) {
+    std::sort(times.begin(), times.end());
+    return times.empty() ? 0 : times[times.size() / 2];
+}
 
 // ---- kesco: launch hooks of this file; without a runtime they do nothing
 extern "C" {
@@ -49,10 +55,10 @@ __attribute__((weak)) void kesco_launch_after(const KescoLaunchSite*, const Kesc
 }
 namespace {
 __attribute__((section("kesco_launches"), used)) const KescoLaunchSite kesco_sites[] = {
-  {1, sizeof(KescoLaunchSite), "work", "task.cu", 44, 5, "main"},
-  {1, sizeof(KescoLaunchSite), "last", "task.cu", 45, 5, "main"},
-  {1, sizeof(KescoLaunchSite), "work", "task.cu", 54, 13, "main"},
-  {1, sizeof(KescoLaunchSite), "last", "task.cu", 56, 9, "main"},
+  {1, sizeof(KescoLaunchSite), "work", "task.cu", 48, 5, "main"},
+  {1, sizeof(KescoLaunchSite), "last", "task.cu", 49, 5, "main"},
+  {1, sizeof(KescoLaunchSite), "work", "task.cu", 64, 17, "main"},
+  {1, sizeof(KescoLaunchSite), "last", "task.cu", 66, 13, "main"},
 };
 thread_local KescoLaunch kesco_launch;
 inline void kesco_before(int site, dim3 grid, dim3 block, decltype(sizeof(0)) shared, cudaStream_t stream) {
@@ -67,12 +73,10 @@ inline void kesco_after(int site) {
 // ---- kesco: launch hooks end
 
 int main(int argc, char **argv) {
-    if (argc < 5)
+    if (argc < 3)
         return 2;
-    const double seconds = std::atof(argv[1]);
-    const int kernels = std::atoi(argv[2]), host = std::atoi(argv[4]);
-    const int microseconds = std::atoi(argv[3]);
-    const int threads = argc > 5 ? std::atoi(argv[5]) : 128, blocks = argc > 6 ? std::atoi(argv[6]) : 132;
+    const int kernels = std::atoi(argv[1]), microseconds = std::atoi(argv[2]);
+    const int threads = argc > 3 ? std::atoi(argv[3]) : 128, blocks = argc > 4 ? std::atoi(argv[4]) : 132;
     unsigned long long *count;
     if (cudaMalloc(&count, sizeof *count) != cudaSuccess)
         return 3;
@@ -84,34 +88,40 @@ int main(int argc, char **argv) {
     last<<<blocks, threads>>>(count, 0);
     kesco_after(1);  // kesco: launch hook
     cudaDeviceSynchronize();
-    unsigned long long launched = 2;
-    std::vector<double> times;
-    double launching = 0;
-    const double begin = now();
-    while (now() - begin < seconds) {
-        const double from = now();
-        for (int i = 0; i + 1 < kernels; ++i) {
-            kesco_before(2, blocks, threads, 0, 0);  // kesco: launch hook
-            work<<<blocks, threads>>>(count, microseconds);
-            kesco_after(2);  // kesco: launch hook
+    unsigned long long launched = 2, counted = 2;
+    std::printf("{\"ready\": true}\n");
+    std::fflush(stdout);
+    char line[100];
+    while (std::fgets(line, sizeof line, stdin)) {
+        double seconds = 0, warm = 0;
+        if (std::sscanf(line, "run %lf %lf", &seconds, &warm) < 1)
+            break;
+        std::vector<double> requests, launches;
+        const double begin = now();
+        double from = begin;
+        while (from < begin + warm + seconds || launches.empty()) {
+            for (int i = 0; i + 1 < kernels; ++i) {
+                kesco_before(2, blocks, threads, 0, 0);  // kesco: launch hook
+                work<<<blocks, threads>>>(count, microseconds);
+                kesco_after(2);  // kesco: launch hook
+            }
+            kesco_before(3, blocks, threads, 0, 0);  // kesco: launch hook
+            last<<<blocks, threads>>>(count, microseconds);
+            kesco_after(3);  // kesco: launch hook
+            const double made = now();
+            cudaStreamSynchronize(0);
+            launched += kernels;
+            const double ended = now();
+            if (from >= begin + warm) {
+                requests.push_back((ended - from) * 1e6);
+                launches.push_back((made - from) * 1e9 / kernels);
+            }
+            from = ended;
         }
-        kesco_before(3, blocks, threads, 0, 0);  // kesco: launch hook
-        last<<<blocks, threads>>>(count, microseconds);
-        kesco_after(3);  // kesco: launch hook
-        launching += now() - from;
-        cudaStreamSynchronize(0);
-        times.push_back(now() - from);
-        launched += kernels;
-        if (host > 0)
-            std::this_thread::sleep_for(std::chrono::microseconds(host));
+        cudaMemcpy(&counted, count, sizeof counted, cudaMemcpyDeviceToHost);
+        std::printf("{\"requests\": %zu, \"p50_us\": %.3f, \"launch_ns\": %.2f, \"result\": \"%s\"}\n", requests.size(),
+                    middle(requests), middle(launches), counted == launched ? "right" : "WRONG");
+        std::fflush(stdout);
     }
-    const double whole = now() - begin;
-    unsigned long long counted = 0;
-    cudaMemcpy(&counted, count, sizeof counted, cudaMemcpyDeviceToHost);
-    std::sort(times.begin(), times.end());
-    const size_t n = times.size();
-    std::printf("requests %zu kernels_per_s %.1f p50_us %.1f p90_us %.1f p99_us %.1f launch_ns %.1f %s\n", n,
-                (launched - 2) / whole, times[n / 2] * 1e6, times[n * 9 / 10] * 1e6, times[n * 99 / 100] * 1e6,
-                launching * 1e9 / (launched - 2), counted == launched ? "right" : "WRONG");
     return counted == launched ? 0 : 1;
 }

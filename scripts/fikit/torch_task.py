@@ -1,4 +1,4 @@
-"""A PyTorch task: `torch_task.py SECONDS encoder|train|graph HOST_MS`. Prints what `task.cu` prints, and a checksum.
+"""A PyTorch task: `torch_task.py SECONDS encoder|train|graph HOST_MS`. Prints its times and a checksum.
 
 `encoder`: inference of a small transformer encoder, then HOST_MS of rest; `train`: steps of a training; `graph`: the
 encoder as a CUDA graph, captured and replayed. The checksum is of the first results, and the same in each run.

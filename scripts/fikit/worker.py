@@ -1,10 +1,11 @@
 """One task of the GPU experiment, told by its standard input what to do: `worker.py TASK REST_MS [--cpu|--fake K US]`.
 
-    run SECONDS     requests one after another, REST_MS of sleep behind each; answers with their times and a checksum
+    run SECONDS [WARM]  requests one after another, REST_MS of sleep behind each; answers with times and a checksum
     quit
 
 TASK is a name of `nets.TASKS`. ``--fake KERNELS MICROSECONDS`` is for the tests' driver, which only tells the time.
-Each answer is a line of JSON. A request ends when the device has done it. The checksum is of one more request's result.
+Each answer is a line of JSON. A request ends when the device has done it. Those of the first WARM seconds do not count.
+The checksum is of one more request's result.
 """
 # ruff: noqa: T201, D103
 
@@ -82,6 +83,8 @@ def main() -> None:
         words = line.split()
         if not words or words[0] == "quit":
             return
+        if len(words) > 2:
+            run(once, float(words[2]), rest)
         found: dict[str, object] = dict(run(once, float(words[1]), rest))
         print(json.dumps(found | {"result": checksum()}), flush=True)
 

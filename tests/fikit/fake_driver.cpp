@@ -20,7 +20,8 @@ namespace {
 struct Device {
     std::atomic<std::uint64_t> free_at; // when all that was launched has ended
     std::atomic<std::uint64_t> launches;
-    std::atomic<std::uint64_t> events; // recorded
+    std::atomic<std::uint64_t> events;  // recorded
+    std::atomic<std::uint64_t> queries; // of events
 };
 
 Device *device() {
@@ -94,6 +95,7 @@ SHOWN int cuEventRecord(void *event, void *) {
     return 0;
 }
 SHOWN int cuEventQuery(void *event) {
+    device()->queries.fetch_add(1);
     return now() < static_cast<Event *>(event)->at ? 600 : 0;
 }
 SHOWN int cuEventSynchronize(void *event) {

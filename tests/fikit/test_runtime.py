@@ -122,12 +122,31 @@ def test_the_holder_records_few_events(yard: Yard, policy: str, least: float, mo
     yard.until(lambda t: 9 in t and t[9]["launched"] > 50, "the high task launches")
     yard.task(1, "100000", "1", "50", "5000")
     yard.until(lambda t: set(t) == {1, 9}, "another one is there")
-    before = [int.from_bytes((yard.folder / "gpu").read_bytes()[n : n + 8], "little") for n in (8, 16)]
+    before = device(yard)
     time.sleep(0.3)
-    after = [int.from_bytes((yard.folder / "gpu").read_bytes()[n : n + 8], "little") for n in (8, 16)]
-    launches, events = (two - one for one, two in zip(before, after, strict=True))
+    after = device(yard)
+    launches, events, _ = (two - one for one, two in zip(before, after, strict=True))
     assert high.poll() is None and launches > 500
     assert least <= events / launches <= most
+
+
+def test_the_driver_is_not_asked_in_vain(yard: Yard) -> None:
+    """Events behind which more was launched do not tell when the device is idle: each question takes its lock."""
+    yard.daemon("--policy", "5", "--deadline-ns", "0")
+    yard.task(9, "100000", "4000", "20", "0")
+    yard.task(1, "2", "1", "1", "100000000")
+    yard.until(lambda t: set(t) == {1, 9} and t[9]["launched"] > 500, "one launches, another one is there")
+    before, begin = device(yard), time.monotonic()
+    time.sleep(0.5)
+    after, lasted = device(yard), time.monotonic() - begin
+    launches, events, queries = (two - one for one, two in zip(before, after, strict=True))
+    assert launches > 1000 and 0 < queries < lasted / 150e-6, f"of {events} events behind {launches} launches"
+
+
+def device(yard: Yard) -> list[int]:
+    """Launches, events recorded and queries of them until now."""
+    said = (yard.folder / "gpu").read_bytes()
+    return [int.from_bytes(said[n : n + 8], "little") for n in (8, 16, 24)]
 
 
 def greet(yard: Yard, version: int = 4) -> tuple[socket.socket, tuple[int, int, int, int], int]:

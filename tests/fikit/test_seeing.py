@@ -82,8 +82,13 @@ def test_a_daemon_records_and_counts(yard: Yard, tmp_path: Path) -> None:
     assert len(found.tasks) == 2 and len(found.holds) >= 1 and found.busy
     assert found.holds[0].kernel == "_Z4workPf" and found.holds[0].reason is Reason.HOLDER
     target = tmp_path / "t.json"
-    assert CliRunner().invoke(main, ["fikit", "timeline", str(record), "-o", str(target)]).exit_code == 0
+    words = ["fikit", "timeline", str(record), "-o", str(target)]
+    drawn = CliRunner().invoke(main, words)
+    assert drawn.exit_code == 0 and drawn.stderr == f"{target}: 2 tasks, {len(found.holds)} holds\n"
     assert "_Z4workPf" in target.read_text()
+    told = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    assert told == {"output": str(target), "tasks": list(found.tasks), "holds": len(found.holds)}
+    assert CliRunner().invoke(main, [*words, "--quiet"]).output == ""
 
 
 def test_without_a_daemon_the_metrics_say_so() -> None:
@@ -106,7 +111,7 @@ def test_a_real_run_is_recorded_and_replayed(yard: Yard, tmp_path: Path) -> None
     assert len(task.steps) == 120 and task.priority == 9
     assert [step.waits for step in task.steps] == [False, False, False, True] * 30
     firsts = sorted(step.gap_ns for step in task.steps[4::4])
-    assert 1_900_000 < firsts[len(firsts) // 2] < 4_000_000  # the host's rest behind each wait
+    assert 1_900_000 < firsts[len(firsts) // 10] < 4_000_000  # the host's rest, where nothing delays it
     inner = sorted(step.gap_ns for step in task.steps if step not in task.steps[::4])
     assert inner[len(inner) // 2] < 100_000
     both = trace.together([found, found])

@@ -217,8 +217,9 @@ int explore_all(uint32_t kind, uint64_t age) {
     explore({{9, {1, 1}}, {3, {2, 1}}}, settings, 2, 1, 8, totals);
     explore({{9, {3, 1}}, {3, {1, 9}}}, settings, 3, 0, 1, totals); // 9 is unknown
     explore({{9, {1}}, {5, {1}}, {2, {2}}}, settings, 1, 0, 2, totals);
-    explore({{4, {1, 1}}, {4, {1, 2}}}, settings, 2, 0, 8, totals);    // they take turns
-    explore({{9, {1, 1}}, {3, {1, 1, 1}}}, settings, 2, 1, 8, totals); // more than one on a credit
+    explore({{4, {1, 1}}, {4, {1, 2}}}, settings, 2, 0, 8, totals);     // they take turns
+    explore({{9, {1, 1}}, {3, {1, 1, 1}}}, settings, 2, 1, 8, totals);  // more than one on a credit
+    explore({{9, {1}}, {3, {1}}, {3, {9}}}, settings, 1, 0, 2, totals); // one waits beside another's credit
     settings.harm_permille = 50;
     explore({{9, {1, 1}}, {3, {2, 1}}}, settings, 2, 0, 8, totals);
     std::printf("runs %llu grants %llu decisions %llu checks %llu credited %llu\n",

@@ -215,7 +215,13 @@ def test_the_command_says_the_same_as_a_table_and_as_data(tmp_path: Path) -> Non
 def test_synthesize_writes_a_trace_and_what_measuring_it_finds(tmp_path: Path) -> None:
     file, profile = tmp_path / "a.kftrace", tmp_path / "a.kfikit"
     words = ["fikit", "synthesize", "-o", str(file), "--seed", "7", "--profile", str(profile)]
-    assert CliRunner().invoke(main, words).exit_code == 0
+    made = CliRunner().invoke(main, words)
+    launches = sum(len(task.steps) for task in synthetic.trace(7).tasks)
+    assert made.exit_code == 0 and made.stderr == f"{file}: 3 tasks, {launches} launches\n" and made.stdout == ""
+    told = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    assert told["output"] == str(file) and told["launches"] == launches and told["profile"] == str(profile)
+    assert told["tasks"] == [task.name for task in synthetic.trace(7).tasks]
+    assert CliRunner().invoke(main, [*words, "-q"]).output == ""
     assert trace.read(file) == synthetic.trace(7)
     assert kfikit.read(profile) == compare.measured(synthetic.trace(7), Machine())
 

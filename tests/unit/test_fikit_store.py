@@ -159,8 +159,13 @@ def test_show_and_merge(tmp_path: Path) -> None:
     as_data = CliRunner().invoke(main, ["fikit", "show", "--json", str(one)])
     assert as_data.output == kfikit.to_json(example())
     target = str(tmp_path / "c.kfikit")
-    assert CliRunner().invoke(main, ["fikit", "merge", str(one), str(one), "-o", target]).exit_code == 0
+    words = ["fikit", "merge", str(one), str(one), "-o", target]
+    merged = CliRunner().invoke(main, words)
+    assert merged.exit_code == 0 and merged.stderr == f"{target}: {len(example().tasks)} tasks\n"
     assert kfikit.read(Path(target)) == example() + example()
+    told = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    assert told == {"output": target, "tasks": [task.key for task in example().tasks]}
+    assert CliRunner().invoke(main, [*words, "--quiet"]).output == ""
     refused = CliRunner().invoke(main, ["fikit", "merge", str(one), str(other), "-o", target])
     assert refused.exit_code == 2
     assert "K549" in refused.output and "H100" in refused.output

@@ -58,12 +58,15 @@ FAILING = {
     "graph": ["none.cu", "-o", "g.svg"], "regress": ["none.cu", "--baseline", "none.json"], "check": ["none.cu"],
     "merge": ["none.cu=1", "none.cu=2", "-o", "m.cu"],
     "profile": ["none.cu"], "trace": ["--", "/there/is/no/program"], "compare": ["none.json", "none.json"],
-    "fikit show": ["none.kfikit"], "fikit simulate": ["none.kftrace"],
+    "fikit show": ["none.kfikit"], "fikit simulate": ["none.kftrace"], "fikit synthesize": ["-o", "none/t.kftrace"],
+    "fikit merge": ["none.kfikit", "-o", "all.kfikit"], "fikit profile": ["--", "/there/is/no/program"],
+    "fikit timeline": ["none.record", "-o", "t.json"],
     "fikit top": ["--gpu", "GPU-none"], "fikit explain": ["--record", "none.record"],
 }  # fmt: skip
-# What needs neither: it prints a path; its --json names a file; it decides or runs something until it is ended.
-WITHOUT = {"cmake", "bench", "fikit serve", "fikit run", "fikit profile", "fikit merge",
-           "fikit synthesize", "fikit metrics", "fikit timeline"}  # fmt: skip
+# What needs neither: it prints a path or a unit; its --json names a file; it goes on until it is ended.
+WITHOUT = {"cmake", "bench", "fikit serve", "fikit run", "fikit metrics", "fikit unit"}
+# What says what it did or where it is, once it has or is there.
+TELLING = {f"fikit {name}" for name in ("merge", "synthesize", "profile", "timeline", "serve", "metrics")}
 
 
 def commands(group: click.Group = main, before: str = "") -> dict[str, click.Command]:
@@ -82,6 +85,7 @@ def test_every_command_that_finds_things_out_speaks_json_and_can_be_quiet() -> N
     assert {name for name, known in flags.items() if "--json" not in known} == WITHOUT - {"bench"}
     plain = {name for name in flags if not name.startswith("fikit ")}
     assert {name for name in plain if "--quiet" not in flags[name]} == {"cmake"}
+    assert {name for name in flags if name.startswith("fikit ") and "--quiet" in flags[name]} == TELLING
 
 
 @pytest.mark.parametrize("name", FAILING)

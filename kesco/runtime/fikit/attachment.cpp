@@ -30,7 +30,8 @@ enum State : int { Fresh, Attached, Alone };
 
 constexpr long kPatience = 300; // milliseconds for a daemon's answer
 constexpr std::uint64_t kSecond = 1000000000;
-constexpr std::uint64_t kSettle = 100000000; // what has no event of its own has ended so long after it was launched
+constexpr std::uint64_t kNowAndThen = 200000; // between looks at what is of little interest
+constexpr std::uint64_t kSettle = 100000000;  // what has no event of its own has ended so long after it was launched
 
 struct Tie {
     std::atomic<int> state{Fresh};
@@ -158,12 +159,16 @@ bool listen_for(int milliseconds) {
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-// Follows what is under way until there is nothing, or nobody wants to know; false when the daemon is gone.
+// Follows what is under way until there is nothing, or nobody wants to know; false when the daemon is gone. The driver
+// is asked where the answer can be that all has ended, and else only now and then: it has a lock that launches take.
 bool follow(Shared *shared) {
-    std::uint64_t last_pending = now(), last_look = last_pending, last_launch = last_pending, head = 0;
+    std::uint64_t last_pending = now(), last_look = last_pending, last_launch = last_pending, asked = 0, head = 0;
     while (!tie().ending.load() && shared->track.load(std::memory_order_relaxed)) {
-        publish(shared);
         const std::uint64_t time = now();
+        if (time - asked >= kNowAndThen || markers_tell()) {
+            publish(shared);
+            asked = time;
+        }
         if (markers_pending())
             last_pending = time;
         if (const std::uint64_t seen = shared->head.load(std::memory_order_relaxed); seen != head)
@@ -176,7 +181,7 @@ bool follow(Shared *shared) {
             if (!listen_for(0))
                 return false;
         }
-        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : 200000);
+        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : kNowAndThen);
     }
     return true;
 }

@@ -1,59 +1,28 @@
-// Unmodified programs: launches and synchronizes of the driver's interface, and of the runtime's where no driver is
-// seen.
+// Unmodified programs: launches and synchronizes of the driver's interface.
 //
 // The runtime, also where it is linked statically or loaded by a Python module, finds the driver's functions by dlsym
-// and cuGetProcAddress. Both are answered here, for the names below only, with functions that call the true ones. The
-// runtime's own launches are looked at only while the driver's were not asked for: a dry run has no driver.
-//
-// Nothing of CUDA is needed to build this: what is used of its ABI is written down here.
-#include "client.h"
-#include "driver.h"
-#include "identity.h"
-#include "names.h"
+// and cuGetProcAddress. Both are answered here, for the names below only, with functions that call the true ones.
+#include "intercept.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
 #include <atomic>
 
-#define SHOWN extern "C" __attribute__((visibility("default")))
-
 namespace {
 
-using fikit::Launch;
-using fikit::Result;
+using fikit::Attribute, fikit::kNothing, fikit::kNotInitialized, fikit::looks, fikit::Result;
 
-struct Attribute { // CUlaunchAttribute
-    std::uint32_t id, pad;
-    alignas(8) unsigned char value[64];
-};
 struct Config { // CUlaunchConfig
     std::uint32_t grid[3], block[3], shared;
     void *stream;
     const Attribute *attributes;
     std::uint32_t count;
 };
-struct Dim3 {
-    std::uint32_t x, y, z;
-};
-struct RuntimeConfig { // cudaLaunchConfig_t
-    Dim3 grid, block;
-    std::size_t shared;
-    void *stream;
-    const Attribute *attributes;
-    std::uint32_t count;
-};
-constexpr std::uint32_t kCooperative = 2; // CU_LAUNCH_ATTRIBUTE_COOPERATIVE, and the runtime's
-constexpr std::uint64_t kPerThread = 2;   // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+constexpr std::uint64_t kPerThread = 2; // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+constexpr Result kNotFound = 500;
 
-std::atomic<bool> driver_seen{false}; // its launches are intercepted, so the runtime's need not be
-
-bool cooperative(const Attribute *attributes, std::uint32_t count) {
-    for (std::uint32_t i = 0; attributes && i < count; ++i)
-        if (attributes[i].id == kCooperative)
-            return true;
-    return false;
-}
+std::atomic<bool> launches_asked_for{false};
 
 const char *driver_name(const void *function) {
     const fikit::Driver *d = fikit::driver();
@@ -63,36 +32,6 @@ const char *driver_name(const void *function) {
         return name;
     return d && d->kernel_name && d->kernel_name(&name, handle) == fikit::kSuccess ? name : nullptr;
 }
-
-const char *runtime_name(const void *function) {
-    using Ask = int (*)(const char **, const void *);
-    static const auto ask = reinterpret_cast<Ask>(fikit::true_dlsym(RTLD_DEFAULT, "cudaFuncGetName"));
-    const char *name = nullptr;
-    if (ask && ask(&name, function) == 0 && name)
-        return name;
-    Dl_info info;
-    return dladdr(function, &info) ? info.dli_sname : nullptr;
-}
-
-// The launch `real()` between the two halves of the client.
-template <typename Real> Result around(const fikit::Called &called, const std::uint32_t *grid,
-                                       const std::uint32_t *block, std::uint64_t shared, void *stream, bool per_thread,
-                                       bool never_held, Real real) {
-    const std::uint64_t identity = called.hash ? kesco_kernel_identity(called.hash, grid, block, shared) : 0;
-    const Launch launch{identity, called.name, stream, per_thread, never_held || called.never_held,
-                        grid,     block,       shared};
-    const bool entered = fikit::enter(launch);
-    const Result result = real();
-    if (entered)
-        fikit::leave(launch, result == fikit::kSuccess);
-    return result;
-}
-
-bool looks() {
-    return fikit::wanted() && !fikit::inside();
-}
-
-const std::uint32_t kNothing[3] = {0, 0, 0};
 
 // Where the true function is: what the program was given, or else the driver's own.
 template <typename Function> Function truly(std::atomic<void *> &known, const char *name) {
@@ -104,9 +43,12 @@ template <typename Function> Function truly(std::atomic<void *> &known, const ch
     }
     return reinterpret_cast<Function>(found);
 }
-constexpr Result kNotFound = 500, kNotInitialized = 3;
 
 } // namespace
+
+bool fikit::driver_seen() noexcept {
+    return launches_asked_for.load(std::memory_order_relaxed);
+}
 
 // ---- the driver's functions, each for the legacy and for the per-thread default stream ----------------------------
 
@@ -124,7 +66,8 @@ constexpr Result kNotFound = 500, kNotInitialized = 3;
         if (!looks())                                                                                                  \
             return call();                                                                                             \
         const std::uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};                                           \
-        return around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, false, call);  \
+        return fikit::around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, false,  \
+                             call);                                                                                    \
     }                                                                                                                  \
     SHOWN Result cuLaunchCooperativeKernel##suffix(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,        \
                                                    unsigned by, unsigned bz, unsigned shared, void *stream,            \
@@ -138,7 +81,8 @@ constexpr Result kNotFound = 500, kNotInitialized = 3;
         if (!looks())                                                                                                  \
             return call();                                                                                             \
         const std::uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};                                           \
-        return around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, true, call);   \
+        return fikit::around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, true,   \
+                             call);                                                                                    \
     }                                                                                                                  \
     SHOWN Result cuLaunchKernelEx##suffix(const Config *config, void *f, void **params, void **extra) {                \
         using Function = decltype(&cuLaunchKernelEx##suffix);                                                          \
@@ -148,8 +92,8 @@ constexpr Result kNotFound = 500, kNotInitialized = 3;
         const auto call = [&] { return real(config, f, params, extra); };                                              \
         if (!looks() || !config)                                                                                       \
             return call();                                                                                             \
-        return around(fikit::called(f, driver_name, "kernel"), config->grid, config->block, config->shared,            \
-                      config->stream, per_thread, cooperative(config->attributes, config->count), call);               \
+        return fikit::around(fikit::called(f, driver_name, "kernel"), config->grid, config->block, config->shared,     \
+                             config->stream, per_thread, fikit::cooperative(config->attributes, config->count), call); \
     }                                                                                                                  \
     SHOWN Result cuGraphLaunch##suffix(void *graph, void *stream) {                                                    \
         using Function = decltype(&cuGraphLaunch##suffix);                                                             \
@@ -159,7 +103,8 @@ constexpr Result kNotFound = 500, kNotInitialized = 3;
         const auto call = [&] { return real(graph, stream); };                                                         \
         if (!looks())                                                                                                  \
             return call();                                                                                             \
-        return around(fikit::called(graph, nullptr, "graph"), kNothing, kNothing, 0, stream, per_thread, false, call); \
+        return fikit::around(fikit::called(graph, nullptr, "graph"), kNothing, kNothing, 0, stream, per_thread, false, \
+                             call);                                                                                    \
     }                                                                                                                  \
     SHOWN Result cuStreamSynchronize##suffix(void *stream) {                                                           \
         using Function = decltype(&cuStreamSynchronize##suffix);                                                       \
@@ -264,7 +209,7 @@ void *replaced(const char *name, void *found) {
         return found;
     one->real->store(found, std::memory_order_relaxed);
     if (strncmp(name, "cuLaunchKernel", 14) == 0)
-        driver_seen.store(true, std::memory_order_relaxed);
+        launches_asked_for.store(true, std::memory_order_relaxed);
     return one->ours;
 }
 
@@ -350,66 +295,3 @@ dlsym:
     .size dlsym, .-dlsym
 )");
 #endif
-
-// ---- the runtime's launches, where no driver is seen
-// -----------------------------------------------------------------
-
-namespace {
-
-bool looks_at_runtime() {
-    return looks() && !driver_seen.load(std::memory_order_relaxed);
-}
-
-} // namespace
-
-#define RUNTIME_FUNCTIONS(suffix, per_thread)                                                                          \
-    SHOWN Result cudaLaunchKernel##suffix(const void *f, Dim3 grid, Dim3 block, void **args, std::size_t shared,       \
-                                          void *stream) {                                                              \
-        using Function = decltype(&cudaLaunchKernel##suffix);                                                          \
-        static const auto real = reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaLaunchKernel" #suffix)); \
-        if (!real)                                                                                                     \
-            return kNotInitialized;                                                                                    \
-        const auto call = [&] { return real(f, grid, block, args, shared, stream); };                                  \
-        if (!looks_at_runtime())                                                                                       \
-            return call();                                                                                             \
-        return around(fikit::called(f, runtime_name, "kernel"), &grid.x, &block.x, shared, stream, per_thread, false,  \
-                      call);                                                                                           \
-    }                                                                                                                  \
-    SHOWN Result cudaLaunchCooperativeKernel##suffix(const void *f, Dim3 grid, Dim3 block, void **args,                \
-                                                     std::size_t shared, void *stream) {                               \
-        using Function = decltype(&cudaLaunchCooperativeKernel##suffix);                                               \
-        static const auto real =                                                                                       \
-            reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaLaunchCooperativeKernel" #suffix));           \
-        if (!real)                                                                                                     \
-            return kNotInitialized;                                                                                    \
-        const auto call = [&] { return real(f, grid, block, args, shared, stream); };                                  \
-        if (!looks_at_runtime())                                                                                       \
-            return call();                                                                                             \
-        return around(fikit::called(f, runtime_name, "kernel"), &grid.x, &block.x, shared, stream, per_thread, true,   \
-                      call);                                                                                           \
-    }                                                                                                                  \
-    SHOWN Result cudaLaunchKernelExC##suffix(const RuntimeConfig *config, const void *f, void **args) {                \
-        using Function = decltype(&cudaLaunchKernelExC##suffix);                                                       \
-        static const auto real =                                                                                       \
-            reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaLaunchKernelExC" #suffix));                   \
-        if (!real)                                                                                                     \
-            return kNotInitialized;                                                                                    \
-        const auto call = [&] { return real(config, f, args); };                                                       \
-        if (!looks_at_runtime() || !config)                                                                            \
-            return call();                                                                                             \
-        return around(fikit::called(f, runtime_name, "kernel"), &config->grid.x, &config->block.x, config->shared,     \
-                      config->stream, per_thread, cooperative(config->attributes, config->count), call);               \
-    }                                                                                                                  \
-    SHOWN Result cudaGraphLaunch##suffix(void *graph, void *stream) {                                                  \
-        using Function = decltype(&cudaGraphLaunch##suffix);                                                           \
-        static const auto real = reinterpret_cast<Function>(fikit::true_dlsym(RTLD_NEXT, "cudaGraphLaunch" #suffix));  \
-        if (!real)                                                                                                     \
-            return kNotInitialized;                                                                                    \
-        const auto call = [&] { return real(graph, stream); };                                                         \
-        if (!looks_at_runtime())                                                                                       \
-            return call();                                                                                             \
-        return around(fikit::called(graph, nullptr, "graph"), kNothing, kNothing, 0, stream, per_thread, false, call); \
-    }
-
-RUNTIME_FUNCTIONS(, false)
-RUNTIME_FUNCTIONS(_ptsz, true)

@@ -195,12 +195,16 @@ std::uint64_t markers_poll() noexcept {
     const int count = m.count.load(std::memory_order_relaxed);
     int kept = 0, busy = 0, ended = 0;
     const auto has_ended = [&](const Marker &one) { return d->event_query(one.event) != kNotReady; };
-    if (m.stream.load(std::memory_order_relaxed) != kSeveral) // in the order of its launches: few need be asked
-        ended = int(std::partition_point(m.pending, m.pending + count, has_ended) - m.pending), busy = kBusy;
+    // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone. A long
+    // queue must not keep the lock from who launches.
+    if (m.stream.load(std::memory_order_relaxed) != kSeveral) {
+        if (count && has_ended(m.pending[0]))
+            ended = int(std::partition_point(m.pending + 1, m.pending + count, has_ended) - m.pending);
+        busy = kBusy;
+    }
     for (int i = 0; i < count; ++i) {
         const Marker one = m.pending[i];
-        // Behind a few that have not ended hardly any has: a long queue must not keep the lock from who launches.
-        if (i >= ended && (busy == kBusy || !has_ended(one))) {
+        if (i >= ended && (busy == kBusy || !has_ended(one))) { // behind a few that have not ended hardly any has
             busy += busy < kBusy;
             m.pending[kept++] = one;
             continue;
@@ -224,6 +228,12 @@ bool markers_pending() noexcept {
 
 bool markers_out() noexcept {
     return all().count.load(std::memory_order_relaxed) != 0;
+}
+
+bool markers_tell() noexcept {
+    Markers &m = all();
+    const int count = m.count.load(std::memory_order_relaxed);
+    return count == kEvents || (count && m.made.load() == m.marked.load());
 }
 
 void markers_settle() noexcept {
