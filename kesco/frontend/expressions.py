@@ -134,10 +134,19 @@ class Expressions(Declarations):
         return listed(declared, items)
 
     def _unknown(self, cursor: Cursor) -> ir.Expr:
+        parts = [self.lower(c) for c in self.children(cursor) if kind_of(c).is_expression() or c.type.spelling]
         if any(kind_of(c).is_statement() for c in cursor.get_children()):
             self.hidden = self.hidden or f"statements inside an expression (line {self.span(cursor).line})"
-        parts = tuple(self.lower(c) for c in self.children(cursor) if kind_of(c).is_expression() or c.type.spelling)
-        return ir.Unknown(parts, kind_of(cursor).name.lower(), self.span(cursor))
+            parts += self.mentions(cursor)
+        return ir.Unknown(tuple(parts), kind_of(cursor).name.lower(), self.span(cursor))
+
+    def mentions(self, cursor: Cursor) -> list[ir.Expr]:
+        """The variables that stand in something of unknown form: whoever calls it has to reckon with a change."""
+        found: list[ir.Expr] = []
+        for child in cursor.get_children():
+            known = kind_of(child) in (K.DECL_REF_EXPR, K.LAMBDA_EXPR)
+            found += [self.lower(child)] if known else self.mentions(child)
+        return found
 
     def _transparent(self, cursor: Cursor) -> ir.Expr:
         inner = self.children(cursor)
