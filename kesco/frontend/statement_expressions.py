@@ -34,7 +34,8 @@ _VALUES = (
     ir.Constant, ir.Literal, ir.Name, ir.Select, ir.Subscript, ir.Dereference, ir.Decay, ir.Binary, ir.Unary,
     ir.Branch, ir.Cast,
 )  # fmt: skip
-_PLAIN = (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER)
+PLAIN = (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER)
+"""What is copied without a call."""
 
 
 class StatementExpressions(Anchors):
@@ -99,7 +100,7 @@ class StatementExpressions(Anchors):
         """Whether no code runs for its value's sake or at its end, and there is a statement to be ahead of."""
         declared = (c for s in _statements(cursor) if kind_of(s) is K.DECL_STMT for c in s.get_children())
         objects = any(self.types.destroys(self.types.lower(c.type)) for c in declared)
-        return self.anchor is not None and not objects and self.types.lower(cursor.type).shape in _PLAIN
+        return self.anchor is not None and not objects and self.types.lower(cursor.type).shape in PLAIN
 
     def _only_values(self, cursor: Cursor) -> ir.Expr | None:
         """The value of one that does nothing but give names to values, or None."""
@@ -120,7 +121,7 @@ class StatementExpressions(Anchors):
         if initial is None or cursor.storage_class != StorageClass.NONE or cursor.tls_kind != TLSKind.NONE:
             return False
         variable, given = self.variable(cursor), self.lower(initial)
-        if variable.type.shape not in _PLAIN or variable.type.volatile or not _is_value(given):
+        if variable.type.shape not in PLAIN or variable.type.volatile or not _is_value(given):
             return False
         self._named[variable.key] = ir.Cast(given, variable.type, self.types.lower(initial.type))
         return True

@@ -15,11 +15,11 @@ from __future__ import annotations
 from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
+from kesco.frontend.bindings import Bindings, is_binding
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.containers import elements_of
 from kesco.frontend.declarations import CLASSES, functions_within
 from kesco.frontend.operations import header_semicolons, semicolon_between
-from kesco.frontend.statement_expressions import StatementExpressions
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 from kesco.ir.tree import breaks
@@ -42,7 +42,7 @@ _DECLARATIONS_WITHOUT_EFFECT = {
 }  # fmt: skip
 
 
-class Statements(StatementExpressions):
+class Statements(Bindings):
     """Lowers statements; expressions come from the base class."""
 
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
@@ -128,7 +128,9 @@ class Statements(StatementExpressions):
                 found += [*self.ahead, declared]
                 self.ahead = []
             elif kind_of(child) not in _DECLARATIONS_WITHOUT_EFFECT:
-                found.append(self._refused(child, "a declaration of unknown form"))
+                apart = self.decomposed(child) or [self._refused(child, "a declaration of unknown form")]
+                found += [*self.ahead, *apart]
+                self.ahead = []
         return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found), declares=True)
 
     def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
@@ -264,7 +266,7 @@ class Statements(StatementExpressions):
 
     def _range_for(self, cursor: Cursor) -> ir.Stmt:
         inner = [c for c in cursor.get_children() if kind_of(c).is_expression() or kind_of(c).is_statement()]
-        variables = [c for c in cursor.get_children() if kind_of(c) is K.VAR_DECL]
+        variables = [c for c in cursor.get_children() if kind_of(c) is K.VAR_DECL or is_binding(c)]
         span = self.span(cursor)
         if len(inner) != 2 or len(variables) != 1:
             return self._refused(cursor, "a range-based for statement of unknown form")
@@ -272,14 +274,17 @@ class Statements(StatementExpressions):
         over = self.unanchored(inner[0])
         runs = self.range_runs_code(inner[0], variables[0])
         test: ir.Expr = ir.Unknown((over,), "range-based for over a class", span) if runs else ir.Literal()
-        variable = self.variable(variables[0])
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
         elements = elements_of(base, self.types.lower(inner[0].type))
         element: ir.Expr = ir.Unknown((over,), "range element", span)
         if elements is not None:
             element = ir.Subscript(elements, ir.Literal(), True, span)
+        apart = self.decomposed(variables[0], element) if is_binding(variables[0]) else None
+        if apart is None and is_binding(variables[0]):
+            return self._refused(cursor, "a range-based for statement of unknown form")
+        declared = apart or [ir.Declare(span, self.variable(variables[0]), element)]
         body = self._body(inner[-1])
-        each = ir.Block(span, (ir.Declare(span, variable, element), body))
+        each = ir.Block(span, (*declared, body))
         loop = ir.Loop(span, number, (), test, None, each)
         return ir.Block(span, (loop, ir.Evaluate(span, test))) if runs else loop  # a temporary is destroyed behind it
 
