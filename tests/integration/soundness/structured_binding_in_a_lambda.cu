@@ -7,7 +7,8 @@ int main(int argc, char**) {
   float *x, *y, *z;
   cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
   Two s{x, y};
-  float* other = y;
+  float* other;
+  other = y;
   auto& [first, second] = s;
   auto change = [&r = first, other] { r = other; };
   change();
