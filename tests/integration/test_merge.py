@@ -159,8 +159,7 @@ def test_what_two_processes_would_not_share(tmp_path: Path) -> None:
 HEAD = """\
 #include <cstdio>
 #include <cstdlib>
-#define CHECK(call) do { if ((call) != cudaSuccess) { printf("%s", cudaGetErrorString(cudaGetLastError())); exit(1); } \\
-  } while (0)
+#define CHECK(call) if ((call) != cudaSuccess) printf("%s", cudaGetErrorString(cudaGetLastError())), exit(1)
 #define SAY(call) if (cudaError_t e = (call)) printf("%s", cudaGetErrorString(e))
 #define BOTH cudaSetDevice(0); cudaSetDevice(n)
 struct Gone { ~Gone(); };
