@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from kesco.cli import main
 from kesco.errors import InputError
+from kesco.frontend.clang import load
 from kesco.merging.specs import parse
 from kesco.merging.together import merge
 from kesco.merging.units import read_unit
@@ -190,6 +191,7 @@ void more() { static int n; ++n; }
     ],
 )
 def test_settings_that_change_nothing(body: str, named: int, toolchain: Toolchain) -> None:
+    load(str(toolchain.libclang))
     text = f"{HEAD}int main(int n, char**) {{\n{body}\n}}\n"
     assert len(read_unit("one.cu", text.encode(), host_arguments(toolchain, ())).harmless) == named
 
