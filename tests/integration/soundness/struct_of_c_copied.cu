@@ -6,8 +6,7 @@ __global__ void k3(float* q) { q[threadIdx.x] -= 2; }
 int main() {
   float *x, *y, *z;
   cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
-  struct iovec one, two;
-  one.iov_base = y;
+  struct iovec one = {y, 0}, two = {x, 0};
   two = one;
   struct iovec three = two;
   k1<<<1, 64>>>(static_cast<float*>(three.iov_base));
