@@ -104,6 +104,8 @@ class StatementExpressions(Anchors):
 
     def _only_values(self, cursor: Cursor) -> ir.Expr | None:
         """The value of one that does nothing but give names to values, or None."""
+        if not _statements(cursor):
+            return ir.Literal()
         *first, last = _statements(cursor)
         keep = dict(self._named)
         try:
@@ -140,7 +142,7 @@ def _first(cursor: Cursor, *, alone: bool = False) -> Cursor | None:
     """The statement expression that comes before all else in an expression, with nothing beside it if `alone`."""
     kind = kind_of(cursor)
     if kind is K.StmtExpr:
-        return cursor if _statements(cursor) else None
+        return cursor if alone or _statements(cursor) else None
     inner = [c for c in cursor.get_children() if kind_of(c).is_expression()]
     if kind in _AROUND and len(inner) == 1:
         effects = kind is K.UNARY_OPERATOR and clang.unary_operator(cursor) in _PLACES

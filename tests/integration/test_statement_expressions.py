@@ -31,6 +31,7 @@ def read(folder: Path, body: str, head: str = "") -> list[str]:
     ("body", "expected"),
     [
         ("({ int c = a; b = c; c; });", ["int c = a", "b = c", "c"]),
+        ("({}); ({ int c = a; });", ["int c = a"]),
         ("int d = ({ b = a; b + 1; });", ["b = a", "int d = (b + 1)"]),
         ("int c = (b = 1), d = ({ a = 2; c; }), e = 3;", ["int c = b = 1", "a = 2", "int d = c", "int e = 3"]),
         ("a = ({ int c = made(b); c; });", ["int c = made(b) @0", "a = c"]),
