@@ -57,7 +57,8 @@ class Calls(Libraries):
             if len(call.arguments) == 1:
                 return self.evaluate(state, call.arguments[0])
             if not call.arguments:
-                return TOP if self._has_defaults(call) else NOTHING
+                library = call.standard and not _is_cuda_struct(call)  # which may fill it in some way or other
+                return TOP if library or self._has_defaults(call) else NOTHING
         cuda = cuda_call(call.name, len(call.arguments)) if "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)

@@ -50,6 +50,7 @@ class Expressions(Declarations):
         self.operations: list[ir.Operation] = []
         self.taken: set[str] = set()  # functions whose address is taken
         self.captured: list[set[str]] = []
+        self.bound: set[str] = set()  # names of structured bindings that are followed
         self.anchor: Anchor | None = None
         self.in_method = False
         self.seen: list[tuple[str, Span]] = []
@@ -134,10 +135,19 @@ class Expressions(Declarations):
         return listed(declared, items)
 
     def _unknown(self, cursor: Cursor) -> ir.Expr:
+        parts = [self.lower(c) for c in self.children(cursor) if kind_of(c).is_expression() or c.type.spelling]
         if any(kind_of(c).is_statement() for c in cursor.get_children()):
             self.hidden = self.hidden or f"statements inside an expression (line {self.span(cursor).line})"
-        parts = tuple(self.lower(c) for c in self.children(cursor) if kind_of(c).is_expression() or c.type.spelling)
-        return ir.Unknown(parts, kind_of(cursor).name.lower(), self.span(cursor))
+            parts += self.mentions(cursor)
+        return ir.Unknown(tuple(parts), kind_of(cursor).name.lower(), self.span(cursor))
+
+    def mentions(self, cursor: Cursor) -> list[ir.Expr]:
+        """The variables that stand in something of unknown form: whoever calls it has to reckon with a change."""
+        found: list[ir.Expr] = []
+        for child in cursor.get_children():
+            known = kind_of(child) in (K.DECL_REF_EXPR, K.LAMBDA_EXPR)
+            found += [self.lower(child)] if known else self.mentions(child)
+        return found
 
     def _transparent(self, cursor: Cursor) -> ir.Expr:
         inner = self.children(cursor)
@@ -171,7 +181,8 @@ class Expressions(Declarations):
         if target is None:
             return self._unknown(cursor)
         kind = kind_of(target)
-        if kind in (K.VAR_DECL, K.PARM_DECL):
+        bound = kind is K.UNEXPOSED_DECL and self.variable(target).key in self.bound
+        if kind in (K.VAR_DECL, K.PARM_DECL) or bound:
             variable = self.variable(target)
             for names in self.captured:
                 names.add(variable.key)
@@ -182,6 +193,8 @@ class Expressions(Declarations):
             key = target.canonical.get_usr()
             self.taken.add(key)
             return ir.FunctionName(key, target.spelling, self._kernel(target) if is_kernel(target) else None)
+        if kind is K.UNEXPOSED_DECL:
+            self.hidden = self.hidden or f"a name of unknown form (line {self.span(cursor).line})"
         return self._unknown(cursor)
 
     def _member(self, cursor: Cursor) -> ir.Expr:
@@ -243,9 +256,9 @@ class Expressions(Declarations):
             declared = capture.referenced if kind_of(capture) is K.VARIABLE_REF else None
             initial = clang.initializer(declared) if declared is not None and kind_of(declared) is K.VAR_DECL else None
             for inner in initial.walk_preorder() if initial is not None else ():
-                target = inner.referenced if kind_of(inner) is K.DECL_REF_EXPR else None
-                if target is not None and kind_of(target) in (K.VAR_DECL, K.PARM_DECL):
-                    names.add(self.variable(target).key)
+                named = self.lower(inner) if kind_of(inner) is K.DECL_REF_EXPR else None
+                if isinstance(named, ir.Name):
+                    names.add(named.variable.key)
         for outer in self.captured:
             outer |= names
         span = self.span(cursor)

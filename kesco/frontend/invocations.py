@@ -185,7 +185,8 @@ class Invocations(Expressions):
     def closing(self, cursor: Cursor, block: Span) -> int:
         """Note a closing brace at which destructors run, so that text can be put before it; -1 where that cannot be."""
         statements = (c for c in cursor.get_children() if kind_of(c) is K.DECL_STMT)
-        declared = [c for one in statements for c in one.get_children() if kind_of(c) is K.VAR_DECL]
+        kinds = (K.VAR_DECL, K.UNEXPOSED_DECL)  # the latter is a structured binding
+        declared = [c for one in statements for c in one.get_children() if kind_of(c) in kinds]
         if not any(self.types.destroys(self.types.lower(c.type)) for c in declared):
             return -1
         braces = self.text[block.start : block.start + 1] + self.text[block.end - 1 : block.end]

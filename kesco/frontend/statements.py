@@ -15,14 +15,13 @@ from __future__ import annotations
 from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
+from kesco.frontend.bindings import Bindings, is_binding
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.containers import elements_of
 from kesco.frontend.declarations import CLASSES, functions_within
-from kesco.frontend.invocations import Invocations
-from kesco.frontend.operations import Anchor, closing_parenthesis, header_semicolons, semicolon_between
+from kesco.frontend.operations import header_semicolons, semicolon_between
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
-from kesco.ir.failures import leaves_where_it_failed
 from kesco.ir.tree import breaks
 
 K = CursorKind
@@ -35,11 +34,6 @@ _OBSTACLES = {
     K.CXX_TRY_STMT: "a try block",
     K.SEH_TRY_STMT: "a try block",
 }
-_KEYWORDS = {
-    K.COMPOUND_STMT: b"{", K.DO_STMT: b"do", K.IF_STMT: b"if", K.FOR_STMT: b"for", K.CXX_FOR_RANGE_STMT: b"for",
-    K.WHILE_STMT: b"while", K.SWITCH_STMT: b"switch", K.RETURN_STMT: b"return", K.CASE_STMT: b"case",
-    K.DEFAULT_STMT: b"default", K.BREAK_STMT: b"break", K.CONTINUE_STMT: b"continue", K.CXX_THROW_EXPR: b"throw",
-}  # fmt: skip
 _WAYS_OUT = {K.RETURN_STMT: "return", K.CXX_THROW_EXPR: "throw"}
 _JUMPS = {K.BREAK_STMT: "break", K.CONTINUE_STMT: "continue"}
 _DECLARATIONS_WITHOUT_EFFECT = {
@@ -48,7 +42,7 @@ _DECLARATIONS_WITHOUT_EFFECT = {
 }  # fmt: skip
 
 
-class Statements(Invocations):
+class Statements(Bindings):
     """Lowers statements; expressions come from the base class."""
 
     def __init__(self, source: SourceFile, types: TypeTable) -> None:
@@ -56,97 +50,15 @@ class Statements(Invocations):
         self.loops = 0
         self.on_lambda = self._lambda_body
 
-    # ---- anchors --------------------------------------------------------------------------------------------------
-
-    def _from_macro(self, cursor: Cursor, start: int, end: int) -> bool:
-        """Whether a statement's first token comes out of a macro: the text there is not the statement's own."""
-        if end <= start:
-            return True
-        word, _ = self._first_token(start)
-        keyword = _KEYWORDS.get(kind_of(cursor))
-        if keyword is not None:
-            return not self.text.startswith(keyword, start)
-        return word in self.macros
-
-    def _first_token(self, offset: int) -> tuple[str, int]:
-        text = self.text
-        end = offset
-        while end < len(text) and (text[end : end + 1].isalnum() or text[end : end + 1] == b"_"):
-            end += 1
-        return text[offset:end].decode("utf-8", "replace"), end
-
-    def statement(self, cursor: Cursor, *, lone: bool = False) -> ir.Stmt:
-        """The statement at `cursor`; `lone` for the unbraced body of an if, else or loop."""
-        outer = self.anchor
-        if outer is not None and self._inside_macro:
-            return self._statement(cursor)
-        start, end = cursor.extent.start.offset, cursor.extent.end.offset
-        inside = self._from_macro(cursor, start, end)
-        if inside and end <= start:
-            end = self._end_of_invocation(start)
-        self.anchor = Anchor(start, end, lone)
-        self._inside_macro = inside
-        first, self._leaves = len(self.operations), False
-        try:
-            lowered = self._statement(cursor)
-        finally:
-            self.anchor, self._inside_macro = outer, False
-        if inside and self._leaves and not leaves_where_it_failed(lowered):
-            for number in range(first, len(self.operations)):  # what goes before the way out would go before it too
-                self._stick(number, "the macro around it may leave the function")
-        return lowered
-
-    _inside_macro = False
-    macros: frozenset[str] = frozenset()  # names that are defined as macros in the file and in the user's headers
-    _leaves = False  # whether the statement being lowered contains a way out of the function
-    first_operation = 0  # the first one of this parse; earlier ones belong to an earlier text
-    top = 0  # offset of the outermost declaration around what is being lowered
-
-    def _end_of_invocation(self, start: int) -> int:
-        _, end = self._first_token(start)
-        close = closing_parenthesis(self.text, end)
-        return end if close is None else close + 1
-
-    def share(self) -> None:
-        """An operation whose text a macro expands twice cannot be edited for one of its expansions only."""
-        by_text: dict[tuple[int, int], list[int]] = {}
-        for one in self.operations[self.first_operation :]:
-            if not one.stuck and one.stream_text is not None:
-                by_text.setdefault(one.stream_text, []).append(one.number)
-        for numbers in by_text.values():
-            for number in numbers if len(numbers) > 1 else ():
-                self._stick(number, "its text is expanded more than once by a macro")
-
-    def _stick(self, number: int, why: str) -> None:
-        old = self.operations[number]
-        self.operations[number] = ir.Operation(
-            old.number, old.span, old.statement, old.lone, old.within, None, (), None, old.stuck or why
-        )
-
-    def unanchored(self, cursor: Cursor) -> ir.Expr:
-        """An expression in a loop's header: nothing can be inserted before or behind it."""
-        keep, self.anchor = self.anchor, None
-        try:
-            return self.lower(cursor)
-        finally:
-            self.anchor = keep
-
-    def within(self, cursor: Cursor) -> ir.Expr:
-        """An expression in the header of a statement: text can be inserted before the statement, not behind it."""
-        if self.anchor is None:
-            return self.lower(cursor)
-        keep, self.anchor.stuck = (
-            self.anchor.stuck,
-            self.anchor.stuck or "it is part of a condition or a returned value",
-        )
-        try:
-            return self.lower(cursor)
-        finally:
-            self.anchor.stuck = keep
-
     # ---- statements -------------------------------------------------------------------------------------------------
 
     def _statement(self, cursor: Cursor) -> ir.Stmt:
+        outer, self.ahead = self.ahead, []
+        lowered = self._lowered(cursor)
+        ahead, self.ahead = self.ahead, outer
+        return ir.Block(lowered.span, (*ahead, lowered), declares=True) if ahead else lowered
+
+    def _lowered(self, cursor: Cursor) -> ir.Stmt:
         kind = kind_of(cursor)
         span = self.span(cursor)
         if kind is K.COMPOUND_STMT:
@@ -184,11 +96,17 @@ class Statements(Invocations):
         if kind in _DECLARATIONS_WITHOUT_EFFECT:
             return ir.Block(span, ())
         if kind.is_expression():
-            return ir.Evaluate(span, self.lower(cursor))
+            return self.whole(cursor) or ir.Evaluate(span, self.value(cursor))
         inner = [c for c in cursor.get_children() if kind_of(c).is_statement() or kind_of(c).is_expression()]
         if kind is K.UNEXPOSED_STMT and len(inner) == 1:  # a statement with attributes, or behind #pragma unroll
             return self._statement(inner[0])
-        return ir.Obstacle(span, "a statement of unknown form")
+        return self._refused(cursor, "a statement of unknown form")
+
+    def _refused(self, cursor: Cursor, reason: str) -> ir.Stmt:
+        """A statement that is not followed; what it mentions it may change."""
+        span = self.span(cursor)
+        mentioned = ir.Unknown(tuple(self.mentions(cursor)), "obstacle", span)
+        return ir.Block(span, (ir.Obstacle(span, reason), ir.Evaluate(span, mentioned)))
 
     def _statement_or_skip(self, cursor: Cursor) -> ir.Stmt:
         if kind_of(cursor).is_expression() or kind_of(cursor).is_statement():
@@ -206,19 +124,23 @@ class Statements(Invocations):
             if kind_of(child) in CLASSES:  # unseen code may call its functions, through a base or by their address
                 self.elsewhere.update({one.canonical.get_usr(): one for one in functions_within(child)})
             if kind_of(child) is K.VAR_DECL:
-                found.append(self._declare_variable(child))
+                declared = self._declare_variable(child)
+                found += [*self.ahead, declared]
+                self.ahead = []
             elif kind_of(child) not in _DECLARATIONS_WITHOUT_EFFECT:
-                found.append(
-                    ir.Obstacle(self.span(cursor), "a declaration of unknown form, such as a structured binding")
-                )
+                apart = self.decomposed(child) or [self._refused(child, "a declaration of unknown form")]
+                found += [*self.ahead, *apart]
+                self.ahead = []
         return found[0] if len(found) == 1 else ir.Block(self.span(cursor), tuple(found), declares=True)
 
     def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
         if cursor.storage_class == StorageClass.EXTERN:  # it names a variable and makes none
             return ir.Block(self.span(cursor), ())
         initial = clang.initializer(cursor)
-        value = self.lower(initial) if initial is not None else None
-        return ir.Declare(self.span(cursor), self.variable(cursor), value)
+        variable = self.variable(cursor)
+        each_time = variable.scope is ir.Scope.LOCAL and variable.type.shape is not ir.Shape.REFERENCE
+        value = None if initial is None else self.value(initial) if each_time else self.lower(initial)
+        return ir.Declare(self.span(cursor), variable, value)
 
     def _header(self, cursors: list[Cursor]) -> tuple[ir.Stmt, ...]:
         """Declarations and expressions that run once at the head of a statement."""
@@ -265,16 +187,18 @@ class Statements(Invocations):
             ):
                 before.append(inner.pop(0))
         if len(inner) not in (2, 3):
-            return ir.Obstacle(self.span(cursor), "an if statement of unknown form")
+            return self._refused(cursor, "an if statement of unknown form")
         head = self._header(before)
-        condition = self._condition(inner[0])
+        condition = self._condition(inner[0], first=not head)
         then = self._body(inner[1])
         other = self._body(inner[2]) if len(inner) == 3 else None
         return ir.If(self.span(cursor), head, condition, then, other)
 
-    def _condition(self, cursor: Cursor) -> ir.Expr:
+    def _condition(self, cursor: Cursor, *, first: bool) -> ir.Expr:
         """A condition; inside a macro invocation (``if ((call) != ok)``) the invocation still runs it once."""
-        return self.lower(cursor) if self._inside_macro else self.within(cursor)
+        if not self._inside_macro:
+            return self.within(cursor, first=first)
+        return self.value(cursor) if first else self.lower(cursor)
 
     def _loop(self) -> int:
         self.loops += 1
@@ -284,21 +208,21 @@ class Statements(Invocations):
         inner = self.children(cursor)
         span = self.span(cursor)
         if not inner:
-            return ir.Obstacle(span, "a for statement of unknown form")
+            return self._refused(cursor, "a for statement of unknown form")
         body, header = inner[-1], inner[:-1]
         marks = (
             None if self._inside_macro or not self.text else header_semicolons(self.text, cursor.extent.start.offset)
         )
         if marks is None:
             if len(header) != 3:
-                return ir.Obstacle(span, "a for statement that comes from a macro")
+                return self._refused(cursor, "a for statement that comes from a macro")
             first, conditions, steps = header[:1], header[1:2], header[2:]
         else:
             first = [c for c in header if c.extent.start.offset < marks[0]]
             conditions = [c for c in header if marks[0] < c.extent.start.offset < marks[1]]
             steps = [c for c in header if marks[1] < c.extent.start.offset]
         if len(conditions) > 1 or len(steps) > 1:
-            return ir.Obstacle(span, "a for statement of unknown form")
+            return self._refused(cursor, "a for statement of unknown form")
         number = self._loop()
         head = self._header(first)
         stuck = self._enter_macro_loop()
@@ -322,7 +246,7 @@ class Statements(Invocations):
         inner = self.children(cursor)
         span = self.span(cursor)
         if len(inner) != 2:
-            return ir.Obstacle(span, "a while statement with a declaration in its condition")
+            return self._refused(cursor, "a while statement with a declaration in its condition")
         number = self._loop()
         body, condition = (inner[0], inner[1]) if after else (inner[1], inner[0])
         test = self.unanchored(condition)
@@ -342,22 +266,25 @@ class Statements(Invocations):
 
     def _range_for(self, cursor: Cursor) -> ir.Stmt:
         inner = [c for c in cursor.get_children() if kind_of(c).is_expression() or kind_of(c).is_statement()]
-        variables = [c for c in cursor.get_children() if kind_of(c) is K.VAR_DECL]
+        variables = [c for c in cursor.get_children() if kind_of(c) is K.VAR_DECL or is_binding(c)]
         span = self.span(cursor)
         if len(inner) != 2 or len(variables) != 1:
-            return ir.Obstacle(span, "a range-based for statement of unknown form")
+            return self._refused(cursor, "a range-based for statement of unknown form")
         number = self._loop()
         over = self.unanchored(inner[0])
         runs = self.range_runs_code(inner[0], variables[0])
         test: ir.Expr = ir.Unknown((over,), "range-based for over a class", span) if runs else ir.Literal()
-        variable = self.variable(variables[0])
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
         elements = elements_of(base, self.types.lower(inner[0].type))
         element: ir.Expr = ir.Unknown((over,), "range element", span)
         if elements is not None:
             element = ir.Subscript(elements, ir.Literal(), True, span)
+        apart = self.decomposed(variables[0], element) if is_binding(variables[0]) else None
+        if apart is None and is_binding(variables[0]):
+            return self._refused(cursor, "a range-based for statement of unknown form")
+        declared = apart or [ir.Declare(span, self.variable(variables[0]), element)]
         body = self._body(inner[-1])
-        each = ir.Block(span, (ir.Declare(span, variable, element), body))
+        each = ir.Block(span, (*declared, body))
         loop = ir.Loop(span, number, (), test, None, each)
         return ir.Block(span, (loop, ir.Evaluate(span, test))) if runs else loop  # a temporary is destroyed behind it
 
@@ -366,20 +293,20 @@ class Statements(Invocations):
         span = self.span(cursor)
         before = inner[:-2]
         if len(inner) < 2:
-            return ir.Obstacle(span, "a switch statement of unknown form")
+            return self._refused(cursor, "a switch statement of unknown form")
         if kind_of(inner[-1]) is not K.COMPOUND_STMT:
-            return ir.Obstacle(span, "a switch without braces")
+            return self._refused(cursor, "a switch without braces")
         head = self._header(before)
-        condition = self._condition(inner[-2])
+        condition = self._condition(inner[-2], first=not head)
         return ir.Switch(span, head, condition, self._body(inner[-1]))
 
     def _case(self, cursor: Cursor, default: bool) -> ir.Stmt:
         inner = self.children(cursor)
         value = None if default else clang.constant(inner[0])
         if not default and value is None:
-            return ir.Obstacle(self.span(cursor), "a case label whose value is not known")
+            return self._refused(cursor, "a case label whose value is not known")
         if not default and len(inner) > 2:
-            return ir.Obstacle(self.span(cursor), "a case range")
+            return self._refused(cursor, "a case range")
         return ir.Case(self.span(cursor), value, self.statement(inner[-1]))
 
     def _lambda_body(self, cursor: Cursor) -> None:

@@ -93,7 +93,8 @@ class TypeTable:
         self.records[name] = Record(declaration.spelling, (), False, standard, False)
         fields: list[Field] = []
         destructor = defaults = code = False
-        plain = not standard or _CUDA_STRUCT.fullmatch(declaration.spelling) is not None
+        of_c = "::" not in canonical.spelling and canonical.is_pod()  # such as timeval
+        plain = not standard or of_c or _CUDA_STRUCT.fullmatch(declaration.spelling) is not None
         bases: list[Cursor] = []
         own = {c.spelling: c.type for c in canonical.get_fields()}  # in an instance of a template, not in the template
         for child in members(declaration):

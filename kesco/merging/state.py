@@ -44,6 +44,7 @@ class _Facts:
     states: tuple[State, ...]
     own: tuple[str, ...]
     plain: frozenset[str]
+    placed: frozenset[str]
     host_calls: re.Pattern[str]
     namespaces: tuple[str, ...]
     words: dict[str, str]
@@ -58,7 +59,8 @@ def _facts() -> _Facts:
     cuda = found["cuda"]
     calls = re.compile(cuda["host_calls"])
     plain = frozenset(cuda["plain"])
-    return _Facts(states, tuple(cuda["own"]), plain, calls, tuple(cuda["namespaces"]), found["words"])
+    placed = frozenset(cuda["placed"])
+    return _Facts(states, tuple(cuda["own"]), plain, placed, calls, tuple(cuda["namespaces"]), found["words"])
 
 
 def own_calls() -> tuple[str, ...]:
@@ -94,9 +96,15 @@ def _cuda(unit: Unit) -> Iterator[Diagnostic]:
     for one in unit.references:
         if one.name in seen or not one.name or one.device or not is_system_name(one):
             continue
+        if one.name in facts.placed and (one.span.path, one.span.start) in unit.harmless:
+            continue
         seen.add(one.name)
         inside = next((n for n in facts.namespaces if one.name.startswith(f"{n}::")), None)
-        unknown = one.callable and facts.host_calls.fullmatch(one.name) and one.name not in {*facts.own, *facts.plain}
+        unknown = (
+            one.callable
+            and facts.host_calls.fullmatch(one.name)
+            and (one.name in facts.placed or one.name not in {*facts.own, *facts.plain})
+        )
         if unknown or inside:
             what = f"'{one.name}' concerns more than the task that calls it, or may"
             help_ = "leave it out, or start the programs as processes of their own"

@@ -28,6 +28,7 @@ from kesco.frontend.clang import (
     literal,
     unary_operator,
 )
+from kesco.merging.settings import harmless
 from kesco.source import Span
 
 PREFIX = "kesco_"
@@ -88,10 +89,11 @@ class Unit:
     text: bytes
     references: tuple[Reference, ...]
     inclusions: tuple[Inclusion, ...]
-    main: tuple[int, int] | None  # offsets of the name and of the closing brace, where the file itself defines it
+    main: int | None  # offset of its closing brace, where the file itself defines it
     elsewhere: tuple[Reference, ...]  # what the program uses and does not define, with C++ linkage
     c_names: frozenset[str]  # what it defines with C linkage
     brought: tuple[Inclusion, ...]  # headers of the system, each with the line of the program that brought it
+    harmless: frozenset[tuple[str, int]] = frozenset()  # places of calls that set what is set already
 
 
 def read_unit(path: str, text: bytes, arguments: tuple[str, ...]) -> Unit:
@@ -100,12 +102,13 @@ def read_unit(path: str, text: bytes, arguments: tuple[str, ...]) -> Unit:
     top = [c for c in file.unit.cursor.get_children() if not is_standard_path(_file_of(c))]
     included = [Inclusion(*one) for one in inclusions(path, text, arguments)]
     main = next((c for c in top if c.spelling == "main" and c.is_definition() and file.is_here(c)), None)
-    offsets = None if main is None else (main.location.offset, main.extent.end.offset - 1)
+    closing = None if main is None else main.extent.end.offset - 1
     walked = list(_walk(top))
     references = tuple(_references(walked, ""))
     elsewhere = tuple(_elsewhere(walked))
     users = tuple(one for one in included if not is_standard_path(one.source))
-    return Unit(path, text, references, users, offsets, elsewhere, _c_names(top), tuple(_brought(included)))
+    brought = tuple(_brought(included))
+    return Unit(path, text, references, users, closing, elsewhere, _c_names(top), brought, harmless(top, main))
 
 
 def _brought(included: Sequence[Inclusion]) -> Iterator[Inclusion]:
@@ -162,7 +165,7 @@ def _references(walked: Iterable[tuple[Cursor, bool]], space: str) -> Iterator[R
         value = _value(cursor)
         if value:
             if space:  # __PRETTY_FUNCTION__, as in assert
-                value = value.replace(f"{space}::", "").replace(f" {PREFIX}main(", " main(")
+                value = value.replace(f"{space}::", "")
             yield Reference(value, "", "", _span(cursor), device)
         if kind not in _REFERENCES:
             continue

@@ -3,7 +3,7 @@
 In: a program as libclang reads it. Out: its text with its own headers put in where they were entered, and with what the
 host thread of a task needs. It is apart from `units` because it only edits text.
 
-1. ``main`` becomes ``kesco_main``, and returns 0 at its end, as ``main`` does. 2. Every ``#include`` of a header of the
+1. ``main`` returns 0 at its end, as it does outside of namespaces, too. 2. Every ``#include`` of a header of the
 program is its text, once where ``#pragma once`` says so; every other one goes, and its header comes before all
 programs. ``#line`` keeps the places, also those that the program prints. 3. Launches are given the task's stream.
 
@@ -50,9 +50,7 @@ def wrapped(unit: Unit) -> Wrapped:
     if unit.main is None:
         what = f"{unit.path} itself defines no 'main'"
         raise InputError(Diagnostic(NO_MAIN, Severity.ERROR, what, help="name the file of the program that has it"))
-    name, end = unit.main
-    text = unit.text
-    text = text[:name] + b"kesco_main" + text[name + 4 : end] + b"return {};" + text[end:]
+    text = unit.text[: unit.main] + b"return {};" + unit.text[unit.main :]
     expansion = _Expansion(unit)
     expanded = expansion.of(unit.path, text.decode("utf-8", "surrogateescape"))
     _looked_at(unit, expansion.defined_before)

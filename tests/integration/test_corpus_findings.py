@@ -144,3 +144,15 @@ def test_what_helps_where_a_call_keeps_operations_apart(
     body = f"{KERNEL}{functions}\nint main(int n, char**) {{\n{ALLOCATE}  {calls}\n  cudaDeviceSynchronize();\n}}\n"
     found = [d for d in compiled(tmp_path, body).diagnostics if d.code == "K208"]
     assert [help_text in d.help for d in found] == [True] * bool(help_text)
+
+
+def test_a_timer_in_an_included_file_is_no_unseen_code(tmp_path: Path) -> None:
+    (tmp_path / "timer.c").write_text(
+        "#include <stdio.h>\n#include <sys/time.h>\nstatic double began;\n"
+        'double now(void) {\n  struct timeval t;\n  if (gettimeofday(&t, 0)) printf("no clock");\n'
+        "  return t.tv_sec + t.tv_usec * 1e-6;\n}\nvoid timer_start(void) { began = now(); }\n"
+    )
+    text = f'#include "timer.c"\n{KERNEL}int main() {{\n{ALLOCATE}  timer_start();\n  k<<<1, 1>>>(x);\n'
+    result = compiled(tmp_path, f"{text}  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n  timer_start();\n}}\n")
+    assert result.changed
+    assert not any(site.foreign for one in result.functions for site in one.region.sites)

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from kesco.cli import main
 from kesco.errors import InputError
+from kesco.frontend.clang import load
 from kesco.merging.specs import parse
 from kesco.merging.together import merge
 from kesco.merging.units import read_unit
@@ -39,6 +40,7 @@ struct Point { float x, y; };
 __constant__ float table[4];
 __global__ void work(float* p) { p[threadIdx.x] = SCALE(1.0f) * table[0]; }
 int main(int argc, char** argv) {
+  if (cudaSetDevice(0) != cudaSuccess) return 9;
   float *d, *e, h[4] = {1, 2, 3, 4};
   cudaMalloc(&d, N * sizeof(float));
   cudaMalloc(&e, N * sizeof(float));
@@ -49,8 +51,9 @@ int main(int argc, char** argv) {
     ++counter;
   }
   cudaDeviceSynchronize();
-  std::printf("a: %d %s %d %d, %d %d\\n", argc - 1, argc > 1 ? argv[1] : "", counter, SCALE(N),
+  std::printf("a %s: %d %s %d %d, %d %d\\n", __func__, argc - 1, argc > 1 ? argv[1] : "", counter, SCALE(N),
               shared(), static_cast<int>(sizeof(Point)));
+  cudaDeviceReset();
   if (argc > 2) exit(7);
 }
 """
@@ -101,17 +104,17 @@ def test_each_program_does_what_it_does_alone(tmp_path: Path, toolchain: Toolcha
         programs[name] = build(toolchain, [f"{tmp_path}/{name}.cu"], (), folder)
     _, a = run(programs["a"], "x")
     code, b = run(programs["b"])
-    assert (a, code) == (["a: 1 x 3 200, 101 8"], 3)
+    assert (a, code) == (["a main: 1 x 3 200, 101 8"], 3)
     assert run(programs["both"], "x") == (3, a + b)
     # A task that exits does not end the other; the first code in the order of the tasks counts.
-    assert run(programs["both"], "x", "y", "--") == (7, ["a: 2 x 3 200, 101 8", *b])
+    assert run(programs["both"], "x", "y", "--") == (7, ["a main: 2 x 3 200, 101 8", *b])
     assert run(programs["both"], "--", "--")[0] == 2
     one = CliRunner().invoke(main, ["merge", *words, "--threads", "one", "-o", f"{tmp_path}/one.cu", "-q"])
     assert one.exit_code == 0, one.output
     (tmp_path / "one-built").mkdir()
     programs["one"] = build(toolchain, [f"{tmp_path}/one.cu"], (), tmp_path / "one-built")
     assert run(programs["one"], "x") == (3, a + b)
-    assert run(programs["one"], "x", "y", "--") == (7, ["a: 2 x 3 200, 101 8", *b])
+    assert run(programs["one"], "x", "y", "--") == (7, ["a main: 2 x 3 200, 101 8", *b])
     again = CliRunner().invoke(main, ["merge", *words, "-o", f"{tmp_path}/a.cu", "-q"])
     assert again.exit_code == 2
 
@@ -150,8 +153,47 @@ def test_a_name_that_would_mean_something_else(tmp_path: Path) -> None:
 
 def test_what_two_processes_would_not_share(tmp_path: Path) -> None:
     one = "#include <cstdlib>\nint helper(int);\nint main() { return helper(rand()); }\n"
-    other = "#include <cstdlib>\nint main() { srand(1); cudaDeviceReset(); }\n"
+    other = "#include <cstdlib>\nint main() { srand(1); cudaDeviceReset(); void* p; cudaMalloc(&p, 4); }\n"
     assert refused(tmp_path, one, other) == "K121 K123 K122"
+
+
+HEAD = """\
+#include <cstdio>
+#include <cstdlib>
+#define CHECK(call) if ((call) != cudaSuccess) printf("%s", cudaGetErrorString(cudaGetLastError())), exit(1)
+#define SAY(call) if (cudaError_t e = (call)) printf("%s", cudaGetErrorString(e))
+#define BOTH cudaSetDevice(0); cudaSetDevice(n)
+struct Gone { ~Gone(); };
+Gone::~Gone() {}
+void more() { static int n; ++n; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("cudaSetDevice(0);", 1),
+        ("const int device = 0; CHECK(cudaSetDevice(device)); cudaSetDevice(0);", 2),
+        ("SAY(cudaDeviceReset()); return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;", 1),
+        ('cudaDeviceReset(); printf("done"); if (n) exit(2);', 1),
+        ("cudaSetDevice(1);", 0),
+        ("int device = 0; cudaSetDevice(device);", 0),
+        ("BOTH;", 0),
+        ("auto set = cudaSetDevice; set(0);", 0),
+        ("if (n) { cudaDeviceReset(); return 1; } void* p; cudaMalloc(&p, 4);", 0),
+        ("cudaDeviceReset(); more();", 0),
+        ("cudaDeviceReset(); [] { more(); }();", 0),
+        ("Gone gone; cudaDeviceReset();", 0),
+        ("static Gone gone; cudaDeviceReset();", 0),
+        ("atexit(more); cudaDeviceReset();", 0),
+        ("Gone* p = new Gone; cudaDeviceReset(); delete p;", 0),
+        ("CHECK(cudaDeviceReset());", 0),  # a look at errors is one at the device
+    ],
+)
+def test_settings_that_change_nothing(body: str, named: int, toolchain: Toolchain) -> None:
+    load(str(toolchain.libclang))
+    text = f"{HEAD}int main(int n, char**) {{\n{body}\n}}\n"
+    assert len(read_unit("one.cu", text.encode(), host_arguments(toolchain, ())).harmless) == named
 
 
 def test_what_cannot_stand_in_a_namespace(tmp_path: Path, toolchain: Toolchain) -> None:

@@ -51,7 +51,7 @@ def test_launches_are_given_the_tasks_stream(before: str, after: str) -> None:
 
 def unit(*names: str, device: bool = False, text: bytes = b"") -> Unit:
     found = tuple(Reference(f"c:@F@{name}", "", name, HERE, device, True) for name in names)
-    return Unit("a.cu", text, found, (), (0, 1), (), frozenset(), ())
+    return Unit("a.cu", text, found, (), 0, (), frozenset(), ())
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_one_process_would_share(one: Unit, other: Unit, codes: list[str]) 
 
 
 def test_what_the_program_declares_itself_is_its_own() -> None:
-    own = Unit("a.cu", b"", (Reference("7", "", "rand", HERE, False, True),) * 2, (), (0, 1), (), frozenset(), ())
+    own = Unit("a.cu", b"", (Reference("7", "", "rand", HERE, False, True),) * 2, (), 0, (), frozenset(), ())
     assert diagnose(["a", "b"], [own, own]) == ()
 
 

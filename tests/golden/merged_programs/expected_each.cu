@@ -20,7 +20,7 @@ inline void said(const char* what, float value) { std::printf("%s: %d rounds, %g
 __global__ void work(float* p, float by) { p[threadIdx.x] += by; }
 // <prologue>
 
-int kesco_main(int argc, char** argv) {
+int main(int argc, char** argv) {
   float *a, *b, h;
   CHECK(cudaMalloc(&a, 4096));
   CHECK(cudaMalloc(&b, 4096));
@@ -59,7 +59,7 @@ template <typename T>
 __global__ void work(T* p) { p[threadIdx.x] *= 2; }
 // <prologue>
 
-int kesco_main() {
+int main() {
   float *a, *b, h;
   cudaMalloc(&a, 4096);
   cudaMalloc(&b, 4096);
@@ -85,8 +85,8 @@ return {};}
 int main(int argc, char** argv) {
   using kesco_merged::Task;
   static Task tasks[] = {
-      {[](int count, char** values) { return kesco_merged::call(kesco_one::kesco_main, count, values); }, 0, {argv[0]}},
-      {[](int count, char** values) { return kesco_merged::call(kesco_two::kesco_main, count, values); }, 1, {argv[0]}},
+      {[](int count, char** values) { return kesco_merged::call(kesco_one::main, count, values); }, 0, {argv[0]}},
+      {[](int count, char** values) { return kesco_merged::call(kesco_two::main, count, values); }, 1, {argv[0]}},
   };
   size_t task = 0;
   for (int i = 1; i < argc; ++i) {

@@ -3,8 +3,8 @@
 int main(int argc, char** argv) {
   using kesco_merged::Task;
   static Task tasks[] = {
-      {[](int count, char** values) { return kesco_merged::call(kesco_one::kesco_main, count, values); }, 0, {argv[0]}},
-      {[](int count, char** values) { return kesco_merged::call(kesco_two::kesco_main, count, values); }, 1, {argv[0]}},
+      {[](int count, char** values) { return kesco_merged::call(kesco_one::main, count, values); }, 0, {argv[0]}},
+      {[](int count, char** values) { return kesco_merged::call(kesco_two::main, count, values); }, 1, {argv[0]}},
   };
   size_t task = 0;
   for (int i = 1; i < argc; ++i) {

@@ -4,6 +4,6 @@ __managed__ int shown;
 int main() {
   std::srand(7);
   std::cout << shown << "\n";
-  cudaSetDevice(1);
   cudaDeviceReset();
+  cudaSetDevice(1);
 }

@@ -1,0 +1,15 @@
+// A statement expression exchanges two pointers. Ordered: k1, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+#define EXCHANGE(a, b) ({ float* t_ = a; a = b; b = t_; t_ != nullptr; })
+int main() {
+  float *x, *y, *z;
+  cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
+  float *p = x, *q = y;
+  EXCHANGE(p, q);
+  k1<<<1, 64>>>(p);
+  k2<<<1, 64>>>(y);
+  k3<<<1, 64>>>(z);
+  cudaDeviceSynchronize();
+}
