@@ -56,9 +56,15 @@ class Ordered:
 
     def _seen(self, one: FunctionResult) -> FunctionResult:
         def placed(region: Region) -> Region:
-            sites = tuple(replace(s, span=self.before(s.span)) for s in region.sites)
+            def at(span: Span) -> Span:
+                found = self.before(span)
+                head = (span.line, span.column) == (region.span.line, region.span.column)  # a function's end has that
+                return replace(found, line=whole.line, column=whole.column) if head else found
+
+            whole = self.before(region.span)
+            sites = tuple(replace(s, span=at(s.span)) for s in region.sites)
             members = tuple((name, self.before(span)) for name, span in region.members)
-            return replace(region, sites=sites, span=self.before(region.span), members=members)
+            return replace(region, sites=sites, span=whole, members=members)
 
         return replace(one, region=placed(one.region), dfg=replace(one.dfg, region=placed(one.dfg.region)))
 
@@ -81,7 +87,7 @@ def ordered(
         before = places_before(session.path, session.text, kept)
         again = session.regions_of(text, streams=False)
         program = session.again
-        same = _same(regions, again)
+        same = _same(regions, again, before)
         priced = _priced(session.program, program, before)
         planned = plan_all(program, again, options, priced(prices) if prices is not None else None)
         serial = {(r.function, n): r for n, r in numbered(tuple(regions))}
@@ -113,15 +119,31 @@ def _wanted(program: Program, functions: Sequence[FunctionResult]) -> list[Reord
     return found
 
 
-def _same(regions: Sequence[Region], again: Sequence[Region]) -> set[Span]:
-    """The functions that are the same serial program in both texts, by the proof; places are those of the first."""
+def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[Span], Span]) -> set[Span]:
+    """The functions that are the same serial program in both texts, by the proof; places are those of the first.
+
+    The proof pairs operations by what they are called and touch. It must pair each with itself: otherwise it would not
+    see two of one name change places, or would see what is not there.
+    """
+    from kesco.verify.match import is_sync, match
     from kesco.verify.order import verify_region
 
     found = set()
     for one, other in zip(regions, again, strict=True):
-        if not other.serial_because and verify_region(one, other).ok:
+        pairs = [(one.sites[s], c) for c, s in zip(other.sites, match(one, other).to_serial, strict=True) if s >= 0]
+        themselves = all(
+            _bytes(s.span) == _bytes(before(c.span))
+            and [i.value for i in s.iterations] == [i.value for i in c.iterations]
+            for s, c in pairs
+        )
+        every = {s.number for s, _ in pairs} >= {s.number for s in one.sites if not is_sync(s)}
+        if themselves and every and not other.serial_because and verify_region(one, other).ok:
             found.add(one.span)
     return found
+
+
+def _bytes(span: Span) -> tuple[str, int, int]:
+    return span.path, span.start, span.end
 
 
 def _priced(program: Program, again: Program, before: Callable[[Span], Span]) -> Callable[[Prices], Prices]:

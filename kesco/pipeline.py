@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import VerificationError
 from kesco.ir.compilation import Compilation as Compilation
 from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.nesting import deep
@@ -53,17 +54,22 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     program, functions, back = _planned(session, regions, options, prices)
     same = program is session.program
     better = ordered(session, regions, options, prices, functions) if same else None
+    try:
+        text, kept = _proven(session, *((program, functions) if better is None else (better.program, better.functions)))
+    except VerificationError:
+        if better is None:
+            raise
+        better = None  # the proof does not follow the other order
+        text, kept = _proven(session, program, functions)
     if better is not None:
         program, functions, back = better.program, better.functions, better.back
-    observe("functions", functions)
-    text, kept = _emit(program, functions)
-    observe("text", text)
-    verify(session, functions, text)
     from kesco import tasks
     from kesco.emit.edits import kept_through
     from kesco.remarks import diagnose
+    from kesco.remarks.order import said_of_order
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
+    found += said_of_order(session.path, session.text, functions)
     shown = _timelines(session, prices, regions, functions, better) if same and options.page else ()
     kept = (kept if better is None else kept_through(better.kept, kept)) if same else ()
     if options.fikit:
@@ -72,6 +78,17 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
         observe("text", text)
         verify(session, functions, text)
     return Compilation(path, source, text, functions if better is None else better.seen(), found, kept, shown)
+
+
+def _proven(
+    session: Session, program: Program, functions: tuple[FunctionResult, ...]
+) -> tuple[bytes, tuple[tuple[int, int, int], ...]]:
+    """The text for these plans, proven, and which stretches of the program's are kept in it."""
+    session.observe("functions", functions)
+    text, kept = _emit(program, functions)
+    session.observe("text", text)
+    verify(session, functions, text)
+    return text, kept
 
 
 def _hooked(

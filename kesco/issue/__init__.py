@@ -230,7 +230,11 @@ def _why(run: Sequence[_Statement], order: Sequence[int], n: int) -> str:
 
 def _longest_ascending(order: Sequence[int]) -> set[int]:
     """The numbers of a longest ascending part of a sequence."""
-    best: list[tuple[int, ...]] = [()]
+    best: list[list[int]] = [[]]
     for n in order:
-        best.append((*max((b for b in best if not b or b[-1] < n), key=lambda b: len(b)), n))
-    return set(max(best, key=lambda b: len(b)))
+        longest: list[int] = []
+        for one in best:
+            if len(one) > len(longest) and one[-1] < n:
+                longest = one
+        best.append([*longest, n])
+    return set(next(one for one in best if len(one) == max(map(len, best))))
