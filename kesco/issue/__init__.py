@@ -1,20 +1,22 @@
-"""Order of issue: ``reorderings(program, function, result)`` puts copies that are needed early ahead of others.
+"""Order of issue: ``reorderings(program, function, result)`` puts what is needed early ahead of what is not.
 
 In: a program, and a function of it as it was planned. Out: the statements of it that are better issued in another
 order. A stage of its own because the stages in front of it keep the order of the text, and because what comes of it is
 a text again, which is planned and proven as if its author had written it.
 
 Copies to the device share one engine, which takes them in the order of issue. So a small copy behind large ones, or one
-that begins a long chain behind one that ends it, keeps kernels waiting.
+that begins a long chain behind one that ends it, keeps kernels waiting. What a graph is ready to do, the GPU begins in
+the order in which it was captured.
 
 1. A *run* is statements of one block, one behind the other, that do nothing but issue copies to the device
-(`statements`, `lines`), all of which keep the host, or none. 2. Two of them depend on each other if they touch the same
-memory and one writes it. Different are only allocations that were made at different places; what a guard, ``restrict``
-or a stated effect makes different is not, nor are parts of one allocation: where the guard fails, and under
-`KESCO_STREAMS=1`, one stream has to be the serial program. 3. What may go next is taken by its rank: small copies,
-then those with the longest chain of kernels behind them, then the order of the text. 4. A run is only changed where
-that pays: a large copy goes behind one that begins a longer chain, or behind a small one that some kernel needs which
-does not need the large one.
+(`statements`, `lines`), all of which keep the host, or none; or launches and memsets that become one graph. 2. Two of
+them depend on each other if they touch the same memory and one writes it. Different are only allocations that were made
+at different places; what a guard, ``restrict`` or a stated effect makes different is not, nor are parts of one
+allocation: where the guard fails, and under `KESCO_STREAMS=1`, one stream has to be the serial program. 3. What may go
+next is taken by its rank: small copies, then those with the longest chain of kernels behind them, then the order of the
+text. Of launches those that wait for none of the run come first, that of the longest chain before the others. 4. A run
+is only changed where that pays: a large copy goes behind one that begins a longer chain, or behind a small one that
+some kernel needs which does not need the large one; a launch goes behind one that begins a longer chain.
 
 What it refuses to do: move what the host waits for past what it does not, since it would have waited for less then; and
 change a function that stays as it is, or whose copies do.
@@ -23,7 +25,7 @@ change a function that stays as it is, or whose copies do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import networkx as nx
 
@@ -40,23 +42,38 @@ _ANYTHING = (BufferKind.ENTRY, BufferKind.UNKNOWN)  # told apart by guards, prom
 
 
 @dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the statements of a run have in common: they launch, or copy; the host waits for the copies, or does not.
+
+    `replay` is the number of the graph that the launches become a part of.
+    """
+
+    launches: bool
+    waits: bool
+    replay: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class _Statement:
     """One statement of a run: its lines, its sites in the serial program and as planned, and what it keeps waiting.
 
-    `small`: all that it copies is. `waits`: the host waits for its copies in the serial program. `behind` is the number
-    of kernels in the longest chain behind it.
+    `kind` is the same in all of a run. `small`: all that it copies is. `behind` is the number of kernels in the longest
+    chain behind it. `begins`: it waits for nothing of its run.
     """
 
     piece: Piece
     serial: tuple[Site, ...]
     sites: tuple[Site, ...]
+    kind: _Kind
     small: bool
-    waits: bool
     behind: int
+    begins: bool = True
 
     @property
     def rank(self) -> tuple[int, int]:
         """What goes first has the lowest."""
+        if self.kind.launches:
+            return (0, -self.behind) if self.begins else (1, 0)
         return (0, 0) if self.small else (1, -self.behind)
 
 
@@ -68,6 +85,7 @@ def reorderings(program: ir.Program, function: ir.Function, result: FunctionResu
     heights = _heights(result.dfg)
     for block in blocks(function.body, program.text):
         for run in _runs(program, function, result, heights, block):
+            run = _begun(run, _forward(result.dfg))
             order = _order(run)
             if order != list(range(len(run))) and _pays(run, order, result.dfg):
                 found.append(_reordered(function, run, order))
@@ -88,7 +106,7 @@ def _runs(
     run: list[_Statement] = []
     for at in range(len(block)):
         one = _statement(program, function, result, heights, block, at)
-        goes_on = one and run and one.waits == run[-1].waits and beside(program.text, run[-1].piece, one.piece)
+        goes_on = one and run and one.kind == run[-1].kind and beside(program.text, run[-1].piece, one.piece)
         if not goes_on:
             if len(run) > 1:
                 yield run
@@ -108,27 +126,37 @@ def _statement(
     at: int,
 ) -> _Statement | None:
     """The statement at a position of a block, if it may stand elsewhere in a run."""
-    copies = frozenset(n.operation for n in ir.walk(block[at]) if isinstance(n, ir.Call) and n.operation >= 0)
-    known = {s.operation for s in result.serial.sites if s.operation in copies and _to_device(s)}
-    operations = issued(program, function, block[at], frozenset(known))
+    inside = (n.operation for n in ir.walk(block[at]) if isinstance(n, (ir.Call, ir.Launch)))
+    own = {n: [s for s in result.serial.sites if s.operation == n] for n in inside if n >= 0}
+    known = frozenset(n for n, sites in own.items() if sites and len({_kind(s) for s in sites} - {None}) == 1)
+    operations = issued(program, function, block[at], known)
     piece = piece_of(program, block, at) if operations else None
     if piece is None or any(program.operations[n].stuck for n in operations):
         return None
     planned = result.dfg.region.sites
     serial = [s for s in result.serial.sites if _is_in(s, piece)]
     sites = [s for s in planned if s.operation in operations and s.role is Role.MOVABLE]
-    if any(s.operation not in operations or not _to_device(s) for s in serial) or {s.operation for s in serial} != {
+    if any(s.operation not in operations for s in serial) or {s.operation for s in serial} != {
         s.operation for s in sites
     }:
         return None
     if any(s.role is Role.DEVICE_SYNC for s in planned if s.operation in operations):
         return None  # the host waits there
-    waits = {s.held is not None for s in serial}
-    if len(waits) > 1:
+    kinds = {_kind(s) for s in serial}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is not None and kind.launches:
+        kind = replace(kind, replay=_replay_of(result, sites))
+    if kind is None or (kind.launches and kind.replay < 0):
         return None
     small = all(s.bytes is not None and s.bytes <= SMALL for s in serial)
     behind = max(heights[s.number] for s in sites)
-    return _Statement(piece, tuple(serial), tuple(sites), small, waits.pop(), behind)
+    return _Statement(piece, tuple(serial), tuple(sites), kind, small, behind)
+
+
+def _replay_of(result: FunctionResult, sites: Sequence[Site]) -> int:
+    """The graph that sites become a part of; negative for none."""
+    own = {s.number for s in sites}
+    return next((number for number, one in enumerate(result.plan.replays) if own <= {*one.sites}), -1)
 
 
 def _is_in(site: Site, piece: Piece) -> bool:
@@ -136,9 +164,18 @@ def _is_in(site: Site, piece: Piece) -> bool:
     return piece[0] <= site.span.start < piece[1] and site.mark is None
 
 
+def _kind(site: Site) -> _Kind | None:
+    """Which runs a site of the serial program may be a part of."""
+    if site.stream is not None or site.stuck or not site.accesses:
+        return None
+    if site.kind in (SiteKind.KERNEL, SiteKind.MEMSET):
+        return _Kind(launches=True, waits=False) if site.role is Role.MOVABLE and site.held is None else None
+    return _Kind(launches=False, waits=site.held is not None) if _to_device(site) else None
+
+
 def _to_device(site: Site) -> bool:
-    """Whether a site of the serial program copies from the host to memory that only the device reaches."""
-    if site.kind is not SiteKind.COPY or site.stream is not None or site.stuck or not site.accesses:
+    """Whether a site copies from the host to memory that only the device reaches."""
+    if site.kind is not SiteKind.COPY:
         return False
     if not (site.role is Role.MOVABLE or (site.role is Role.LEGACY and site.held is Held.SOURCE)):
         return False
@@ -148,6 +185,15 @@ def _to_device(site: Site) -> bool:
 
 
 # ---- order ----------------------------------------------------------------------------------------------------------
+
+
+def _begun(run: Sequence[_Statement], forward: nx.DiGraph[int]) -> list[_Statement]:
+    """The run, with those marked that begin its chains."""
+    inside = {s.number for one in run for s in one.sites}
+    return [
+        replace(one, begins=inside.isdisjoint(n for s in one.sites for n in forward.predecessors(s.number)))
+        for one in run
+    ]
 
 
 def _order(run: Sequence[_Statement]) -> list[int]:
@@ -195,10 +241,10 @@ def _pays(run: Sequence[_Statement], order: Sequence[int], dfg: Dfg) -> bool:
     """Whether some large copy goes behind one that keeps others waiting."""
     forward = _forward(dfg)
     for place, n in enumerate(order):
-        passed = [run[m] for m in order[place + 1 :] if m < n and not run[m].small]
-        if any(one.behind < run[n].behind for one in passed):
+        passed = [run[m] for m in order[place + 1 :] if m < n and (run[m].kind.launches or not run[m].small)]
+        if any(one.behind < run[n].behind and one.begins and run[n].begins for one in passed):
             return True
-        if run[n].small and any(_holds_up(one, run[n], forward) for one in passed):
+        if run[n].small and not run[n].kind.launches and any(_holds_up(one, run[n], forward) for one in passed):
             return True
     return False
 
@@ -219,8 +265,9 @@ def _reordered(function: ir.Function, run: Sequence[_Statement], order: Sequence
 
 def _why(run: Sequence[_Statement], order: Sequence[int], n: int) -> str:
     """What a statement that moved went behind or ahead of."""
-    before = order[: order.index(n)]
-    overtook = [run[m] for m in before if m > n]
+    overtook = [run[m] for m in order[: order.index(n)] if m > n]
+    if run[n].kind.launches:
+        return "behind launches that begin a longer chain" if overtook else "ahead of launches that may wait"
     if any(not one.small for one in overtook):
         return "behind copies that are needed earlier"
     if overtook:

@@ -23,11 +23,9 @@ Piece = tuple[int, int]
 
 
 def blocks(body: ir.Stmt, text: bytes) -> Iterator[tuple[ir.Stmt, ...]]:
-    """The statements of each block with braces of its own; those of a switch are none."""
+    """The statements of each block with braces of its own."""
     for node in ir.walk(body):
-        if not isinstance(node, ir.Block) or node.declares or text[node.span.start : node.span.start + 1] != b"{":
-            continue
-        if not any(isinstance(one, ir.Case) for one in node.body):
+        if isinstance(node, ir.Block) and not node.declares and text[node.span.start : node.span.start + 1] == b"{":
             yield node.body
 
 

@@ -154,11 +154,10 @@ REFUSED = {
     "a directive above": "#define N n\n" + LATE + EARLY,
     "a comment of its own": LATE + "  // now the other\n\n" + EARLY,
     "a comment of several lines": "  /* first\n   */\n" + LATE + EARLY,
-    "two on one line": LATE.rstrip("\n") + EARLY,
+    "another on its line": LATE + EARLY.rstrip("\n") + " next = 1;\n",
     "a macro that makes both": "  BOTH(cudaMemcpyAsync(late, p, bytes, cudaMemcpyHostToDevice),\n"
     "       cudaMemcpyAsync(early, p + n, bytes, cudaMemcpyHostToDevice));\n",
     "blocks": "  {\n" + LATE + "  }\n  {\n" + EARLY + "  }\n",
-    "a switch": "  switch (argc) {\n  case 1:\n" + LATE + EARLY + "  }\n",
     "a way out with objects": (LATE + EARLY).replace("CHECK(", "QUIT("),
     "an exception": (LATE + EARLY).replace("CHECK(", "THROW("),
     "an exception of a function": (LATE + EARLY).replace("CHECK(", "thrown("),
@@ -176,7 +175,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_statements_that_stay(name: str, tmp_path: Path) -> None:
-    one = compiled(tmp_path, program(REFUSED[name]), force=True)
+    one = compiled(tmp_path, program(REFUSED[name]), force=True, copies="move")
     assert moved(one) == 0, body(one)
 
 
@@ -237,3 +236,51 @@ def test_where_the_proof_does_not_follow_the_text_keeps_its_order(
     monkeypatch.setattr("kesco.pipeline.verify", refuses)
     one = compiled(tmp_path, program())
     assert moved(one) == 0 and copied(one) == ["late", "early"]
+
+
+SHORT = "    square<<<1, 32>>>(late, z, n);\n"
+LONG = "    square<<<1, 32>>>(early, x, n);\n"
+REST = "    square<<<1, 32>>>(x, y, n);\n    add<<<1, 32>>>(y, y, y, n);\n    add<<<1, 32>>>(y, z, small, n);\n"
+
+
+def again(launches: str = SHORT + LONG + REST) -> str:
+    """Launches that run again and again."""
+    loop = f"  for (int i = 0; i < argc; ++i) {{\n{launches}    CHECK(cudaDeviceSynchronize());\n  }}\n"
+    zeros = "".join(f"  CHECK(cudaMemset({name}, 0, bytes));\n" for name in ("late", "early"))
+    return program(zeros + "  CHECK(cudaDeviceSynchronize());\n", loop)
+
+
+def launched(one: Compiled) -> list[str]:
+    """What the launches in the loop write, in the order of the output."""
+    return re.findall(r"<<<.*>>>\((?:\w+, )+?(\w+), n\)", body(one))
+
+
+def test_in_a_graph_what_begins_the_longest_chain_is_launched_first(tmp_path: Path) -> None:
+    one = compiled(tmp_path, again(), emit="graph")
+    assert moved(one) == 1 and len(one.function("main").plan.replays) == 1
+    assert launched(one) == ["x", "z", "y", "y", "small"]
+    assert "// kesco: behind launches that begin a longer chain" in body(one)
+
+
+def test_hooks_name_the_places_of_the_users_text(tmp_path: Path) -> None:
+    one = compiled(tmp_path, again(), emit="graph", fikit=True)
+    source = one.result.source.decode().split("\n")
+    rows = re.findall(r'KescoLaunchSite\), "\w+", "input.cu", (\d+), (\d+), "main"', one.result.text.decode())
+    found = [source[int(line) - 1][int(column) - 1 :] for line, column in rows]
+    assert found[:2] == [LONG.strip(), SHORT.strip()]
+
+
+LAUNCHES_STAY = {
+    "on streams": (SHORT + LONG + REST, "streams"),
+    "that depend on each other": (SHORT.replace("z", "early") + LONG + REST, "graph"),
+    "of one length": (SHORT + LONG + "    add<<<1, 32>>>(x, z, small, n);\n", "graph"),
+    "of kernels whose effects are stated": (SHORT.replace("square", "told") + LONG + REST, "graph"),
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHES_STAY)
+def test_launches_that_stay(name: str, tmp_path: Path) -> None:
+    launches, emit = LAUNCHES_STAY[name]
+    told = "#pragma kesco kernel(told) reads(a) writes(b)\n__global__ void told(const float* a, float* b, long n);\n"
+    text = again(launches).replace("int elsewhere(int);", told + "int elsewhere(int);")
+    assert moved(compiled(tmp_path, text, emit=emit, force=True)) == 0

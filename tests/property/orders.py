@@ -23,6 +23,8 @@ class Orders(Whole):
         """Some statements, and runs of copies."""
         found: list[Node] = []
         for one in super().block(depth, length):
+            if one in found and one.body is None and one.head.startswith(("int", "float")):
+                continue  # declared already
             found += [*self.run(), one] if self.random.random() < 0.4 else [one]
         return tuple(found)
 
