@@ -179,6 +179,14 @@ def test_statements_that_stay(name: str, tmp_path: Path) -> None:
     assert moved(one) == 0, body(one)
 
 
+def test_the_same_memory_keeps_its_order_before_the_proof_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kesco.ordering._same", lambda regions, again, before: {one.span for one in regions})
+    assert moved(compiled(tmp_path, program(REFUSED["one allocation"]), force=True)) == 0
+    assert moved(compiled(tmp_path, program(), force=True)) == 1
+
+
 def function(parameters: str) -> str:
     """The copies and kernels in a function of its own."""
     return (
@@ -284,3 +292,14 @@ def test_launches_that_stay(name: str, tmp_path: Path) -> None:
     told = "#pragma kesco kernel(told) reads(a) writes(b)\n__global__ void told(const float* a, float* b, long n);\n"
     text = again(launches).replace("int elsewhere(int);", told + "int elsewhere(int);")
     assert moved(compiled(tmp_path, text, emit=emit, force=True)) == 0
+
+
+def test_launches_with_pointers_from_outside_stay(tmp_path: Path) -> None:
+    """As above, in a function that is promised different memory, and one that has its own."""
+    pointers = ", ".join(f"float* __restrict__ {name}" for name in NAMES)
+    loop = f"  for (int i = 0; i < n; ++i) {{\n{SHORT}{LONG}{REST}    CHECK(cudaDeviceSynchronize());\n  }}\n"
+    one = compiled(
+        tmp_path, again().replace("int main(", f"void work({pointers}, long n) {{\n{loop}}}\nint main("), emit="graph"
+    )
+    assert one.function("work").plan.replays and not one.function("work").reordered
+    assert one.function("main").reordered

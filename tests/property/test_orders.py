@@ -40,8 +40,7 @@ def test_what_changed_places_does_what_it_did(compiled: tuple[int, Compiled]) ->
     serial, text = outcome.result.source.decode(), outcome.result.text.decode()
     assert {name: found for name in names(file) if (found := list(complaints(serial, text, name)))} == {}
     changes = [change for one in outcome.rewritten for change in one.reordered]
-    assert len(changes) >= 4
-    assert sum(one.moved for one in changes) >= len(changes)
+    assert changes and all(one.moved for one in changes)
 
 
 def test_the_oracle_sees_what_must_not_change_places(compiled: tuple[int, Compiled]) -> None:
