@@ -115,7 +115,7 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(("need", "keep")),
             default="need",
             show_default=True,
-            help="Issue independent copies in the order in which they are needed, or keep the program's.",
+            help="Issue independent copies, and launches of a graph, as they are needed, or keep the program's order.",
         ),
         click.option("--fikit", is_flag=True, help="Put a runtime's hooks around each launch (kesco fikit)."),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),

@@ -23,6 +23,7 @@ HEAD = """#include <cstdio>
 #include <vector>
 #define CHECK(e) do { cudaError_t r = (e); if (r != cudaSuccess) { puts(cudaGetErrorString(r)); exit(1); } } while (0)
 #define QUIT(e) do { if ((e) != cudaSuccess) return 1; } while (0)
+#define BACK(e) do { cudaError_t r = (e); if (r != cudaSuccess) return r; } while (0)
 #define THROW(e) do { cudaError_t r = (e); if (r != cudaSuccess) throw r; } while (0)
 #define SET(e) do { cudaError_t r = (e); if (r != cudaSuccess) failed = 1; } while (0)
 #define BOTH(a, b) a; b
