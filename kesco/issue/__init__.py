@@ -14,7 +14,7 @@ them depend on each other if they touch the same memory and one writes it. Diffe
 at different places; what a guard, ``restrict`` or a stated effect makes different is not, nor are parts of one
 allocation: where the guard fails, and under `KESCO_STREAMS=1`, one stream has to be the serial program. 3. What may go
 next is taken by its rank: small copies, then those with the longest chain of kernels behind them, then the order of the
-text. Of launches those that wait for none of the run come first, that of the longest chain before the others. 4. A run
+text. Of launches those that wait for nothing come first, that of the longest chain before the others. 4. A run
 is only changed where that pays: a large copy goes behind one that begins a longer chain, or behind a small one that
 some kernel needs which does not need the large one; a launch goes behind one that begins a longer chain.
 
@@ -58,7 +58,7 @@ class _Statement:
     """One statement of a run: its lines, its sites in the serial program and as planned, and what it keeps waiting.
 
     `kind` is the same in all of a run. `small`: all that it copies is. `behind` is the number of kernels in the longest
-    chain behind it. `begins`: it waits for nothing of its run.
+    chain behind it. `begins`: it waits for nothing.
     """
 
     piece: Piece
@@ -188,12 +188,10 @@ def _to_device(site: Site) -> bool:
 
 
 def _begun(run: Sequence[_Statement], forward: nx.DiGraph[int]) -> list[_Statement]:
-    """The run, with those marked that begin its chains."""
-    inside = {s.number for one in run for s in one.sites}
-    return [
-        replace(one, begins=inside.isdisjoint(n for s in one.sites for n in forward.predecessors(s.number)))
-        for one in run
-    ]
+    """The run, with those marked that begin chains: they wait for nothing, neither here nor before."""
+    own = ({s.number for s in one.sites} for one in run)
+    waits = (any(not mine.issuperset(forward.predecessors(n)) for n in mine) for mine in own)
+    return [replace(one, begins=not some) for one, some in zip(run, waits, strict=True)]
 
 
 def _order(run: Sequence[_Statement]) -> list[int]:
