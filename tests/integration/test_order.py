@@ -180,7 +180,7 @@ def test_statements_that_stay(name: str, tmp_path: Path) -> None:
     assert moved(one) == 0, body(one)
 
 
-def test_the_same_memory_keeps_its_order_before_the_proof_is_asked(
+def test_what_must_keep_its_order_does_before_the_proof_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kesco.ordering._same", lambda regions, again, before: {one.span for one in regions})
