@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import VerificationError
 from kesco.ir.compilation import Compilation as Compilation
 from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.nesting import deep
 from kesco.options import Options
+from kesco.ordering import Ordered, ordered
 from kesco.planning import plan_all, rewrite
 from kesco.proving import numbered, numbered_results, verify
 from kesco.session import Observer, Session, read, silent
@@ -50,34 +52,54 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     observe("regions", regions)
     prices, said = _prices(session, profile, regions)
     program, functions, back = _planned(session, regions, options, prices)
-    observe("functions", functions)
-    text, kept = _emit(program, functions)
-    observe("text", text)
-    verify(session, functions, text)
+    same = program is session.program
+    better = ordered(session, regions, options, prices, functions) if same else None
+    try:
+        text, kept = _proven(session, *((program, functions) if better is None else (better.program, better.functions)))
+    except VerificationError:
+        if better is None:
+            raise
+        better = None  # the proof does not follow the other order
+        text, kept = _proven(session, program, functions)
+    if better is not None:
+        program, functions, back = better.program, better.functions, better.back
     from kesco import tasks
+    from kesco.emit.edits import kept_through
     from kesco.remarks import diagnose
+    from kesco.remarks.order import said_of_order
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
-    same = program is session.program
-    shown = _timelines(session, prices, regions, functions) if same and options.page else ()
-    kept = kept if same else ()
+    found += said_of_order(session.path, session.text, functions)
+    shown = _timelines(session, prices, regions, functions, better) if same and options.page else ()
+    kept = (kept if better is None else kept_through(better.kept, kept)) if same else ()
     if options.fikit:
-        text, kept, without = _hooked(session, text, kept)
+        text, kept, without = _hooked(session, text, kept, better)
         found = (*found, *without)
         observe("text", text)
         verify(session, functions, text)
-    return Compilation(path, source, text, functions, found, kept, shown)
+    return Compilation(path, source, text, functions if better is None else better.seen(), found, kept, shown)
+
+
+def _proven(
+    session: Session, program: Program, functions: tuple[FunctionResult, ...]
+) -> tuple[bytes, tuple[tuple[int, int, int], ...]]:
+    """The text for these plans, proven, and which stretches of the program's are kept in it."""
+    session.observe("functions", functions)
+    text, kept = _emit(program, functions)
+    session.observe("text", text)
+    verify(session, functions, text)
+    return text, kept
 
 
 def _hooked(
-    session: Session, text: bytes, before: tuple[tuple[int, int, int], ...]
+    session: Session, text: bytes, before: tuple[tuple[int, int, int], ...], better: Ordered | None
 ) -> tuple[bytes, tuple[tuple[int, int, int], ...], tuple[Diagnostic, ...]]:
     """A proven text with hooks around its launches, what it keeps, and which launches have none (K218)."""
     from kesco.emit.edits import apply, kept, kept_through
     from kesco.emit.hooks import hooks
 
     read_as = session.again if text != session.text else session.program
-    edits, without = hooks(read_as, text, session.program)
+    edits, without = hooks(read_as, text, *((session.program,) if better is None else (better.program, better.before)))
     said = tuple(
         Diagnostic("K218", Severity.REMARK, f"this launch has no hook: {why}", place) for place, why in without
     )
@@ -109,7 +131,11 @@ def _prices(
 
 
 def _timelines(
-    session: Session, prices: Prices | None, regions: tuple[Region, ...], functions: tuple[FunctionResult, ...]
+    session: Session,
+    prices: Prices | None,
+    regions: tuple[Region, ...],
+    functions: tuple[FunctionResult, ...],
+    better: Ordered | None,
 ) -> tuple[tuple[Timeline, ...], ...]:
     """Each function's runs in the model, serial and as it was rewritten."""
     from kesco.model.timeline import timeline
@@ -123,9 +149,10 @@ def _timelines(
 
     found: list[tuple[Timeline, ...]] = []
     for one in functions:
-        runs = [timeline("serial", one.region, known)]
+        own = known if better is None else better.priced(known)
+        runs = [timeline("serial", one.region, known) if better is None else timeline("serial", one.serial, known)]
         if one.rewritten:
-            runs.append(timeline("concurrent", one.region, known, one.schedule, one.plan))
+            runs.append(timeline("concurrent", one.region, own, one.schedule, one.plan))
         found.append(tuple(map(said, runs)))
     return tuple(found)
 

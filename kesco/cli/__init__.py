@@ -110,6 +110,13 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Reuse: device memory is allocated before its first use and freed behind its last; with streams only.",
         ),
+        click.option(
+            "--order",
+            type=click.Choice(("need", "keep")),
+            default="need",
+            show_default=True,
+            help="Issue independent copies, and launches of a graph, as they are needed, or keep the program's order.",
+        ),
         click.option("--fikit", is_flag=True, help="Put a runtime's hooks around each launch (kesco fikit)."),
         click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
         click.option(
@@ -138,6 +145,7 @@ def _options(values: dict[str, Any]) -> Options:
         fikit=values["fikit"],
         prefetch=values["prefetch"],
         memory=values["memory"],
+        order=values["order"],
         emit=values["emit"],
         copies=values["copies"],
         profile=values["profile"],

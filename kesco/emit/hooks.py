@@ -16,6 +16,7 @@ read and proven as if they were not there. What is not written exactly as here s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -89,18 +90,18 @@ class _Launch:
 
 
 def hooks(
-    program: ir.Program, text: bytes, source: ir.Program
+    program: ir.Program, text: bytes, source: ir.Program, place: Callable[[Span], Span] = lambda span: span
 ) -> tuple[tuple[Edit, ...], tuple[tuple[Span, str], ...]]:
     """The edits that put hooks in, and the launches that have none, with the reason.
 
-    `program` is what the text was read as. Places are those in the author's text, `source`, whose launches are the
-    same in the same order.
+    `program` is what the text was read as. Places are those in the author's text: `source` has the same launches in the
+    same order, and `place` takes its places there.
     """
     launches, written = _launches(program), _launches(source)
     if not launches:
         return (), ()
     same = [one.kernel for one in launches] == [one.kernel for one in written]
-    places = {one.span: (written[n] if same else one).span for n, one in enumerate(launches)}
+    places = {one.span: place(written[n].span) if same else one.span for n, one in enumerate(launches)}
     first = places[launches[0].span]
     if _OURS.search(text):
         return (), ((first, "the file has names that the hooks need"),)
@@ -108,8 +109,8 @@ def hooks(
         return (), ((first, f"the macro '{macro}' has a name that the hooks need"),)
     by_statement: dict[tuple[int, int] | None, list[_Launch]] = {}
     for launch in launches:
-        place = program.operations[launch.operation].statement
-        by_statement.setdefault((place.start, place.end) if place else None, []).append(launch)
+        around_it = program.operations[launch.operation].statement
+        by_statement.setdefault((around_it.start, around_it.end) if around_it else None, []).append(launch)
     edits: list[Edit] = []
     rows: list[str] = []
     left: list[tuple[Span, str]] = []

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.costs import Expected
     from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
+    from kesco.ir.issue import Reordered
     from kesco.ir.lifetimes import Moved
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
@@ -27,6 +28,7 @@ class FunctionResult:
     `joins_saved` is how many joins it has fewer than its parts by themselves, if its region has members.
     `sends` are its copies that are read in the background, `fetches` those to the host that are waited for later.
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
+    `reordered` are the statements that are issued in another order, likewise.
     `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
     """
 
@@ -41,6 +43,7 @@ class FunctionResult:
     expected: Expected | None = None
     joins_saved: int = 0
     moved: tuple[Moved, ...] = ()
+    reordered: tuple[Reordered, ...] = ()
     sends: Sends | None = None
     watched: tuple[int, ...] = ()
     fetches: Fetches | None = None

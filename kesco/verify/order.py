@@ -324,10 +324,15 @@ class _Proof:
         return before, after, alike
 
     def _completed(self, site: Site, facts: Facts) -> int:
-        """Which sites are complete behind a wait of the serial program: all but work it leaves pending."""
-        if site.role is not Role.STREAM_SYNC or site.stream is None:
-            return -1
-        left = facts.pending & facts.unordered
+        """Which sites are complete behind a wait of the serial program: all but work it leaves pending.
+
+        Where the text was rearranged, what it has not issued by then is none that it waits for.
+        """
+        left = 0
+        if site.role is Role.STREAM_SYNC and site.stream is not None:
+            left = facts.pending & facts.unordered
+        elif not self.matching.same_paths:
+            left = ~facts.pending & ((1 << len(self.serial.sites)) - 1)
         return ~union(1 << c for s in bits(left) if (c := self.matching.to_concurrent[s]) >= 0)
 
     # ---- operations that were moved in the text ----------------------------------------------------

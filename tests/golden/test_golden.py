@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
-             "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused",
+             "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused", "order_of_issue",
              "copies_in_the_background", "copies_of_rows_and_symbols", "tasks_as_graphs", "fikit_hooks")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
@@ -107,6 +107,8 @@ def described(function: FunctionResult) -> Iterator[str]:
         members = [label(sites[site]) for site, stream in function.schedule.stream_of if stream == number]
         rank = f" (rank {function.schedule.ranks[number]})" if function.schedule.ranks else ""
         yield f"  stream {number}{rank}: {', '.join(members)}"
+    for change in function.reordered:
+        yield f"  issued in the order {', '.join(str(n + 1) for n in change.order)}; {change.moved} moved"
     for wait in plan.waits:
         reasons = "; ".join(dict.fromkeys(one.reason(region) for one in wait.dependences)) or wait.why
         yield f"  wait {label(sites[wait.source])} -> {label(sites[wait.target])}: {reasons}"

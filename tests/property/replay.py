@@ -53,7 +53,7 @@ _COPIES = {  # which arguments are the source, the kind and, if it is there, the
 Access = tuple[str, str] | tuple[str, str, int, int]  # buffer, mode and, where not all of it is touched, which bytes
 
 
-def _meet(a: Access, b: Access) -> bool:
+def meet(a: Access, b: Access) -> bool:
     """Whether two accesses touch a byte in common that one of them writes."""
     if a[0] != b[0] or a[1] + b[1] == "rr":
         return False
@@ -129,7 +129,7 @@ class Machine:
             for earlier in range(later):
                 if not self.behind[later] >> earlier & 1:
                     ours = self.operations[earlier][1]
-                    if any(_meet(a, b) for a in ours for b in theirs):
+                    if any(meet(a, b) for a in ours for b in theirs):
                         found.append((earlier, later))
         return found
 

@@ -11,6 +11,7 @@ from property.wholes import Whole
 from kesco.options import Options
 
 FILES = range(2)
+MOVED = (0, 2)  # runs of copies whose order is better changed
 MARKS = ("kesco_sent();  // kesco: ", "kesco_fetched();  // kesco: ")
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -41,6 +42,13 @@ def test_nothing_is_read_too_late(compiled: tuple[int, Compiled]) -> None:
     assert text.count("kesco_send(") > 8
     assert text.count("kesco_fetch(") > 4
     assert all(text.count(mark) > 2 for mark in MARKS)
+
+
+def test_copies_change_places(compiled: tuple[int, Compiled]) -> None:
+    file, outcome = compiled
+    changes = [change for one in outcome.rewritten for change in one.reordered]
+    assert len(changes) == MOVED[file]
+    assert sum(one.moved for one in changes) >= len(changes)
 
 
 def test_what_the_oracle_refuses_the_proof_refuses(compiled: tuple[int, Compiled]) -> None:

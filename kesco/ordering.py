@@ -1,0 +1,158 @@
+"""A file's functions, planned with their statements in the order in which kesco would issue them.
+
+In: a session, its regions and what was planned for them. Out: an `Ordered` text with the plans for it, or None where no
+order is better. Apart from the pipeline because it asks stages again that it has asked, and the proof in between.
+
+1. `issue` says which statements of the functions that are rewritten change places. 2. The text is read again in that
+order, and must be the same serial program for the proof: what conflicts is issued in the order of the user's text.
+3. It is planned like the user's own text. A function that would stay as it is keeps its order, and all is asked again
+without it. What is proven in the end is the output against the user's text, not against this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kesco.planning import plan_all
+from kesco.proving import numbered, numbered_results
+
+if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.diagnostics import Diagnostic
+    from kesco.ir.compilation import FunctionResult
+    from kesco.ir.flow import Region
+    from kesco.ir.issue import Reordered
+    from kesco.ir.program import Program
+    from kesco.model.forecast import Prices
+    from kesco.options import Options
+    from kesco.session import Session
+    from kesco.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The program with its statements in another order, and what is made of its functions.
+
+    `kept` has the stretches of the user's text in it, `before` takes its places to that text, and `priced` the prices
+    of that text's operations to its own.
+    """
+
+    program: Program
+    functions: tuple[FunctionResult, ...]
+    kept: tuple[tuple[int, int, int], ...]
+    before: Callable[[Span], Span]
+    priced: Callable[[Prices], Prices]
+
+    def back(self, one: Diagnostic) -> Diagnostic:
+        """What is said of it, said of the user's text."""
+        from kesco.emit.issue import diagnostics_before
+
+        return diagnostics_before(self.before)(one)
+
+    def seen(self) -> tuple[FunctionResult, ...]:
+        """The functions with their places in the user's text, for people to read."""
+        return tuple(map(self._seen, self.functions))
+
+    def _seen(self, one: FunctionResult) -> FunctionResult:
+        def placed(region: Region) -> Region:
+            def at(span: Span) -> Span:
+                found = self.before(span)
+                head = (span.line, span.column) == (region.span.line, region.span.column)  # a function's end has that
+                return replace(found, line=whole.line, column=whole.column) if head else found
+
+            whole = self.before(region.span)
+            sites = tuple(replace(s, span=at(s.span)) for s in region.sites)
+            members = tuple((name, self.before(span)) for name, span in region.members)
+            return replace(region, sites=sites, span=whole, members=members)
+
+        return replace(one, region=placed(one.region), dfg=replace(one.dfg, region=placed(one.dfg.region)))
+
+
+def ordered(
+    session: Session,
+    regions: Sequence[Region],
+    options: Options,
+    prices: Prices | None,
+    functions: tuple[FunctionResult, ...],
+) -> Ordered | None:
+    """The program in a better order of issue, if there is one; `functions` are planned as they are written."""
+    if options.order == "keep":
+        return None
+    from kesco.emit.issue import places_before, reordered_text
+
+    changes = _wanted(session.program, functions)
+    while changes:
+        text, kept = reordered_text(session.text, changes)
+        before = places_before(session.path, session.text, kept)
+        again = session.regions_of(text, streams=False)
+        program = session.again
+        same = _same(regions, again, before)
+        priced = _priced(session.program, program, before)
+        planned = plan_all(program, again, options, priced(prices) if prices is not None else None)
+        serial = {(r.function, n): r for n, r in numbered(tuple(regions))}
+        results: list[FunctionResult] = []
+        good: list[Reordered] = []
+        for number, one in numbered_results(program, planned):
+            found = serial[one.serial.function, number]
+            original = found.linked if one.serial.members else found
+            assert original is not None
+            inside = {original.span, *(span for _, span in original.members)}
+            mine = tuple(c for c in changes if c.function in inside)
+            if one.rewritten and all(c.function in same for c in mine):
+                good += mine
+            results.append(replace(one, before=original, reordered=mine))
+        if len(good) == len(changes):
+            return Ordered(program, tuple(results), kept, before, priced)
+        changes = good
+    return None
+
+
+def _wanted(program: Program, functions: Sequence[FunctionResult]) -> list[Reordered]:
+    from kesco.issue import reorderings
+
+    found = []
+    for one in functions:
+        inside = {one.serial.span, *(span for _, span in one.serial.members)}
+        for function in (f for f in program.functions if f.here and f.span in inside):
+            found += reorderings(program, function, one)
+    return found
+
+
+def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[Span], Span]) -> set[Span]:
+    """The functions that are the same serial program in both texts, by the proof; places are those of the first.
+
+    The proof pairs operations by what they are called and touch. It must pair each with itself: otherwise it would not
+    see two of one name change places, or would see what is not there.
+    """
+    from kesco.verify.match import is_sync, match
+    from kesco.verify.order import verify_region
+
+    found = set()
+    for one, other in zip(regions, again, strict=True):
+        pairs = [(one.sites[s], c) for c, s in zip(other.sites, match(one, other).to_serial, strict=True) if s >= 0]
+        themselves = all(
+            _bytes(s.span) == _bytes(before(c.span))
+            and [i.value for i in s.iterations] == [i.value for i in c.iterations]
+            for s, c in pairs
+        )
+        every = {s.number for s, _ in pairs} >= {s.number for s in one.sites if not is_sync(s)}
+        if themselves and every and not other.serial_because and verify_region(one, other).ok:
+            found.add(one.span)
+    return found
+
+
+def _bytes(span: Span) -> tuple[str, int, int]:
+    return span.path, span.start, span.end
+
+
+def _priced(program: Program, again: Program, before: Callable[[Span], Span]) -> Callable[[Prices], Prices]:
+    """Gives the operations of the text that was read again the prices of those that they were."""
+    numbers = {one.span: one.number for one in program.operations}
+    fresh = again.operations[len(program.operations) :]
+    was = {one.number: numbers[at] for one in fresh if (at := before(one.span)) in numbers}
+
+    def priced(prices: Prices) -> Prices:
+        return replace(prices, of={new: prices.of[old] for new, old in was.items() if old in prices.of})
+
+    return priced

@@ -1,0 +1,57 @@
+"""What the author is told of statements that are issued in another order.
+
+In: the file, and what was made of its functions. Out: diagnostics. Apart from the other remarks because its places are
+those of the author's text already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.ir.flow import Region
+from kesco.ir.issue import Reordered
+from kesco.source import Span
+
+_HELP = "what is needed first goes first; '--order keep' keeps the order of the text"
+_MOST = 4
+
+
+class _Result(Protocol):
+    @property
+    def serial(self) -> Region:
+        """The function as its author wrote it."""
+
+    @property
+    def reordered(self) -> Sequence[Reordered]:
+        """The statements that change places."""
+
+
+def said_of_order(path: str, text: bytes, functions: Sequence[_Result]) -> tuple[Diagnostic, ...]:
+    """Which statements of each function moved (K219)."""
+    found = []
+    for one in functions:
+        count = sum(change.moved for change in one.reordered)
+        if count:
+            many = f"{count} statements are" if count > 1 else "one statement is"
+            message = f"'{one.serial.function}': {many} issued at another place than in the text"
+            notes = tuple(_notes(path, text, one.reordered))[:_MOST]
+            found.append(Diagnostic("K219", Severity.REMARK, message, one.serial.span, notes, _HELP))
+    return tuple(found)
+
+
+def _notes(path: str, text: bytes, changes: Sequence[Reordered]) -> Iterator[Note]:
+    for change in changes:
+        for (start, end), why in zip(change.pieces, change.why, strict=True):
+            if why:
+                begin = end - len(_code(text[start:end]))
+                line = text.count(b"\n", 0, begin) + 1
+                yield Note(why, Span(path, begin, end, line, begin - text.rfind(b"\n", 0, begin)))
+
+
+def _code(piece: bytes) -> bytes:
+    """A piece without the comments above its statement, and without its indentation."""
+    while (rest := piece.lstrip()).startswith(b"//"):
+        piece = rest.partition(b"\n")[2]
+    return rest
