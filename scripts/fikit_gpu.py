@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--together", type=int, default=6, help="pairs whose processes live side by side")
     parser.add_argument("--processes", type=int, default=3, help="of each kind, to measure what FIKIT costs")
-    parser.add_argument("--pin", action=argparse.BooleanOptionalAction, default=True, help="CPUs for each role")
+    parser.add_argument("--pin", action=argparse.BooleanOptionalAction, default=False, help="CPUs for each role")
     parser.add_argument("--record", action="store_true", help="keep what daemons saw in each first round")
     parser.add_argument("--budget", type=float, default=500)
     parser.add_argument("--resume", type=Path, default=ROOT / ".scratch/fikit_gpu.json")

@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.1)
-    parser.add_argument("--pin", action=argparse.BooleanOptionalAction, default=True, help="CPUs for each role")
+    parser.add_argument("--pin", action=argparse.BooleanOptionalAction, default=False, help="CPUs for each role")
     parser.add_argument("--json", type=Path, help="also write what was found")
     given = parser.parse_args()
     own = places() if given.pin else nowhere()
