@@ -17,6 +17,7 @@ VALUES = {
     "--promise": "promise",
     "--emit": "emit",
     "--copies": "copies",
+    "--order": "order",
     "--clang": "clang",
     "--libclang": "libclang",
     "--cuda-path": "cuda_path",
@@ -33,6 +34,7 @@ _CHOICES = {
     "strategy": ("kesco", "serial", "zones", "zones-fair"),
     "emit": ("streams", "graph", "auto"),
     "copies": ("auto", "keep", "move"),
+    "order": ("need", "keep"),
 }
 _RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000), "promise": (0, 1000)}
 _OFF = {"off", "0", "no", "false"}
