@@ -58,11 +58,11 @@ def test_every_example_is_shown_and_run() -> None:
 def test_the_readme_and_ci_agree_on_the_two_commands() -> None:
     readme, ci = (ROOT / "README.md").read_text("utf-8"), (ROOT / ".ci/run").read_text("utf-8")
     first = "pip install '.[toolchain]' && kesco compile examples/01_image_pipeline/image.cu -o image_async.cu"
-    second = "pip install '.[toolchain,test]' && pytest -n 2"
+    second = "pip install '.[toolchain,test]' && pytest -n auto"
     assert readme.find(first) in range(2000)
     assert readme.find(second) in range(2000)
     assert "pip install --quiet '.[toolchain,test]'" in ci
-    assert re.search(r"^pytest -n 2$", ci, re.MULTILINE)
+    assert re.search(r"^pytest -n auto$", ci, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
