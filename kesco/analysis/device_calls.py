@@ -271,7 +271,9 @@ def _follows_memory(statements: list[str]) -> bool:
         head = opcode.partition(".")[0]
         if opcode.startswith(".") or head in ("bra", "bar", "barrier", "call"):
             continue
-        result, rest = _RESULT.match(operands).groups()  # type: ignore[union-attr]
+        parts = _RESULT.match(operands)
+        assert parts is not None  # either part may be empty
+        result, rest = parts.groups()
         near = _NEAR in opcode and head != "cp"
         if (head in _LOADED and not near) or (head in _HARMLESS and not set(_names(rest)) <= registers - strange):
             strange.update(_names(result))

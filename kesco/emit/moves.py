@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from kesco.diagnostics import Diagnostic
 from kesco.emit.edits import Edit, apply, at_line_start
+from kesco.emit.issue import diagnostics_before
 from kesco.emit.places import line_end, lines_before
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
@@ -107,8 +108,4 @@ def _back(text: bytes, edits: list[Edit]) -> Callable[[Diagnostic], Diagnostic]:
         line = text.count(b"\n", 0, start) + 1
         return replace(span, start=start, end=max(start, end), line=line, column=start - text.rfind(b"\n", 0, start))
 
-    def back(one: Diagnostic) -> Diagnostic:
-        notes = tuple(replace(n, span=place(n.span)) if n.span is not None else n for n in one.notes)
-        return replace(one, span=place(one.span) if one.span is not None else None, notes=notes)
-
-    return back
+    return diagnostics_before(place)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.test_fikit_policy import granted
 
 from kesco.fikit import compare
 from kesco.fikit.gpu import Machine
@@ -41,10 +42,6 @@ def policy(priorities: tuple[int, ...] = (9, 5), **chosen: int) -> Iterator[Poli
             for identity, kernel in KERNELS.items():
                 assert found.cost(task, identity, kernel)
         yield found
-
-
-def granted(found: Policy, now: int) -> list[tuple[int, int, Reason]]:
-    return [(one.task, one.ticket, one.reason) for one in found.decide(now)[0]]
 
 
 def state(found: Policy, task: int) -> TaskState:

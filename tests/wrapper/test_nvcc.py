@@ -213,6 +213,7 @@ def test_flags_of_kesco(yard: Yard) -> None:
         ({"KESCO_FLAGS": "--zone-age never"}, "0 to 1000"),
         ({"KESCO_FLAGS": "--emit 'x"}, "cannot be read"),
         ({"KESCO_FLAGS": "--emit fast"}, "streams or graph or auto"),
+        ({"KESCO_FLAGS": "--order up"}, "need or keep"),
         ({"KESCO_TIMEOUT": "soon"}, "number of seconds"),
         ({"KESCO": "maybe"}, "'off' or 'on'"),
     ],
