@@ -113,7 +113,8 @@ def test_what_is_missing_of_a_round(slices: ModuleType) -> None:
 def run(folder: Path, *words: str) -> str:
     command = (sys.executable, str(SCRIPTS / "fikit_gpu.py"), "--fake", "--parts", "pairs", "--pairs", "11", "--modes",
                "sharing,fikit", "--seconds", "0.05", "--out", str(folder / "out"))  # fmt: skip
-    env = os.environ | {"TMPDIR": str(folder)}
+    cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))  # where the daemon may be compiled already
+    env = os.environ | {"TMPDIR": str(folder), "XDG_CACHE_HOME": cache}
     done = subprocess.run((*command, *words), env=env, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0 and "FAILED" not in done.stdout, done.stdout + done.stderr
     return done.stdout
