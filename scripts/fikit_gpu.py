@@ -1,7 +1,7 @@
 """FIKIT on a GPU: pairs of tasks under each way of sharing, what it costs, and that results stay the same.
 
     python3 scripts/fikit_gpu.py --parts smoke                                # two minutes: does all of it work here?
-    python3 scripts/fikit_gpu.py --parts overhead,right
+    python3 scripts/fikit_gpu.py --parts overhead,right [--processes 2 --budget 230]
     python3 scripts/fikit_gpu.py --parts pairs [--pairs 1-4,7] [--rounds 3]   # until all is there, call after call
 
 Needs python3 with PyTorch, nvcc and g++. What is found goes to ``$OUT/fikit_gpu.json`` after each round, and what is

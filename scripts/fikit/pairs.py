@@ -98,7 +98,7 @@ class Group:
             self._begin(pair)
 
     def _begin(self, pair: Pair) -> None:
-        """Until its processes are ready and have worked a little: then clocks and caches are as they will be."""
+        """Until its processes are ready; those that do not come are ended."""
         try:
             self.bench.ready(self.plain[pair], "high")
         except Failed as problem:
@@ -114,7 +114,7 @@ class Group:
                     one.close()
 
     def warm(self, pair: Pair) -> None:
-        """Before the first round."""
+        """Before the first round in a call: then clocks and caches are as they will be."""
         both = (self.workers.get((pair, under_mps), ()) for under_mps in (False, True))
         for one in (self.plain[pair], *(worker for workers in both for worker in workers)):
             one.ask("slices 0.1 0 1")
