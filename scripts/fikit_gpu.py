@@ -1,13 +1,14 @@
 """FIKIT on a GPU: pairs of tasks under each way of sharing, what it costs, and that results stay the same.
 
     python3 scripts/fikit_gpu.py --parts smoke                                # two minutes: does all of it work here?
-    python3 scripts/fikit_gpu.py --parts overhead,right
+    python3 scripts/fikit_gpu.py --parts overhead,right [--processes 2 --budget 230]
     python3 scripts/fikit_gpu.py --parts pairs [--pairs 1-4,7] [--rounds 3]   # until all is there, call after call
 
 Needs python3 with PyTorch, nvcc and g++. What is found goes to ``$OUT/fikit_gpu.json`` after each round, and what is
 found there, in ``--resume`` (default ``.scratch/fikit_gpu.json``) or in the temporary folder of an earlier call on this
-machine is not done again. Everything has a time limit, and nothing new begins after ``--budget`` seconds. ``--fake``
-runs all of it without a GPU, with the tests' driver: its numbers mean nothing.
+machine is not done again; pairs that were measured in another way are. Everything has a time limit, and nothing new
+begins after ``--budget`` seconds. ``--fake`` runs all of it without a GPU, with the tests' driver: its numbers mean
+nothing.
 """
 # ruff: noqa: T201, D102, D103
 
@@ -28,17 +29,21 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts/fikit")]
 os.environ.setdefault("XDG_CACHE_HOME", str(Path(tempfile.gettempdir()) / "kesco-fikit-cache"))
 
-from bench import Bench  # noqa: E402
+from bench import Bench, Failed  # noqa: E402
 from overhead import launches, nets, right  # noqa: E402
-from pairs import MODES, PAIRS, Pair, profiles, several, summary, table  # noqa: E402
+from pairs import METHOD, MODES, PAIRS, Pair, profiles, several, whole  # noqa: E402
 from places import nowhere, places  # noqa: E402
+from slices import SLICE  # noqa: E402
+from summary import summary, table  # noqa: E402
 from turns import Plan  # noqa: E402
 
 from kesco.errors import KescoError  # noqa: E402
 from kesco.ir import kfikit  # noqa: E402
 
 NETS = ("bert", "resnet50", "small")  # of which it is measured what FIKIT costs
-NET = 60  # seconds for one of them, with the start of its processes
+NET = 60  # seconds for one of them, with the start of its processes; with a quarter of that none begins
+ROUNDS = 12  # of turns, at most
+TURN = {"launches": 0.15, "nets": 0.3}  # seconds: a hundred requests of 200 launches, or twenty of a net
 KEPT = Path(tempfile.gettempdir()) / "kesco-fikit-gpu"
 
 
@@ -54,13 +59,28 @@ def chosen(text: str) -> list[Pair]:
     return found
 
 
+def written(value: Any, depth: int = 0) -> str:
+    """JSON, in which what is small has a line for itself: a task, a way of a pair, a slice."""
+    if not value or not isinstance(value, dict | list) or not any(isinstance(one, dict | list) for one in inner(value)):
+        return json.dumps(value, separators=(",", ":"))
+    names = [f"{json.dumps(name)}: " for name in value] if isinstance(value, dict) else [""] * len(value)
+    parts = [name + written(one, depth + 1) for name, one in zip(names, inner(value), strict=True)]
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return first + "\n" + ",\n".join(" " * depth + part for part in parts) + last
+
+
+def inner(value: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value
+
+
 class Results:
     """What was found until now, kept where the next call finds it."""
 
     def __init__(self, out: Path, resume: Path, bench: Bench) -> None:
         self.out, self.bench = out, bench
         self.cpus = bench.places.to_json()
-        self.data: dict[str, Any] = {"profiles": {}, "pairs": {}, "cpus": self.cpus}
+        how = {"method": METHOD, "slice": SLICE}
+        self.data: dict[str, Any] = {**how, "profiles": {}, "pairs": {}, "cpus": self.cpus}
         for folder in (resume.parent, KEPT, out):
             self._read(folder / "fikit_gpu.json" if folder != resume.parent else resume, folder / "tasks.kfikit")
 
@@ -72,8 +92,11 @@ class Results:
         if bool(found.get("cpus", {}).get("own")) != bool(self.cpus["own"]):
             print(f"{file} is left alone: its processes had CPUs of their own or not, and these have it otherwise")
             return
+        if found.get("pairs") and found.get("method") != METHOD:
+            print(f"{file}: its pairs were not measured in slices that lie side by side, and are begun anew")
+            found = {name: value for name, value in found.items() if name not in ("pairs", "summary")}
         if sum(map(len, found.get("pairs", {}).values())) >= sum(map(len, self.data["pairs"].values())):
-            self.data |= found | {"cpus": self.cpus}
+            self.data |= found | {"method": METHOD, "slice": SLICE, "cpus": self.cpus}
         try:
             self.bench.known |= {one.key: one for one in kfikit.read(tasks).tasks}
         except KescoError as problem:
@@ -83,7 +106,7 @@ class Results:
         store = kfikit.Store("", "", tuple(sorted(self.bench.known.values(), key=lambda one: one.key)))
         for folder in (self.out, KEPT):
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "fikit_gpu.json").write_text(json.dumps(self.data, indent=1))
+            (folder / "fikit_gpu.json").write_text(written(self.data) + "\n")
             (folder / "tasks.kfikit").write_text(kfikit.to_json(store))
 
 
@@ -93,10 +116,9 @@ def pairs(given: argparse.Namespace, bench: Bench, results: Results, wanted: lis
     if record:
         record.mkdir(parents=True, exist_ok=True)
     kept = results.data["pairs"]
-    need = {"high alone", "low alone", *modes}
 
     def rounds(one: Pair) -> int:
-        return sum(need <= turn.keys() for turn in kept.get(one.name, [])[: given.rounds])
+        return sum(whole(turn, modes) for turn in kept.get(one.name, [])[: given.rounds])
 
     wanted = [one for one in wanted if rounds(one) < given.rounds]
     for first in range(0, len(wanted), given.together):
@@ -122,25 +144,31 @@ def pairs(given: argparse.Namespace, bench: Bench, results: Results, wanted: lis
     results.save()
     text = table(summaries)
     (results.out / "fikit_gpu.txt").write_text(text + "\n")
-    print("the high task's time and the low one's rate, each over alone; of FIKIT the fill ratio and overruns")
+    print("the high task's time over alone beside it, the low one's rate over alone; of FIKIT where the ratio lies,")
+    print("each process by itself over the plain one, the plain one over itself, the bound, fill ratio and overruns")
     print(text, flush=True)
 
 
 def overhead(given: argparse.Namespace, bench: Bench, results: Results, until: float) -> None:
-    """Each net by itself: what is done is kept, and nothing begins for which the time is too short."""
-
-    def plan(longest: float) -> Plan:
-        return Plan(given.processes, 8, 0.1 if given.fake else 0.3, min(until, time.monotonic() + longest))
-
+    """Launches and each net by itself: each has the same part of the time that is left, and what is done is kept."""
     profiles(bench, ((name, 0.0) for name in NETS), results.data["profiles"], results.save)
-    results.data["launches"] = launches(bench, plan(NET))
-    for name in NETS:
-        if time.monotonic() + NET / 2 > until:
-            print(f"no time for {name}", flush=True)
+    for number, name in enumerate(("launches", *NETS)):
+        left = until - time.monotonic()
+        part = left / (1 + len(NETS) - number)
+        if part < NET / 4:
+            print(f"no time for {name}: {left:.0f} s are left", flush=True)
             break
-        results.save()
         begin = time.monotonic()
-        results.data.setdefault("nets", {})[name] = nets(bench, name, plan(NET))
+        seconds = 0.1 if given.fake else TURN["launches" if name == "launches" else "nets"]
+        plan = Plan(given.processes, ROUNDS, seconds, begin + min(part, 2 * NET))
+        try:
+            if name == "launches":
+                results.data[name] = launches(bench, plan)
+            else:
+                results.data.setdefault("nets", {})[name] = nets(bench, name, plan)
+        except Failed as problem:
+            print(f"{name} FAILED: {problem}", flush=True)
+        results.save()
         print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -150,7 +178,7 @@ def main() -> None:
     parser.add_argument("--pairs", default="")
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--seconds", type=float, default=0.18, help="of each slice")
     parser.add_argument("--together", type=int, default=6, help="pairs whose processes live side by side")
     parser.add_argument("--processes", type=int, default=3, help="of each kind, to measure what FIKIT costs")
     parser.add_argument("--pin", action=argparse.BooleanOptionalAction, default=False, help="CPUs for each role")
@@ -176,7 +204,7 @@ def main() -> None:
         begin = time.monotonic()
         try:
             if part == "smoke":
-                given.rounds, given.seconds = 1, 1.0
+                given.rounds = 1
                 pairs(given, bench, results, [PAIRS[6]], until)
                 nets(bench, "bert", Plan(1, 1, 0.1 if given.fake else 0.3, until))
             elif part == "pairs":

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import operator
 import os
 import selectors
 import signal
@@ -90,6 +91,7 @@ class Bench:
         self.socket = self.folder / "d0.sock"
         self.client, self.program = programs.client(), programs.daemon()
         self.known: dict[str, kfikit.TaskProfile] = {}
+        self.costs: dict[tuple[str, ...], tuple[tuple[kfikit.TaskProfile, ...], Path]] = {}
         self.base = dict(os.environ)
         if fake:
             shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(self.folder / "libcuda.so.1"))
@@ -163,10 +165,19 @@ class Bench:
         kernels = sum(one.time.count for _, one in found.kernels if one.time)
         return said | {"kernels_per_request": round(kernels / (said["requests"] + 1), 2)}
 
-    def serve(self, kind: str, *more: str) -> subprocess.Popen[str]:
-        known = tuple(sorted(self.known.values(), key=lambda one: one.key))
-        costs = self.folder / "costs"
-        costs.write_text(kfikit.to_text(kfikit.Store("", "", known)))
+    def costs_of(self, tasks: tuple[str, ...]) -> Path:
+        """The file that a daemon reads, with these tasks or all; written anew when a profile is another one."""
+        keys = sorted(self.known.keys() & set(tasks) if tasks else self.known)
+        known = tuple(self.known[key] for key in keys)
+        written, file = self.costs.get(tasks, ((), self.folder / f"costs{len(self.costs)}"))
+        if tasks not in self.costs or len(written) != len(known) or any(map(operator.is_not, written, known)):
+            file.write_text(kfikit.to_text(kfikit.Store("", "", known)))
+            self.costs[tasks] = known, file
+        return file
+
+    def serve(self, kind: str, *more: str, tasks: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        """A daemon that knows these tasks, by their keys, or all."""
+        costs = self.costs_of(tasks)
         words = [str(self.program), "--policy", str(POLICIES[kind]), "--socket", str(self.socket)]
         words += ["--costs", str(costs), *more]
         with self.places.begun_in("daemon"):

@@ -44,11 +44,12 @@ class Way:
 
 
 def attached(kind: str, name: str = "") -> tuple[Way, ...]:
-    """The ways of a process that asks for a daemon."""
+    """The ways of a process that asks for a daemon, each compared with the nearest turn without one."""
     base = f"{name}no daemon"
     return (
-        Way(base, kind, "plain"), Way(f"{base}, again", kind, base), Way(f"{name}attached, alone", kind, base, "alone"),
-        Way(f"{name}attached, a lower one", kind, base, "beside"),
+        Way(base, kind, "plain"), Way(f"{base}, again", kind, base),
+        Way(f"{name}attached, alone", kind, f"{base}, again", "alone"),
+        Way(f"{name}attached, a lower one", kind, f"{base}, again", "beside"),
     )  # fmt: skip
 
 

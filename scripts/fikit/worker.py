@@ -1,13 +1,16 @@
 """One task of the GPU experiment, told by its standard input what to do: `worker.py TASK REST_MS [--cpu|--fake K US]`.
 
-    run SECONDS [WARM]  requests one after another, REST_MS of sleep behind each; answers with times and a checksum
+    run SECONDS [WARM]           requests one after another, REST_MS of sleep behind each; says times and a checksum
+    slices SECONDS WARM COUNT    so many runs, one right behind another; says the times of each, and when it began
+    work                         requests until there is another line, `rest`, which has no answer; says times
+    sum                          says a checksum
     quit
 
 TASK is a name of `nets.TASKS`. ``--fake KERNELS MICROSECONDS`` is for the tests' driver, which only tells the time.
 Each answer is a line of JSON. A request ends when the device has done it. Those of the first WARM seconds do not count.
 The checksum is of one more request's result.
 """
-# ruff: noqa: T201, D103
+# ruff: noqa: T201, D102, D103
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import ctypes
 import hashlib
 import json
 import os
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -55,7 +59,25 @@ def with_fake(kernels: int, microseconds: int) -> tuple[Callable[[], None], Call
     return once, lambda: "fake"
 
 
-def run(once: Callable[[], None], seconds: float, rest: float) -> dict[str, float]:
+class Told:
+    """Lines of standard input, and whether there is one. Python's own reader would hide what it has read ahead."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def waits(self) -> bool:
+        return b"\n" in self.rest or bool(select.select([0], [], [], 0)[0])
+
+    def words(self) -> list[str]:
+        while b"\n" not in self.rest:
+            if not (part := os.read(0, 65536)):
+                return ["quit"]
+            self.rest += part
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line.decode().split()
+
+
+def run(once: Callable[[], None], seconds: float, rest: float, told: Told | None = None) -> dict[str, float]:
     times = []
     begin = now = time.perf_counter()
     while now - begin < seconds:
@@ -64,10 +86,23 @@ def run(once: Callable[[], None], seconds: float, rest: float) -> dict[str, floa
         if rest:
             time.sleep(rest)
         now = time.perf_counter()
+        if told and told.waits():
+            break
     whole, n = now - begin, len(times)
     times.sort()
     found = {"requests": n, "per_s": n / whole, "mean_us": 1e6 * sum(times) / n}
     return found | {f"p{p}_us": 1e6 * times[min(n - 1, n * p // 100)] for p in (50, 90, 99)}
+
+
+def slices(once: Callable[[], None], rest: float, seconds: float, warm: float, count: int) -> list[dict[str, float]]:
+    begin = time.perf_counter()
+    if warm:
+        run(once, warm, rest)
+    found = []
+    for _ in range(count):
+        after = time.perf_counter() - begin
+        found.append({"after_s": after} | run(once, seconds, rest))
+    return found
 
 
 def main() -> None:
@@ -79,14 +114,24 @@ def main() -> None:
     for _ in range(5):
         once()
     print(json.dumps({"ready": checksum()}), flush=True)
-    for line in sys.stdin:
-        words = line.split()
-        if not words or words[0] == "quit":
-            return
-        if len(words) > 2:
-            run(once, float(words[2]), rest)
-        found: dict[str, object] = dict(run(once, float(words[1]), rest))
-        print(json.dumps(found | {"result": checksum()}), flush=True)
+    told = Told()
+    while (words := told.words())[:1] != ["quit"]:
+        found: dict[str, object]
+        if words == ["rest"]:
+            continue
+        if words[:1] == ["slices"]:
+            found = {"slices": slices(once, rest, float(words[1]), float(words[2]), int(words[3]))}
+        elif words == ["work"]:
+            found = dict(run(once, 600, rest, told))
+        elif words == ["sum"]:
+            found = {"result": checksum()}
+        elif words[:1] == ["run"]:
+            if len(words) > 2:
+                run(once, float(words[2]), rest)
+            found = dict(run(once, float(words[1]), rest)) | {"result": checksum()}
+        else:
+            found = {"unknown": words}
+        print(json.dumps(found), flush=True)
 
 
 main()

@@ -80,7 +80,7 @@ def test_ways_of_one_process_are_judged_within_it(turns: ModuleType) -> None:
     times["attached, alone"] = [[1.02 * one for one in slow], [1.02 * one for one in fast]]
     every = (turns.Way("plain", "plain"), *ways)
     row = turns._row(ways[2], every, times)
-    assert row["over"] == "no daemon" and row["same process"]
+    assert row["over"] == "no daemon, again" and row["same process"]
     assert [row[name] for name in ("percent", "low", "high")] + row["processes"] == pytest.approx([2, 2, 2, 2, 2])
     assert turns._row(ways[1], every, times)["percent"] == 0
     across = turns._row(ways[0], every, times)
