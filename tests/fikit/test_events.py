@@ -100,7 +100,7 @@ def test_on_two_streams_each_launch_has_an_event(yard: Yard) -> None:
     assert counted(yard)[:2] == (200, 200)
 
 
-@pytest.mark.parametrize(("how", "kernels", "launches"), [("moves", 12, MANY), ("again", 12, 20), ("again", 7, 7)])
+@pytest.mark.parametrize(("how", "kernels", "launches"), [("moves", 12, 20), ("again", 12, 20), ("again", 7, 7)])
 def test_an_event_on_another_stream_counts_for_itself_alone(yard: Yard, how: str, kernels: int, launches: int) -> None:
     """Kernels of 10 ms on one stream, two beside them on another one; also where that has the handle of the first.
 
