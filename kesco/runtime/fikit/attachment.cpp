@@ -323,7 +323,7 @@ void say_name(Shared *shared, std::uint64_t identity, const char *name) noexcept
 
 void publish(Shared *shared) noexcept {
     Tie &t = tie();
-    const std::lock_guard<std::mutex> guard(t.publishing); // so that the number never goes back
+    const auto guard = soon(t.publishing); // so that the number never goes back
     if (t.ending.load())
         return;
     const std::uint32_t before = t.epoch.load();

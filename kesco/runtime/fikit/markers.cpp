@@ -40,7 +40,7 @@ struct Owed {
 };
 
 // The counters may be read and added to without `lock`; all the rest is kept under it. It is held for no longer than a
-// few calls that do not wait.
+// few calls that do not wait; events are asked without it.
 struct Markers {
     std::mutex lock;
     std::atomic<std::uint64_t> made{0};   // launches, in order
@@ -53,6 +53,10 @@ struct Markers {
     void *spare[kEvents];
     int spares = 0, created = 0;
     Marker pending[kEvents];
+    bool asking = false;  // some thread asks them, without the lock; none of them is recorded anew until it has
+    void *asked[kEvents]; // by that thread
+    void *back[kEvents];  // meanwhile no longer pending
+    int kept_back = 0;
     std::uint64_t done = 0, before = 0; // launches that have ended since the reset, and that were made before it
     std::uint32_t epoch = 0;
     unsigned long long id = 0; // of `stream`, as of the last event on it
@@ -63,18 +67,26 @@ struct Markers {
         done += launches;
         ended.store(before + done, std::memory_order_relaxed);
     }
+    // These events have ended, or their context did.
+    template <typename Which> void drop(const Which &which) {
+        int kept = 0;
+        const int number = count.load(std::memory_order_relaxed);
+        for (int i = 0; i < number; ++i) {
+            const Marker one = pending[i];
+            if (!which(one)) {
+                pending[kept++] = one;
+                continue;
+            }
+            if (one.epoch == epoch)
+                ends(one.weight);
+            (asking ? back[kept_back++] : spare[spares++]) = one.event;
+        }
+        count.store(kept, std::memory_order_relaxed);
+    }
 };
 Markers &all() {
     static auto &one = *new Markers; // never destroyed: threads may launch while the process ends
     return one;
-}
-
-// The attendant keeps the lock while it asks the driver. To sleep and be woken takes longer than that.
-std::unique_lock<std::mutex> soon(Markers &m) {
-    for (int i = 0; i < 100; ++i, pause())
-        if (m.lock.try_lock())
-            return {m.lock, std::adopt_lock};
-    return std::unique_lock<std::mutex>(m.lock);
 }
 
 // An event of the launching thread's context, or null.
@@ -220,7 +232,7 @@ void markers_reset() noexcept {
 void mark(void *stream, bool per_thread) noexcept {
     Markers &m = all();
     const Driver *d = driver();
-    const auto guard = soon(m);
+    const auto guard = soon(m.lock);
     launched_on(m, stream, per_thread);
     const std::uint64_t made = m.made.fetch_add(1) + 1;
     if (!can_record(d)) {
@@ -237,7 +249,7 @@ bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &
     if (!can_record(d))
         return false;
     const std::uintptr_t key = key_of(stream, per_thread);
-    const auto guard = soon(m);
+    const auto guard = soon(m.lock);
     paused_until(m, launch.at);
     const std::uint64_t before = m.made.load() - m.marked.load();
     if (m.stream.load(std::memory_order_relaxed) != key || (before && m.owed.stream != key))
@@ -259,7 +271,7 @@ void mark_behind(void *stream, bool per_thread) noexcept {
     if (m.made.load() == m.marked.load() || !can_record(d))
         return;
     const std::uintptr_t key = key_of(stream, per_thread);
-    const auto guard = soon(m);
+    const auto guard = soon(m.lock);
     paused(m);
     if (m.owed.stream == kNoStream ? m.stream.load(std::memory_order_relaxed) == key
                                    : owed_on(m, *d, stream, per_thread))
@@ -293,7 +305,7 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
     const bool on_it = everything || m.stream.load(std::memory_order_relaxed) == key_of(stream, per_thread);
     if (!on_it && m.made.load() == m.marked.load())
         return;
-    const auto guard = soon(m);
+    const auto guard = soon(m.lock);
     const Driver *d = driver();
     const bool owed = m.owed.stream != kNoStream;
     if (!everything && d &&
@@ -303,19 +315,7 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
         m.ends(unmarked_until(m, made));
     if (!on_it)
         return;
-    int kept = 0;
-    const int count = m.count.load(std::memory_order_relaxed);
-    for (int i = 0; i < count; ++i) {
-        const Marker one = m.pending[i];
-        if (one.upto > made) {
-            m.pending[kept++] = one;
-            continue;
-        }
-        if (one.epoch == m.epoch)
-            m.ends(one.weight);
-        m.spare[m.spares++] = one.event;
-    }
-    m.count.store(kept, std::memory_order_relaxed);
+    m.drop([&](const Marker &one) { return one.upto <= made; });
     m.ends(unmarked_until(m, made));
     if (m.made.load() == made) {
         m.stream.store(kNoStream, std::memory_order_relaxed);
@@ -326,29 +326,34 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
 std::uint64_t markers_poll() noexcept {
     Markers &m = all();
     const Driver *d = driver();
-    const std::lock_guard<std::mutex> guard(m.lock);
+    std::unique_lock<std::mutex> guard = soon(m.lock);
     const int count = m.count.load(std::memory_order_relaxed);
-    int kept = 0, busy = 0, ended = 0;
-    const auto has_ended = [&](const Marker &one) { return d->event_query(one.event) != kNotReady; };
-    // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone. A long
-    // queue must not keep the lock from who launches.
-    if (m.stream.load(std::memory_order_relaxed) != kSeveral) {
-        if (count && has_ended(m.pending[0]))
-            ended = int(std::partition_point(m.pending + 1, m.pending + count, has_ended) - m.pending);
-        busy = kBusy;
-    }
-    for (int i = 0; i < count; ++i) {
-        const Marker one = m.pending[i];
-        if (i >= ended && (busy == kBusy || !has_ended(one))) { // behind a few that have not ended hardly any has
-            busy += busy < kBusy;
-            m.pending[kept++] = one;
-            continue;
-        }
-        if (one.epoch == m.epoch) // ended, or its context did
-            m.ends(one.weight);
-        m.spare[m.spares++] = one.event;
-    }
-    m.count.store(kept, std::memory_order_relaxed);
+    if (!count)
+        return m.done;
+    for (int i = 0; i < count; ++i)
+        m.asked[i] = m.pending[i].event;
+    const bool ordered = m.stream.load(std::memory_order_relaxed) != kSeveral;
+    m.asking = true;
+    guard.unlock(); // a launch under way may have the driver's lock for long, and would wait for this one next
+    const auto has_ended = [&](void *event) { return d->event_query(event) != kNotReady; };
+    void **const end = m.asked + count, **until = m.asked;
+    // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone.
+    if (ordered)
+        until = has_ended(*until) ? std::partition_point(until + 1, end, has_ended) : until;
+    else
+        for (int busy = 0; until != end && busy < kBusy; ++until) // behind a few that have not ended hardly any has
+            if (!has_ended(*until))
+                *until = nullptr, ++busy;
+    guard.lock();
+    m.asking = false;
+    void **next = m.asked; // what is pending of these is in the same order
+    m.drop([&](const Marker &one) {
+        void **const found = std::find(next, until, one.event);
+        next = found == until ? next : found + 1;
+        return found != until;
+    });
+    while (m.kept_back)
+        m.spare[m.spares++] = m.back[--m.kept_back];
     return m.done;
 }
 
@@ -375,7 +380,7 @@ void markers_pause() noexcept {
     Markers &m = all();
     if (m.made.load() == m.marked.load())
         return;
-    const auto guard = soon(m);
+    const auto guard = soon(m.lock);
     paused(m);
 }
 
