@@ -19,7 +19,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     common = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra")
     shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1", str(HERE / "fake_driver.cpp"))
     subprocess.run((*common, *shared, "-ldl"), cwd=folder, check=True)
-    subprocess.run((*common, "-o", "task", str(HERE / "task.cpp"), "-ldl", "-lpthread"), cwd=folder, check=True)
+    for name in ("task", "lender"):
+        words = (*common, "-o", name, str(HERE / f"{name}.cpp"), "-ldl", "-lpthread")
+        subprocess.run(words, cwd=folder, check=True)
     return folder
 
 

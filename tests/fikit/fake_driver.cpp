@@ -1,17 +1,21 @@
 // A libcuda.so.1 without a GPU: what the runtime's client needs of it, and a device that takes as long as it is told.
 //
 // A kernel takes `gridX` microseconds. One device for all processes that name the same file in FAKE_GPU: it does one
-// kernel at a time, in the order of launches, whoever they are from, as a GPU does without MPS.
+// kernel at a time, in the order of launches, whoever they are from, as a GPU does without MPS. With FAKE_STREAMS each
+// stream has a device of its own. With FAKE_DEAF=THREAD no event has ended for a thread of that name, whose questions
+// are not counted.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <pthread.h>
 
 #define SHOWN extern "C" __attribute__((visibility("default")))
 
@@ -41,60 +45,89 @@ std::uint64_t now() {
     return std::uint64_t(time.tv_sec) * 1000000000U + std::uint64_t(time.tv_nsec);
 }
 
-thread_local std::uint64_t mine = 0; // when this thread's last kernel ends
+// A handle is used again where the stream was destroyed; its number is not.
+void *const made_stream = reinterpret_cast<void *>(0x60);
+std::atomic<std::uint64_t> streams_made{0};
+unsigned long long number_of(void *stream) {
+    return stream == made_stream ? 1000 + streams_made.load() : reinterpret_cast<std::uintptr_t>(stream) + 1;
+}
+thread_local std::uint64_t ends[16]; // when this thread's last kernel on a stream ends
+std::uint64_t &mine(void *stream) {
+    return ends[number_of(stream) % 16];
+}
 
 struct Event {
     std::uint64_t at;
 };
 
-int launch(unsigned microseconds) {
+int launch(unsigned microseconds, void *stream) {
+    static const bool parallel = getenv("FAKE_STREAMS");
     Device *d = device();
+    if (parallel) {
+        const std::uint64_t time = now();
+        mine(stream) = std::max(mine(stream), time) + microseconds * 1000ULL;
+        d->launches.fetch_add(1);
+        return 0;
+    }
     std::uint64_t before = d->free_at.load(), end;
     do {
         const std::uint64_t time = now();
         end = (before > time ? before : time) + microseconds * 1000ULL;
     } while (!d->free_at.compare_exchange_weak(before, end));
     d->launches.fetch_add(1);
-    mine = end;
+    mine(stream) = end;
     return 0;
 }
 
 } // namespace
 
-SHOWN int cuLaunchKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+SHOWN int cuLaunchKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream,
                          void **, void **) {
-    return launch(x);
+    return launch(x, stream);
 }
-SHOWN int cuLaunchKernel_ptsz(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
-                              void **, void **) {
-    return launch(x);
+SHOWN int cuLaunchKernel_ptsz(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              void *stream, void **, void **) {
+    return launch(x, stream);
 }
 SHOWN int cuLaunchKernelEx(const unsigned *config, void *, void **, void **) {
-    return launch(config[0]);
+    return launch(config[0], nullptr);
 }
 SHOWN int cuLaunchCooperativeKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                    void *, void **) {
-    return launch(x);
+                                    void *stream, void **) {
+    return launch(x, stream);
 }
-SHOWN int cuGraphLaunch(void *, void *) {
-    return launch(100);
+SHOWN int cuGraphLaunch(void *, void *stream) {
+    return launch(100, stream);
 }
-SHOWN int cuStreamSynchronize(void *) {
-    while (now() < mine)
-        usleep(mine - now() > 200000 ? 100 : 10);
+SHOWN int cuStreamSynchronize(void *stream) {
+    while (now() < mine(stream))
+        usleep(mine(stream) - now() > 200000 ? 100 : 10);
+    return 0;
+}
+SHOWN int cuStreamCreate(void **stream, unsigned) {
+    streams_made.fetch_add(1);
+    *stream = made_stream;
+    return 0;
+}
+SHOWN int cuStreamGetId(void *stream, unsigned long long *number) {
+    *number = number_of(stream);
     return 0;
 }
 SHOWN int cuEventCreate(void **event, unsigned) {
     *event = new Event{0};
     return 0;
 }
-SHOWN int cuEventRecord(void *event, void *) {
+SHOWN int cuEventRecord(void *event, void *stream) {
     const std::uint64_t time = now();
     device()->events.fetch_add(1);
-    static_cast<Event *>(event)->at = mine > time ? mine : time;
+    static_cast<Event *>(event)->at = std::max(mine(stream), time);
     return 0;
 }
 SHOWN int cuEventQuery(void *event) {
+    static const char *const deaf = getenv("FAKE_DEAF");
+    char name[16] = "";
+    if (deaf && pthread_getname_np(pthread_self(), name, sizeof name) == 0 && strcmp(name, deaf) == 0)
+        return 600;
     device()->queries.fetch_add(1);
     return now() < static_cast<Event *>(event)->at ? 600 : 0;
 }

@@ -2,7 +2,9 @@
 // host, and so ROUNDS times. Finds the driver as the CUDA runtime does: dlopen, dlsym, cuGetProcAddress_v2.
 //
 // how: plain; fork (a child does the same, then the parent); exec (starts itself anew halfway); threads (four launch);
-// capture (every launch is captured); cooperative; nccl (a kernel by that name).
+// capture (every launch is captured); cooperative; nccl (a kernel by that name); streams (two in turn); moves (the last
+// two launches of a round are on another stream); again (so, and it is a new one with the handle of the old one);
+// loose (nothing is waited for).
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,6 +28,7 @@ using Synchronize = int (*)(void *);
 Launch launch;
 Cooperative cooperative;
 Synchronize synchronize;
+int (*create)(void **, unsigned);
 
 double now() {
     timespec time;
@@ -50,15 +53,24 @@ template <typename Function> void find(Function &function, const char *name) {
 void rounds(int count, int kernels, unsigned kernel, int host, const char *how) {
     static const char plain[] = "_Z4workPf", nccl[] = "ncclDevKernel_AllReduce";
     const char *name = strcmp(how, "nccl") == 0 ? nccl : plain;
+    const bool in_turn = strcmp(how, "streams") == 0, moves = strcmp(how, "moves") == 0;
+    const bool again = strcmp(how, "again") == 0, loose = strcmp(how, "loose") == 0;
     void *stream = strcmp(how, "capture") == 0 ? reinterpret_cast<void *>(0xca) : nullptr;
     for (int i = 0; i < count; ++i) {
+        if (again)
+            create(&stream, 0);
         for (int k = 0; k < kernels; ++k) {
+            if (in_turn || moves)
+                stream = reinterpret_cast<void *>((in_turn ? k % 2 : k + 2 >= kernels) ? 0x51 : 0x52);
+            if (again && k + 2 == kernels)
+                create(&stream, 0); // the other one was destroyed
             if (strcmp(how, "cooperative") == 0)
                 cooperative(name, kernel, 1, 1, 256, 1, 1, 0, stream, nullptr);
             else
                 launch(name, kernel, 1, 1, 256, 1, 1, 0, stream, nullptr, nullptr);
         }
-        synchronize(nullptr);
+        if (!loose)
+            synchronize(nullptr);
         if (host)
             usleep(useconds_t(host));
     }
@@ -75,6 +87,7 @@ int main(int count, char **words) {
     find(launch, "cuLaunchKernel");
     find(cooperative, "cuLaunchCooperativeKernel");
     find(synchronize, "cuStreamSynchronize");
+    find(create, "cuStreamCreate");
     const double begin = now();
     if (strcmp(how, "fork") == 0) {
         rounds(times, kernels, kernel, host, how);

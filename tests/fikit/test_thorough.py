@@ -3,6 +3,7 @@
 # ruff: noqa: T201 - the numbers are the result
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -118,5 +119,15 @@ def test_with_sanitizers(sanitizer: str, tmp_path: Path, parts: Path) -> None:
         serving_one.terminate()
         _, err = serving_one.communicate(timeout=LIMIT)
         assert serving_one.returncode == 0, err
+        for numbers in (("1000", "1000000", "32"), ("20000", "160000", "8")):  # and on credits
+            lending = yard.start([str(parts / "lender"), str(tmp_path / f"l{numbers[0]}"), *numbers], {})
+            assert lending.stdout is not None and lending.stdout.readline() == "ready\n"
+            one = yard.start([str(client)], own | {"KESCO_FIKIT_SOCKET": str(tmp_path / f"l{numbers[0]}")})
+            _, err = one.communicate(timeout=120)
+            assert one.returncode == 0, err
+            found = json.loads(lending.stdout.readline())
+            assert found["launched"] == 800 and found["credited"] > 100, found
+            assert 700 < found["ended"] <= 800, found  # nobody sees this program's waits, so not the last step
+            lending.kill()
     finally:
         yard.close()

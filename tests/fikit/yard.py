@@ -42,6 +42,7 @@ class Yard:
 
     def task(self, priority: int, *words: str, deadline: int = 10000, **more: str) -> subprocess.Popen[str]:
         own = dict(os.environ) | {"LD_LIBRARY_PATH": str(self.parts), "FAKE_GPU": str(self.folder / "gpu")}
+        own |= {name: more.pop(name) for name in tuple(more) if name.startswith("FAKE_")}
         settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "DEADLINE_MS": str(deadline)}
         return self.start([str(self.parts / "task"), *words], serving.environment(self.client, settings | more, own))
 

@@ -31,6 +31,7 @@ enum State : int { Fresh, Attached, Alone };
 constexpr long kPatience = 300; // milliseconds for a daemon's answer
 constexpr std::uint64_t kSecond = 1000000000;
 constexpr std::uint64_t kNowAndThen = 200000; // between looks at what is of little interest
+constexpr std::uint64_t kOften = 50000;       // where some launches on credits have no event
 constexpr std::uint64_t kSettle = 100000000;  // what has no event of its own has ended so long after it was launched
 
 struct Tie {
@@ -165,7 +166,8 @@ bool follow(Shared *shared) {
     std::uint64_t last_pending = now(), last_look = last_pending, last_launch = last_pending, asked = 0, head = 0;
     while (!tie().ending.load() && shared->track.load(std::memory_order_relaxed)) {
         const std::uint64_t time = now();
-        if (time - asked >= kNowAndThen || markers_tell()) {
+        const bool held = Track(shared->track.load(std::memory_order_relaxed)) == Track::Each;
+        if (time - asked >= (held ? kOften : kNowAndThen) || markers_tell()) {
             publish(shared);
             asked = time;
         }
@@ -321,7 +323,7 @@ void say_name(Shared *shared, std::uint64_t identity, const char *name) noexcept
 
 void publish(Shared *shared) noexcept {
     Tie &t = tie();
-    const std::lock_guard<std::mutex> guard(t.publishing); // so that the number never goes back
+    const auto guard = soon(t.publishing); // so that the number never goes back
     if (t.ending.load())
         return;
     const std::uint32_t before = t.epoch.load();

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace fikit {
 namespace {
@@ -23,6 +24,7 @@ constexpr std::uint64_t kRarely = 200000; // between events that are recorded fo
 
 thread_local int depth = 0;
 thread_local std::uint64_t launched_at = 0; // by this thread, the last time
+thread_local std::uint64_t on_credit = 0;   // what its present launch is taken for, if that is made on a credit; else 0
 
 // One thread of the process stands at the gate, the others behind it: the process is held as a whole. Never destroyed.
 alignas(std::timed_mutex) unsigned char gate_room[sizeof(std::timed_mutex)];
@@ -107,10 +109,14 @@ void hold(Shared *shared, const Launch &launch) {
         launched_at = say(shared, What::Passed, launch.identity, ticket);
         return;
     }
-    if (const std::uint64_t credit = take_credit(shared, launch.identity)) {
+    std::uint64_t predicted = 0;
+    if (const std::uint64_t credit = take_credit(shared, launch.identity, predicted)) {
         launched_at = say(shared, What::Credited, launch.identity, credit);
+        on_credit = predicted;
         return;
     }
+    if (shared->track.load(std::memory_order_relaxed))
+        mark_behind(launch.stream, launch.per_thread); // what it waits for may be the end of just these
     say(shared, What::Waits, launch.identity, ticket);
     std::atomic_thread_fence(std::memory_order_seq_cst); // either it is seen, or the daemon is seen to sleep
     if (shared->asleep.load())
@@ -159,6 +165,7 @@ bool enter(const Launch &launch) noexcept {
 
 void leave(const Launch &launch, bool launched) noexcept {
     --depth;
+    const std::uint64_t predicted = std::exchange(on_credit, 0);
     if (measuring()) {
         measure_after(launch, launched);
         return;
@@ -171,6 +178,8 @@ void leave(const Launch &launch, bool launched) noexcept {
         mark_done();
     else if (track == Track::None || (track == Track::Some && !worth_an_event(*shared, launch.identity)))
         mark_alone(launch.stream, launch.per_thread);
+    else if (predicted && mark_later(launch.stream, launch.per_thread, {launched_at, predicted}, step_of(shared)))
+        return;
     else if (capturing(launch.stream, launch.per_thread))
         mark_done();
     else
@@ -190,6 +199,7 @@ Shared *asked() {
 } // namespace
 
 std::uint64_t before_wait() noexcept {
+    markers_pause();
     return markers_made();
 }
 

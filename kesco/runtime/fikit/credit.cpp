@@ -2,7 +2,6 @@
 
 #include "attachment.h"
 #include "driver.h"
-#include "markers.h"
 #include "policy.h"
 
 #include <algorithm>
@@ -61,10 +60,10 @@ bool allowed(const Shared *shared, std::uint64_t until, std::uint64_t predicted)
 
 } // namespace
 
-std::uint64_t take_credit(Shared *shared, std::uint64_t identity) noexcept {
+std::uint64_t take_credit(Shared *shared, std::uint64_t identity, std::uint64_t &predicted) noexcept {
     if (!identity || !shared->credit_until.load(std::memory_order_acquire))
         return 0;
-    const std::uint64_t predicted = prediction(*shared, identity);
+    predicted = prediction(*shared, identity);
     if (!predicted)
         return 0;
     bool good = allowed(shared, shared->credit_until.load(std::memory_order_acquire), predicted);
@@ -76,6 +75,11 @@ std::uint64_t take_credit(Shared *shared, std::uint64_t identity) noexcept {
     if (number)
         remember(predicted);
     return number;
+}
+
+Step step_of(const Shared *shared) noexcept {
+    return {shared->credit_flight_ns.load(std::memory_order_relaxed) / 4,
+            shared->credit_launches.load(std::memory_order_relaxed) / 4};
 }
 
 void launched_by_grant(const Shared *shared, std::uint64_t identity) noexcept {

@@ -57,6 +57,8 @@ const Driver *driver() noexcept {
     look(library, made->event_elapsed, "cuEventElapsedTime");
     look(library, made->is_capturing, "cuStreamIsCapturing");
     look(library, made->is_capturing_ptsz, "cuStreamIsCapturing_ptsz");
+    look(library, made->stream_id, "cuStreamGetId");
+    look(library, made->stream_id_ptsz, "cuStreamGetId_ptsz");
     look(library, made->context, "cuCtxGetCurrent");
     look(library, made->set_context, "cuCtxSetCurrent");
     look(library, made->exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");

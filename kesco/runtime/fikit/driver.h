@@ -19,6 +19,8 @@ struct Driver {
     Result (*event_elapsed)(float *milliseconds, void *from, void *to);
     Result (*is_capturing)(void *stream, int *status);
     Result (*is_capturing_ptsz)(void *stream, int *status);
+    Result (*stream_id)(void *stream, unsigned long long *id); // of CUDA 12.0; a handle may be used again
+    Result (*stream_id_ptsz)(void *stream, unsigned long long *id);
     Result (*context)(void **context);
     Result (*set_context)(void *context);
     Result (*exchange_capture_mode)(int *mode);

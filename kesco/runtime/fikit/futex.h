@@ -1,4 +1,4 @@
-// Sleeping on a word of shared memory.
+// Sleeping on a word of shared memory, and waiting without sleep.
 #pragma once
 
 #include <linux/futex.h>
@@ -9,6 +9,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
+#include <mutex>
 
 namespace fikit {
 
@@ -26,6 +27,14 @@ inline void pause() {
 #elif defined(__aarch64__)
     asm volatile("yield");
 #endif
+}
+
+// Locked. Where that is for a few calls only, to sleep and be woken takes longer than to look again.
+inline std::unique_lock<std::mutex> soon(std::mutex &lock) {
+    for (int i = 0; i < 100; ++i, pause())
+        if (lock.try_lock())
+            return {lock, std::adopt_lock};
+    return std::unique_lock<std::mutex>(lock);
 }
 
 } // namespace fikit

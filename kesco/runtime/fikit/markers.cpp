@@ -3,6 +3,7 @@
 #include "markers.h"
 
 #include "driver.h"
+#include "futex.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +15,10 @@ namespace {
 
 constexpr int kEvents = 512;
 constexpr int kBusy = 2;
-constexpr unsigned kNoTiming = 2; // CU_EVENT_DISABLE_TIMING
+constexpr unsigned kNoTiming = 2;       // CU_EVENT_DISABLE_TIMING
+constexpr std::uint64_t kFresh = 50000; // so long after an event another one is due, also on a credit
+constexpr std::uint64_t kPaid = 10; // a pause that nobody could see is followed by so many times as long with events
+constexpr std::uint64_t kOld = 100000000; // as kSettle in attachment.cpp
 
 struct Marker {
     void *event;
@@ -27,8 +31,16 @@ struct Marker {
 constexpr std::uintptr_t kNoStream = 0, kSeveral = 3, kLegacy = 1;
 constexpr std::uintptr_t kPerThreadHandle = 2; // CU_STREAM_PER_THREAD
 
+// Launches on credits that no event stands for yet, all on one stream.
+struct Owed {
+    std::uintptr_t stream = kNoStream; // kNoStream: there are none; kSeveral: none that can be told by an event
+    unsigned long long id = 0;         // of the stream
+    std::uint64_t time = 0;            // predicted, of all of them
+    std::uint64_t at = 0;              // when the last one was launched
+};
+
 // The counters may be read and added to without `lock`; all the rest is kept under it. It is held for no longer than a
-// few calls that do not wait.
+// few calls that do not wait; events are asked without it.
 struct Markers {
     std::mutex lock;
     std::atomic<std::uint64_t> made{0};   // launches, in order
@@ -41,12 +53,35 @@ struct Markers {
     void *spare[kEvents];
     int spares = 0, created = 0;
     Marker pending[kEvents];
+    bool asking = false;  // some thread asks them, without the lock; none of them is recorded anew until it has
+    void *asked[kEvents]; // by that thread
+    void *back[kEvents];  // meanwhile no longer pending
+    int kept_back = 0;
     std::uint64_t done = 0, before = 0; // launches that have ended since the reset, and that were made before it
     std::uint32_t epoch = 0;
+    unsigned long long id = 0; // of `stream`, as of the last event on it
+    Owed owed;
+    std::uint64_t steps_from = 0; // before this each launch has an event
 
     void ends(std::uint64_t launches) {
         done += launches;
         ended.store(before + done, std::memory_order_relaxed);
+    }
+    // These events have ended, or their context did.
+    template <typename Which> void drop(const Which &which) {
+        int kept = 0;
+        const int number = count.load(std::memory_order_relaxed);
+        for (int i = 0; i < number; ++i) {
+            const Marker one = pending[i];
+            if (!which(one)) {
+                pending[kept++] = one;
+                continue;
+            }
+            if (one.epoch == epoch)
+                ends(one.weight);
+            (asking ? back[kept_back++] : spare[spares++]) = one.event;
+        }
+        count.store(kept, std::memory_order_relaxed);
     }
 };
 Markers &all() {
@@ -92,7 +127,82 @@ std::uint64_t unmarked_until(Markers &m, std::uint64_t made) {
     if (made <= before)
         return 0;
     m.marked.store(made, std::memory_order_relaxed);
+    if (m.made.load() == made)
+        m.owed = {};
     return made - before;
+}
+
+unsigned long long id_of(const Driver &d, void *stream, bool per_thread) {
+    const auto ask = per_thread && d.stream_id_ptsz ? d.stream_id_ptsz : d.stream_id;
+    unsigned long long id = 0;
+    return ask && ask(stream, &id) == kSuccess ? id : 0;
+}
+
+// Whether the launches on credits that have no event are on just this stream.
+bool owed_on(const Markers &m, const Driver &d, void *stream, bool per_thread) {
+    return m.owed.stream == key_of(stream, per_thread) && m.owed.id == id_of(d, stream, per_thread);
+}
+
+// An event is recorded on a stream. It is another one than the last where only the handle is the same.
+void recorded_on(Markers &m, const Driver &d, void *stream, bool per_thread) {
+    if (m.stream.load(std::memory_order_relaxed) != key_of(stream, per_thread))
+        return;
+    const unsigned long long id = id_of(d, stream, per_thread);
+    if (m.id && m.id != id)
+        m.stream.store(kSeveral, std::memory_order_relaxed);
+    m.id = id;
+}
+
+void step_off(Markers &m, std::uint64_t time, std::uint64_t lost) {
+    m.steps_from = std::max(m.steps_from, time + kPaid * lost);
+}
+
+// What was launched last without an event was to have ended long ago, and nobody could tell.
+void paused_until(Markers &m, std::uint64_t time) {
+    const std::uint64_t ended = m.owed.at + m.owed.time + kFresh;
+    if (m.owed.stream != kNoStream && time > ended)
+        step_off(m, time, time - ended);
+}
+void paused(Markers &m) {
+    if (m.owed.stream != kNoStream)
+        paused_until(m, now());
+}
+
+// How many launches an event on this stream stands for that is behind so many. Launches on credits on another stream
+// are not among them, as long as they may be under way: then it is `own` launches only.
+std::uint64_t stands_for(Markers &m, const Driver &d, void *stream, bool per_thread, std::uint64_t made,
+                         std::uint64_t own) {
+    const std::uint64_t time = m.owed.stream == kNoStream ? 0 : now();
+    if (!time || time > m.owed.at + kOld || owed_on(m, d, stream, per_thread)) {
+        m.owed = {};
+        return unmarked_until(m, made);
+    }
+    if (m.owed.stream == key_of(stream, per_thread)) // another one that has its handle
+        m.owed.stream = kSeveral;
+    step_off(m, time, kOld);
+    m.marked.fetch_add(own, std::memory_order_relaxed);
+    return own;
+}
+
+bool can_record(const Driver *d) {
+    return d && d->event_record && d->event_query && d->event_create && d->context;
+}
+
+void record(Markers &m, const Driver &d, void *stream, bool per_thread, std::uint64_t made, std::uint64_t own) {
+    const int count = m.count.load(std::memory_order_relaxed);
+    if (count == kEvents)
+        return;
+    void *event = take(m, d);
+    if (!event)
+        return;
+    if ((per_thread && d.event_record_ptsz ? d.event_record_ptsz : d.event_record)(event, stream) != kSuccess) {
+        m.spare[m.spares++] = event;
+        return;
+    }
+    recorded_on(m, d, stream, per_thread);
+    m.pending[count] = {event, stands_for(m, d, stream, per_thread, made, own), made, m.epoch};
+    m.count.store(count + 1, std::memory_order_relaxed);
+    m.at.store(now(), std::memory_order_relaxed);
 }
 
 } // namespace
@@ -115,32 +225,57 @@ void markers_reset() noexcept {
     m.done = 0;
     m.before = m.made.load();
     m.marked.store(m.before);
+    m.owed = {};
     m.ends(0);
 }
 
 void mark(void *stream, bool per_thread) noexcept {
     Markers &m = all();
     const Driver *d = driver();
-    const std::lock_guard<std::mutex> guard(m.lock);
+    const auto guard = soon(m.lock);
     launched_on(m, stream, per_thread);
     const std::uint64_t made = m.made.fetch_add(1) + 1;
-    if (!d || !d->event_record || !d->event_query || !d->event_create || !d->context) {
+    if (!can_record(d)) {
         m.ends(unmarked_until(m, made)); // a dry run: what is launched has run
         return;
     }
-    const int count = m.count.load(std::memory_order_relaxed);
-    if (count == kEvents)
+    paused(m);
+    record(m, *d, stream, per_thread, made, 1);
+}
+
+bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &step) noexcept {
+    Markers &m = all();
+    const Driver *d = driver();
+    if (!can_record(d))
+        return false;
+    const std::uintptr_t key = key_of(stream, per_thread);
+    const auto guard = soon(m.lock);
+    paused_until(m, launch.at);
+    const std::uint64_t before = m.made.load() - m.marked.load();
+    if (m.stream.load(std::memory_order_relaxed) != key || (before && m.owed.stream != key))
+        return false; // the first one, or several streams, or others without an event
+    if (launch.at < m.steps_from || launch.at > m.at.load(std::memory_order_relaxed) + kFresh ||
+        before + 1 >= step.launches || (before ? m.owed.time : 0) + launch.predicted >= step.time)
+        return false;
+    if (!before)
+        m.owed = {key, id_of(*d, stream, per_thread), 0, 0};
+    m.owed.time += launch.predicted;
+    m.owed.at = std::max(m.owed.at, launch.at);
+    m.made.fetch_add(1);
+    return true;
+}
+
+void mark_behind(void *stream, bool per_thread) noexcept {
+    Markers &m = all();
+    const Driver *d = driver();
+    if (m.made.load() == m.marked.load() || !can_record(d))
         return;
-    void *event = take(m, *d);
-    if (!event)
-        return;
-    if ((per_thread && d->event_record_ptsz ? d->event_record_ptsz : d->event_record)(event, stream) != kSuccess) {
-        m.spare[m.spares++] = event;
-        return;
-    }
-    m.pending[count] = {event, unmarked_until(m, made), made, m.epoch};
-    m.count.store(count + 1, std::memory_order_relaxed);
-    m.at.store(now(), std::memory_order_relaxed);
+    const std::uintptr_t key = key_of(stream, per_thread);
+    const auto guard = soon(m.lock);
+    paused(m);
+    if (m.owed.stream == kNoStream ? m.stream.load(std::memory_order_relaxed) == key
+                                   : owed_on(m, *d, stream, per_thread))
+        record(m, *d, stream, per_thread, m.made.load(), 0);
 }
 
 void mark_alone(void *stream, bool per_thread) noexcept {
@@ -167,53 +302,58 @@ std::uint64_t markers_made() noexcept {
 
 void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool everything) noexcept {
     Markers &m = all();
-    if (!everything && m.stream.load(std::memory_order_relaxed) != key_of(stream, per_thread))
+    const bool on_it = everything || m.stream.load(std::memory_order_relaxed) == key_of(stream, per_thread);
+    if (!on_it && m.made.load() == m.marked.load())
         return;
-    const std::lock_guard<std::mutex> guard(m.lock);
-    int kept = 0;
-    const int count = m.count.load(std::memory_order_relaxed);
-    for (int i = 0; i < count; ++i) {
-        const Marker one = m.pending[i];
-        if (one.upto > made) {
-            m.pending[kept++] = one;
-            continue;
-        }
-        if (one.epoch == m.epoch)
-            m.ends(one.weight);
-        m.spare[m.spares++] = one.event;
-    }
-    m.count.store(kept, std::memory_order_relaxed);
+    const auto guard = soon(m.lock);
+    const Driver *d = driver();
+    const bool owed = m.owed.stream != kNoStream;
+    if (!everything && d &&
+        ((on_it && m.id && m.id != id_of(*d, stream, per_thread)) || (owed && !owed_on(m, *d, stream, per_thread))))
+        return;                                  // another one that has the handle, or has others beside it
+    if (!on_it && owed && m.made.load() == made) // those without an event are known to be on it
+        m.ends(unmarked_until(m, made));
+    if (!on_it)
+        return;
+    m.drop([&](const Marker &one) { return one.upto <= made; });
     m.ends(unmarked_until(m, made));
-    if (m.made.load() == made)
+    if (m.made.load() == made) {
         m.stream.store(kNoStream, std::memory_order_relaxed);
+        m.id = 0;
+    }
 }
 
 std::uint64_t markers_poll() noexcept {
     Markers &m = all();
     const Driver *d = driver();
-    const std::lock_guard<std::mutex> guard(m.lock);
+    std::unique_lock<std::mutex> guard = soon(m.lock);
     const int count = m.count.load(std::memory_order_relaxed);
-    int kept = 0, busy = 0, ended = 0;
-    const auto has_ended = [&](const Marker &one) { return d->event_query(one.event) != kNotReady; };
-    // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone. A long
-    // queue must not keep the lock from who launches.
-    if (m.stream.load(std::memory_order_relaxed) != kSeveral) {
-        if (count && has_ended(m.pending[0]))
-            ended = int(std::partition_point(m.pending + 1, m.pending + count, has_ended) - m.pending);
-        busy = kBusy;
-    }
-    for (int i = 0; i < count; ++i) {
-        const Marker one = m.pending[i];
-        if (i >= ended && (busy == kBusy || !has_ended(one))) { // behind a few that have not ended hardly any has
-            busy += busy < kBusy;
-            m.pending[kept++] = one;
-            continue;
-        }
-        if (one.epoch == m.epoch) // ended, or its context did
-            m.ends(one.weight);
-        m.spare[m.spares++] = one.event;
-    }
-    m.count.store(kept, std::memory_order_relaxed);
+    if (!count)
+        return m.done;
+    for (int i = 0; i < count; ++i)
+        m.asked[i] = m.pending[i].event;
+    const bool ordered = m.stream.load(std::memory_order_relaxed) != kSeveral;
+    m.asking = true;
+    guard.unlock(); // a launch under way may have the driver's lock for long, and would wait for this one next
+    const auto has_ended = [&](void *event) { return d->event_query(event) != kNotReady; };
+    void **const end = m.asked + count, **until = m.asked;
+    // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone.
+    if (ordered)
+        until = has_ended(*until) ? std::partition_point(until + 1, end, has_ended) : until;
+    else
+        for (int busy = 0; until != end && busy < kBusy; ++until) // behind a few that have not ended hardly any has
+            if (!has_ended(*until))
+                *until = nullptr, ++busy;
+    guard.lock();
+    m.asking = false;
+    void **next = m.asked; // what is pending of these is in the same order
+    m.drop([&](const Marker &one) {
+        void **const found = std::find(next, until, one.event);
+        next = found == until ? next : found + 1;
+        return found != until;
+    });
+    while (m.kept_back)
+        m.spare[m.spares++] = m.back[--m.kept_back];
     return m.done;
 }
 
@@ -236,11 +376,21 @@ bool markers_tell() noexcept {
     return count == kEvents || (count && m.made.load() == m.marked.load());
 }
 
+void markers_pause() noexcept {
+    Markers &m = all();
+    if (m.made.load() == m.marked.load())
+        return;
+    const auto guard = soon(m.lock);
+    paused(m);
+}
+
 void markers_settle() noexcept {
     Markers &m = all();
     const std::lock_guard<std::mutex> guard(m.lock);
-    if (m.count.load(std::memory_order_relaxed) == 0)
-        m.ends(unmarked_until(m, m.made.load()));
+    if (m.count.load(std::memory_order_relaxed) != 0)
+        return;
+    paused(m);
+    m.ends(unmarked_until(m, m.made.load()));
 }
 
 } // namespace fikit

@@ -4,6 +4,10 @@
 // Launches are counted in the order in which they were made. A launch without an event of its own counts with the next
 // one that has one, or with a wait of the program. So a task may be taken to be busy for longer than it is, and then
 // nobody is let in; over streams that overlap, one launch may count for another.
+//
+// Of launches on credits one in some has an event, for as long as all are on one stream. They count with the next event
+// on that very stream, and with no other. Where the program goes off without a launch and without a wait nobody can
+// tell when they ended; so that this costs little, each launch has an event again for a while after that.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +22,19 @@ void markers_forked() noexcept;
 void mark(void *stream, bool per_thread) noexcept;
 // A launch was made whose own end nobody wants to know. Takes no lock.
 void mark_alone(void *stream, bool per_thread) noexcept;
+// A launch was made on a credit. Whether its end can be told later, with the next one's; if not, nothing was counted,
+// and it is to be marked.
+struct Taken {
+    std::uint64_t at, predicted; // when it was launched, and what it is taken for
+};
+struct Step {
+    std::uint64_t time, launches; // as much may be launched without an event: predicted nanoseconds, and how many
+};
+bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &step) noexcept;
+// Records an event behind the launches that have none, if they are all on this stream, which is alive.
+void mark_behind(void *stream, bool per_thread) noexcept;
+// The program has come to a wait, and what it did since its last launch is over.
+void markers_pause() noexcept;
 // A launch was made that needs no event: it failed, or was captured.
 void mark_done() noexcept;
 // When the last event was recorded.
