@@ -42,6 +42,8 @@ class CannotInsert(Exception):
     """A place where text would have to be inserted has none; the message is the reason in words."""
 
 
+QUEUES = 8
+"""Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
 _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
@@ -276,4 +278,8 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         leaves=any(r.watched for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
         marks=sum(len(marks_of(r)) for r in rewrites),
+        queues=any(
+            r.schedule.streams > QUEUES and s.kind is SiteKind.COPY and s.number in r.schedule.as_dict()
+            for r, s in sites
+        ),
     )

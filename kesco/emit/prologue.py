@@ -23,7 +23,7 @@ MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy\w*|reach|settle"
-    r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking)"
+    r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 _TYPES = (
@@ -78,6 +78,7 @@ class Parts:
     to_symbols: bool = False
     from_symbols: bool = False
     marks: int = 0
+    queues: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -148,7 +149,7 @@ def is_genuine(text: bytes) -> bool:
     planes, to, of = (f"kesco_copy_{n}(" in written for n in ("2d", "to_symbol", "from_symbol"))
     parts = Parts(
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
-        to, of, marks,
+        to, of, marks, "kesco_queues" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
