@@ -18,7 +18,7 @@ from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.nesting import deep
 from kesco.options import Options
 from kesco.ordering import Ordered, ordered
-from kesco.planning import plan_all, rewrite
+from kesco.planning import plan_all, prefetchable, rewrite
 from kesco.proving import numbered, numbered_results, verify
 from kesco.session import Observer, Session, read, silent
 
@@ -66,10 +66,12 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     from kesco import tasks
     from kesco.emit.edits import kept_through
     from kesco.remarks import diagnose
+    from kesco.remarks.managed import said_of_managed
     from kesco.remarks.order import said_of_order
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
     found += said_of_order(session.path, session.text, functions)
+    found += said_of_managed(prefetchable(session.program, regions, options, prices))
     shown = _timelines(session, prices, regions, functions, better) if same and options.page else ()
     kept = (kept if better is None else kept_through(better.kept, kept)) if same else ()
     if options.fikit:

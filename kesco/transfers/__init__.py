@@ -47,14 +47,12 @@ _LOOP = re.compile(rb"(?:for|while|do)\b")
 
 def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch, ...]]:
     """The region with prefetches, and what to write for them; the region itself where there are none."""
-    if region.serial_because or _is_tuned(program):
+    if not has_managed(region) or _is_tuned(program):
         return region, ()
     kernels: dict[int, list[Site]] = {}
     for site in region.sites:
         if site.kind is SiteKind.KERNEL and site.role is Role.MOVABLE:
             kernels.setdefault(site.operation, []).append(site)
-    if not any(a.buffer.kind is BufferKind.MANAGED for sites in kernels.values() for s in sites for a in s.accesses):
-        return region, ()
     function = next(f for f in program.functions if f.here and f.span == region.span)
     finder = _Finder(program, region, Reading(program, _failed(region, function.body)), function.body)
     found: dict[tuple[Span, str, bool], tuple[Prefetch, Spot]] = {}
@@ -75,6 +73,13 @@ def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch,
         return region, ()
     chosen = list(_in_place(region, found.values()))
     return _woven(region, chosen), tuple(prefetch for prefetch, _ in chosen)
+
+
+def has_managed(region: Region) -> bool:
+    """Whether kernels whose streams can be chosen touch managed memory."""
+    kernels = (s for s in region.sites if s.kind is SiteKind.KERNEL and s.role is Role.MOVABLE)
+    touched = (a.buffer.kind is BufferKind.MANAGED for s in kernels for a in s.accesses)
+    return not region.serial_because and any(touched)
 
 
 def _failed(region: Region, body: ir.Stmt) -> frozenset[int]:

@@ -84,7 +84,7 @@ def test_first_kernel_of_hits_waits_for_as_many_prefetches_as_by_hand(tmp_path: 
     assert Counter(one.only for one in main.prefetches) == {"": 4, "inner == 0": 4}
     (tmp_path / "output.cu").write_bytes(done.text)
     ours = _issued(tmp_path / "output.cu", (f"-I{WORKLOADS / 'hits'}",), tmp_path / "ours")
-    assert ours == "PPPPKPPPPKKKKK|KKKKKK|KKKKKK|" * 2
+    assert ours.rstrip("|") == ("PPPPKPPPPKKKKK|KKKKKK|KKKKKK|" * 2).rstrip("|")
     by_hand = _issued(WORKLOADS / "hits/async.cu", ("-DPREFETCH",), tmp_path / "by_hand")
     assert by_hand.replace("|", "") == ours.replace("|", "")
 
