@@ -1,7 +1,8 @@
 """A file's functions, planned with their statements in the order in which kesco would issue them.
 
 In: a session, its regions and what was planned for them. Out: an `Ordered` text with the plans for it, or None where no
-order is better. Apart from the pipeline because it asks stages again that it has asked, and the proof in between.
+order is better, and the functions in which the proof did not follow a better one. Apart from the pipeline because it
+asks stages again that it has asked, and the proof in between.
 
 1. `issue` says which statements of the functions that are rewritten change places. 2. The text is read again in that
 order, and must be the same serial program for the proof: what conflicts is issued in the order of the user's text.
@@ -75,13 +76,17 @@ def ordered(
     options: Options,
     prices: Prices | None,
     functions: tuple[FunctionResult, ...],
-) -> Ordered | None:
-    """The program in a better order of issue, if there is one; `functions` are planned as they are written."""
+) -> tuple[Ordered | None, tuple[Region, ...]]:
+    """The program in a better order of issue, if there is one, and where the proof does not follow one.
+
+    `functions` are planned as they are written.
+    """
     if options.order == "keep":
-        return None
+        return None, ()
     from kesco.emit.issue import places_before, reordered_text
 
     changes = _wanted(session.program, functions)
+    refused: list[Region] = []
     while changes:
         text, kept = reordered_text(session.text, changes)
         before = places_before(session.path, session.text, kept)
@@ -101,11 +106,13 @@ def ordered(
             mine = tuple(c for c in changes if c.function in inside)
             if one.rewritten and all(c.function in same for c in mine):
                 good += mine
+            elif one.rewritten:
+                refused.append(original)
             results.append(replace(one, before=original, reordered=mine))
         if len(good) == len(changes):
-            return Ordered(program, tuple(results), kept, before, priced)
+            return Ordered(program, tuple(results), kept, before, priced), tuple(refused)
         changes = good
-    return None
+    return None, tuple(refused)
 
 
 def _wanted(program: Program, functions: Sequence[FunctionResult]) -> list[Reordered]:

@@ -18,7 +18,7 @@ from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.nesting import deep
 from kesco.options import Options
 from kesco.ordering import Ordered, ordered
-from kesco.planning import plan_all, rewrite
+from kesco.planning import plan_all, prefetchable, rewrite
 from kesco.proving import numbered, numbered_results, verify
 from kesco.session import Observer, Session, read, silent
 
@@ -53,12 +53,13 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     prices, said = _prices(session, profile, regions)
     program, functions, back = _planned(session, regions, options, prices)
     same = program is session.program
-    better = ordered(session, regions, options, prices, functions) if same else None
+    better, refused = ordered(session, regions, options, prices, functions) if same else (None, ())
     try:
         text, kept = _proven(session, *((program, functions) if better is None else (better.program, better.functions)))
     except VerificationError:
         if better is None:
             raise
+        refused += tuple(one.serial for one in better.functions if one.reordered)
         better = None  # the proof does not follow the other order
         text, kept = _proven(session, program, functions)
     if better is not None:
@@ -66,10 +67,12 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     from kesco import tasks
     from kesco.emit.edits import kept_through
     from kesco.remarks import diagnose
-    from kesco.remarks.order import said_of_order
+    from kesco.remarks.managed import said_of_managed
+    from kesco.remarks.order import said_of_order, said_of_refused
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
-    found += said_of_order(session.path, session.text, functions)
+    found += (*said_of_order(session.path, session.text, functions), *said_of_refused(refused))
+    found += said_of_managed(prefetchable(session.program, regions, options, prices))
     shown = _timelines(session, prices, regions, functions, better) if same and options.page else ()
     kept = (kept if better is None else kept_through(better.kept, kept)) if same else ()
     if options.fikit:

@@ -53,6 +53,21 @@ def plan_all(
     return tuple(found.values())
 
 
+def prefetchable(
+    program: Program, regions: Sequence[Region], options: Options, prices: Prices | None = None
+) -> tuple[tuple[Region, int], ...]:
+    """The functions into which ``--prefetch`` would put prefetches, and how many, where it was not asked for."""
+    from kesco.tasks import marked
+    from kesco.transfers import has_managed
+
+    if options.prefetch or options.emit != "streams":
+        return ()
+    asked = replace(options, prefetch=True)
+    some = [region for region in marked(program, regions) if has_managed(region)]
+    planned = [(region, plan(program, region, asked, prices)) for region in some]
+    return tuple((region, len(one.prefetches)) for region, one in planned if one.rewritten and one.prefetches)
+
+
 def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
     """Whether functions get better by being planned as one: nothing waits that did not, and something gains."""
     if not whole.rewritten or any(part.plan.stretches for part in parts if part.rewritten):

@@ -33,7 +33,8 @@ class Prefetch:
 
     `operation` is the number of its sites, behind those of the text. `pointer` is the expression for the beginning of
     the allocation. `kernel` names the first kernel that reads it, or the last one that uses it, and `launch` is that
-    kernel's operation where the prefetch stands right at it, -1 where it stands at a loop around it.
+    kernel's operation where the prefetch stands right at it, -1 where it stands at a loop around it, or in that. There
+    it is issued only where `only` holds, which is in the first trip.
     """
 
     operation: int
@@ -42,6 +43,7 @@ class Prefetch:
     launch: int
     statement: Span
     pages: Pages = Pages.DEVICE
+    only: str = ""
 
 
 SEND, SENT = "kesco_send", "kesco_sent"

@@ -15,6 +15,7 @@ from kesco.ir.issue import Reordered
 from kesco.source import Span
 
 _HELP = "what is needed first goes first; '--order keep' keeps the order of the text"
+_REFUSED_HELP = "the output is right all the same; please report it: there may be a mistake in kesco"
 _MOST = 4
 
 
@@ -39,6 +40,15 @@ def said_of_order(path: str, text: bytes, functions: Sequence[_Result]) -> tuple
             notes = tuple(_notes(path, text, one.reordered))[:_MOST]
             found.append(Diagnostic("K219", Severity.REMARK, message, one.serial.span, notes, _HELP))
     return tuple(found)
+
+
+def said_of_refused(functions: Sequence[Region]) -> tuple[Diagnostic, ...]:
+    """In which functions the proof did not follow a better order, so that they keep their own (K221)."""
+    found = dict.fromkeys((one.function, one.span) for one in functions)
+    why = "the order of the text is kept: the proof does not follow the one that is better"
+    return tuple(
+        Diagnostic("K221", Severity.REMARK, f"'{name}': {why}", span, help=_REFUSED_HELP) for name, span in found
+    )
 
 
 def _notes(path: str, text: bytes, changes: Sequence[Reordered]) -> Iterator[Note]:

@@ -6,7 +6,8 @@ pictures) sees a prefetch as one more operation that writes what it moves.
 
 1. Find the kernels that read managed memory which the host touched last (`away`). 2. The prefetch stands right before
 the first such kernel: its launch is then held up by no other prefetch. Where that is in a loop in which pointer and
-pages stay as they are, it stands before the loop. 3. Where nobody writes the memory any more (`mostly`) and the host
+pages stay as they are, it stands before the loop, or, in its first trip, behind launches that come before
+(`first_trip`). 3. Where nobody writes the memory any more (`mostly`) and the host
 reads it again, both sides get a copy; then what the host reads is no reason to stay in a loop. 4. What the host reads
 next comes back right behind the last kernel that uses it (`results`). 5. The pointer is written as it is in the launch;
 it must be a name, an element or a member, with nothing that changes anything. How much to move the program looks up as
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import chain
 
 from kesco.ir import program as ir
@@ -29,6 +31,7 @@ from kesco.ir.flow import SMALL, Region, Role, Site, SiteKind
 from kesco.ir.transfers import Pages, Prefetch
 from kesco.source import Span
 from kesco.transfers.away import may_be_shared, touched_by_host, touches
+from kesco.transfers.first_trip import behind_launches
 from kesco.transfers.launches import Around, Launched, launches
 from kesco.transfers.mostly import only_read
 from kesco.transfers.pointers import spelled, stays
@@ -44,14 +47,12 @@ _LOOP = re.compile(rb"(?:for|while|do)\b")
 
 def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch, ...]]:
     """The region with prefetches, and what to write for them; the region itself where there are none."""
-    if region.serial_because or _is_tuned(program):
+    if not has_managed(region) or _is_tuned(program):
         return region, ()
     kernels: dict[int, list[Site]] = {}
     for site in region.sites:
         if site.kind is SiteKind.KERNEL and site.role is Role.MOVABLE:
             kernels.setdefault(site.operation, []).append(site)
-    if not any(a.buffer.kind is BufferKind.MANAGED for sites in kernels.values() for s in sites for a in s.accesses):
-        return region, ()
     function = next(f for f in program.functions if f.here and f.span == region.span)
     finder = _Finder(program, region, Reading(program, _failed(region, function.body)), function.body)
     found: dict[tuple[Span, str, bool], tuple[Prefetch, Spot]] = {}
@@ -70,7 +71,15 @@ def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch,
             found.setdefault((at, spot.pointer, spot.pages is Pages.HOST), (one, spot))
     if not found:
         return region, ()
-    return _woven(region, found.values()), tuple(prefetch for prefetch, _ in found.values())
+    chosen = list(_in_place(region, found.values()))
+    return _woven(region, chosen), tuple(prefetch for prefetch, _ in chosen)
+
+
+def has_managed(region: Region) -> bool:
+    """Whether kernels whose streams can be chosen touch managed memory."""
+    kernels = (s for s in region.sites if s.kind is SiteKind.KERNEL and s.role is Role.MOVABLE)
+    touched = (a.buffer.kind is BufferKind.MANAGED for s in kernels for a in s.accesses)
+    return not region.serial_because and any(touched)
 
 
 def _failed(region: Region, body: ir.Stmt) -> frozenset[int]:
@@ -79,10 +88,27 @@ def _failed(region: Region, body: ir.Stmt) -> frozenset[int]:
     return frozenset(ways - {-1} - {s.operation for s in region.sites if s.role is Role.EXIT and not s.failed})
 
 
+def _in_place(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Iterator[tuple[Prefetch, Spot]]:
+    """The prefetches, with those that are issued in the first trip of a loop in their places there.
+
+    What joins the streams of code that is not seen stands before the first operation: that is better done once, with a
+    prefetch in front of the loop, than in each trip.
+    """
+    owed = region.open or any(s.foreign for s in region.sites)
+    before = {spot.where for _, spot in found if spot.later is None and spot.pages is not Pages.HOST}
+    for prefetch, spot in found:
+        if spot.later is None:
+            yield prefetch, spot
+        elif owed and spot.where not in before:
+            yield prefetch, replace(spot, later=None)
+        else:
+            yield replace(prefetch, statement=spot.later.statement, only=spot.later.condition), spot
+
+
 def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
     """The region with the sites of all prefetches; those at outer loops first, so that inner ones are inside."""
     weaver = Weaver(region)
-    for prefetch, spot in sorted(found, key=lambda pair: _extent(pair[1].where), reverse=True):
+    for prefetch, spot in sorted(found, key=lambda pair: (-_extent(pair[1].where), pair[1].later is not None)):
         for trip, (buffers, at) in spot.trips.items():
             site = Site(
                 0,
@@ -95,8 +121,10 @@ def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
                 tuple(Access(buffer, AccessMode.READ_WRITE, "prefetch") for buffer in sorted(buffers)),
                 added=True,
             )
-            add = weaver.add_behind if spot.pages is Pages.HOST else weaver.add
-            add(site, at, loop=spot.where is not None)
+            if spot.pages is Pages.HOST:
+                weaver.add_behind(site, at, loop=spot.where is not None)
+            else:
+                weaver.add(site, at, loop=spot.where is not None, passed_by=spot.later is not None)
     return weaver.finish()
 
 
@@ -200,9 +228,12 @@ class _Finder:
             found[trip] = known | mine, before | {site.number}
         if needed != found.keys():
             return None
+        later = None
         if where is not None:
+            loops, moving = [one.loop for one in passed], [b for moved, _ in found.values() for b in moved]
+            later = behind_launches(self.program, self.region, loops, launch.node, moving)
             found = {trip: (moved, inside(self.region, where, trip)) for trip, (moved, _) in found.items()}
-        return Spot(spelled(argument, self.program.text), where, found, pages)
+        return Spot(spelled(argument, self.program.text), where, found, pages, later)
 
     def _passed(self, launch: Launched, argument: ir.Expr, keys: frozenset[str]) -> tuple[Around, ...] | None:
         """The loops that the prefetch stands before, the outermost first; none if it stands before the launch.

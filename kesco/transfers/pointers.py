@@ -20,7 +20,7 @@ _TEXT = re.compile(rb"[A-Za-z_][\w:]*(?:[\w\s\[\].()*/%+-]|->)*")
 
 def spelled(expression: ir.Expr, text: bytes) -> str:
     """The text of a plain pointer expression, or nothing."""
-    plain = _without_casts(expression)
+    plain = without_casts(expression)
     if isinstance(plain, ir.Select) and plain.member.isidentifier():
         if plain.base is None:
             return plain.member
@@ -36,7 +36,7 @@ def spelled(expression: ir.Expr, text: bytes) -> str:
 def stays(loop: ir.Loop, expression: ir.Expr) -> bool:
     """Whether a plain expression may be evaluated before a loop and has the value that it has in it."""
     used: set[str] = set()
-    if not _is_safe(_without_casts(expression), used):
+    if not _is_safe(without_casts(expression), used):
         return False
     for node in ir.walk(loop):
         changed: list[ir.Expr | None] = []
@@ -60,7 +60,8 @@ def _named(node: ir.Expr | ir.Stmt) -> str:
     return node.variable.key if isinstance(node, ir.Name) else ""
 
 
-def _without_casts(expression: ir.Expr) -> ir.Expr:
+def without_casts(expression: ir.Expr) -> ir.Expr:
+    """An expression without the conversions around it."""
     while isinstance(expression, (ir.Cast, ir.Decay)):
         expression = expression.operand if isinstance(expression, ir.Cast) else expression.array
     return expression
@@ -68,7 +69,7 @@ def _without_casts(expression: ir.Expr) -> ir.Expr:
 
 def _is_plain(expression: ir.Expr) -> bool:
     """Whether an expression only reads, and is built in: no operator of a class, no call."""
-    plain = _without_casts(expression)
+    plain = without_casts(expression)
     if isinstance(plain, ir.Subscript):
         return _is_plain(plain.base) and _is_plain(plain.index)
     if isinstance(plain, ir.Select):
@@ -84,11 +85,11 @@ def _is_safe(plain: ir.Expr, used: set[str]) -> bool:
         used.add(_named(plain))
         return True
     if isinstance(plain, ir.Select):
-        return plain.base is not None and not plain.arrow and _is_safe(_without_casts(plain.base), used)
+        return plain.base is not None and not plain.arrow and _is_safe(without_casts(plain.base), used)
     if isinstance(plain, ir.Subscript):
         return (
             plain.array
-            and isinstance(_without_casts(plain.index), ir.Constant)
-            and _is_safe(_without_casts(plain.base), used)
+            and isinstance(without_casts(plain.index), ir.Constant)
+            and _is_safe(without_casts(plain.base), used)
         )
     return False

@@ -74,6 +74,8 @@ class Reading:
         first = {n.variable.key: n.initial for n in nodes if isinstance(n, ir.Declare) and n.initial is not None}
         made = (n for n in nodes if isinstance(n, ir.Call) and n.name == "cudaMallocManaged")
         self.sizes: dict[str, float] = {}
+        self._units: dict[int, list[Unit]] = {}  # by the launch's operation
+        self._loops: tuple[Span, ...] | None = None
         for size in (call.arguments[1] for call in made if len(call.arguments) > 1):
             self._add(size)
             self._add(first.get(_key(size), size))
@@ -87,7 +89,15 @@ class Reading:
     # ---- which statements -----------------------------------------------------------------------------------------
 
     def units(self, body: ir.Stmt, launch: ir.Launch) -> list[Unit]:
-        """The statements behind a launch that are executed whenever it is, or when the loops around it end."""
+        """The statements behind a launch that are executed whenever it is, or when the loops around it end.
+
+        `body` is that of the one function that is asked about.
+        """
+        if launch.operation not in self._units:
+            self._units[launch.operation] = self._found(body, launch)
+        return self._units[launch.operation]
+
+    def _found(self, body: ir.Stmt, launch: ir.Launch) -> list[Unit]:
         found: list[ir.Stmt] = []
         broken = False  # whether control may go on behind the loop around this place
         for node, place in reversed(_way_to(body, launch)):
@@ -100,9 +110,12 @@ class Reading:
                     break
         names = [key for argument in launch.arguments for key in _factors(argument)]
         given = dict.fromkeys(names, inf if len(names) == 1 else _SOME)
-        every = (n for n in ir.walk(body) if isinstance(n, ir.Loop))
-        loops = tuple(loop.span for loop in every if not (loop.tested_after and loop.condition == ir.Constant(0)))
-        return [Unit(one, {**given, **self.sizes}, loops) for one in found]
+        if self._loops is None:
+            every = (n for n in ir.walk(body) if isinstance(n, ir.Loop))
+            self._loops = tuple(
+                loop.span for loop in every if not (loop.tested_after and loop.condition == ir.Constant(0))
+            )
+        return [Unit(one, {**given, **self.sizes}, self._loops) for one in found]
 
     def _behind(self, statements: tuple[ir.Stmt, ...], found: list[ir.Stmt]) -> bool:
         """Collect statements; whether control certainly comes behind the last of the statements."""

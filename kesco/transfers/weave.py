@@ -24,8 +24,11 @@ class Weaver:
         self.order = list(range(len(region.sites)))
         self.after = [set(successors) for successors in region.successors]
 
-    def add(self, site: Site, before: frozenset[int], *, loop: bool) -> None:
-        """Put a site in front of those with these numbers of the old region, which are all of a loop or one."""
+    def add(self, site: Site, before: frozenset[int], *, loop: bool, passed_by: bool = False) -> None:
+        """Put a site in front of those with these numbers of the old region, which are all of a loop or one.
+
+        With `passed_by` control may also come there without it, so that no order rests on what it does.
+        """
         number = len(self.sites)
         self.sites.append(site)
         entered: set[int] = set()
@@ -34,7 +37,7 @@ class Weaver:
                 continue
             into = targets & before
             if into:
-                targets -= into
+                targets -= set() if passed_by else into
                 targets.add(number)
                 entered |= into
         self.after.append(entered)

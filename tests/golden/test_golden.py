@@ -43,8 +43,8 @@ def compiled(case: str) -> Compilation:
     source = HERE / case / "input.cu"
     found = re.match(r"// golden: (.*)\n", source.read_text("utf-8", "surrogateescape"))
     words = found[1].split() if found else []
-    fikit = "--fikit" in words
-    words = [word for word in words if word != "--fikit"]
+    fikit, prefetch = ("--fikit" in words, "--prefetch" in words)
+    words = [word for word in words if word not in ("--fikit", "--prefetch")]
     given = dict(zip(words[::2], words[1::2], strict=True))
     strategy, emit = given.get("--strategy", ""), given.get("--emit", "streams")
     memory, streams = given.get("--memory", "keep"), int(given.get("--streams", 0))
@@ -57,6 +57,7 @@ def compiled(case: str) -> Compilation:
         copies=given.get("--copies", "auto"),
         zone_age=age,
         fikit=fikit,
+        prefetch=prefetch,
     )
     return compile_file(str(source), options)
 

@@ -72,6 +72,10 @@ def moved(one: Compiled) -> int:
     return sum(change.moved for function in one.result.functions for change in function.reordered)
 
 
+def codes(one: Compiled) -> list[str]:
+    return [d.code for d in one.result.diagnostics]
+
+
 def body(one: Compiled) -> str:
     """The output without what is inserted above the functions."""
     return one.result.text.decode().partition(END)[2]
@@ -232,8 +236,11 @@ def test_the_proof_is_asked_before_an_order_is_taken(tmp_path: Path, monkeypatch
     other = LATE.replace("(late, p,", "(early, p,")
     text = program(other + EARLY + LATE.replace("n * 4", "64") + SMALL)
     assert copied(compiled(tmp_path, text)) == ["small", "early", "early", "late"]
+    assert "K221" not in codes(compiled(tmp_path, text))
     monkeypatch.setattr("kesco.issue._order", lambda run: [3, 1, 0, 2])
-    assert moved(compiled(tmp_path, text)) == 0
+    one = compiled(tmp_path, text)
+    assert moved(one) == 0
+    assert codes(one).count("K221") == 1
 
 
 def test_where_the_proof_does_not_follow_the_text_keeps_its_order(
@@ -247,6 +254,9 @@ def test_where_the_proof_does_not_follow_the_text_keeps_its_order(
     monkeypatch.setattr("kesco.pipeline.verify", refuses)
     one = compiled(tmp_path, program())
     assert moved(one) == 0 and copied(one) == ["late", "early"]
+    (said,) = (d for d in one.result.diagnostics if d.code == "K221")
+    assert said.message.startswith("'main': the order of the text is kept") and said.severity is Severity.REMARK
+    assert said.span == one.function("main").region.span
 
 
 SHORT = "    square<<<1, 32>>>(late, z, n);\n"

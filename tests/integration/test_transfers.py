@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from integration.compiled import read_host_side
 
-from kesco.check import Run, observe, prepare
+from kesco.check import Run, observe, prepare, record
 from kesco.errors import InputError
 from kesco.ir.transfers import Pages
 from kesco.options import Options
@@ -75,6 +75,29 @@ def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_
     finished = read_host_side(toolchain, tmp_path / "output.cu", f"-I{WORKLOADS / name}")
     assert finished.returncode == 0, finished.stderr
     assert "warning" not in finished.stderr, finished.stderr
+
+
+def test_first_kernel_of_hits_waits_for_as_many_prefetches_as_by_hand(tmp_path: Path) -> None:
+    """And each allocation is prefetched once in a repetition, not in each trip of its inner loop."""
+    done = compile_file(str(WORKLOADS / "hits/managed.cu"), Options(prefetch=True))
+    (main,) = (one for one in done.functions if one.rewritten)
+    assert Counter(one.only for one in main.prefetches) == {"": 4, "inner == 0": 4}
+    (tmp_path / "output.cu").write_bytes(done.text)
+    ours = _issued(tmp_path / "output.cu", (f"-I{WORKLOADS / 'hits'}",), tmp_path / "ours")
+    assert ours.rstrip("|") == ("PPPPKPPPPKKKKK|KKKKKK|KKKKKK|" * 2).rstrip("|")
+    by_hand = _issued(WORKLOADS / "hits/async.cu", ("-DPREFETCH",), tmp_path / "by_hand")
+    assert by_hand.replace("|", "") == ours.replace("|", "")
+
+
+def _issued(program: Path, flags: tuple[str, ...], folder: Path) -> str:
+    """What HITS issues in two repetitions of three trips: prefetches, kernels, and where the host waits for all."""
+    folder.mkdir()
+    prepared = prepare(str(program), (), Options(flags=flags), folder)
+    arguments = ("--n", "40000", "--iters", "2", "--inner", "3", "--no-check")
+    _, trace = record(prepared, Run(arguments, limit=60, watch=False))
+    assert trace is not None
+    letters = {"Prefetched": "P", "Launched": "K", "Synchronized": "|"}
+    return "".join(letters.get(type(event).__name__, "") for event in trace.events)
 
 
 BOTH_WAYS = """\

@@ -43,6 +43,10 @@ def test_what_changed_places_does_what_it_did(compiled: tuple[int, Compiled]) ->
     assert changes and all(one.moved for one in changes)
 
 
+def test_the_proof_follows_every_better_order(compiled: tuple[int, Compiled]) -> None:
+    assert [d.message for d in compiled[1].result.diagnostics if d.code == "K221"] == []
+
+
 def test_the_oracle_sees_what_must_not_change_places(compiled: tuple[int, Compiled]) -> None:
     """In some of the runs that changed two copies are to one place: backwards these are in the wrong order."""
     file, outcome = compiled

@@ -41,6 +41,11 @@ def test_emitted_programs_do_what_the_serial_ones_do(compiled: tuple[int, Compil
         assert found == [], f"{program.name} of file {file}"
 
 
+def test_the_proof_follows_every_better_order(compiled: tuple[int, Compiled]) -> None:
+    """What is given up is no error for an author, but a mistake of kesco: in the order, or in the proof."""
+    assert [d.message for d in compiled[1].result.diagnostics if d.code == "K221"] == []
+
+
 def test_enough_of_them_are_rewritten(compiled: tuple[int, Compiled]) -> None:
     file, outcome = compiled
     options = options_of(file)
