@@ -136,9 +136,22 @@ def _children_here(unit: cindex.TranslationUnit) -> list[Cursor]:
         if lib.clang_Location_isFromMainFile(lib.clang_getCursorLocation(child)):
             child._tu = unit
             found.append(child)
-        return 1  # CXChildVisit_Continue
+        return _NEXT
 
     lib.clang_visitChildren(unit.cursor, cindex.callbacks["cursor_visit"](visit), None)
+    return found
+
+
+_NEXT = 1  # CXChildVisit_Continue
+_COLLECT = cindex.callbacks["cursor_visit"](lambda child, _, found: found.append(child) or _NEXT)
+
+
+def children(cursor: Cursor) -> list[Cursor]:
+    """As the binding's ``get_children``, which makes a callback each time and compares each child with no child."""
+    found = list[Cursor]()
+    cindex.conf.lib.clang_visitChildren(cursor, _COLLECT, found)
+    for child in found:
+        child._tu = cursor._tu
     return found
 
 
@@ -297,12 +310,19 @@ def _span_of(diagnostic: cindex.Diagnostic) -> Span | None:
     return Span(where.file.name, where.offset, where.offset + 1, where.line, where.column)
 
 
+_kinds: dict[int, CursorKind] = {}
+
+
 def kind_of(cursor: Cursor) -> CursorKind:
     """The cursor's kind; kinds newer than the binding count as unexposed expressions."""
-    try:
-        return cursor.kind
-    except ValueError:
-        return CursorKind.UNEXPOSED_EXPR
+    found = _kinds.get(cursor._kind_id)
+    if found is None:
+        try:
+            found = cursor.kind
+        except ValueError:
+            found = CursorKind.UNEXPOSED_EXPR
+        _kinds[cursor._kind_id] = found
+    return found
 
 
 def binary_operator(cursor: Cursor) -> str:
@@ -360,9 +380,9 @@ def file_place(location: SourceLocation) -> Place:
 
 
 def _place(ask: Any, location: SourceLocation) -> Place:
-    handle, line, column, offset = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
+    handle, line, column, offset = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
     ask(location, ctypes.byref(handle), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset))
-    return Place(_file_name(handle), offset.value, line.value, column.value)
+    return Place(_name_at(handle.value), offset.value, line.value, column.value)
 
 
 _names: dict[int, str] = {}
@@ -370,11 +390,14 @@ _names: dict[int, str] = {}
 
 def _file_name(handle: Any) -> str:
     """The name behind a file handle; handles live as long as their translation unit."""
-    if not handle:
+    return _name_at(ctypes.cast(handle, ctypes.c_void_p).value)
+
+
+def _name_at(address: int | None) -> str:
+    if not address:
         return ""
-    address = ctypes.cast(handle, ctypes.c_void_p).value or 0
     if address not in _names:
-        _names[address] = str(cindex.File(handle).name)
+        _names[address] = str(cindex.File(ctypes.cast(address, cindex.c_object_p)).name)
     return _names[address]
 
 

@@ -295,7 +295,7 @@ def _is_class(cursor: Cursor | None) -> bool:
 
 
 def _device_only(cursor: Cursor) -> bool:
-    kinds = {kind_of(c) for c in cursor.get_children()}
+    kinds = {kind_of(c) for c in clang.children(cursor)}
     return K.CUDADEVICE_ATTR in kinds and K.CUDAHOST_ATTR not in kinds
 
 
