@@ -72,7 +72,7 @@ class Ranges:
         self._telling: set[tuple[int, bool]] = set()
         self._known: dict[tuple[int, Where, bool], Range] = {}
         self._cuts = 0
-        self._widths: dict[int, tuple[int, bool]] = {}  # how wide a value is, and whether it is a constant
+        self._widths: dict[int, tuple[int, bool]] = {}  # and whether the value is a constant
 
     def of(self, value: Any, block: int) -> Range:
         """The bounds of a value as a signed integer where it is used in a block; raises `OutOfWork`."""
@@ -88,8 +88,7 @@ class Ranges:
         self._work -= 1
         if self._work < 0:
             raise OutOfWork
-        same = hash(value)
-        if same not in self._widths:
+        if (same := hash(value)) not in self._widths:
             self._widths[same] = _bits(value), bool(value.is_constant)
         bits, fixed = self._widths[same]
         if not bits:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import os
 import re
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from clang.cindex import Cursor, CursorKind, SourceLocation
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, ToolchainError
+from kesco.frontend.standard import is_standard_path
 from kesco.source import Span
 from kesco.toolchain.precompiled import discard, find, use
 
@@ -266,30 +266,6 @@ def inclusions(path: str, text: bytes, arguments: tuple[str, ...]) -> list[tuple
         for one in unit.get_includes()
         if one.location.file is not None
     ]
-
-
-_STANDARD = re.compile(
-    r"/include/(?:[^/]+/)?c\+\+/v?\d|/libcxx/|^/usr/include/|/lib/clang/|/lib/libc/|/lib/gcc/"
-    r"|-packages/nvidia/|/hpc_sdk/|/kesco/toolchain/include/"
-)
-_PERHAPS_CUDA = re.compile(r"/(?:cuda|targets)[^/]*/(?:.*/)?include/")
-
-
-@functools.lru_cache(maxsize=100_000)
-def is_standard_path(name: str) -> bool:
-    """Whether a header belongs to the C or C++ library, to the compiler or to CUDA."""
-    return _STANDARD.search(name) is not None or (_PERHAPS_CUDA.search(name) is not None and _is_toolkits(name))
-
-
-def _is_toolkits(name: str) -> bool:
-    """Whether one of its folders is a toolkit's: a project, too, may have ``cuda/include/`` in its path."""
-    ends = (match.end() for match in re.finditer(r"/include/", name))
-    return any(_has_runtime(name[:end]) for end in ends)
-
-
-@functools.lru_cache(maxsize=1000)
-def _has_runtime(folder: str) -> bool:
-    return Path(folder, "cuda_runtime_api.h").is_file()
 
 
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from clang.cindex import Cursor, CursorKind, TypeKind
 from clang.cindex import Type as ClangType
 
-from kesco.frontend.clang import is_standard_path, kind_of, members
+from kesco.frontend.clang import kind_of, members
 from kesco.frontend.containers import held_by
+from kesco.frontend.standard import is_standard_path
 from kesco.ir.program import Field, Record, Shape, Type
 
 _INTEGERS = {
