@@ -83,12 +83,13 @@ class Session:
         self.device_code = texts
         observe("effects", self.effects)
         self.again = self.program  # what `regions_of` read last
+        self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
     def regions(self) -> tuple[Region, ...]:
         """The regions of the serial program."""
         from kesco.analysis.resolve import resolve
 
-        return resolve(self.program, self.effects, looks=self.looks, wraps=self.wraps)
+        return resolve(self.program, self.effects, looks=self.looks, wraps=self.wraps, uncounted=self._uncounted)
 
     def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
         """The regions of another text for the same file, with streams and events included."""
@@ -99,7 +100,8 @@ class Session:
 
         self.file.reparse(stand_in(without_hooks(text)))
         self.again = parse(self.file, self.arguments, self.program)
-        return resolve(self.again, self.effects, streams=streams, looks=self.looks, wraps=self.wraps)
+        known = set(self._uncounted)
+        return resolve(self.again, self.effects, streams=streams, looks=self.looks, wraps=self.wraps, uncounted=known)
 
 
 def toolchain_for(options: Options) -> Toolchain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Workers take halves, and then from each other: what the tests of a file share is mostly made once."""
+    gc.set_threshold(100_000)  # as the command does: most of what is built is kept
     if getattr(config.option, "dist", "no") == "load":
         config.option.dist = "worksteal"
 

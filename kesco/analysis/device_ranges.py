@@ -72,6 +72,7 @@ class Ranges:
         self._telling: set[tuple[int, bool]] = set()
         self._known: dict[tuple[int, Where, bool], Range] = {}
         self._cuts = 0
+        self._widths: dict[int, tuple[int, bool]] = {}  # and whether the value is a constant
 
     def of(self, value: Any, block: int) -> Range:
         """The bounds of a value as a signed integer where it is used in a block; raises `OutOfWork`."""
@@ -87,12 +88,14 @@ class Ranges:
         self._work -= 1
         if self._work < 0:
             raise OutOfWork
-        bits = _bits(value)
+        if (same := hash(value)) not in self._widths:
+            self._widths[same] = _bits(value), bool(value.is_constant)
+        bits, fixed = self._widths[same]
         if not bits:
             return Range()
-        if value.is_constant:
+        if fixed:
             return _constant(value, bits, signed)
-        key = hash(value), where, signed
+        key = same, where, signed
         known = self._known.get(key)
         if known is not None:
             return known
@@ -132,17 +135,19 @@ class Ranges:
         return Range(_best(lows), _best(highs))
 
     def _is_compared(self, value: Any, where: Where, signed: bool) -> bool:
+        same = hash(value)
         return any(
-            _SIGNED.get(fact.relation) is signed and hash(value) in (hash(fact.left), hash(fact.right))
+            _SIGNED.get(fact.relation) is signed and (hash(fact.left) == same or hash(fact.right) == same)
             for fact in self._facts(where)
         )
 
     def _told(self, value: Any, where: Where, signed: bool) -> Iterator[tuple[bool, Bound]]:
         """Bounds from comparisons: whether it is a lower one, and the bound."""
+        same = hash(value)
         for fact in self._facts(where):
             relation, other = fact.relation, fact.right
-            if hash(fact.left) != hash(value):
-                if hash(fact.right) != hash(value):
+            if hash(fact.left) != same:
+                if hash(fact.right) != same:
                     continue
                 relation, other = MIRRORED[fact.relation], fact.left
             if relation == "ne" or (relation != "eq" and _SIGNED[relation] is not signed):

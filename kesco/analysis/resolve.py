@@ -43,14 +43,15 @@ def resolve(
     streams: bool = False,
     looks: bool = False,
     wraps: bool = False,
-    uncounted: frozenset[int] = frozenset(),
+    uncounted: set[int] | None = None,
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
 
     With `looks`, so does what may show how far the device is (see `Site.looks`). `wraps` tells that signed integers
     wrap around (``-fwrapv``): then those that are not known are not followed. The loops in `uncounted` are not
-    unrolled.
+    unrolled; those that turn out to be of that kind are added to it.
     """
+    uncounted = set[int]() if uncounted is None else uncounted
     walker = Interpreter(program, dict(effects), streams=streams)
     walker.unroll = dict.fromkeys(uncounted, False)
     walker.looks, walker.symbols.off = looks, wraps
@@ -70,8 +71,8 @@ def resolve(
         if function.name == "main":
             _walk_main(walker, function)
     if walker.uncounted:  # known where control first comes there, and not later
-        again = uncounted | walker.uncounted
-        return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, uncounted=again)
+        uncounted |= walker.uncounted
+        return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, uncounted=uncounted)
     for operation in walker.leaks.keys() - walker.taken_in:
         why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import os
 import re
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from clang.cindex import Cursor, CursorKind, SourceLocation
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, ToolchainError
+from kesco.frontend.standard import is_standard_path
 from kesco.source import Span
 from kesco.toolchain.precompiled import discard, find, use
 
@@ -136,9 +136,22 @@ def _children_here(unit: cindex.TranslationUnit) -> list[Cursor]:
         if lib.clang_Location_isFromMainFile(lib.clang_getCursorLocation(child)):
             child._tu = unit
             found.append(child)
-        return 1  # CXChildVisit_Continue
+        return _NEXT
 
     lib.clang_visitChildren(unit.cursor, cindex.callbacks["cursor_visit"](visit), None)
+    return found
+
+
+_NEXT = 1  # CXChildVisit_Continue
+_COLLECT = cindex.callbacks["cursor_visit"](lambda child, _, found: found.append(child) or _NEXT)
+
+
+def children(cursor: Cursor) -> list[Cursor]:
+    """As the binding's ``get_children``, which makes a callback each time and compares each child with no child."""
+    found = list[Cursor]()
+    cindex.conf.lib.clang_visitChildren(cursor, _COLLECT, found)
+    for child in found:
+        child._tu = cursor._tu
     return found
 
 
@@ -255,30 +268,6 @@ def inclusions(path: str, text: bytes, arguments: tuple[str, ...]) -> list[tuple
     ]
 
 
-_STANDARD = re.compile(
-    r"/include/(?:[^/]+/)?c\+\+/v?\d|/libcxx/|^/usr/include/|/lib/clang/|/lib/libc/|/lib/gcc/"
-    r"|-packages/nvidia/|/hpc_sdk/|/kesco/toolchain/include/"
-)
-_PERHAPS_CUDA = re.compile(r"/(?:cuda|targets)[^/]*/(?:.*/)?include/")
-
-
-@functools.lru_cache(maxsize=100_000)
-def is_standard_path(name: str) -> bool:
-    """Whether a header belongs to the C or C++ library, to the compiler or to CUDA."""
-    return _STANDARD.search(name) is not None or (_PERHAPS_CUDA.search(name) is not None and _is_toolkits(name))
-
-
-def _is_toolkits(name: str) -> bool:
-    """Whether one of its folders is a toolkit's: a project, too, may have ``cuda/include/`` in its path."""
-    ends = (match.end() for match in re.finditer(r"/include/", name))
-    return any(_has_runtime(name[:end]) for end in ends)
-
-
-@functools.lru_cache(maxsize=1000)
-def _has_runtime(folder: str) -> bool:
-    return Path(folder, "cuda_runtime_api.h").is_file()
-
-
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
     """Errors in Clang's own CUDA wrapper come from an older libclang reading newer headers, and are harmless."""
     file = diagnostic.location.file
@@ -297,12 +286,19 @@ def _span_of(diagnostic: cindex.Diagnostic) -> Span | None:
     return Span(where.file.name, where.offset, where.offset + 1, where.line, where.column)
 
 
+_kinds: dict[int, CursorKind] = {}
+
+
 def kind_of(cursor: Cursor) -> CursorKind:
     """The cursor's kind; kinds newer than the binding count as unexposed expressions."""
-    try:
-        return cursor.kind
-    except ValueError:
-        return CursorKind.UNEXPOSED_EXPR
+    found = _kinds.get(cursor._kind_id)
+    if found is None:
+        try:
+            found = cursor.kind
+        except ValueError:
+            found = CursorKind.UNEXPOSED_EXPR
+        _kinds[cursor._kind_id] = found
+    return found
 
 
 def binary_operator(cursor: Cursor) -> str:
@@ -360,9 +356,9 @@ def file_place(location: SourceLocation) -> Place:
 
 
 def _place(ask: Any, location: SourceLocation) -> Place:
-    handle, line, column, offset = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
+    handle, line, column, offset = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
     ask(location, ctypes.byref(handle), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset))
-    return Place(_file_name(handle), offset.value, line.value, column.value)
+    return Place(_name_at(handle.value), offset.value, line.value, column.value)
 
 
 _names: dict[int, str] = {}
@@ -370,11 +366,14 @@ _names: dict[int, str] = {}
 
 def _file_name(handle: Any) -> str:
     """The name behind a file handle; handles live as long as their translation unit."""
-    if not handle:
+    return _name_at(ctypes.cast(handle, ctypes.c_void_p).value)
+
+
+def _name_at(address: int | None) -> str:
+    if not address:
         return ""
-    address = ctypes.cast(handle, ctypes.c_void_p).value or 0
     if address not in _names:
-        _names[address] = str(cindex.File(handle).name)
+        _names[address] = str(cindex.File(ctypes.cast(address, cindex.c_object_p)).name)
     return _names[address]
 
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from clang.cindex import Cursor, CursorKind, TypeKind
 from clang.cindex import Type as ClangType
 
-from kesco.frontend.clang import is_standard_path, kind_of, members
+from kesco.frontend.clang import kind_of, members
+from kesco.frontend.standard import is_standard_path
 from kesco.ir import program as ir
 from kesco.ir.types import ELEMENTS, SIZE
 from kesco.source import Span

@@ -67,7 +67,7 @@ class Expressions(Declarations):
 
     def children(self, cursor: Cursor) -> list[Cursor]:
         """The children that are expressions, not names of types and namespaces."""
-        return [c for c in cursor.get_children() if kind_of(c) not in _NOT_EXPRESSIONS]
+        return [c for c in clang.children(cursor) if kind_of(c) not in _NOT_EXPRESSIONS]
 
     def lower(self, cursor: Cursor) -> ir.Expr:
         """The expression at `cursor`."""
@@ -136,7 +136,7 @@ class Expressions(Declarations):
 
     def _unknown(self, cursor: Cursor) -> ir.Expr:
         parts = [self.lower(c) for c in self.children(cursor) if kind_of(c).is_expression() or c.type.spelling]
-        if any(kind_of(c).is_statement() for c in cursor.get_children()):
+        if any(kind_of(c).is_statement() for c in clang.children(cursor)):
             self.hidden = self.hidden or f"statements inside an expression (line {self.span(cursor).line})"
             parts += self.mentions(cursor)
         return ir.Unknown(tuple(parts), kind_of(cursor).name.lower(), self.span(cursor))
@@ -144,7 +144,7 @@ class Expressions(Declarations):
     def mentions(self, cursor: Cursor) -> list[ir.Expr]:
         """The variables that stand in something of unknown form: whoever calls it has to reckon with a change."""
         found: list[ir.Expr] = []
-        for child in cursor.get_children():
+        for child in clang.children(cursor):
             known = kind_of(child) in (K.DECL_REF_EXPR, K.LAMBDA_EXPR)
             found += [self.lower(child)] if known else self.mentions(child)
         return found
@@ -252,7 +252,7 @@ class Expressions(Declarations):
         self.on_lambda(cursor)
         self.hidden = hidden
         names = self.captured.pop()
-        for capture in cursor.get_children():  # ``[&r = p]`` mentions p nowhere else
+        for capture in clang.children(cursor):  # ``[&r = p]`` mentions p nowhere else
             declared = capture.referenced if kind_of(capture) is K.VARIABLE_REF else None
             initial = clang.initializer(declared) if declared is not None and kind_of(declared) is K.VAR_DECL else None
             for inner in initial.walk_preorder() if initial is not None else ():
@@ -278,4 +278,4 @@ class Expressions(Declarations):
 
 def is_kernel(cursor: Cursor) -> bool:
     """Whether a function declaration is a ``__global__`` function."""
-    return any(kind_of(c) is K.CUDAGLOBAL_ATTR for c in cursor.get_children())
+    return any(kind_of(c) is K.CUDAGLOBAL_ATTR for c in clang.children(cursor))

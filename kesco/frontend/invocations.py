@@ -16,7 +16,6 @@ from kesco.frontend.containers import accessed, worked
 from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.operations import closing_parenthesis, file_range, launch_stream_text, with_semicolon
-from kesco.frontend.types import is_standard
 from kesco.ir import program as ir
 from kesco.source import Span
 
@@ -47,7 +46,7 @@ class Invocations(Expressions):
         key = target.canonical.get_usr()
         parent = target.semantic_parent
         closure = parent is not None and (not parent.spelling or "(lambda" in parent.type.spelling)
-        if key not in self.elsewhere and not is_standard(target) and not closure:
+        if key not in self.elsewhere and not self.types.is_standard(target) and not closure:
             self.elsewhere[key] = target
         receiver: ir.Expr | None = None
         if kind_of(target) in (K.CXX_METHOD, K.CONVERSION_FUNCTION, K.DESTRUCTOR):
@@ -55,7 +54,7 @@ class Invocations(Expressions):
         parts = [self.lower(a) for a in arguments]
         changed = [_changeable(p.type) for p in target.get_arguments()]
         changed += [False] * (len(parts) - len(changed))
-        if is_standard(target):
+        if self.types.is_standard(target):
             given = [self.types.lower(a.type) for a in arguments]
             followed = accessed(target, self._owner(target), receiver, parts, given, self.span(cursor))
             if followed is not None:
@@ -67,7 +66,7 @@ class Invocations(Expressions):
         if len(parts) == 1 and self._copies_fields(target):
             return "fields"
         given = [self.types.lower(a.type) for a in arguments]
-        return worked(target, self._owner(target), parts, given) if is_standard(target) else ""
+        return worked(target, self._owner(target), parts, given) if self.types.is_standard(target) else ""
 
     def _copies_fields(self, target: Cursor) -> bool:
         """Whether an assignment that the compiler wrote does nothing but copy fields."""
@@ -110,7 +109,7 @@ class Invocations(Expressions):
         references: tuple[bool, ...],
     ) -> ir.Expr:
         name = qualified_name(target) if target is not None else ""
-        standard = target is not None and is_standard(target)
+        standard = target is not None and self.types.is_standard(target)
         number = self._operation(cursor, None, name if standard else "", arguments)
         constructs = target is not None and kind_of(target) is K.CONSTRUCTOR
         result = self.types.lower(cursor.type)

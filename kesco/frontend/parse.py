@@ -23,12 +23,13 @@ from pathlib import Path
 from clang.cindex import Cursor, CursorKind
 
 from kesco.frontend import clang
-from kesco.frontend.clang import SourceFile, is_standard_path, kind_of
+from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.declarations import CLASSES, FUNCTIONS
 from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
 from kesco.frontend.invocations import kernel_symbol
 from kesco.frontend.pragmas import Pragmas, span_at
+from kesco.frontend.standard import is_standard_path
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 from kesco.source import Span
@@ -295,7 +296,7 @@ def _is_class(cursor: Cursor | None) -> bool:
 
 
 def _device_only(cursor: Cursor) -> bool:
-    kinds = {kind_of(c) for c in cursor.get_children()}
+    kinds = {kind_of(c) for c in clang.children(cursor)}
     return K.CUDADEVICE_ATTR in kinds and K.CUDAHOST_ATTR not in kinds
 
 

@@ -98,7 +98,7 @@ class StatementExpressions(Anchors):
 
     def _may_be_ahead(self, cursor: Cursor) -> bool:
         """Whether no code runs for its value's sake or at its end, and there is a statement to be ahead of."""
-        declared = (c for s in _statements(cursor) if kind_of(s) is K.DECL_STMT for c in s.get_children())
+        declared = (c for s in _statements(cursor) if kind_of(s) is K.DECL_STMT for c in clang.children(s))
         objects = any(self.types.destroys(self.types.lower(c.type)) for c in declared)
         return self.anchor is not None and not objects and self.types.lower(cursor.type).shape in PLAIN
 
@@ -109,7 +109,7 @@ class StatementExpressions(Anchors):
         *first, last = _statements(cursor)
         keep = dict(self._named)
         try:
-            declared = [c for s in first for c in s.get_children()]
+            declared = [c for s in first for c in clang.children(s)]
             if any(kind_of(s) is not K.DECL_STMT for s in first) or not all(map(self._names_a_value, declared)):
                 return None
             found = self.lower(last) if kind_of(last).is_expression() else None
@@ -134,8 +134,8 @@ class StatementExpressions(Anchors):
 
 
 def _statements(cursor: Cursor) -> list[Cursor]:
-    (body,) = cursor.get_children()
-    return list(body.get_children())
+    (body,) = clang.children(cursor)
+    return clang.children(body)
 
 
 def _first(cursor: Cursor, *, alone: bool = False) -> Cursor | None:
@@ -143,7 +143,7 @@ def _first(cursor: Cursor, *, alone: bool = False) -> Cursor | None:
     kind = kind_of(cursor)
     if kind is K.StmtExpr:
         return cursor if alone or _statements(cursor) else None
-    inner = [c for c in cursor.get_children() if kind_of(c).is_expression()]
+    inner = [c for c in clang.children(cursor) if kind_of(c).is_expression()]
     if kind in _AROUND and len(inner) == 1:
         effects = kind is K.UNARY_OPERATOR and clang.unary_operator(cursor) in _PLACES
         return None if effects else _first(inner[0], alone=alone)

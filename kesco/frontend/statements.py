@@ -91,13 +91,13 @@ class Statements(Bindings):
             if kind.name.startswith("OMP_"):
                 self.seen.append(("openmp", span))
             return ir.Block(
-                span, (ir.Obstacle(span, reason), *(self._statement_or_skip(c) for c in cursor.get_children()))
+                span, (ir.Obstacle(span, reason), *(self._statement_or_skip(c) for c in clang.children(cursor)))
             )
         if kind in _DECLARATIONS_WITHOUT_EFFECT:
             return ir.Block(span, ())
         if kind.is_expression():
             return self.whole(cursor) or ir.Evaluate(span, self.value(cursor))
-        inner = [c for c in cursor.get_children() if kind_of(c).is_statement() or kind_of(c).is_expression()]
+        inner = [c for c in clang.children(cursor) if kind_of(c).is_statement() or kind_of(c).is_expression()]
         if kind is K.UNEXPOSED_STMT and len(inner) == 1:  # a statement with attributes, or behind #pragma unroll
             return self._statement(inner[0])
         return self._refused(cursor, "a statement of unknown form")
@@ -114,13 +114,13 @@ class Statements(Bindings):
         return ir.Block(self.span(cursor), ())
 
     def _compound(self, cursor: Cursor) -> ir.Stmt:
-        body = [self.statement(c) for c in cursor.get_children()]
+        body = [self.statement(c) for c in clang.children(cursor)]
         span = self.span(cursor)
         return ir.Block(span, tuple(body), end=-1 if self._inside_macro else self.closing(cursor, span))
 
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []
-        for child in cursor.get_children():
+        for child in clang.children(cursor):
             if kind_of(child) in CLASSES:  # unseen code may call its functions, through a base or by their address
                 self.elsewhere.update({one.canonical.get_usr(): one for one in functions_within(child)})
             if kind_of(child) is K.VAR_DECL:
@@ -265,8 +265,8 @@ class Statements(Bindings):
         return ir.Loop(span, number, (), test, None, lowered, after)
 
     def _range_for(self, cursor: Cursor) -> ir.Stmt:
-        inner = [c for c in cursor.get_children() if kind_of(c).is_expression() or kind_of(c).is_statement()]
-        variables = [c for c in cursor.get_children() if kind_of(c) is K.VAR_DECL or is_binding(c)]
+        inner = [c for c in clang.children(cursor) if kind_of(c).is_expression() or kind_of(c).is_statement()]
+        variables = [c for c in clang.children(cursor) if kind_of(c) is K.VAR_DECL or is_binding(c)]
         span = self.span(cursor)
         if len(inner) != 2 or len(variables) != 1:
             return self._refused(cursor, "a range-based for statement of unknown form")
@@ -314,7 +314,7 @@ class Statements(Bindings):
         keep, self.anchor = self.anchor, None
         inside, self._inside_macro = self._inside_macro, False
         before = len(self.operations)
-        for child in cursor.get_children():
+        for child in clang.children(cursor):
             if kind_of(child) is K.COMPOUND_STMT:
                 self.statement(child)
             elif kind_of(child) is K.VARIABLE_REF:

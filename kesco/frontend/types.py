@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from clang.cindex import Cursor, CursorKind, TypeKind
 from clang.cindex import Type as ClangType
 
-from kesco.frontend.clang import is_standard_path, kind_of, members
+from kesco.frontend.clang import kind_of, members
 from kesco.frontend.containers import held_by
+from kesco.frontend.standard import is_standard_path
 from kesco.ir.program import Field, Record, Shape, Type
 
 _INTEGERS = {
@@ -39,18 +40,35 @@ class TypeTable:
 
     def __init__(self, operators: bool = False) -> None:
         self._types: dict[str, Type] = {}
+        self._lowered: dict[bytes, Type] = {}  # by libclang's own value, which is one type as long as the file is read
+        self._with_code: dict[bytes, bool] = {}
+        self._standard: dict[bytes, bool] = {}
         self.records: dict[str, Record] = {}
         self.operators = operators  # whether the user's code defines functions that the library finds by their name
         self.with_code: dict[str, bool] = {}
 
     def lower(self, clang_type: ClangType) -> Type:
         """The canonical form of a libclang type; types of one spelling are told apart by the record they lead to."""
+        same = bytes(clang_type)
+        found = self._lowered.get(same)
+        if found is not None:
+            return found
         canonical = clang_type.get_canonical()
         key = canonical.spelling + _record_behind(canonical)
         found = self._types.get(key)
         if found is None:
             self._types[key] = _OTHER  # a type that mentions itself stays opaque below its first level
             found = self._types[key] = self._build(canonical)
+        if found is not _OTHER:
+            self._lowered[same] = found
+        return found
+
+    def is_standard(self, declaration: Cursor) -> bool:
+        """`is_standard`, asked once for each declaration."""
+        same = bytes(declaration)
+        found = self._standard.get(same)
+        if found is None:
+            found = self._standard[same] = is_standard(declaration)
         return found
 
     def _build(self, canonical: ClangType) -> Type:
@@ -141,7 +159,11 @@ class TypeTable:
 
     def has_code(self, one: ClangType) -> bool:
         """Whether library code that handles a value of this type may run code of the user's classes."""
-        return any(self._is_more_than_data(d) for d in _users_classes(one))
+        same = bytes(one)
+        found = self._with_code.get(same)
+        if found is None:  # a class within itself counts as having code, and then it has: no answer changes later
+            found = self._with_code[same] = any(self._is_more_than_data(d) for d in _users_classes(one))
+        return found
 
     def _is_more_than_data(self, declaration: Cursor) -> bool:
         key = declaration.get_usr()

@@ -325,9 +325,25 @@ class Obstacle(Stmt):
 
 # ---- walking --------------------------------------------------------------------------------------------------------
 
-_PLAIN = frozenset({"str", "int", "bool", "Span", "Type", "Variable", "Type | None", "Kernel | None"})
-"""The annotations of fields that hold no expression or statement; any other field is looked into."""
+_PLAIN = frozenset(
+    {"str", "int", "bool", "Span", "Type", "Variable", "Type | None", "Kernel", "Kernel | None", "int | None",
+     "tuple[bool, ...]"}
+)  # fmt: skip
+"""The annotations of fields that hold no expression or statement."""
+_HOLDS = frozenset({"Expr", "Stmt", "Expr | None", "Stmt | None", "tuple[Expr, ...]", "tuple[Stmt, ...]"})
+"""The annotations of those that do; there are no others."""
 _SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+def _slots(kind: type[Expr | Stmt]) -> tuple[str, ...]:
+    """The fields that hold expressions or statements; a `TypeError` for one of which that is not known."""
+    names = []
+    for one in fields(kind):
+        if str(one.type) in _HOLDS:
+            names.append(one.name)
+        elif str(one.type) not in _PLAIN:
+            raise TypeError(f"{kind.__name__}.{one.name}: may an expression be in a {one.type}?")
+    return tuple(names)
 
 
 def children(node: Expr | Stmt) -> list[Expr | Stmt]:
@@ -335,13 +351,13 @@ def children(node: Expr | Stmt) -> list[Expr | Stmt]:
     kind = type(node)
     names = _SLOTS.get(kind)
     if names is None:
-        names = _SLOTS[kind] = tuple(f.name for f in fields(node) if str(f.type) not in _PLAIN)
+        names = _SLOTS[kind] = _slots(kind)
     found: list[Expr | Stmt] = []
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, tuple):
-            found += [one for one in value if isinstance(one, (Expr, Stmt))]
-        elif isinstance(value, (Expr, Stmt)):
+        if value.__class__ is tuple:
+            found += value
+        elif value is not None:
             found.append(value)
     return found
 
@@ -352,7 +368,8 @@ def walk(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
     while work:
         one = work.pop()
         yield one
-        work += children(one)
+        if _SLOTS.get(type(one)) != ():
+            work += children(one)
 
 
 def breaks(statement: Stmt) -> bool:

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 
 from clang.cindex import Cursor, CursorKind, StorageClass
 
-from kesco.frontend.clang import constant, file_place, is_standard_path, kind_of
+from kesco.frontend.clang import constant, file_place, kind_of
 from kesco.frontend.declarations import FUNCTIONS
+from kesco.frontend.standard import is_standard_path
 from kesco.frontend.types import TypeTable
 from kesco.ir.failures import LEAVE
 

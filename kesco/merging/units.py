@@ -23,11 +23,11 @@ from kesco.frontend.clang import (
     binary_operator,
     file_place,
     inclusions,
-    is_standard_path,
     kind_of,
     literal,
     unary_operator,
 )
+from kesco.frontend.standard import is_standard_path
 from kesco.merging.settings import harmless
 from kesco.source import Span
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.emit.prologue import END, MARK
 from kesco.errors import InputError
-from kesco.frontend.clang import is_standard_path
+from kesco.frontend.standard import is_standard_path
 from kesco.merging.units import Unit
 from kesco.source import Span
 

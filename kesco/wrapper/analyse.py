@@ -24,7 +24,7 @@ from typing import Any
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import KescoError, ToolchainError
-from kesco.frontend.clang import is_standard_path
+from kesco.frontend.standard import is_standard_path
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
 from kesco.toolchain.flags import translate

@@ -8,8 +8,11 @@ from pathlib import Path
 from unittest import mock
 
 from kesco import pipeline, proving
+from kesco.emit.prologue import stand_in
 from kesco.errors import VerificationError
+from kesco.frontend.parse import parse
 from kesco.ir.flow import Region, Role
+from kesco.ir.program import Program
 from kesco.options import Options
 from kesco.pipeline import Compilation, FunctionResult
 from kesco.session import Session
@@ -40,6 +43,12 @@ class Compiled:
     def again(self, name: str) -> Region:
         """The region of one function as the output is read."""
         return next(one for one in self.session.regions_of(self.result.text) if one.function == name)
+
+    def read(self, lines: list[str]) -> Program:
+        """Another text for the file, read as the proof reads it, but not followed: that takes a third of the time."""
+        file = self.session.file
+        file.reparse(stand_in("\n".join(lines).encode()))
+        return parse(file, self.session.arguments, self.session.program)
 
     def refuses(self, lines: list[str]) -> str:
         """What the proof has against another text for the file; empty where it accepts it."""

@@ -112,8 +112,7 @@ def test_what_is_waited_for_later(outcome: Compiled, name: str) -> None:
 
 def refused(outcome: Compiled, lines: list[str]) -> set[str]:
     """The functions in which the host may look too early."""
-    outcome.session.regions_of("\n".join(lines).encode())
-    found = {span.line for span, _ in destination_problems(outcome.session.again)}
+    found = {span.line for span, _ in destination_problems(outcome.read(lines))}
     names = [(n, m[1]) for n, line in enumerate(lines, 1) if (m := re.match(r"void f_(\w+)\(float\* h", line))]
     return {max((n, name) for n, name in names if n <= line)[1] for line in found}
 
@@ -159,15 +158,27 @@ LOOKS = ("k = out[1] > 1;", "*h = 2;", "free(out);", 'printf("%f", *out);', "mem
          "step(out, out); std::cerr << out[2];")  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, toolchain: object) -> Compiled:
+    """The function in which nothing stands behind the copy, in a file of its own: it is read for each of the looks."""
+    path = tmp_path_factory.mktemp("fetches") / "alone.cu"
+    function = FUNCTION.replace("@NAME@", "nothing").replace("@BEHIND@", "").replace("@COPY@", COPY)
+    path.write_text(HEAD + "float k_last;\n#include <ctime>\n" + MORE + function)
+    outcome = compile_and_keep(path, MOVE)
+    assert body(outcome, "nothing").count("kesco_fetch(") == 1
+    assert not refused(outcome, outcome.lines)
+    return outcome
+
+
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_look_in_between_is_refused(outcome: Compiled, look: str) -> None:
-    lines = list(outcome.lines)
+def test_a_look_in_between_is_refused(alone: Compiled, look: str) -> None:
+    lines = list(alone.lines)
     start = next(n for n, line in enumerate(lines) if line.startswith("void f_nothing("))
     at = next(n for n in range(start, len(lines)) if "kesco_fetch(" in lines[n])
     macro = (
         lines if "), 2" not in look else [x.replace("#define CHECK(call)", "#define CHECK(call, ...)") for x in lines]
     )
-    assert refused(outcome, [*macro[: at + 1], look, *macro[at + 1 :]]) == {"nothing"}
+    assert refused(alone, [*macro[: at + 1], look, *macro[at + 1 :]]) == {"nothing"}
 
 
 def test_objects_of_a_thread_go_too_early(tmp_path: Path) -> None:

@@ -104,8 +104,7 @@ def test_what_is_read_in_the_background(outcome: Compiled, name: str) -> None:
 
 def refused(outcome: Compiled, lines: list[str]) -> set[str]:
     """The functions in which a copy is read too late."""
-    outcome.session.regions_of("\n".join(lines).encode())
-    found = {span.line for span, _ in source_problems(outcome.session.again)}
+    found = {span.line for span, _ in source_problems(outcome.read(lines))}
     names = [(n, m[1]) for n, line in enumerate(lines, 1) if (m := re.match(r"void f_(\w+)\(float\* h", line))]
     return {max((n, name) for n, name in names if n <= line)[1] for line in found}
 

@@ -55,7 +55,7 @@ KescoTimes about(uint64_t value, uint64_t longest) {
 }
 
 // Identities 1 to 3: a short kernel with a long gap behind it, a long one with a short gap, one with two kinds of gaps.
-std::vector<std::pair<uint64_t, KescoCost>> costs() {
+std::vector<std::pair<uint64_t, KescoCost>> made_costs() {
     KescoCost one = {about(100, 150), about(2000, 3000)}, two = {about(900, 1000), about(50, 60)};
     KescoCost three = {about(300, 400), about(0, 5000)};
     for (int n = 22; n < KESCO_KNOTS - 1; ++n)
@@ -63,6 +63,11 @@ std::vector<std::pair<uint64_t, KescoCost>> costs() {
     three.gap.knots[KESCO_KNOTS - 1] = 5000;
     KescoCost arrival = {{}, about(1500, 1600)};
     return {{0, arrival}, {1, one}, {2, two}, {3, three}};
+}
+
+const std::vector<std::pair<uint64_t, KescoCost>> &costs() {
+    static const auto made = made_costs();
+    return made;
 }
 
 KescoPolicySettings small(uint32_t kind, uint64_t age) {

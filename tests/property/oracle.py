@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from property.programs import Program, draw, in_tasks
 from property.replay import MEMORY, Machine, Parser, Run, meet
@@ -103,6 +104,18 @@ def _done(machine: Machine) -> list[tuple[str, list[object]]]:
 
 def complaints(serial: str, emitted: str, name: str, runs: int = RUNS) -> Iterator[str]:
     """The differences of two texts."""
-    before = list(executions(Parser(serial), name, runs))
+    yield from differences(_expected(serial, name, runs), executions(_parsed(emitted), name, runs))
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> Parser:
+    """A text with all of its programs, which are asked for one after the other."""
+    return Parser(text)
+
+
+@lru_cache(maxsize=TOGETHER)
+def _expected(serial: str, name: str, runs: int) -> list[Machine]:
+    """The runs of a serial program; each of its mutants is compared with them."""
+    before = list(executions(_parsed(serial), name, runs))
     assert not any(one.unordered() for one in before), "the serial program is in order"
-    yield from differences(before, executions(Parser(emitted), name, runs))
+    return before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from integration.compiled import Compiled, compile_and_keep
+from property.mutations import owners
 from property.oracle import TOGETHER, complaints
 from property.programs import Program, text_of
 from property.wholes import Whole
@@ -29,10 +30,11 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return request.param, compile_and_keep(path, options)
 
 
-def found(file: int, outcome: Compiled, lines: list[str]) -> dict[str, list[str]]:
-    """What the oracle has against each program, if anything."""
+def found(file: int, outcome: Compiled, lines: list[str], only: str = "") -> dict[str, list[str]]:
+    """What the oracle has against each program, or against `only` the one that differs from the output."""
     serial, text = outcome.result.source.decode(), "\n".join(lines)
-    return {name: those for name in names(file) if (those := list(complaints(serial, text, name)))}
+    asked = [only] if only else names(file)
+    return {name: those for name in asked if (those := list(complaints(serial, text, name)))}
 
 
 def test_nothing_is_read_too_late(compiled: tuple[int, Compiled]) -> None:
@@ -57,6 +59,7 @@ def test_what_the_oracle_refuses_the_proof_refuses(compiled: tuple[int, Compiled
     waits = [n for n, line in enumerate(outcome.lines) if any(mark in line for mark in MARKS)]
     assert found(file, outcome, [line for n, line in enumerate(outcome.lines) if n not in waits])
     wrong = refused = 0
+    owner = owners(outcome.lines)
     for number in waits[:: 1 + len(waits) // 9]:
         lines = outcome.lines
         late = [*lines[:number], lines[number + 1], lines[number], *lines[number + 2 :]]
@@ -65,7 +68,7 @@ def test_what_the_oracle_refuses_the_proof_refuses(compiled: tuple[int, Compiled
                 "{" in lines[number + 1] or "}" in lines[number + 1] or "return" in lines[number + 1]
             ):
                 continue
-            against = found(file, outcome, mutant)
+            against = found(file, outcome, mutant, owner[number])
             said = outcome.refuses(mutant)
             wrong, refused = wrong + bool(against), refused + bool(said)
             assert said or not against, f"accepted: line {number + 1}"

@@ -41,7 +41,7 @@ def drive(program: Path, *words: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def driver() -> Path:
-    return make(RUNTIME, *(SANITIZED if THOROUGH else ("-O1",)))
+    return make(RUNTIME, *(SANITIZED if THOROUGH else ("-O2",)))
 
 
 # With the sanitizers a run takes minutes.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kesco.frontend.clang import is_standard_path
+from kesco.frontend.standard import is_standard_path
 from kesco.options import Options
 from kesco.wrapper import analyse, entries
 from kesco.wrapper.files import digest

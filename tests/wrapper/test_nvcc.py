@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from wrapper.building import CONCURRENT, ROOT, SERIAL, Done, Yard, unnumbered
 
-from kesco.frontend.clang import is_standard_path
+from kesco.frontend.standard import is_standard_path
 from kesco.wrapper.settings import SWITCHES, VALUES
 
 OPTIONS = [
