@@ -16,7 +16,7 @@ from property.rarities import Node
 
 from kesco.options import Options
 
-WANTED = int(os.environ.get("KESCO_PROGRAMS", "8"))
+WANTED = int(os.environ.get("KESCO_PROGRAMS", "16"))
 FIRST = int(os.environ.get("KESCO_PROGRAMS_FROM", "0"))
 FILES = range(FIRST // TOGETHER, FIRST // TOGETHER + -(-WANTED // TOGETHER))
 BUFFERS = ("b0", "b1", "b2", "b3")
@@ -34,8 +34,10 @@ class Trips:
         top = [Node(f"float {', '.join('*' + b for b in BUFFERS)};")]
         top += [Node(f"cudaMallocManaged(&{b}, 1048576);") for b in BUFFERS]
         top += [Node(f"{b}[0] = 1.0f;") for b in BUFFERS if self.random.random() < 0.8]
-        before = [Node(self.launch())] if self.random.random() < 0.3 else []
-        before += [Node("cudaDeviceSynchronize();"), Node("b1[1] += 1.0f;")] if before and self.loops == 0 else []
+        before = []
+        if self.random.random() < 0.6:  # the host reads what a kernel reads at that time
+            a, b = self.random.sample(BUFFERS, 2)
+            before = [Node(f"k_rw<<<1, 32>>>({a}, {b});"), Node(f"float v = {a}[0];")]
         body = (*top, *before, self.loop(), self.loop(), Node("cudaDeviceSynchronize();"), Node("return 0;"))
         return Program(self.name, (Node(f"int {self.name}(int argc, char** argv) {{", body, "}", kept=True),))
 
