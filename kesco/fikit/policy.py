@@ -186,7 +186,7 @@ def _library(path: str) -> ctypes.CDLL:
         "waits": (policy, number, small, number, number),
         "begins": (policy, number, small, number),
         "abandoned": (policy, number, small, number),
-        "done": (policy, number, small, number),
+        "done_late": (policy, number, small, number, number),
         "credited": (policy, number, small, number, number),
         "credit": (policy, small, ctypes.POINTER(Credit)),
         "predicts": (policy, small, number),
@@ -275,9 +275,9 @@ class Policy:
         """Its own deadline let it go."""
         return int(self._library.kesco_policy_abandoned(self._policy, now, task, ticket)) == 0
 
-    def done(self, now: int, task: int, launches: int) -> bool:
-        """So many of its launches have ended."""
-        return int(self._library.kesco_policy_done(self._policy, now, task, launches)) == 0
+    def done(self, now: int, task: int, launches: int, late: int = 0) -> bool:
+        """So many of its launches have ended, the last of them at most `late` nanoseconds before."""
+        return int(self._library.kesco_policy_done_late(self._policy, now, task, launches, late)) == 0
 
     def credited(self, now: int, task: int, identity: int, credit: int) -> bool:
         """It launched on a credit."""

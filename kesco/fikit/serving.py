@@ -26,7 +26,7 @@ from kesco.toolchain.process import run
 NO_DAEMON = "K542"
 NO_FOLDER = "K543"
 NO_PROGRAM = "K544"
-_MAGIC, _VERSION, _STATUS = 0x4B464B54, 4, 2  # kesco/runtime/fikit/protocol.h
+_MAGIC, _VERSION, _STATUS = 0x4B464B54, 5, 2  # kesco/runtime/fikit/protocol.h
 _VARIABLES = {
     "SOCKET": "KESCO_FIKIT_SOCKET",
     "PRIORITY": "KESCO_FIKIT_PRIORITY",

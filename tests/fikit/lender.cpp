@@ -3,7 +3,8 @@
 // Each client is lower, and has a credit from its first wait on. Whoever waits goes on once all its launches have
 // ended. Every kernel is taken for PREDICTED_NS. When a client has left it prints what it saw of it: launches on
 // credits, waits, how many of these took longer than 60 ms, all launches, those said to have ended, and each change of
-// that: [microseconds since the first launch, ended].
+// that: [microseconds since the first launch, ended, for how many microseconds before nobody had looked; -1: not
+// known].
 #include "../../kesco/runtime/fikit/futex.h"
 #include "../../kesco/runtime/fikit/protocol.h"
 
@@ -108,10 +109,12 @@ struct Client {
         words.beat.store(time);
         for (; tail != head && words.records[tail & (kRecords - 1)].sequence.load() == tail + 1; ++tail)
             read(words.records[tail & (kRecords - 1)]);
-        if (ended != seen.ended && seen.changes.size() < 20000)
-            seen.changes += (seen.changes.empty() ? "[" : ", [") +
-                            std::to_string((words.completed_at.load() - seen.first) / 1000) + ", " +
-                            std::to_string(ended) + "]";
+        if (ended != seen.ended && seen.changes.size() < 20000) {
+            const std::uint64_t at = words.completed_at.load();
+            const long late = words.unready_of.load() == ended ? long(at - words.unready_at.load()) / 1000 : -1;
+            seen.changes += (seen.changes.empty() ? "[" : ", [") + std::to_string((at - seen.first) / 1000) + ", " +
+                            std::to_string(ended) + ", " + std::to_string(late) + "]";
+        }
         seen.ended = ended;
         if (ticket && ended >= seen.launched)
             go_on(time);

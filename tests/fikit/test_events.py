@@ -112,7 +112,7 @@ def test_an_event_on_another_stream_counts_for_itself_alone(yard: Yard, how: str
     assert seen["credited"] == kernels - 1
     changes = seen["changes"]
     assert isinstance(changes, list)
-    for at, ended in changes:
+    for at, ended, _ in changes:
         true = min(at // 9_500, kernels - 2) + min(at // 9_500, 2)
         assert ended <= true, changes
 
@@ -155,3 +155,13 @@ def test_of_many_events_on_one_stream_few_are_asked(yard: Yard) -> None:
     assert said(daemon)[0]["credited"] == 199
     launches, events, queries = counted(yard)
     assert launches == events == 200 and 0 < queries <= 3 * 8 + 1
+
+
+def test_it_is_told_when_a_launch_was_last_seen_not_to_have_ended(yard: Yard) -> None:
+    """For each report how long nobody had looked: the policy takes a report that may be late for no miss."""
+    daemon = lender(yard)
+    yard.ends(yard.task(1, "9", "1", "20000", "1000"))
+    (seen,) = said(daemon)
+    changes = seen["changes"]
+    assert isinstance(changes, list) and len(changes) == 9
+    assert all(late >= 0 for _, _, late in changes) and sorted(late for _, _, late in changes)[4] < 10_000, changes

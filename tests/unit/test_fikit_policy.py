@@ -405,3 +405,16 @@ def test_a_task_is_back_within_the_guard_as_promised() -> None:
             found.decide(at + 100 * US)
         state = found.task(HIGH)
         assert state and (state.broken, state.drifted) == (0, 0) and state.promises >= 31
+
+
+@pytest.mark.parametrize(("late", "drifted"), [(0, 1), (300, 1), (350, 0)])
+def test_a_report_that_may_be_late_is_no_miss(late: int, drifted: int) -> None:
+    """Each kernel is said to have ended after 400 µs; it was last seen under way `late` µs before."""
+    with policy(drift_limit=4) as found:
+        now = 0
+        for launch in range(1, 6):
+            found.passed(now, HIGH, SHORT)
+            assert found.done(now + 400 * US, HIGH, launch, late * US)
+            now += 10_000 * US
+        state = found.task(HIGH)
+        assert state and state.drifted == drifted

@@ -327,9 +327,14 @@ void publish(Shared *shared) noexcept {
     if (t.ending.load())
         return;
     const std::uint32_t before = t.epoch.load();
-    const std::uint64_t done = markers_poll();
+    std::uint64_t unready = 0;
+    const std::uint64_t done = markers_poll(unready);
     if (before != t.epoch.load() || t.state.load() != Attached || done == shared->completed.load())
         return;
+    shared->unready_of.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    shared->unready_at.store(unready, std::memory_order_relaxed);
+    shared->unready_of.store(done, std::memory_order_release);
     shared->completed_at.store(now(), std::memory_order_relaxed);
     shared->completed.store(done, std::memory_order_release);
 }

@@ -72,4 +72,18 @@ const Driver *driver() noexcept {
     return made;
 }
 
+bool capturing(void *stream, bool per_thread) noexcept {
+    const Driver *d = driver();
+    int status = 0;
+    const auto ask = d ? (per_thread ? d->is_capturing_ptsz : d->is_capturing) : nullptr;
+    return ask && (ask(stream, &status) != kSuccess || status != 0);
+}
+
+unsigned long long stream_number(void *stream, bool per_thread) noexcept {
+    const Driver *d = driver();
+    const auto ask = d ? (per_thread && d->stream_id_ptsz ? d->stream_id_ptsz : d->stream_id) : nullptr;
+    unsigned long long number = 0;
+    return ask && ask(stream, &number) == kSuccess ? number : 0;
+}
+
 } // namespace fikit

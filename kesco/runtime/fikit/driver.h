@@ -30,6 +30,10 @@ struct Driver {
 
 // Found once, when the driver is there; null before.
 const Driver *driver() noexcept;
+// Whether work on a stream is being captured, or may be.
+bool capturing(void *stream, bool per_thread) noexcept;
+// Never used again, as a handle may be; 0: not known.
+unsigned long long stream_number(void *stream, bool per_thread) noexcept;
 // The true dlsym: the program's own calls come to the shim's.
 void *true_dlsym(void *handle, const char *name) noexcept;
 using Dlsym = void *(*)(void *, const char *);

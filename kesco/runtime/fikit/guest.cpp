@@ -143,12 +143,21 @@ void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, s
     }
 }
 
+// When the last of so many ended launches was seen not to have; 0: nobody knows, as where a later report is under way.
+std::uint64_t unready(const Shared &words, std::uint64_t completed) {
+    const std::uint64_t before = words.unready_of.load(std::memory_order_acquire);
+    const std::uint64_t at = words.unready_at.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return before == completed && words.unready_of.load(std::memory_order_relaxed) == completed ? at : 0;
+}
+
 } // namespace
 
 bool listen(Guest &g, KescoPolicy *policy, Recorder &recorder, std::uint64_t now) {
     // First what has ended, then what was launched: all that has ended is then known to have been launched.
     const std::uint64_t completed = g.words->completed.load(std::memory_order_acquire);
     const std::uint64_t completed_at = g.words->completed_at.load(std::memory_order_relaxed);
+    const std::uint64_t unready_at = unready(*g.words, completed);
     const std::uint64_t head = g.words->head.load(std::memory_order_acquire);
     bool heard = false;
     if (head - g.tail > kRecords) {
@@ -177,8 +186,9 @@ bool listen(Guest &g, KescoPolicy *policy, Recorder &recorder, std::uint64_t now
         g.completed = completed;
         heard = true;
         const std::uint64_t done = completed > g.lost ? completed - g.lost : 0;
-        kesco_policy_done(policy, std::min(completed_at, now), g.task, done);
-        recorder.done(std::min(completed_at, now), g.task, done);
+        const std::uint64_t at = std::min(completed_at, now);
+        kesco_policy_done_late(policy, at, g.task, done, at - std::min(unready_at, at));
+        recorder.done(at, g.task, done);
     }
     return heard;
 }

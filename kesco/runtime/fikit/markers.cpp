@@ -60,6 +60,7 @@ struct Markers {
     std::uint64_t done = 0, before = 0; // launches that have ended since the reset, and that were made before it
     std::uint32_t epoch = 0;
     unsigned long long id = 0; // of `stream`, as of the last event on it
+    std::uint64_t unready = 0; // when an event was last asked that had not ended
     Owed owed;
     std::uint64_t steps_from = 0; // before this each launch has an event
 
@@ -132,22 +133,16 @@ std::uint64_t unmarked_until(Markers &m, std::uint64_t made) {
     return made - before;
 }
 
-unsigned long long id_of(const Driver &d, void *stream, bool per_thread) {
-    const auto ask = per_thread && d.stream_id_ptsz ? d.stream_id_ptsz : d.stream_id;
-    unsigned long long id = 0;
-    return ask && ask(stream, &id) == kSuccess ? id : 0;
-}
-
 // Whether the launches on credits that have no event are on just this stream.
-bool owed_on(const Markers &m, const Driver &d, void *stream, bool per_thread) {
-    return m.owed.stream == key_of(stream, per_thread) && m.owed.id == id_of(d, stream, per_thread);
+bool owed_on(const Markers &m, void *stream, bool per_thread) {
+    return m.owed.stream == key_of(stream, per_thread) && m.owed.id == stream_number(stream, per_thread);
 }
 
 // An event is recorded on a stream. It is another one than the last where only the handle is the same.
-void recorded_on(Markers &m, const Driver &d, void *stream, bool per_thread) {
+void recorded_on(Markers &m, void *stream, bool per_thread) {
     if (m.stream.load(std::memory_order_relaxed) != key_of(stream, per_thread))
         return;
-    const unsigned long long id = id_of(d, stream, per_thread);
+    const unsigned long long id = stream_number(stream, per_thread);
     if (m.id && m.id != id)
         m.stream.store(kSeveral, std::memory_order_relaxed);
     m.id = id;
@@ -170,10 +165,9 @@ void paused(Markers &m) {
 
 // How many launches an event on this stream stands for that is behind so many. Launches on credits on another stream
 // are not among them, as long as they may be under way: then it is `own` launches only.
-std::uint64_t stands_for(Markers &m, const Driver &d, void *stream, bool per_thread, std::uint64_t made,
-                         std::uint64_t own) {
+std::uint64_t stands_for(Markers &m, void *stream, bool per_thread, std::uint64_t made, std::uint64_t own) {
     const std::uint64_t time = m.owed.stream == kNoStream ? 0 : now();
-    if (!time || time > m.owed.at + kOld || owed_on(m, d, stream, per_thread)) {
+    if (!time || time > m.owed.at + kOld || owed_on(m, stream, per_thread)) {
         m.owed = {};
         return unmarked_until(m, made);
     }
@@ -199,20 +193,13 @@ void record(Markers &m, const Driver &d, void *stream, bool per_thread, std::uin
         m.spare[m.spares++] = event;
         return;
     }
-    recorded_on(m, d, stream, per_thread);
-    m.pending[count] = {event, stands_for(m, d, stream, per_thread, made, own), made, m.epoch};
+    recorded_on(m, stream, per_thread);
+    m.pending[count] = {event, stands_for(m, stream, per_thread, made, own), made, m.epoch};
     m.count.store(count + 1, std::memory_order_relaxed);
     m.at.store(now(), std::memory_order_relaxed);
 }
 
 } // namespace
-
-bool capturing(void *stream, bool per_thread) noexcept {
-    const Driver *d = driver();
-    int status = 0;
-    const auto ask = d ? (per_thread ? d->is_capturing_ptsz : d->is_capturing) : nullptr;
-    return ask && (ask(stream, &status) != kSuccess || status != 0);
-}
 
 void markers_forked() noexcept {
     new (&all()) Markers; // another thread may have held the lock; the parent's events mean nothing here
@@ -258,7 +245,7 @@ bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &
         before + 1 >= step.launches || (before ? m.owed.time : 0) + launch.predicted >= step.time)
         return false;
     if (!before)
-        m.owed = {key, id_of(*d, stream, per_thread), 0, 0};
+        m.owed = {key, stream_number(stream, per_thread), 0, 0};
     m.owed.time += launch.predicted;
     m.owed.at = std::max(m.owed.at, launch.at);
     m.made.fetch_add(1);
@@ -273,8 +260,7 @@ void mark_behind(void *stream, bool per_thread) noexcept {
     const std::uintptr_t key = key_of(stream, per_thread);
     const auto guard = soon(m.lock);
     paused(m);
-    if (m.owed.stream == kNoStream ? m.stream.load(std::memory_order_relaxed) == key
-                                   : owed_on(m, *d, stream, per_thread))
+    if (m.owed.stream == kNoStream ? m.stream.load(std::memory_order_relaxed) == key : owed_on(m, stream, per_thread))
         record(m, *d, stream, per_thread, m.made.load(), 0);
 }
 
@@ -309,7 +295,7 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
     const Driver *d = driver();
     const bool owed = m.owed.stream != kNoStream;
     if (!everything && d &&
-        ((on_it && m.id && m.id != id_of(*d, stream, per_thread)) || (owed && !owed_on(m, *d, stream, per_thread))))
+        ((on_it && m.id && m.id != stream_number(stream, per_thread)) || (owed && !owed_on(m, stream, per_thread))))
         return;                                  // another one that has the handle, or has others beside it
     if (!on_it && owed && m.made.load() == made) // those without an event are known to be on it
         m.ends(unmarked_until(m, made));
@@ -323,11 +309,12 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
     }
 }
 
-std::uint64_t markers_poll() noexcept {
+std::uint64_t markers_poll(std::uint64_t &unready) noexcept {
     Markers &m = all();
     const Driver *d = driver();
     std::unique_lock<std::mutex> guard = soon(m.lock);
     const int count = m.count.load(std::memory_order_relaxed);
+    unready = m.unready;
     if (!count)
         return m.done;
     for (int i = 0; i < count; ++i)
@@ -335,7 +322,13 @@ std::uint64_t markers_poll() noexcept {
     const bool ordered = m.stream.load(std::memory_order_relaxed) != kSeveral;
     m.asking = true;
     guard.unlock(); // a launch under way may have the driver's lock for long, and would wait for this one next
-    const auto has_ended = [&](void *event) { return d->event_query(event) != kNotReady; };
+    const std::uint64_t time = now();
+    std::uint64_t seen = unready;
+    const auto has_ended = [&](void *event) {
+        const bool ended = d->event_query(event) != kNotReady;
+        seen = ended ? seen : time;
+        return ended;
+    };
     void **const end = m.asked + count, **until = m.asked;
     // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone.
     if (ordered)
@@ -346,6 +339,7 @@ std::uint64_t markers_poll() noexcept {
                 *until = nullptr, ++busy;
     guard.lock();
     m.asking = false;
+    m.unready = seen;
     void **next = m.asked; // what is pending of these is in the same order
     m.drop([&](const Marker &one) {
         void **const found = std::find(next, until, one.event);

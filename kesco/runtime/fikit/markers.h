@@ -44,8 +44,9 @@ std::uint64_t markers_made() noexcept;
 // So many of these have ended, as of when the events were last asked.
 std::uint64_t markers_ended() noexcept;
 void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool all) noexcept;
-// Asks the events. Returns how many launches have ended in all since the reset.
-std::uint64_t markers_poll() noexcept;
+// Asks the events. Returns how many launches have ended in all since the reset, and when some of those that had not
+// been said before were last seen not to have.
+std::uint64_t markers_poll(std::uint64_t &unready) noexcept;
 // Whether launches are under way, or were not long ago; whether events are; and whether these tell when all of it has
 // ended. They do not while more was launched behind the last of them. No driver is asked for any of this.
 bool markers_pending() noexcept;
@@ -53,6 +54,5 @@ bool markers_out() noexcept;
 bool markers_tell() noexcept;
 // Takes everything for ended (nothing was launched for long, and no event tells).
 void markers_settle() noexcept;
-bool capturing(void *stream, bool per_thread) noexcept;
 
 } // namespace fikit

@@ -85,7 +85,11 @@ int kesco_policy_credited(KescoPolicy *policy, uint64_t now, uint32_t task, uint
 }
 
 int kesco_policy_done(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches) {
-    return policy->done(now, task, launches);
+    return policy->done(now, task, launches, 0);
+}
+
+int kesco_policy_done_late(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches, uint64_t late) {
+    return policy->done(now, task, launches, late);
 }
 
 int kesco_policy_tell_return(KescoPolicy *policy, uint32_t task, uint64_t at) {

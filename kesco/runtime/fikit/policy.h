@@ -190,6 +190,9 @@ int kesco_policy_abandoned(KescoPolicy *policy, uint64_t now, uint32_t task, uin
  * so too where a synchronize tells it. Without it a task is taken to be busy for good, and everyone else lives by
  * deadlines. */
 int kesco_policy_done(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches);
+/* The same, where the report may be late: the last of them was under way `late` nanoseconds before `now`, and nobody
+ * looked since. */
+int kesco_policy_done_late(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches, uint64_t late);
 
 /* What only a simulator knows (KESCO_CLAIRVOYANT): when an idle task's next launch comes, and how long a waiting one
  * takes. */

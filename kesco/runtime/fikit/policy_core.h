@@ -18,7 +18,7 @@ struct KescoPolicy {
     int waits(uint64_t at, uint32_t number, uint64_t identity, uint64_t ticket);
     int begins(uint64_t at, uint32_t number, uint64_t ticket);
     int abandoned(uint64_t at, uint32_t number, uint64_t ticket);
-    int done(uint64_t at, uint32_t number, uint64_t launches);
+    int done(uint64_t at, uint32_t number, uint64_t launches, uint64_t late);
     int credited(uint64_t at, uint32_t number, uint64_t identity, uint64_t credit);
     Task *active(uint32_t number);
     const Task *active(uint32_t number) const;
@@ -45,7 +45,7 @@ struct KescoPolicy {
     void clock(uint64_t at);
     void sort_in(uint32_t number);
     void launch(Task &task, int32_t cost, uint64_t time, bool fill);
-    void observe(Task &task, const Flight &ended);
+    void observe(Task &task, const Flight &ended, uint64_t late);
     void becomes_idle(Task &task);
     void came_back(uint32_t number);
     bool lower_in_flight(size_t rank);

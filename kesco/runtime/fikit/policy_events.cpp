@@ -155,7 +155,7 @@ int KescoPolicy::abandoned(uint64_t at, uint32_t number, uint64_t ticket) {
     return 0;
 }
 
-int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches) {
+int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches, uint64_t late) {
     Task *task = active(number);
     if (!task)
         return -1;
@@ -164,7 +164,7 @@ int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches) {
     if (until <= task->state.done)
         return 0;
     if (task->in_flight() == 1)
-        observe(*task, task->flight(task->state.done));
+        observe(*task, task->flight(task->state.done), late);
     on_gpu_ -= until - task->state.done;
     while (task->state.done < until)
         task->end();
@@ -190,7 +190,8 @@ void KescoPolicy::launch(Task &task, int32_t cost, uint64_t time, bool fill) {
 }
 
 // A kernel that was alone from its launch to its end tells how long it takes, the way to the GPU and back included.
-void KescoPolicy::observe(Task &task, const Flight &ended) {
+// Where only the report may have taken too long it tells nothing.
+void KescoPolicy::observe(Task &task, const Flight &ended, uint64_t late) {
     if (settings.kind != KESCO_QUANTILE || ended.cost == kUnknown || !ended.alone || ended.sequence != launches_)
         return;
     Known &known = task.costs[ended.cost];
@@ -200,6 +201,8 @@ void KescoPolicy::observe(Task &task, const Flight &ended) {
     uint64_t expected = kesco::fikit::quantile(known.time.times(known.cost.time), settings.time_percent) +
                         settings.guard_ns + settings.switch_ns;
     uint64_t took = std::min(now_ - ended.began, kesco::fikit::kLongest);
+    if (took > expected && took - std::min(took, late) <= expected)
+        return;
     known.time.add(took > expected);
     known.time.saw(took > settings.switch_ns ? took - settings.switch_ns : 1); // a switch is added where it is due
     task.state.drifted += !before && known.time.drifted(settings.drift_limit);

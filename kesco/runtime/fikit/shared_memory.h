@@ -11,7 +11,7 @@
 
 namespace fikit {
 
-constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kVersion = 5;
 constexpr std::size_t kRecords = 1024;                        // a power of two
 constexpr std::size_t kNames = 1024;                          // likewise
 constexpr std::size_t kName = 112;                            // bytes, with the final zero
@@ -64,7 +64,9 @@ struct Shared {
     // Written by the client.
     alignas(64) std::atomic<std::uint64_t> head;      // records written
     alignas(64) std::atomic<std::uint64_t> completed; // launches that have ended
-    std::atomic<std::uint64_t> completed_at;          // when that was seen
+    std::atomic<std::uint64_t> completed_at;          // when that was seen,
+    std::atomic<std::uint64_t> unready_at;            // and when it was seen last that they had not all ended,
+    std::atomic<std::uint64_t> unready_of;            // of so many; 0 while it is written
     alignas(64) Record records[kRecords];
     alignas(64) std::atomic<std::uint64_t> names_head;
     Name names[kNames];
