@@ -30,6 +30,7 @@ from kesco.ir.flow import Held, Region, Role
 _FILE_WIDE = {
     "threads": "the file starts host threads",
     "openmp": "the file uses OpenMP",
+    "coroutines": "the file has coroutines",
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
 _HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
