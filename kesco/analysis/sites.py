@@ -79,11 +79,8 @@ class Sites(Evaluator):
     def put_on(self, draft: Draft, handle: Handle | None, name: str, span: Span) -> None:
         """The site's work goes to a stream. On one of the program's own it may still run when the function is left."""
         draft.stream = handle
-        if handle is None or (self.streams and handle.key.startswith("kesco:")):
-            return
-        self.now.foreign = True
-        if not self.streams:
-            draft.foreign = True
+        if handle is not None and not self.streams:
+            draft.foreign = self.now.foreign = True
             self.stay_serial(f"{name} uses a stream of its own", span)
 
     def is_beside_unseen(self) -> bool:

@@ -132,8 +132,9 @@ class TypeTable:
             plain = plain and self._is_plain(one.type)
         if standard:
             held = held_by(canonical)
-            theirs = destructor and not canonical.spelling.startswith(("std::", "__gnu_cxx::"))  # frees device memory
-            destructor = theirs or ((held is None or held.owns) and _runs_user_code(canonical.spelling))
+            spelling = canonical.spelling.removeprefix("const ")
+            theirs = destructor and not spelling.startswith(("std::", "__gnu_cxx::"))  # frees device memory
+            destructor = theirs or ((held is None or held.owns) and _runs_user_code(spelling))
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names
