@@ -137,11 +137,10 @@ class CudaApi(Transfers):
         """Stream-ordered allocation and deallocation: stays where it is."""
         stream, given = self.stream_argument(call, values, entry)
         handle = self.handle_of(stream) if given else None
-        if handle is not None and not self.streams:
-            self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
         role = Role.LEGACY if handle is None else Role.MOVABLE
         draft = self.site(state, _OURS.get(call.name, entry.name), kind, role, call.operation, call.span)
-        draft.stream, draft.acts = handle, False
+        self.put_on(draft, handle, entry.name, call.span)
+        draft.acts = False
         draft.note = "stream-ordered memory stays on the default stream"
         if entry.frees is not None and entry.frees < len(values):
             self.access(state, draft, values[entry.frees], AccessMode.WRITE)

@@ -206,6 +206,9 @@ class Evaluator(Places):
             sign = 1 if expression.operator == "+" else -1
             step = None if value.number is None else sign * value.number
             new = self.offset(old, step, self.distance(expression.target, value, sign))
+            new = Value(new.places, None, new.unknown or value.unknown)
+            if value.places:  # ``p += q - p`` is ``q``
+                new = Value(frozenset(Place(p.object, ()) for p in old.places | value.places), None, True)
         else:
             new = TOP if old.unknown or value.unknown or old.places or value.places else NOTHING
             new = replace(new, formula=self._compound(expression, old, value))

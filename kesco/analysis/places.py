@@ -35,6 +35,7 @@ class Places:
         self.variables: dict[str, ir.Variable] = {}
         self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
         self.looks = False  # whether places that may show how far the device is become sites
+        self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is
         self.rolled = 0  # loops around the current point whose iterations are not told apart
 
     @property
@@ -207,8 +208,13 @@ class Places:
 
     def places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:
         """Where an lvalue may be, and whether it may be anywhere else besides."""
+        found, unknown = self._places(state, expression)
         if is_volatile(expression):
             self.look()
+            self.watched |= {p.object.buffer for p in found if p.object.buffer is not None}
+        return found, unknown
+
+    def _places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:
         if isinstance(expression, ir.Name):
             variable = expression.variable
             place = Place(self.object_of(variable))

@@ -30,6 +30,7 @@ from kesco.ir.flow import Held, Region, Role
 _FILE_WIDE = {
     "threads": "the file starts host threads",
     "openmp": "the file uses OpenMP",
+    "coroutines": "the file has coroutines",
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
 _HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
@@ -55,8 +56,7 @@ def resolve(
     walker = Interpreter(program, dict(effects), streams=streams)
     walker.unroll = dict.fromkeys(uncounted, False)
     walker.looks, walker.symbols.off = looks, wraps
-    walker.written_outside = _written_by_others(program)
-    walker.static_keys = _statics(program)
+    walker.written_outside, walker.static_keys = _written_by_others(program), _statics(program)
     regions: list[Region] = []
     why = next((text for name, text in _FILE_WIDE.items() for n, _ in program.constructs if n == name), "")
     plain = [
@@ -73,6 +73,7 @@ def resolve(
     if walker.uncounted:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
         return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, uncounted=uncounted)
+    _keep_signals(walker)
     for operation in walker.leaks.keys() - walker.taken_in:
         why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)
@@ -91,6 +92,14 @@ def resolve(
         replace(without_idle_marks(r), linked=None if r.linked is None else without_idle_marks(r.linked))
         for r in regions
     )
+
+
+def _keep_signals(walker: Interpreter) -> None:
+    """What writes memory that the host watches tells it that all before is done: it stays on the default stream."""
+    for draft in (d for known in walker.activations.values() for a in known.values() for d in a.builder.drafts):
+        tells = any(one[0] in walker.watched and mode & AccessMode.WRITE for one, mode in draft.accesses.items())
+        if tells and draft.role is Role.MOVABLE and draft.stream is None:
+            draft.role, draft.note = Role.LEGACY, "the host watches what it writes"
 
 
 def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], region: Region) -> Region:

@@ -70,13 +70,18 @@ class Sites(Evaluator):
             stuck = "its text cannot be edited"
         if self.is_beside_unseen():
             stuck = stuck or "code that is not seen runs in the same statement"
-        if handle is not None and not self.streams:
-            self.stay_serial(f"{name} uses a stream of its own", span)
         role = Role.LEGACY if (stuck or note) and handle is None else Role.MOVABLE
         draft = self.site(state, name, kind, role, operation, span)
         draft.note = note or stuck
-        draft.stream = handle
+        self.put_on(draft, handle, name, span)
         return draft
+
+    def put_on(self, draft: Draft, handle: Handle | None, name: str, span: Span) -> None:
+        """The site's work goes to a stream. On one of the program's own it may still run when the function is left."""
+        draft.stream = handle
+        if handle is not None and not self.streams:
+            draft.foreign = self.now.foreign = True
+            self.stay_serial(f"{name} uses a stream of its own", span)
 
     def is_beside_unseen(self) -> bool:
         """Whether code that is not seen has run in this statement: what must stand behind it has no place there."""

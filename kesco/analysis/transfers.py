@@ -54,11 +54,10 @@ class Transfers(Sites):
             draft.note, draft.stuck = note, self.is_beside_unseen()
         elif note:
             handle = self.handle_of(stream)
-            if handle is not None and not self.streams:
-                self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
             role = Role.LEGACY if handle is None else Role.MOVABLE
             draft = self.site(state, name, KINDS[entry.kind], role, call.operation, call.span)
-            draft.note, draft.stream = note, handle
+            draft.note = note
+            self.put_on(draft, handle, entry.name, call.span)
         else:
             kind = KINDS[entry.kind]
             draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")

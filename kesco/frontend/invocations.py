@@ -21,6 +21,9 @@ from kesco.source import Span
 
 K = CursorKind
 _STUB = "__device_stub__"
+_RETURN_TWICE = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "vfork"}
+_RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
+_ONLY_KEEPS = ("std::vector::", "std::array::", "std::initializer_list::")  # what may be functions, and calls none
 
 
 def kernel_symbol(cursor: Cursor) -> str:
@@ -43,6 +46,8 @@ class Invocations(Expressions):
         ):  # fmt: skip
             parts = [self.lower(c) for c in inner]
             return self._call_of(cursor, None, "", None, parts, arguments, (True,) * len(parts))
+        if target.spelling in _RETURN_TWICE and is_standard(target):
+            self.hidden = self.hidden or f"{target.spelling} (line {self.span(cursor).line}), which may return again"
         key = target.canonical.get_usr()
         parent = target.semantic_parent
         closure = parent is not None and (not parent.spelling or "(lambda" in parent.type.spelling)
@@ -118,7 +123,7 @@ class Invocations(Expressions):
             target is None or (not constructs and target.result_type.get_canonical().kind.name.endswith("REFERENCE")),
             constructs and target is not None and _is_implicit(target),
             standard and self._destroys_user_objects(cursor, arguments),
-            standard and self._runs_user_code(cursor, arguments),
+            standard and self._runs_user_code(cursor, name, arguments),
             self._worked(target, parts, arguments) if target is not None else "",
         )  # fmt: skip
 
@@ -135,11 +140,16 @@ class Invocations(Expressions):
                     found = found.element
         return False
 
-    def _runs_user_code(self, cursor: Cursor, arguments: list[Cursor]) -> bool:
-        """Whether a library call works on objects of the user's classes that are more than data."""
+    def _runs_user_code(self, cursor: Cursor, name: str, arguments: list[Cursor]) -> bool:
+        """Whether a library call works on objects of the user's classes that are more than data, or on functions."""
         first = self.children(cursor)[:1]
         receivers = [c for one in first for c in self.children(one)[:1] if kind_of(one) is K.MEMBER_REF_EXPR]
-        return any(self.types.has_code(one.type) for one in (cursor, *receivers, *arguments))
+        if name.startswith(_RESUMES):
+            return True
+        given = [cursor, *receivers, *arguments]
+        calls = name.startswith("std::") and not name.startswith(_ONLY_KEEPS)
+        called = [*given, *cursor.get_arguments()] if calls else []  # with the object of an operator, such as ``f()``
+        return any(self.types.has_code(one.type) for one in given) or any(self.types.is_called(c.type) for c in called)
 
     def _launch(self, cursor: Cursor, inner: list[Cursor]) -> ir.Expr:
         self.launched = True

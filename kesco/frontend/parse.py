@@ -45,7 +45,8 @@ _THREADS = re.compile(
 )
 _UNQUALIFIED = re.compile(rb"\b(?:jthread|thread|async)\b\s*[\w({]")
 _USING_STD = re.compile(rb"\busing\s+namespace\s+std\b|\busing\s+std\s*::\s*(?:jthread|thread|async)\b")
-_OPENMP = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+omp\b", re.MULTILINE)
+_OPENMP = re.compile(rb'^[ \t]*#[ \t]*pragma[ \t]+omp\b|\b_Pragma\s*\(\s*"\s*omp\b', re.MULTILINE)
+_COROUTINES = re.compile(rb"\bco_(?:await|yield|return)\b")
 _OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
 _MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
@@ -304,7 +305,7 @@ def _file_wide(
     source: SourceFile, texts: tuple[_Text, ...], arguments: tuple[str, ...]
 ) -> tuple[tuple[str, Span], ...]:
     found: list[tuple[str, Span]] = []
-    patterns = [("threads", _THREADS), ("openmp", _OPENMP), ("managed", _MANAGED)]
+    patterns = [("threads", _THREADS), ("openmp", _OPENMP), ("managed", _MANAGED), ("coroutines", _COROUTINES)]
     if any(_USING_STD.search(t.bare) for t in texts):
         patterns.append(("threads", _UNQUALIFIED))
     for name, pattern in patterns:

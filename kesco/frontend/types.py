@@ -28,6 +28,8 @@ _ARRAYS = {
     TypeKind.VARIABLEARRAY,
     TypeKind.DEPENDENTSIZEDARRAY,
 }
+_INDIRECT = (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE)
+_FUNCTIONS = (TypeKind.FUNCTIONPROTO, TypeKind.FUNCTIONNOPROTO, TypeKind.MEMBERPOINTER)
 _STANDARD_NAME = re.compile(r"\b(?:std|__gnu_cxx)(?:::\w+)+")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_WORDS = frozenset("char unsigned signed int long short float double bool const void true false UL L U".split())
@@ -148,7 +150,9 @@ class TypeTable:
             plain = plain and self._is_plain(one.type)
         if standard:
             held = held_by(canonical)
-            destructor = (held is None or held.owns) and _runs_user_code(canonical.spelling)
+            spelling = canonical.spelling.removeprefix("const ")
+            theirs = destructor and not spelling.startswith(("std::", "__gnu_cxx::"))  # frees device memory
+            destructor = theirs or ((held is None or held.owns) and _runs_user_code(spelling))
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names
@@ -164,6 +168,16 @@ class TypeTable:
         if found is None:  # a class within itself counts as having code, and then it has: no answer changes later
             found = self._with_code[same] = any(self._is_more_than_data(d) for d in _users_classes(one))
         return found
+
+    def is_called(self, one: ClangType, depth: int = 4) -> bool:
+        """Whether a value of this type is a function, points to one or keeps one, as ``std::bind`` and others do."""
+        canonical = one.get_canonical()
+        while canonical.kind in _INDIRECT:
+            canonical = canonical.get_pointee().get_canonical()
+        if canonical.kind is not TypeKind.RECORD or not depth:
+            return canonical.kind in _FUNCTIONS
+        count = max(canonical.get_num_template_arguments(), 0)
+        return any(self.is_called(canonical.get_template_argument_type(i), depth - 1) for i in range(count))
 
     def _is_more_than_data(self, declaration: Cursor) -> bool:
         key = declaration.get_usr()
@@ -208,7 +222,7 @@ _MEMBERS_WITH_CODE = (
 def _users_classes(one: ClangType, depth: int = 4) -> Iterator[Cursor]:
     """The user's classes whose objects a library function may handle when it is given a value of a type."""
     canonical = one.get_canonical()
-    if canonical.kind in (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
+    if canonical.kind in _INDIRECT:
         canonical = canonical.get_pointee().get_canonical()
     while canonical.kind in _ARRAYS:
         canonical = canonical.element_type.get_canonical()
@@ -227,7 +241,7 @@ def _users_classes(one: ClangType, depth: int = 4) -> Iterator[Cursor]:
 def _record_behind(canonical: ClangType) -> str:
     """The identity of the record that a type is, points to or is made of; empty for the others."""
     for _ in range(8):
-        if canonical.kind in (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE):
+        if canonical.kind in _INDIRECT:
             canonical = canonical.get_pointee()
         elif canonical.kind in _ARRAYS:
             canonical = canonical.element_type

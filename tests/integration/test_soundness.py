@@ -155,3 +155,79 @@ def test_arguments_that_change_something_are_read_again(work: str, tmp_path: Pat
     )
     (function,) = (f for f in compile_file(str(path), Options()).functions if f.region.function == "main")
     assert function.rewritten
+
+
+OWN_STREAM = "static cudaStream_t s;\nstatic void side(float* q) { k2<<<1, 64, 0, s>>>(q); }\n"
+
+
+def test_work_that_a_helper_left_on_a_stream_of_its_own_comes_first(tmp_path: Path) -> None:
+    """The default stream waits for blocking streams; streams that kesco makes do not."""
+    program = tmp_path / "own.cu"
+    program.write_text(
+        f"{KERNELS}{OWN_STREAM}int main() {{\n  float *x, *y;\n  cudaMalloc(&x, 256), cudaMalloc(&y, 256);\n"
+        "  cudaStreamCreate(&s);\n  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n  side(x);\n  k1<<<1, 1>>>(x);\n"
+        "  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}\n"
+    )
+    text = compile_file(str(program), Options()).text.decode()
+    behind = text[text.index("side(x);") :]
+    assert "not seen here come first" in behind[: behind.index("k1<<<")]
+
+
+def test_a_helper_waits_for_its_callers_own_stream(tmp_path: Path) -> None:
+    program = tmp_path / "own.cu"
+    program.write_text(
+        f"{KERNELS}static void work(float* a, float* b) {{\n  k1<<<1, 1>>>(a);\n  k2<<<1, 1>>>(b);\n}}\n"
+        "int main() {\n  float *x, *y;\n  cudaMalloc(&x, 256), cudaMalloc(&y, 256);\n  cudaStream_t s;\n"
+        "  cudaStreamCreate(&s);\n  k1<<<1, 1, 0, s>>>(y);\n  work(x, y);\n  return cudaDeviceSynchronize();\n}\n"
+    )
+    text = compile_file(str(program), Options()).text.decode()
+    work = text[text.index("void work") : text.index("int main")]
+    assert "kesco->stream[1]" in work
+    assert "not seen here come first" in work[: work.index("k1<<<")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#define PAR _Pragma("omp parallel for")\nstatic void all() { PAR for (int i = 0; i < 2; ++i) {} }\n',
+        "#include <coroutine>\nstruct Task {\n  struct promise_type {\n    Task get_return_object() { return {}; }\n"
+        "    std::suspend_never initial_suspend() { return {}; }\n    void return_void() {}\n"
+        "    std::suspend_never final_suspend() noexcept { return {}; }\n    void unhandled_exception() {}\n  };\n};\n"
+        "static Task task() { co_return; }\n",
+    ],
+    ids=["_Pragma", "coroutine"],
+)
+def test_a_file_whose_control_flow_is_hidden_stays_serial(tmp_path: Path, text: str) -> None:
+    program = tmp_path / "hidden.cu"
+    program.write_text(f"{text}{HEAD}  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}}\n")
+    result = compile_file(str(program), Options(flags=("-std=c++20",), force=True))
+    assert not any(one.rewritten for one in result.functions)
+
+
+def test_what_a_destructor_of_cudas_libraries_frees_is_no_longer_worked_on(tmp_path: Path) -> None:
+    """``thrust::device_vector`` may give its memory to an allocator whose memory is used again at once."""
+    header = tmp_path / "cuda" / "include" / "library.h"
+    header.parent.mkdir(parents=True)
+    (header.parent / "cuda_runtime_api.h").touch()  # which makes it a toolkit's
+    header.write_text(
+        "#pragma once\n#pragma GCC system_header\nnamespace thrust {\nstruct vector {\n  float* p;\n  ~vector();\n};\n"
+        "vector::~vector() { cudaFree(p); }\n}  // namespace thrust\n"
+    )
+    program = tmp_path / "vector.cu"
+    inner = "  {\n    thrust::vector v{x};\n    k1<<<1, 1>>>(v.p);\n    k2<<<1, 1>>>(y);\n  }\n"
+    program.write_text(f'#include "{header}"\n{HEAD}{inner}  k1<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}}\n')
+    text = compile_file(str(program), Options(force=True)).text.decode()
+    assert "kesco: ~vector sees all of this as done" in text
+
+
+def test_a_kernel_that_sets_what_the_host_watches_comes_behind_all_others(tmp_path: Path) -> None:
+    program = tmp_path / "flag.cu"
+    program.write_text(
+        f"__global__ void tell(volatile int* f) {{ *f = 1; }}\n{HEAD}  volatile int* f;\n"
+        "  cudaHostAlloc((void**)&f, 4, cudaHostAllocMapped), cudaMallocManaged(&m, 256), *f = 0;\n"
+        "  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(m);\n  tell<<<1, 1>>>((int*)f);\n  while (!*f) {}\n  h[0] = m[0];\n"
+        "  return cudaDeviceSynchronize();\n}\n"
+    )
+    text = compile_file(str(program), Options(force=True)).text.decode()
+    assert "kesco->stream[1]" in text
+    assert "tell<<<1, 1>>>((int*)f)" in text
