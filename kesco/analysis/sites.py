@@ -39,6 +39,10 @@ class Sites(Evaluator):
 
     def flush_host(self, state: State) -> None:
         """A site for what the host itself has touched, or looked at, since the last site."""
+        if self.now.outside:
+            for number in state.frontier:
+                self.now.builder.drafts[number].outside = True
+            self.now.outside = False
         if not (self.now.host or self.now.looked or self.now.asked):
             return
         span = self.now.statement or self.now.function.span
