@@ -138,7 +138,7 @@ class CudaApi(Transfers):
         stream, given = self.stream_argument(call, values, entry)
         handle = self.handle_of(stream) if given else None
         if handle is not None and not self.streams:
-            self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+            self.stay_serial(f"{call.name} uses a stream of its own", call.span)
         role = Role.LEGACY if handle is None else Role.MOVABLE
         draft = self.site(state, _OURS.get(call.name, entry.name), kind, role, call.operation, call.span)
         draft.stream, draft.acts = handle, False
@@ -160,7 +160,7 @@ class CudaApi(Transfers):
             event = self.handle_of(values[entry.event]) or Handle("?event", "an event", True, False)
         if not self.streams:
             if handle is not None:
-                self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+                self.stay_serial(f"{call.name} uses a stream of its own", call.span)
             self.site(state, entry.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
             return NOTHING
         role = {

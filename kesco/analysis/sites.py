@@ -66,6 +66,7 @@ class Sites(Evaluator):
         stream: Value,
         has_stream: bool,
         note: str,
+        called: str = "",
     ) -> Draft:
         """The site of asynchronous device work: movable where its text can be edited and nothing speaks against it."""
         handle = self.handle_of(stream) if has_stream else None
@@ -75,7 +76,7 @@ class Sites(Evaluator):
         if self.is_beside_unseen():
             stuck = stuck or "code that is not seen runs in the same statement"
         if handle is not None and not self.streams:
-            self.stay_serial(f"{name} uses a stream of its own", span)
+            self.stay_serial(f"{called or name} uses a stream of its own", span)
         role = Role.LEGACY if (stuck or note) and handle is None else Role.MOVABLE
         draft = self.site(state, name, kind, role, operation, span)
         draft.note = note or stuck

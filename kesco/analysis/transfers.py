@@ -55,13 +55,13 @@ class Transfers(Sites):
         elif note:
             handle = self.handle_of(stream)
             if handle is not None and not self.streams:
-                self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+                self.stay_serial(f"{call.name} uses a stream of its own", call.span)
             role = Role.LEGACY if handle is None else Role.MOVABLE
             draft = self.site(state, name, KINDS[entry.kind], role, call.operation, call.span)
             draft.note, draft.stream = note, handle
         else:
             kind = KINDS[entry.kind]
-            draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
+            draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "", call.name)
         size = values[2].number if name in _SIZED and len(values) > 2 else _touched(entry, values)
         draft.bytes, draft.acts = max(draft.bytes, size or ANY_SIZE), draft.acts and bool(size)
         length = values[2].integer if name in _FLAT and len(values) > 2 else None

@@ -78,6 +78,17 @@ def test_ways_to_write_it(tmp_path: Path, spelled: str) -> None:
     assert taken_out(compiled(tmp_path, with_first(spelled))) == [2, 4]
 
 
+OLD_NAME = "#define cudaThreadSynchronize cudaDeviceSynchronize\n"
+
+
+def test_an_old_name_may_be_a_macro_for_the_new_one(tmp_path: Path) -> None:
+    text = with_first("cudaThreadSynchronize();")
+    assert taken_out(compiled(tmp_path, OLD_NAME + text)) == [2, 4]
+    for more in ("() (clock(), cudaDeviceSynchronize())", "() cudaDeviceSynchronize(); up<<<1, 1>>>(d)"):
+        other = OLD_NAME.replace(" cudaDeviceSynchronize", more)
+        assert 2 not in taken_out(compiled(tmp_path, other + text))
+
+
 @pytest.mark.parametrize(
     "first",
     [
