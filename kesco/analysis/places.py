@@ -127,8 +127,11 @@ class Places:
             self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
 
     def go_outside(self, certain: bool = True) -> None:
-        """Note that the host may touch memory that its function did not make, unless a call of CUDA has failed."""
-        if certain and not self.now.failing:
+        """Note that the host may touch memory that its function did not make, unless a call of CUDA has failed.
+
+        What ran before ``main`` is nothing.
+        """
+        if certain and not self.now.failing and self.now.function.name != "main":
             self.now.outside = True
 
     def look(self) -> None:
