@@ -317,6 +317,13 @@ def test_a_stream_of_its_own_is_told_with_the_function_that_was_called(folder: F
     assert "cudaMemcpyAsync uses a stream of its own" in folder.run("compile", "app.cu", "-o", "out.cu")[1]
 
 
+def test_what_to_do_about_a_texture_is_not_what_to_do_about_a_pointer(folder: Folder) -> None:
+    kernel = "__global__ void fill(float* p, cudaTextureObject_t t) { *p = tex1Dfetch<float>(t, 0); }\n"
+    body = "float* a; cudaMalloc(&a, 36); fill<<<1, 1>>>(a, 1); fill<<<1, 1>>>(a, 1); return 0;"
+    folder.write("app.cu", f"{kernel}int main() {{ {body} }}\n".encode())
+    assert folder.run("compile", "app.cu", "-o", "out.cu")[1].count("help: read through a pointer instead") == 2
+
+
 def test_a_launch_with_blanks_is_nvccs_alone(folder: Folder) -> None:
     folder.write("app.cu", SOURCE.replace("<<<", "<< <").encode())
     assert "write <<< without a blank" in folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
