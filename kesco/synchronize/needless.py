@@ -53,7 +53,7 @@ def _for_the_caller(region: Region, candidates: Collection[int], kept: Collectio
         new = {c for c in left if _matters(region, c)}
         if not new:
             break
-        more |= new
+        more |= new & _reached(region, (0,), set(candidates) - more.union(kept) - new)  # no other one stands before
     return more
 
 
