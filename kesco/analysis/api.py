@@ -139,7 +139,7 @@ class CudaApi(Transfers):
         handle = self.handle_of(stream) if given else None
         role = Role.LEGACY if handle is None else Role.MOVABLE
         draft = self.site(state, _OURS.get(call.name, entry.name), kind, role, call.operation, call.span)
-        self.put_on(draft, handle, entry.name, call.span)
+        self.put_on(draft, handle, call.name, call.span)
         draft.acts = False
         draft.note = "stream-ordered memory stays on the default stream"
         if entry.frees is not None and entry.frees < len(values):
@@ -159,7 +159,7 @@ class CudaApi(Transfers):
             event = self.handle_of(values[entry.event]) or Handle("?event", "an event", True, False)
         if not self.streams:
             if handle is not None:
-                self.stay_serial(f"{entry.name} uses a stream of its own", call.span)
+                self.stay_serial(f"{call.name} uses a stream of its own", call.span)
             self.site(state, entry.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
             return NOTHING
         role = {

@@ -178,6 +178,7 @@ class Calls(Libraries):
         reads = set(host.reads) | set(range(host.reads_from, count) if host.reads_from is not None else ())
         writes = set(host.writes) | set(range(host.writes_from, count) if host.writes_from is not None else ())
         for index, value in enumerate(values):
+            self.go_outside(value.unknown and index in reads | writes)
             for place in value.places:
                 if index in reads:
                     self.touch(place, AccessMode.READ)
@@ -229,6 +230,7 @@ class Calls(Libraries):
         state.store.clobber(changed)
         self.escaped |= set(changed)
         if any(v.any_unknown() for v in values):
+            self.go_outside()
             self.clobber_escaped(state)
         return TOP
 

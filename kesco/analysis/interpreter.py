@@ -134,6 +134,7 @@ class Interpreter(Objects):
         else:
             for buffer, mode in shared.items():
                 self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
+            self.go_outside(any(d.outside for d in drafts))
             if not self.now.failing:
                 self.now.looked = self.now.looked or any(d.looks for d in drafts)
 
@@ -163,9 +164,7 @@ class Interpreter(Objects):
         try:
             result = self._execute(statement, state)
         finally:
-            if (self.now.host or self.now.looked or self.now.asked) and isinstance(
-                statement, (ir.Evaluate, ir.Declare)
-            ):
+            if isinstance(statement, (ir.Evaluate, ir.Declare)):
                 self.flush_host(state)
             self.now.statement = outer
         return result

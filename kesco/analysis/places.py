@@ -122,8 +122,18 @@ class Places:
     def touch(self, place: Place, mode: AccessMode) -> None:
         """Note that the host itself reads or writes a place."""
         buffer = place.object.buffer
+        unseen = place.object.entry and self.stack[0].generic  # work that is not seen may copy to it
+        self.go_outside(unseen or (buffer is not None and buffer.kind is BufferKind.ENTRY))
         if buffer is not None and buffer.kind in _HOST_REACHABLE:
             self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
+
+    def go_outside(self, certain: bool = True) -> None:
+        """Note that the host may touch memory that its function did not make, unless a call of CUDA has failed.
+
+        What ran before ``main`` is nothing.
+        """
+        if certain and not self.now.failing and self.now.function.name != "main":
+            self.now.outside = True
 
     def look(self) -> None:
         """Note that something here may show how far the device is, unless a call of CUDA has failed."""
@@ -133,6 +143,7 @@ class Places:
     def read_all(self, state: State, places: frozenset[Place], unknown: bool) -> Value:
         """The union of what these places hold; unknown when the places themselves are."""
         result = TOP if unknown or not places else NOTHING
+        self.go_outside(unknown or not places)
         for place in places:
             result = result | self.read(state, place) if result is not NOTHING else self.read(state, place)
         return result
@@ -146,6 +157,7 @@ class Places:
         if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
             unknown = True  # what came in from outside may overlap on the host's side
         if unknown or not places:
+            self.go_outside()
             self.escape_values(state, value)
             state.store.clobber(p.object for p in places)
             self.clobber_escaped(state)

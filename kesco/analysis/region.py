@@ -43,6 +43,7 @@ class Draft:
     held: Held | None = None
     stuck: bool = False
     failed: bool = False
+    outside: bool = False
     mark: Mark | None = None
     loop: str = ""
 
@@ -58,7 +59,7 @@ class Draft:
         self.acts = self.acts and other.acts
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
-        self.stuck = self.stuck or other.stuck
+        self.stuck, self.outside = self.stuck or other.stuck, self.outside or other.outside
         self.failed = other.failed and (first or self.failed)
         self.stream = other.stream if first else _either(self.stream, other.stream)
         self.event = other.event if first else _either(self.event, other.event)
@@ -119,7 +120,7 @@ class RegionBuilder:
 
     def edges(self) -> int:
         """How many control-flow edges there are, a measure that grows until the walk is complete."""
-        return sum(map(len, self._successors)) + sum(len(d.accesses) for d in self.drafts)
+        return sum(map(len, self._successors)) + sum(len(d.accesses) + d.outside for d in self.drafts)
 
     def finish(self) -> Region:
         """The region; labels get ``#k`` where a name occurs more than once."""
@@ -154,6 +155,7 @@ class RegionBuilder:
                     held=d.held,
                     stuck=d.stuck,
                     failed=d.failed,
+                    outside=d.outside,
                     mark=d.mark,
                     loop=d.loop,
                 )

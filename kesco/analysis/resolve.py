@@ -285,7 +285,8 @@ def _region(
         region = generic.builder.finish()
     guards, unsafe = _guards(walker, function, region)
     entered = function.key not in closed and function.name != "main"
-    return replace(region, guards=guards, serial_because=why or region.serial_because or unsafe, open=entered)
+    why = why or region.serial_because or unsafe
+    return replace(region, guards=guards, serial_because=why, open=entered, fresh=entered)
 
 
 def _merge(function: ir.Function, contexts: list[Activation], tagged: bool = True) -> Region:

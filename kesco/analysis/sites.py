@@ -39,6 +39,10 @@ class Sites(Evaluator):
 
     def flush_host(self, state: State) -> None:
         """A site for what the host itself has touched, or looked at, since the last site."""
+        if self.now.outside:
+            for number in state.frontier:
+                self.now.builder.drafts[number].outside = True
+            self.now.outside = False
         if not (self.now.host or self.now.looked or self.now.asked):
             return
         span = self.now.statement or self.now.function.span
@@ -62,6 +66,7 @@ class Sites(Evaluator):
         stream: Value,
         has_stream: bool,
         note: str,
+        called: str = "",
     ) -> Draft:
         """The site of asynchronous device work: movable where its text can be edited and nothing speaks against it."""
         handle = self.handle_of(stream) if has_stream else None
@@ -73,7 +78,7 @@ class Sites(Evaluator):
         role = Role.LEGACY if (stuck or note) and handle is None else Role.MOVABLE
         draft = self.site(state, name, kind, role, operation, span)
         draft.note = note or stuck
-        self.put_on(draft, handle, name, span)
+        self.put_on(draft, handle, called or name, span)
         return draft
 
     def put_on(self, draft: Draft, handle: Handle | None, name: str, span: Span) -> None:

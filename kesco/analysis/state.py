@@ -61,6 +61,7 @@ class Activation:
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
     looked: bool = False
     asked: bool = False  # for errors of the device
+    outside: bool = False  # the host has touched memory that the function did not make
     turns: list[str] = field(default_factory=list)  # loops around this place whose trips are marked
     failing: int = 0  # how many branches around this place are taken only where a call of CUDA has failed
 

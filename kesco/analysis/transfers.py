@@ -57,10 +57,10 @@ class Transfers(Sites):
             role = Role.LEGACY if handle is None else Role.MOVABLE
             draft = self.site(state, name, KINDS[entry.kind], role, call.operation, call.span)
             draft.note = note
-            self.put_on(draft, handle, entry.name, call.span)
+            self.put_on(draft, handle, call.name, call.span)
         else:
             kind = KINDS[entry.kind]
-            draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "")
+            draft = self.device_site(state, name, kind, call.operation, call.span, stream, given, "", call.name)
         size = values[2].number if name in _SIZED and len(values) > 2 else _touched(entry, values)
         draft.bytes, draft.acts = max(draft.bytes, size or ANY_SIZE), draft.acts and bool(size)
         length = values[2].integer if name in _FLAT and len(values) > 2 else None

@@ -18,6 +18,7 @@ from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends
+from kesco.source import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,27 @@ def removable(program: ir.Program, region: Region) -> tuple[int, ...]:
         if one.statement is None or one.lone or one.within or one.stuck:
             continue
         wait = _WAIT.fullmatch(program.text[one.statement.start : one.statement.end])
-        if wait is not None and wait[1].decode() not in macros(program):
+        if wait is not None and (wait[1].decode() not in macros(program) or _is_all(program, site.operation)):
             found.append(site.number)
     return tuple(found)
+
+
+def _is_all(program: ir.Program, operation: int) -> bool:
+    """Whether a statement is nothing but this wait where its old name, which toolkits lack, is a macro."""
+    place = program.operations[operation].statement
+    assert place is not None
+    nodes = (n for f in program.functions if f.here for n in ir.walk(f.body))
+    inside = [n for n in nodes if isinstance(n, ir.Stmt) and place.start <= n.span.start < place.end]
+    if len(inside) != 1 or not isinstance(inside[0], ir.Evaluate) or b"Thread" not in _text(program, place):
+        return False
+    whole = inside[0].expression
+    while isinstance(whole, ir.Cast):
+        whole = whole.operand
+    return isinstance(whole, ir.Call) and whole.operation == operation and whole.name == "cudaDeviceSynchronize"
+
+
+def _text(program: ir.Program, place: Span) -> bytes:
+    return program.text[place.start : place.end]
 
 
 def taken_out(program: ir.Program, operation: int) -> Edit:

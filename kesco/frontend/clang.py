@@ -22,6 +22,7 @@ from clang.cindex import Cursor, CursorKind, SourceLocation
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError, ToolchainError
+from kesco.frontend.refusals import told
 from kesco.frontend.standard import is_standard_path
 from kesco.source import Span
 from kesco.toolchain.precompiled import discard, find, use
@@ -214,7 +215,7 @@ class SourceFile:
     def _check(self) -> None:
         found = self._errors()
         if found:
-            raise InputError(*map(_diagnostic, found))
+            raise InputError(*told(tuple(map(_diagnostic, found)), self.text))
 
     def _errors(self) -> list[cindex.Diagnostic]:
         return [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d)]

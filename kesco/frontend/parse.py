@@ -69,7 +69,7 @@ _SAME_GNU = re.compile(rb"\bdefined\s*\(\s*__GNUC__\s*\)|\bdefined\s+__GNUC__\b|
 _AGREED = re.compile(
     rb"__CUDACC__|__CUDA_ARCH__|__cplusplus|__STDC__|__STRICT_ANSI__|__(?:linux|unix|APPLE|MACH|ANDROID|FreeBSD|sun)\w*"
     rb"|__(?:x86_64|amd64|i[3-6]86|aarch64|arm|ARM|arm64|powerpc|ppc|PPC|riscv|LP64|WIN|MINGW|CYGWIN|QNX)\w*"
-    rb"|__(?:BYTE_ORDER|ORDER_|HIP|SYCL|OPENCL|EMSCRIPTEN)\w*"
+    rb"|__(?:BYTE_ORDER|ORDER_|HIP|SYCL|OPENCL|EMSCRIPTEN|SCITECH_SNAP__)\w*"
     rb"|__(?:DEVICE_EMULATION__|SUNPRO_CC?|BORLANDC__|WATCOMC__|TURBOC__|DECCXX|MWERKS__|DMC__|HP_aCC)"
     rb"|\w*_(?:H|HH|HPP|HXX|CUH|INC|INCLUDED)_*|\w*[a-z]_h_*"
 )

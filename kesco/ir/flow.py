@@ -107,6 +107,7 @@ class Site:
     show how far the device is without touching its memory: a clock, output, a query for errors. `added` marks a
     prefetch that is not in the user's text; its `operation` is a number behind those of the text. `acts` is False for
     work that may turn out to be none: a copy of 0 bytes, a launch of 0 blocks (which fails), a refused prefetch.
+    `outside` tells that behind it, before the next site, the host may touch memory that its function did not make.
     `mark` and `loop` are of a place that control passes and where nothing happens but that a trip of that loop begins.
     `held` tells until when a movable copy keeps the host, where that is certain. `stuck` marks a copy that stays on the
     default stream in any case: what it would have to wait for has no place in the text. `task` is the name of the task
@@ -135,6 +136,7 @@ class Site:
     stuck: bool = False
     task: str = ""
     failed: bool = False
+    outside: bool = False
     mark: Mark | None = None
     loop: str = ""
 
@@ -164,8 +166,9 @@ class Region:
     `successors[i]` are the numbers of the sites that may be executed next after site *i*, ascending. `guards` names the
     pointer expressions (over parameters and globals, as they are at entry) that the analysis assumed to be distinct
     allocations and that therefore must be compared at run time. `serial_because` is empty, or why the function must be
-    left as it is. `open` tells that code which is not seen may call it, with work of its own still running. `members`
-    are name and place of the functions whose calls are a part of it, if any; `linked` is the region in which they are.
+    left as it is. `open` tells that code which is not seen may call it, with work of its own still running; `fresh`
+    that all device memory it knows the allocation of was allocated since it was entered. `members` are name and place
+    of the functions whose calls are a part of it, if any; `linked` is the region in which they are.
     """
 
     function: str
@@ -175,6 +178,7 @@ class Region:
     guards: tuple[str, ...] = ()
     serial_because: str = ""
     open: bool = False
+    fresh: bool = False
     members: tuple[tuple[str, Span], ...] = ()
     linked: Region | None = None
 

@@ -150,6 +150,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     text += "; may show how far the device is" if site.looks else ""
+    text += "; the host goes outside behind it" if site.outside else ""
     text += "; a call of CUDA has failed" if site.failed else ""
     return text + (f"; note: {site.note}" if site.note else "")
 

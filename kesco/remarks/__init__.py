@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
-from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.access import Access, AccessMode, BufferKind
 from kesco.ir.costs import Expected
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, Site, SiteKind
@@ -34,6 +34,11 @@ _UNKNOWN_HELP = (
 _UNSEEN = "its body is not visible"
 _UNSEEN_HELP = (
     "define '{0}' where this file sees it, or state what it does: '#pragma kesco kernel({0}) reads(...) writes(...)'"
+)
+_OTHER_WAYS = (
+    ("through a surface", "write through a pointer instead of a surface object: where that leads is not followed"),
+    ("reads a texture", "read through a pointer instead of a texture object: where that leads is not followed"),
+    ("pointers loaded from", "pass each array as an argument of its own instead of pointers stored in memory"),
 )
 _WORK = (Role.MOVABLE, Role.LEGACY)
 _MOST_BARRIERS = 3
@@ -154,10 +159,16 @@ def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[
             verb = "writes" if any(AccessMode.WRITE & a.mode for a in unknown) else "reads"
             message = f"'{site.label}' {verb} memory that is not known, so it is ordered against everything"
             notes = tuple(Note(a.why) for a in unknown[:2])
-            unseen = any(a.why == _UNSEEN for a in unknown)
-            help_ = _UNSEEN_HELP.format(site.label.partition("#")[0]) if unseen else _UNKNOWN_HELP
-            found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, help_))
+            found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _known_instead(site, unknown)))
     return found + apart
+
+
+def _known_instead(site: Site, unknown: Sequence[Access]) -> str:
+    """What to do so that an operation's memory is known."""
+    whys = {a.why for a in unknown}
+    if _UNSEEN in whys:
+        return _UNSEEN_HELP.format(site.label.partition("#")[0])
+    return next((way for words, way in _OTHER_WAYS if any(words in why for why in whys)), _UNKNOWN_HELP)
 
 
 def _prefetched(result: Result) -> list[Diagnostic]:

@@ -9,7 +9,9 @@ function; and a query for errors, unless it stands behind a launch: then it is a
 look can be reached from it without another wait in between: the last wait before each look stays on every path, and it
 waits for all that the others waited for. 3. A wait also stays if it may be the first behind code that is not seen,
 which may have left work on streams that nothing else waits for. 4. The first waits of a function stay where the host
-touches memory behind them that work of the caller may still be writing. 5. All waits stay where some work touches other
+touches memory behind them that work of the caller may still be writing: what the function did not make. Where unseen
+code may call it, that work may be on a stream that the default stream does not wait for, and they stay also where
+work behind them touches other memory than what was allocated since. 5. All waits stay where some work touches other
 memory than the device's own, which the host could look at in ways that are not seen here.
 
 Errors that the device finds are reported by the wait that stays. What waits together with a check of its result is no
@@ -21,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from kesco.ir.access import BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
 
 
@@ -29,7 +32,7 @@ def needless(region: Region, whole: Collection[int], single: Collection[int] = (
     candidates = (*whole, *single)
     if not candidates or not all(_on_the_device(site) for site in region.sites):
         return ()
-    unseen = {s.number for s in region.sites if s.foreign or (s.role is Role.ENTRY and region.open)}
+    unseen = {s.number for s in region.sites if s.foreign}
     kept = _reached(region, unseen)
     kept |= {c for c in candidates if any(_looks(region.sites[n]) for n in _reached(region, (c,)))}
     kept |= _for_the_caller(region, candidates, kept)
@@ -39,7 +42,7 @@ def needless(region: Region, whole: Collection[int], single: Collection[int] = (
 
 
 def _for_the_caller(region: Region, candidates: Collection[int], kept: Collection[int]) -> set[int]:
-    """Further candidates to be kept: those that may be the first to wait for work of the caller, which the host reads.
+    """Further candidates to be kept: those that may be the first to wait for work of the caller, which matters behind.
 
     What ran before ``main`` is nothing.
     """
@@ -47,11 +50,18 @@ def _for_the_caller(region: Region, candidates: Collection[int], kept: Collectio
     while region.function != "main":
         first = _reached(region, (0,), set(candidates) - more.union(kept))
         left = first.intersection(candidates) - more.union(kept)
-        new = {c for c in left if any(_touches(region.sites[n]) for n in _reached(region, (c,)))}
+        new = {c for c in left if _matters(region, c)}
         if not new:
             break
-        more |= new
+        more |= new & _reached(region, (0,), set(candidates) - more.union(kept) - new)  # no other one stands before
     return more
+
+
+def _matters(region: Region, wait: int) -> bool:
+    """Whether something behind a wait, up to the next one, may touch what work of the caller does."""
+    between = [region.sites[n] for n in _reached(region, (wait,))]
+    outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number == wait or not _waits(s))]
+    return bool(outside) or any(_touches(region, s) for s in between)
 
 
 def without(region: Region, gone: Collection[int]) -> Region:
@@ -76,8 +86,17 @@ def _looks(site: Site) -> bool:
     return site.role not in (Role.MOVABLE, Role.LEGACY) and not _waits(site)
 
 
-def _touches(site: Site) -> bool:
-    return site.role is Role.HOST and bool(site.accesses)
+def _touches(region: Region, site: Site) -> bool:
+    """Whether a site may touch what work of the caller does: on the device only work that is not seen is not awaited.
+
+    A copy that keeps the host has a side in the host's memory, too.
+    """
+    if site.role is Role.HOST:
+        return bool(site.accesses)
+    if not region.open or site.role not in (Role.MOVABLE, Role.LEGACY):
+        return False
+    own = region.fresh and site.held is None
+    return not own or any(a.buffer.kind is not BufferKind.DEVICE for a in site.accesses)
 
 
 def _waits(site: Site) -> bool:

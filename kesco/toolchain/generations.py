@@ -10,7 +10,7 @@ later. Then there is one architecture for each way in which the texts may tell t
 
 1. Take the numbers in the texts with which architectures may be compared: ``800``, or ``80`` where that is divided.
 2. Architectures that compare alike with all of them are one class. Of each the default is taken, or the one nearest
-   below it, which more versions of clang know than those above.
+   below it, which more versions of clang know than those above. What the toolkit cannot build for is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from kesco.errors import InputError
+from kesco.errors import InputError, ToolchainError
 from kesco.toolchain.compile import device_ir
 from kesco.toolchain.flags import translate
 from kesco.toolchain.model import Toolchain
@@ -34,12 +34,16 @@ _ABOUT = re.compile(rb"__CUDA_ARCH|\bNV_[A-Z]|_PTX_ARCH|\b__builtin_nvvm|\barch(
 _NUMBER = re.compile(rb"(?<![\w.])(\d{2,4})[uUlL]*(?![\w.])")
 _KNOWN = (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
 _LOWEST_OF_13 = 75
+_SINCE = {86: (11, 1), 87: (11, 4), 88: (13, 0), 89: (11, 8), 90: (11, 8), 100: (12, 8), 101: (12, 8), 103: (12, 9),
+          110: (13, 0), 120: (12, 8), 121: (12, 9)}  # fmt: skip
+_UNTIL = {101: (12, 9)}  # which 13 calls 110
+_CRASHING = (88, 110)  # clang 22 crashes at any source for these
 
 
 def further_device_ir(toolchain: Toolchain, path: str, flags: Sequence[str], texts: Iterable[bytes]) -> list[str]:
     """The device IR of a file for the architectures, beside the first, at which these texts may mean something else.
 
-    None where an option or a variable names one. Raises `InputError` where one cannot be read.
+    None where an option or a variable names one. Raises `InputError` or `ToolchainError` where one cannot be read.
     """
     user = translate(flags)
     if user.architectures:
@@ -53,10 +57,10 @@ def further_device_ir(toolchain: Toolchain, path: str, flags: Sequence[str], tex
     for arch in told_apart((*texts, *map(os.fsencode, flags)), toolchain.cuda_version, toolchain.arch)[1:]:
         try:
             found.append(device_ir(toolchain, path, flags, arch=arch))
-        except InputError as error:
+        except (InputError, ToolchainError) as error:
             step = f"the code asks for __CUDA_ARCH__, so it was read for {arch}, too; name the GPU you build for: "
             told = (replace(d, help=f"{step}-arch={toolchain.arch}") for d in error.diagnostics)
-            raise InputError(*told) from None
+            raise type(error)(*told) from None
     return found
 
 
@@ -68,9 +72,11 @@ def told_apart(texts: Iterable[bytes], cuda_version: str | None, default: str) -
     first = int(re.sub(r"\D", "", default))
     numbers = sorted({int(found) for text in asking for found in _NUMBER.findall(text)})
     bounds = [one for one in numbers if one >= 100] + [10 * one for one in numbers if 20 <= one < 200]
-    low = _LOWEST_OF_13 if int((cuda_version or "13").split(".")[0]) >= 13 else _KNOWN[0]
+    major, minor, *_ = (*map(int, re.findall(r"\d+", cuda_version or "13.0")), 0)
+    low = _LOWEST_OF_13 if major >= 13 else _KNOWN[0]
+    known = (n for n in _KNOWN if n >= low and _SINCE.get(n, (0, 0)) <= (major, minor) <= _UNTIL.get(n, (99, 0)))
     classes: dict[tuple[int, ...], list[int]] = {}
-    for one in (first, *(number for number in _KNOWN if number >= low and number != first)):
+    for one in (first, *(number for number in known if number != first)):
         marks = tuple((10 * one > bound) - (10 * one < bound) for bound in bounds)
         classes.setdefault(marks, []).append(one)
     chosen = [_nearest(members, first) for members in classes.values()]
@@ -78,5 +84,6 @@ def told_apart(texts: Iterable[bytes], cuda_version: str | None, default: str) -
 
 
 def _nearest(members: list[int], first: int) -> int:
-    """The highest of the members that is not above `first`, or the lowest of all."""
+    """The highest of the members that is not above `first`, or the lowest of all; of those that clang reads, if any."""
+    members = [one for one in members if one not in _CRASHING] or members
     return max((one for one in members if one <= first), default=min(members))

@@ -57,9 +57,8 @@ def moved(region: Region, editable: Collection[int]) -> Region:
             continue
         device = tuple(a for a in site.accesses if not _on_the_hosts_side(site, a))
         sites.append(replace(site, number=here, role=Role.MOVABLE, accesses=device, note=""))
-        sites.append(
-            Site(here + 1, site.operation, site.label, SiteKind.SYNC, Role.DEVICE_SYNC, site.span, site.iterations)
-        )
+        wait = Site(here + 1, site.operation, site.label, SiteKind.SYNC, Role.DEVICE_SYNC, site.span, site.iterations)
+        sites.append(replace(wait, outside=site.outside))
         after += [(here + 1,), following]
     return replace(region, sites=tuple(sites), successors=tuple(after))
 

@@ -202,6 +202,8 @@ class _Proof:
         self.work = union(1 << s.number for s in sites if is_work(s))
         self.boundary = union(1 << s.number for s in sites if s.role is Role.ENTRY)
         self.foreign = union(1 << s.number for s in sites if s.role is Role.JOIN and s.foreign)
+        behind = (c.number for c in sites if c.outside and concurrent.function != "main")
+        self._outside = union(1 << n for c in behind for n in concurrent.successors[c])
         self.found: list[Unordered] = []
         self._distances: dict[int, dict[int, int]] = {}
         self._budget = _BUDGET
@@ -228,6 +230,8 @@ class _Proof:
         for site in self.concurrent.sites:
             if site.number in self.facts:
                 self._check(site, serial_facts)
+                if site.role in (Role.MOVABLE, Role.LEGACY, Role.HOST) and self._outside >> site.number & 1:
+                    self._report_all(Rule.HOST, "hidden", self.boundary, site)
         unmatched = list(self.matching.problems)
         if not self.matching.same_paths and self.concurrent.members:
             unmatched.append("its functions do not call each other on the same paths as in the serial program")

@@ -288,6 +288,45 @@ def test_a_missing_header(folder: Folder) -> None:
     folder.write("app.cu", b'#include "not_here.h"\n' + SOURCE.encode())
     said = folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
     assert "app.cu:1:10: error[K100]: 'not_here.h' file not found" in said
+    assert "give its folder with -I after '--'" in said
+
+
+def test_behind_a_missing_header_nothing_else_is_wrong(folder: Folder) -> None:
+    lost = b"Matrix a; Matrix b;\nint use() { return a + b; }\n"
+    folder.write("app.cu", b'#include "matrix.h"\n' + lost + SOURCE.encode())
+    said = folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
+    assert said.count("error[") == 1
+    assert "further errors are not shown: they may come from that" in said
+
+
+def test_one_cause_is_told_once(folder: Folder) -> None:
+    folder.write("app.cu", SOURCE.encode() + b"".join(b"texture<float, 1> t%d;\n" % n for n in range(9)))
+    said = folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
+    assert said.count("no template named 'texture'") == 1
+    assert "and in 8 further places" in said
+    assert "--cuda-path" in said
+
+
+def test_a_stream_of_its_own_is_told_with_the_function_that_was_called(folder: Folder) -> None:
+    body = (
+        "float *a, h[9]; cudaStream_t s; cudaStreamCreate(&s); cudaMalloc(&a, 36); "
+        "cudaMemcpyAsync(a, h, 36, cudaMemcpyHostToDevice, s); fill<<<1, 1>>>(a); fill<<<1, 1>>>(a); return 0;"
+    )
+    text = f"__global__ void fill(float* p) {{ *p = 1; }}\nint main() {{ {body} }}\n"
+    folder.write("app.cu", text.encode())
+    assert "cudaMemcpyAsync uses a stream of its own" in folder.run("compile", "app.cu", "-o", "out.cu")[1]
+
+
+def test_what_to_do_about_a_texture_is_not_what_to_do_about_a_pointer(folder: Folder) -> None:
+    kernel = "__global__ void fill(float* p, cudaTextureObject_t t) { *p = tex1Dfetch<float>(t, 0); }\n"
+    body = "float* a; cudaMalloc(&a, 36); fill<<<1, 1>>>(a, 1); fill<<<1, 1>>>(a, 1); return 0;"
+    folder.write("app.cu", f"{kernel}int main() {{ {body} }}\n".encode())
+    assert folder.run("compile", "app.cu", "-o", "out.cu")[1].count("help: read through a pointer instead") == 2
+
+
+def test_a_launch_with_blanks_is_nvccs_alone(folder: Folder) -> None:
+    folder.write("app.cu", SOURCE.replace("<<<", "<< <").encode())
+    assert "write <<< without a blank" in folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
 
 
 @pytest.mark.parametrize("name", ["app.cu", "./app.cu", "link.cu", "."])

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from integration.compiled import Compiled, compile_and_keep
 
+from kesco.options import Options
+
 HEAD = """\
 #include <chrono>
 #include <cstdio>
@@ -76,6 +78,17 @@ def test_ways_to_write_it(tmp_path: Path, spelled: str) -> None:
     assert taken_out(compiled(tmp_path, with_first(spelled))) == [2, 4]
 
 
+OLD_NAME = "#define cudaThreadSynchronize cudaDeviceSynchronize\n"
+
+
+def test_an_old_name_may_be_a_macro_for_the_new_one(tmp_path: Path) -> None:
+    text = with_first("cudaThreadSynchronize();")
+    assert taken_out(compiled(tmp_path, OLD_NAME + text)) == [2, 4]
+    for more in ("() (clock(), cudaDeviceSynchronize())", "() cudaDeviceSynchronize(); up<<<1, 1>>>(d)"):
+        other = OLD_NAME.replace(" cudaDeviceSynchronize", more)
+        assert 2 not in taken_out(compiled(tmp_path, other + text))
+
+
 @pytest.mark.parametrize(
     "first",
     [
@@ -143,6 +156,51 @@ def test_pointers_from_outside_may_be_managed_memory(tmp_path: Path) -> None:
     assert taken_out(compiled(tmp_path, body + "int main() {}\n")) == []
 
 
+STEP = """\
+__device__ float symbol[32];
+__global__ void sum(float* x) { x[threadIdx.x] += symbol[threadIdx.x]; }
+float* global;
+void step(int n, float* host) {
+  float *a, *b, *c; static float* kept; float here[32];
+  cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096);
+  if (!kept) cudaMalloc(&kept, 4096);
+  for (int i = 0; i < n; ++i) {
+    up<<<1, 32>>>(a);
+    @FIRST@
+    @THEN@
+    cudaDeviceSynchronize();
+    both<<<1, 32>>>(c, a, b);
+    cudaDeviceSynchronize();
+    cudaGetLastError();
+  }
+  cudaFree(a); cudaFree(b); cudaFree(c);
+}
+int main() {}
+"""
+
+
+def test_a_function_that_unseen_code_may_call_needs_no_wait_for_work_on_what_it_allocated(tmp_path: Path) -> None:
+    """The caller may have work on a stream that the default stream does not wait for; its memory is another."""
+    text = STEP.replace("@FIRST@", SYNC).replace("@THEN@", "up<<<1, 32>>>(b);")
+    assert taken_out(compiled(tmp_path, text)) == [2, 4]
+    assert taken_out(compiled(tmp_path, text.replace(f"    {SYNC}\n    up", f"    {SYNC} elsewhere();\n    up"))) == []
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "up<<<1, 32>>>(kept);",
+        "sum<<<1, 32>>>(b);",
+        "cudaMemcpy(b, host, 4096, cudaMemcpyHostToDevice);",
+        "cudaMemcpy(b, here, 128, cudaMemcpyHostToDevice);",
+        "host[0] = 1; up<<<1, 32>>>(b);",
+    ],
+)
+def test_but_for_work_on_what_the_caller_may_know(tmp_path: Path, then: str) -> None:
+    text = STEP.replace("@FIRST@", SYNC).replace("@THEN@", f"{then} up<<<1, 32>>>(b);")
+    assert 2 not in taken_out(compiled(tmp_path, text))
+
+
 def test_the_proof_sees_a_wait_that_is_missing_before_a_look(tmp_path: Path) -> None:
     for look in ('printf("%d", i);', "say(i);", "now = clock();", "e = cudaGetLastError();"):
         outcome = compiled(tmp_path, with_first(f"{SYNC}\n    {look}"))
@@ -180,3 +238,52 @@ int main() {{
     lines = [line.strip() for line in compile_and_keep(path).lines]
     assert lines[lines.index("shared[0] = 1;") - 1] == SYNC
     assert sum(line.startswith("// kesco: not needed here: ") for line in lines) == 1
+
+
+UNKNOWN_MEMORY = """\
+#include <map>
+__global__ void up(float* x) { x[threadIdx.x] += 1; }
+static std::map<int, float*> table;
+static float big[1 << 25];
+static int step(int k) {
+  float *x, *y;
+  cudaMalloc(&x, sizeof big); cudaMalloc(&y, sizeof big);
+  @FIRST@
+  @THEN@
+  up<<<1, 32>>>(x); up<<<1, 32>>>(y);
+  cudaDeviceSynchronize();
+  up<<<1, 32>>>(x); up<<<1, 32>>>(y);
+  cudaDeviceSynchronize();
+  cudaFree(x); cudaFree(y);
+  return 1;
+}
+int main(int argc, char** argv) {
+  cudaMallocManaged(&table[argc], 4096);
+  up<<<1, 32>>>(table[argc]);
+  if (step(argc)) cudaDeviceSynchronize();
+}
+"""
+COPY = "cudaMemcpy(x, big, sizeof big, cudaMemcpyHostToDevice);"
+
+
+@pytest.mark.parametrize("first", [SYNC, COPY], ids=["a wait", "a copy"])
+def test_the_first_wait_stays_where_the_host_goes_through_a_pointer_that_is_not_known(
+    tmp_path: Path, first: str
+) -> None:
+    """Behind it is the caller's managed memory, in which the caller's kernel may still be writing."""
+    text = UNKNOWN_MEMORY.replace("@FIRST@", first).replace("@THEN@", "table[k][0] = 1;")
+    path = tmp_path / "app.cu"
+    path.write_text(text)
+    outcome = compile_and_keep(path, Options(copies="move"))
+    at = next(n for n, line in enumerate(outcome.lines) if "table[k][0] = 1" in line)
+    assert outcome.lines[at - 1].strip() == SYNC or outcome.lines[at - 1].endswith(", true);")
+    without = outcome.lines[at - 1].replace(SYNC, "").replace(", true", "")
+    lines = [*outcome.lines[: at - 1], without, *outcome.lines[at:]]
+    assert "what ran before the function" in outcome.refuses(lines)
+
+
+def test_and_goes_where_the_host_stays_with_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "app.cu"
+    path.write_text(UNKNOWN_MEMORY.replace("@FIRST@", SYNC).replace("@THEN@", "k += 1;"))
+    text = compile_and_keep(path).result.text.decode()
+    assert text.count("// kesco: not needed here: ") == 2

@@ -101,7 +101,7 @@ def test_a_header_for_one_compiler_keeps_the_file_serial(tmp_path: Path) -> None
     "condition",
     ["ifdef __CUDACC__", "if defined(_WIN32) || __cplusplus > 1", "ifndef __DRIVER_TYPES_H__", "ifdef __GNUC__",
      "if defined(__GNUC__) && defined (__linux__)", "ifdef _MSC_VER", "if 0 // __clang__",
-     "ifdef __DEVICE_EMULATION__", "if defined __SUNPRO_CC"],
+     "ifdef __DEVICE_EMULATION__", "ifndef __SCITECH_SNAP__", "if defined __SUNPRO_CC"],
 )  # fmt: skip
 def test_what_compilers_agree_on_is_no_obstacle(tmp_path: Path, condition: str) -> None:
     assert function(compiled(tmp_path, f"#{condition}\n#define LIMIT 3\n#endif\n{PLAIN}")).rewritten

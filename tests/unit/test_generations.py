@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kesco.toolchain import generations
+from kesco.toolchain.compile import device_ir
 from kesco.toolchain.generations import told_apart
 from kesco.toolchain.model import Toolchain
 
@@ -17,10 +20,14 @@ from kesco.toolchain.model import Toolchain
         (b"#if __CUDA_ARCH__ >= 800\n", "13.0", ("sm_90", "sm_75", "sm_80")),
         (b"#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800u\n", "13.0", ("sm_90", "sm_75", "sm_80")),
         (b"#define NEW 900\nbool b = __CUDA_ARCH__ >= NEW;\n", "13.0", ("sm_90", "sm_89", "sm_100")),
-        (b"#if __CUDA_ARCH__ / 10 >= 89\n", "13.0", ("sm_90", "sm_88", "sm_89")),
+        (b"#if __CUDA_ARCH__ / 10 >= 89\n", "13.0", ("sm_90", "sm_87", "sm_89")),
+        (b"#if __CUDA_ARCH__ >= 890\n", "13.0", ("sm_90", "sm_87", "sm_89")),
         (b"#if __CUDA_ARCH__ >= 600\n", "13.0", ("sm_90",)),
         (b"#if __CUDA_ARCH__ >= 600\n", "12.4", ("sm_90", "sm_53", "sm_60")),
-        (b"#if __CUDA_ARCH__ > 1000\n", "13.0", ("sm_90", "sm_100", "sm_101")),
+        (b"#if __CUDA_ARCH__ > 1000\n", "13.0", ("sm_90", "sm_100", "sm_103")),
+        (b"#if __CUDA_ARCH__ > 1000\n", "12.8", ("sm_90", "sm_100", "sm_101")),
+        (b"#if __CUDA_ARCH__ > 1000\n", "12.4", ("sm_90",)),
+        (b"#if __CUDA_ARCH__ >= 1010 && __CUDA_ARCH__ < 1030\n", "13.0", ("sm_90", "sm_103", "sm_120")),
     ],
 )
 def test_one_architecture_for_each_meaning(text: bytes, cuda: str, expected: tuple[str, ...]) -> None:
@@ -45,3 +52,18 @@ def test_of_several_that_are_named_the_others_count_where_the_text_may_ask(
     named = ["-gencode=arch=compute_75,code=sm_75", "-arch=sm_89", "--gpu-code=sm_86", "-arch=sm_86"]
     found = generations.further_device_ir(toolchain, "a.cu", [*named, *flags.split()], [b"int a;", text])
     assert tuple(found) == expected
+
+
+def test_clang_reads_every_architecture_that_may_be_chosen(toolchain: Toolchain, tmp_path: Path) -> None:
+    """The toolkit of version 13 calls 110 what was 101 before, and clang refuses the old name there."""
+    source = tmp_path / "a.cu"
+    source.write_text("__global__ void k() {}\n")
+    seen: dict[str, None] = {}
+    for bound in (one * 10 + more for one in generations._KNOWN for more in (0, 5)):
+        if bound in (880, 1100):  # which stand for themselves there: clang 22 reads neither
+            continue
+        for arch in told_apart([f"#if __CUDA_ARCH__ > {bound}\n".encode()], toolchain.cuda_version, toolchain.arch):
+            seen.setdefault(arch, None)
+    assert len(seen) > 8
+    for arch in seen:
+        assert "define" in device_ir(toolchain, source, arch=arch), arch
