@@ -64,12 +64,9 @@ def resolve(
         for f in program.functions
         if f.here and not f.template and not has_obstacle(f.body) and not (streams and is_kesco(f.name))
     ]
-    for function in plain:  # decides which loops are unrolled, with nothing known but constants
-        if function.name != "main":
-            _walk_generic(walker, function)
-    for function in plain:
-        if function.name == "main":
-            _walk_main(walker, function)
+    for function in sorted(plain, key=lambda f: f.name == "main"):
+        # before main it is decided which loops are unrolled, with nothing known but constants
+        (_walk_main if function.name == "main" else _walk_generic)(walker, function)
     if walker.uncounted:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
         return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, uncounted=uncounted)

@@ -46,7 +46,7 @@ class Invocations(Expressions):
         ):  # fmt: skip
             parts = [self.lower(c) for c in inner]
             return self._call_of(cursor, None, "", None, parts, arguments, (True,) * len(parts))
-        if target.spelling in _RETURN_TWICE and is_standard(target):
+        if target.spelling in _RETURN_TWICE and self.types.is_standard(target):
             self.hidden = self.hidden or f"{target.spelling} (line {self.span(cursor).line}), which may return again"
         key = target.canonical.get_usr()
         parent = target.semantic_parent
