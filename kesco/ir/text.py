@@ -120,7 +120,8 @@ def _kernel(effects: KernelEffects) -> str:
 
 
 def _region(region: Region) -> Iterator[str]:
-    yield f"region {region.function} at {_plain(region.span)}" + ", open" * region.open
+    told = ", open" * region.open + ", on memory of its own" * region.fresh
+    yield f"region {region.function} at {_plain(region.span)}{told}"
     if region.serial_because:
         yield f"  serial because {region.serial_because}"
     if region.guards:

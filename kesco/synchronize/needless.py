@@ -58,7 +58,12 @@ def _for_the_caller(region: Region, candidates: Collection[int], kept: Collectio
 
 
 def _matters(region: Region, wait: int) -> bool:
-    """Whether something behind a wait, up to the next one, may touch what work of the caller does."""
+    """Whether something behind a wait, up to the next one, may touch what work of the caller does.
+
+    Or right before it: without the wait nobody could tell that from behind it.
+    """
+    if any(site.outside and wait in region.successors[site.number] for site in region.sites):
+        return True
     between = [region.sites[n] for n in _reached(region, (wait,))]
     outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number == wait or not _waits(s))]
     return bool(outside) or any(_touches(region, s) for s in between)

@@ -184,9 +184,9 @@ def area(**more: object) -> Region:
 
 
 def test_regions_are_one_line_a_site() -> None:
-    text = dump_text((area(guards=("p", "q"), serial_because="it contains goto", open=True),))
+    text = dump_text((area(guards=("p", "q"), serial_because="it contains goto", open=True, fresh=True),))
     assert text.splitlines() == [
-        "region work at 1:1, open",
+        "region work at 1:1, open, on memory of its own",
         "  serial because it contains goto",
         "  guards p, q",
         "  0 entry entry boundary 1:1 → 1",
