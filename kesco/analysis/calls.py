@@ -47,6 +47,7 @@ class Calls(Libraries):
         if self.streams and is_kesco(call.name):
             return pointer(Place(KESCO))
         if call.container:
+            self.go_outside()  # what it lets go may be the caller's
             return self.container(state, call)
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
             return self._vector(call, [self.evaluate(state, argument) for argument in call.arguments])
@@ -177,16 +178,18 @@ class Calls(Libraries):
         count = len(values)
         reads = set(host.reads) | set(range(host.reads_from, count) if host.reads_from is not None else ())
         writes = set(host.writes) | set(range(host.writes_from, count) if host.writes_from is not None else ())
+        out = writes | set(host.out)
+        self.go_outside(host.frees is not None)
         for index, value in enumerate(values):
-            self.go_outside(value.unknown and index in reads | writes)
+            self.go_outside(value.unknown and index in reads | out)
             for place in value.places:
                 if index in reads:
                     self.touch(place, AccessMode.READ)
-                if index in writes:
+                if index in out:
                     self.touch(place, AccessMode.WRITE)
         if host.kind == "swap":
             return self._swap(state, call)
-        written = [values[i] for i in writes | set(host.out) if i < count]
+        written = [values[i] for i in out if i < count]
         state.store.clobber(o for v in written for p in v.places if self.holds(state, o := p.object))
         for value in written:
             if value.unknown:
@@ -222,6 +225,7 @@ class Calls(Libraries):
 
     def _standard(self, state: State, call: ir.Call) -> Value:
         """A C++ library function: it launches nothing, but may read and change all that it is given."""
+        self.go_outside()  # what it changes, or lets go, may be the caller's
         values = self.arguments(state, call)
         reach = state.store.reachable([p for v in values for p in v.every_place()])
         for one in reach:
@@ -230,7 +234,6 @@ class Calls(Libraries):
         state.store.clobber(changed)
         self.escaped |= set(changed)
         if any(v.any_unknown() for v in values):
-            self.go_outside()
             self.clobber_escaped(state)
         return TOP
 

@@ -101,7 +101,9 @@ class Evaluator(Places):
             return self.launch(state, expression)
         if isinstance(expression, ir.Unknown):
             values = [self.evaluate(state, part) for part in expression.parts]
-            if expression.what != "delete":
+            if expression.what == "delete":
+                self.go_outside()  # the caller's memory, perhaps
+            else:
                 self.escape_values(state, *values)
             if expression.what == "unexposed_expr":  # such as __atomic_store_n, for which others may wait
                 self.look()

@@ -276,8 +276,8 @@ def marks_of(rewrite: Rewrite) -> tuple[int, ...]:
     return tuple(sorted({sites[one.mark].operation for one in rewrite.schedule.holds}))
 
 
-def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
-    """What the prologue must have for these functions."""
+def needed_parts(text: bytes, rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
+    """What the prologue must have for these functions of a text."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
     own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
     ranks = joined_ranks([r.schedule for r in rewrites], max(r.schedule.streams for r in rewrites))
@@ -297,7 +297,8 @@ def needed_parts(rewrites: Sequence[Rewrite], stretches: int, replays: int) -> P
         leaves=any(r.watched for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
         marks=sum(len(marks_of(r)) for r in rewrites),
-        queues=any(
+        queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in text
+        and any(
             r.schedule.streams > QUEUES and s.kind is SiteKind.COPY and s.number in r.schedule.as_dict()
             for r, s in sites
         ),

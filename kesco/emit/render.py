@@ -68,7 +68,7 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite]) -> list[Edit]:
         replays += len(rewrite.plan.replays)
         marks += len(marks_of(rewrite))
     streams = max(r.schedule.streams for r in chosen)
-    text = prologue(streams, events, needed_parts(chosen, stretches, replays), macros(program))
+    text = prologue(streams, events, needed_parts(program.text, chosen, stretches, replays), macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)

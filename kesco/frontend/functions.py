@@ -11,6 +11,7 @@ from pathlib import Path
 from clang.cindex import Cursor, CursorKind
 
 from kesco.frontend.clang import SourceFile, file_place, kind_of
+from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.operations import span_of
 from kesco.frontend.statements import Statements
 from kesco.frontend.types import TypeTable
@@ -117,7 +118,7 @@ class Functions(Statements):
         internal = cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
         return ir.Function(
             key,
-            cursor.spelling,
+            _name(cursor),
             parameters,
             body,
             span_of(self.source.path, cursor),
@@ -130,3 +131,11 @@ class Functions(Statements):
             (kind_of(cursor) is K.CXX_METHOD and bool(cursor.is_virtual_method())) or self._default_code(children),
             result=self.types.lower(cursor.result_type),
         )
+
+
+def _name(cursor: Cursor) -> str:
+    """Its name; what a class or a namespace calls ``main`` is not the program's."""
+    parent = cursor.semantic_parent
+    if cursor.spelling != "main" or parent is None or kind_of(parent) not in (K.NAMESPACE, *CLASSES):
+        return str(cursor.spelling)
+    return f"{qualified_name(parent)}::main"

@@ -94,13 +94,14 @@ def _looks(site: Site) -> bool:
 def _touches(region: Region, site: Site) -> bool:
     """Whether a site may touch what work of the caller does: on the device only work that is not seen is not awaited.
 
-    A copy that keeps the host has a side in the host's memory, too.
+    A copy that keeps the host has a side in the host's memory, too. And a kernel that stays where it is, because it
+    waits for others or reads a clock, say, is to run alone.
     """
     if site.role is Role.HOST:
         return bool(site.accesses)
     if not region.open or site.role not in (Role.MOVABLE, Role.LEGACY):
         return False
-    own = region.fresh and site.held is None
+    own = region.fresh and site.held is None and (site.role is Role.MOVABLE or site.kind is not SiteKind.KERNEL)
     return not own or any(a.buffer.kind is not BufferKind.DEVICE for a in site.accesses)
 
 

@@ -55,6 +55,8 @@ def behind_launches(
         if first is None or any(first[0] == name for name, _ in found) or not _is_braced(program, body):
             return None
         assert isinstance(body, ir.Block)
+        if any(isinstance(n, ir.Declare) and n.variable.name == first[0] for n in ir.walk(body)):
+            return None  # it may be hidden there
         found.append(first)
         one, launched = _passed(program, region, body, launch, moved)
         if one is None:

@@ -298,3 +298,52 @@ def test_what_the_host_touches_right_before_a_wait(tmp_path: Path) -> None:
         "  if (argv[1][0] == 'y') {\n    up<<<1, 32>>>(b);\n  } else {\n    cudaDeviceSynchronize();\n"
         "    up<<<1, 32>>>(a);\n  }\n  up<<<1, 32>>>(b);\n  cudaDeviceSynchronize();\n  return 0;\n}\n",
     )
+
+
+OPEN = """\
+@HEAD@
+void f(@TAKES@) {
+  float *a, *b;
+  cudaMalloc(&a, 4096);
+  cudaMalloc(&b, 4096);
+  cudaDeviceSynchronize();
+  @BETWEEN@
+  up<<<1, 32>>>(a);
+  up<<<1, 32>>>(b);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "takes", "between", "goes"),
+    [
+        ("", "float* h", ";", True),
+        ("#include <cmath>", "float t, float* h", "sincosf(t, &h[0], &h[1]);", False),
+        ("#include <cmath>", "double x, double* h", "x = modf(x, h);", False),
+        ("#include <cstdlib>", "float* h", "free(h);", False),
+        ("", "float* h", "delete[] h;", False),
+        ("#include <vector>", "std::vector<float>* v", "delete v;", False),
+        ("#include <vector>", "std::vector<float> v", "v.clear();", False),
+        ("#include <memory>", "std::shared_ptr<float> p", "p.reset();", False),
+        ("", "float* h", "meet<<<1, 32>>>(a, reinterpret_cast<volatile int*>(b));", False),  # runs alone
+    ],
+)
+def test_the_first_wait_of_a_function_that_others_call(
+    tmp_path: Path, head: str, takes: str, between: str, goes: bool
+) -> None:
+    """What the caller has under way may still use what the host touches, or lets go, behind it."""
+    meet = (
+        "__global__ void meet(float* x, volatile int* n) { x[0] += 1; atomicAdd(const_cast<int*>(n), 1); "
+        "while (*n < gridDim.x) {} }"
+    )
+    text = OPEN.replace("@HEAD@", f"{head}\n{meet}").replace("@TAKES@", takes).replace("@BETWEEN@", between)
+    outcome = compiled(tmp_path, text)
+    assert (b"kesco: not needed here: " in outcome.result.text) == goes
+
+
+@pytest.mark.parametrize("around", ["namespace app {\n@\n}", "struct App {\n@\n};"])
+def test_not_every_main_is_the_program_s(tmp_path: Path, around: str) -> None:
+    text = OPEN.replace("@HEAD@", "").replace("@TAKES@", "float* h").replace("void f(", "void main(")
+    outcome = compiled(tmp_path, around.replace("@", text.replace("@BETWEEN@", "const float q = h[0]; (void)q;")))
+    assert b"kesco: not needed here: " not in outcome.result.text

@@ -27,7 +27,7 @@ int main(int, char** arguments) {
     scale<<<1, 64>>>(x[i]);
   }
   cudaDeviceSynchronize();
-  const char* queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const char* queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");  // then the program minds them itself
   std::FILE* said = std::fopen(arguments[1], "w");
   std::fputs(queues != nullptr ? queues : "none", said);
   std::fclose(said);
@@ -37,14 +37,18 @@ int main(int, char** arguments) {
 COPY = "cudaMemcpyAsync(x[i], h + 64 * i, 64 * sizeof(float), cudaMemcpyHostToDevice);"
 
 
-def output(folder: Path, many: int, copy: str) -> bytes:
-    (folder / "program.cu").write_text(SOURCE % (many, many, many, copy))
+def output(folder: Path, many: int, copy: str, reads: bool = False) -> bytes:
+    text = SOURCE if reads else SOURCE.replace('std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")', "arguments[1]")
+    (folder / "program.cu").write_text(text % (many, many, many, copy))
     return compile_file(str(folder / "program.cu"), Options()).text
 
 
-@pytest.mark.parametrize(("many", "copy", "asks"), [(12, COPY, True), (6, COPY, False), (12, "", False)])
-def test_who_asks(tmp_path: Path, many: int, copy: str, asks: bool) -> None:
-    text = output(tmp_path, many, copy)
+@pytest.mark.parametrize(
+    ("many", "copy", "reads", "asks"),
+    [(12, COPY, False, True), (6, COPY, False, False), (12, "", False, False), (12, COPY, True, False)],
+)
+def test_who_asks(tmp_path: Path, many: int, copy: str, reads: bool, asks: bool) -> None:
+    text = output(tmp_path, many, copy, reads)
     assert b"kesco->stream" in text
     assert (ASKS in text.partition(b"// ---- kesco: end")[0]) == asks
 
@@ -53,7 +57,10 @@ def test_who_asks(tmp_path: Path, many: int, copy: str, asks: bool) -> None:
 def program(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """What the program finds in its environment behind its own beginning, for an environment."""
     folder = tmp_path_factory.mktemp("queues")
-    (folder / "asks.cu").write_bytes(output(folder, 12, COPY))
+    plain = output(folder, 12, COPY)
+    assert plain.count(b"= arguments[1];") == 1
+    reads = b'= std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");'
+    (folder / "asks.cu").write_bytes(plain.replace(b"= arguments[1];", reads))
     dry = prepare(str(folder / "asks.cu"), (), Options(), folder)
 
     def found(patch: pytest.MonkeyPatch, **environment: str) -> str:
