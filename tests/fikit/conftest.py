@@ -18,7 +18,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parts")
     common = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra")
     shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1", str(HERE / "fake_driver.cpp"))
+    (folder / "old").mkdir()
     subprocess.run((*common, *shared, "-ldl"), cwd=folder, check=True)
+    subprocess.run((*common, "-DOLD_DRIVER", *shared, "-ldl"), cwd=folder / "old", check=True)
     for name in ("task", "lender"):
         words = (*common, "-o", name, str(HERE / f"{name}.cpp"), "-ldl", "-lpthread")
         subprocess.run(words, cwd=folder, check=True)

@@ -192,14 +192,8 @@ void *attend(void *) {
     Tie &t = tie();
     prctl(PR_SET_TIMERSLACK, 1000UL);
     pthread_setname_np(pthread_self(), "kesco-fikit");
-    bool relaxed = false;
     std::uint64_t wait = kSecond / 10;
     while (!t.ending.load()) {
-        const Driver *d = driver();
-        if (d && !relaxed && d->exchange_capture_mode) {
-            int mode = 2; // CU_STREAM_CAPTURE_MODE_RELAXED: what this thread asks disturbs nobody's capture
-            relaxed = d->exchange_capture_mode(&mode) == kSuccess;
-        }
         if (t.state.load() != Attached) {
             nap(wait);
             wait = std::min<std::uint64_t>(wait * 2, kSecond / 2);

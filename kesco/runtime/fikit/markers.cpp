@@ -1,5 +1,5 @@
-// Events behind launches. The thread that launches records them, so the stream and the context are certainly alive; the
-// attendant thread asks them, in relaxed capture mode, so that no capture of the program is disturbed.
+// Events behind launches. The thread that launches records them, so the stream and the context are certainly alive. Who
+// asks them does so in the relaxed capture mode, so that no capture of the program is disturbed.
 #include "markers.h"
 
 #include "driver.h"
@@ -13,8 +13,9 @@ namespace fikit {
 namespace {
 
 constexpr int kBusy = 2;
-constexpr unsigned kNoTiming = 2;       // CU_EVENT_DISABLE_TIMING
-constexpr std::uint64_t kFresh = 50000; // so long after an event another one is due, also on a credit
+constexpr Result kCaptures = 900, kCapturesEnd = 908; // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and so on
+constexpr unsigned kNoTiming = 2;                     // CU_EVENT_DISABLE_TIMING
+constexpr std::uint64_t kFresh = 50000;               // so long after an event another one is due, also on a credit
 constexpr std::uint64_t kPaid = 10; // a pause that nobody could see is followed by so many times as long with events
 constexpr std::uint64_t kOld = 100000000; // as kSettle in attachment.cpp
 
@@ -109,6 +110,11 @@ std::uint64_t stands_for(Markers &m, void *stream, bool per_thread, std::uint64_
     step_off(m, time, kOld);
     m.marked.fetch_add(own, std::memory_order_relaxed);
     return own;
+}
+
+// The answer of an event that has ended, or whose context has. One that a capture does not let be asked tells nothing.
+bool tells_end(Result answer) {
+    return answer != kNotReady && (answer < kCaptures || answer > kCapturesEnd);
 }
 
 bool can_record(const Driver *d) {
@@ -257,10 +263,12 @@ std::uint64_t markers_poll(std::uint64_t &unready) noexcept {
     guard.unlock(); // a launch under way may have the driver's lock for long, and would wait for this one next
     const std::uint64_t time = now();
     std::uint64_t seen = unready;
+    int mode = 2; // CU_STREAM_CAPTURE_MODE_RELAXED: what is asked here ends no capture of another thread
+    const bool relaxed = d->exchange_capture_mode && d->exchange_capture_mode(&mode) == kSuccess;
     const auto has_ended = [&](void *event) {
-        const bool ended = d->event_query(event) != kNotReady;
-        seen = ended ? seen : time;
-        return ended;
+        const Result answer = d->event_query(event);
+        seen = answer == kNotReady ? time : seen;
+        return tells_end(answer);
     };
     void **const end = m.asked + count, **until = m.asked;
     // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone.
@@ -270,6 +278,8 @@ std::uint64_t markers_poll(std::uint64_t &unready) noexcept {
         for (int busy = 0; until != end && busy < kBusy; ++until) // behind a few that have not ended hardly any has
             if (!has_ended(*until))
                 *until = nullptr, ++busy;
+    if (relaxed)
+        d->exchange_capture_mode(&mode); // as it was
     guard.lock();
     m.asking = false;
     m.unready = seen;
