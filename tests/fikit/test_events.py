@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -184,3 +185,13 @@ def test_an_error_of_a_capture_is_no_end(yard: Yard) -> None:
     changes = seen["changes"]
     assert isinstance(changes, list) and [ended for _, ended, _ in changes] == [4], changes
     assert changes[0][0] > 75_000
+
+
+def test_a_launch_under_way_when_the_daemon_comes_is_not_counted(yard: Yard) -> None:
+    """The daemon was told of none, so it is told of no end either."""
+    child = yard.task(1, "1", "21", "20", "20000", FAKE_FIRST="1500000")
+    time.sleep(0.3)
+    daemon = lender(yard)
+    yard.ends(child)
+    (seen,) = said(daemon)
+    assert seen["launched"] == seen["ended"] == 20, seen
