@@ -195,3 +195,13 @@ def test_a_launch_under_way_when_the_daemon_comes_is_not_counted(yard: Yard) -> 
     yard.ends(child)
     (seen,) = said(daemon)
     assert seen["launched"] == seen["ended"] == 20, seen
+
+
+def test_what_the_program_waits_for_has_not_ended(yard: Yard) -> None:
+    """Kernels of 150 ms, of which the first one alone has an event; without a wait 0.1 s would count as their end."""
+    daemon = lender(yard)
+    yard.ends(yard.task(1, "1", "3", "150000", "20000"))
+    (seen,) = said(daemon)
+    changes = seen["changes"]
+    assert isinstance(changes, list) and changes[-1][1] == 3
+    assert all(ended <= at // 149_000 for at, ended, _ in changes), changes

@@ -207,9 +207,11 @@ Shared *asked() {
 
 } // namespace
 
-std::uint64_t before_wait() noexcept {
-    markers_pause();
-    return markers_made();
+Waiting::Waiting() noexcept : before(markers_made()) {
+    markers_wait();
+}
+Waiting::~Waiting() {
+    markers_waits_no_more();
 }
 
 void after_wait(std::uint64_t before, const Wait &wait) noexcept {

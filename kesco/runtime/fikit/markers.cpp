@@ -101,7 +101,7 @@ void paused(Markers &m) {
 // are not among them, as long as they may be under way: then it is `own` launches only.
 std::uint64_t stands_for(Markers &m, void *stream, bool per_thread, std::uint64_t made, std::uint64_t own) {
     const std::uint64_t time = m.owed.stream == kNoStream ? 0 : now();
-    if (!time || time > m.owed.at + kOld || owed_on(m, stream, per_thread)) {
+    if (!time || (time > m.owed.at + kOld && m.waits.load() <= 0) || owed_on(m, stream, per_thread)) {
         m.owed = {};
         return unmarked_until(m, made);
     }
@@ -313,8 +313,13 @@ bool markers_tell() noexcept {
     return count == kEvents || (count && m.made.load() == m.marked.load());
 }
 
-void markers_pause() noexcept {
+void markers_waits_no_more() noexcept {
+    all().waits.fetch_sub(1);
+}
+
+void markers_wait() noexcept {
     Markers &m = all();
+    m.waits.fetch_add(1);
     if (m.made.load() == m.marked.load())
         return;
     const auto guard = soon(m.lock);
@@ -324,7 +329,7 @@ void markers_pause() noexcept {
 void markers_settle() noexcept {
     Markers &m = all();
     const std::lock_guard<std::mutex> guard(m.lock);
-    if (m.count.load(std::memory_order_relaxed) != 0)
+    if (m.count.load(std::memory_order_relaxed) != 0 || m.waits.load() > 0)
         return;
     paused(m);
     m.ends(unmarked_until(m, m.made.load()));

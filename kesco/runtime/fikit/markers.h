@@ -33,8 +33,9 @@ struct Step {
 bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &step) noexcept;
 // Records an event behind the launches that have none, if they are all on this stream, which is alive.
 void mark_behind(void *stream, bool per_thread) noexcept;
-// The program has come to a wait, and what it did since its last launch is over.
-void markers_pause() noexcept;
+// A thread of the program has come to a wait, and what it did since its last launch is over; it goes on behind it.
+void markers_wait() noexcept;
+void markers_waits_no_more() noexcept;
 // A launch was made that needs no event: it failed, or was captured.
 void mark_done() noexcept;
 // When the last event was recorded.
@@ -52,7 +53,7 @@ std::uint64_t markers_poll(std::uint64_t &unready) noexcept;
 bool markers_pending() noexcept;
 bool markers_out() noexcept;
 bool markers_tell() noexcept;
-// Takes everything for ended (nothing was launched for long, and no event tells).
+// Takes everything for ended (nothing was launched for long, and no event tells), unless the program waits.
 void markers_settle() noexcept;
 
 } // namespace fikit

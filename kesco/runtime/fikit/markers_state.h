@@ -38,6 +38,7 @@ struct Markers {
     std::atomic<std::uintptr_t> stream{kNoStream};
     std::atomic<int> count{0};
     std::atomic<std::uint64_t> ended{0}; // of `made`
+    std::atomic<int> waits{0};           // of threads of the program, under way
     void *context = nullptr;             // events belong to one; a second GPU is another daemon's
     void *spare[kEvents];
     int spares = 0, created = 0;
