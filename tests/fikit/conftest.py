@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kesco.fikit import programs
+from kesco.toolchain.runtimes import SOURCES
 from tests.fikit.yard import HERE, Yard
 
 
@@ -24,6 +25,8 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("task", "lender"):
         words = (*common, "-o", name, str(HERE / f"{name}.cpp"), "-ldl", "-lpthread")
         subprocess.run(words, cwd=folder, check=True)
+    counted = [str(HERE / "counting.cpp"), *(str(SOURCES / "fikit" / f"{name}.cpp") for name in ("markers", "driver"))]
+    subprocess.run((*common, "-o", "counting", *counted, "-ldl", "-lpthread"), cwd=folder, check=True)
     return folder
 
 

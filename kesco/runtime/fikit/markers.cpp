@@ -184,7 +184,8 @@ bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &
         before + 1 >= step.launches || (before ? m.owed.time : 0) + launch.predicted >= step.time)
         return false;
     if (!before)
-        m.owed = {key, stream_number(stream, per_thread), 0, 0};
+        m.owed = {key, stream_number(stream, per_thread), 0, 0, 0};
+    ++m.owed.launches;
     m.owed.time += launch.predicted;
     m.owed.at = std::max(m.owed.at, launch.at);
     m.made.fetch_add(1);
@@ -235,9 +236,12 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
     const bool owed = m.owed.stream != kNoStream;
     if (!everything && d &&
         ((on_it && m.id && m.id != stream_number(stream, per_thread)) || (owed && !owed_on(m, stream, per_thread))))
-        return;                                  // another one that has the handle, or has others beside it
-    if (!on_it && owed && m.made.load() == made) // those without an event are known to be on it
-        m.ends(unmarked_until(m, made));
+        return;                                    // another one that has the handle, or has others beside it
+    if (!on_it && owed && m.made.load() == made) { // these are known to be on it; others without an event are not
+        m.marked.fetch_add(m.owed.launches);
+        m.ends(m.owed.launches);
+        m.owed = {};
+    }
     if (!on_it)
         return;
     m.drop([&](const Marker &one) { return one.upto <= made; });

@@ -24,6 +24,7 @@ constexpr std::uintptr_t kPerThreadHandle = 2; // CU_STREAM_PER_THREAD
 struct Owed {
     std::uintptr_t stream = kNoStream; // kNoStream: there are none; kSeveral: none that can be told by an event
     unsigned long long id = 0;         // of the stream
+    std::uint64_t launches = 0;        // how many
     std::uint64_t time = 0;            // predicted, of all of them
     std::uint64_t at = 0;              // when the last one was launched
 };
