@@ -21,3 +21,7 @@ def counting(parts: Path, which: str, driver: str = ".") -> int:
 
 def test_a_wait_for_one_stream_ends_only_what_was_on_it(parts: Path) -> None:
     assert counting(parts, "beside") == 4
+
+
+def test_an_event_behind_other_work_tells_nothing_of_a_kernel_before_it(parts: Path) -> None:
+    assert counting(parts, "behind") == 0

@@ -133,7 +133,7 @@ void record(Markers &m, const Driver &d, void *stream, bool per_thread, std::uin
         return;
     }
     recorded_on(m, stream, per_thread);
-    m.pending[count] = {event, stands_for(m, stream, per_thread, made, own), made, m.epoch};
+    m.pending[count] = {event, stands_for(m, stream, per_thread, made, own), made, m.epoch, own != 0};
     m.count.store(count + 1, std::memory_order_relaxed);
     m.at.store(now(), std::memory_order_relaxed);
 }
@@ -261,7 +261,7 @@ std::uint64_t markers_poll(std::uint64_t &unready) noexcept {
     if (!count)
         return m.done;
     for (int i = 0; i < count; ++i)
-        m.asked[i] = m.pending[i].event;
+        m.asked[i] = {m.pending[i].event, m.pending[i].close};
     const bool ordered = m.stream.load(std::memory_order_relaxed) != kSeveral;
     m.asking = true;
     guard.unlock(); // a launch under way may have the driver's lock for long, and would wait for this one next
@@ -269,27 +269,27 @@ std::uint64_t markers_poll(std::uint64_t &unready) noexcept {
     std::uint64_t seen = unready;
     int mode = 2; // CU_STREAM_CAPTURE_MODE_RELAXED: what is asked here ends no capture of another thread
     const bool relaxed = d->exchange_capture_mode && d->exchange_capture_mode(&mode) == kSuccess;
-    const auto has_ended = [&](void *event) {
-        const Result answer = d->event_query(event);
-        seen = answer == kNotReady ? time : seen;
+    const auto has_ended = [&](const Asked &one) {
+        const Result answer = d->event_query(one.event);
+        seen = answer == kNotReady && one.close ? time : seen;
         return tells_end(answer);
     };
-    void **const end = m.asked + count, **until = m.asked;
+    Asked *const end = m.asked + count, *until = m.asked;
     // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone.
     if (ordered)
         until = has_ended(*until) ? std::partition_point(until + 1, end, has_ended) : until;
     else
         for (int busy = 0; until != end && busy < kBusy; ++until) // behind a few that have not ended hardly any has
             if (!has_ended(*until))
-                *until = nullptr, ++busy;
+                until->event = nullptr, ++busy;
     if (relaxed)
         d->exchange_capture_mode(&mode); // as it was
     guard.lock();
     m.asking = false;
     m.unready = seen;
-    void **next = m.asked; // what is pending of these is in the same order
+    Asked *next = m.asked; // what is pending of these is in the same order
     m.drop([&](const Marker &one) {
-        void **const found = std::find(next, until, one.event);
+        Asked *const found = std::find_if(next, until, [&](const Asked &other) { return other.event == one.event; });
         next = found == until ? next : found + 1;
         return found != until;
     });

@@ -46,7 +46,7 @@ std::uint64_t markers_made() noexcept;
 std::uint64_t markers_ended() noexcept;
 void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool all) noexcept;
 // Asks the events. Returns how many launches have ended in all since the reset, and when some of those that had not
-// been said before were last seen not to have.
+// been said before were last seen not to have: of an event that other work may be before, as a copy, nobody can say.
 std::uint64_t markers_poll(std::uint64_t &unready) noexcept;
 // Whether launches are under way, or were not long ago; whether events are; and whether these tell when all of it has
 // ended. They do not while more was launched behind the last of them. No driver is asked for any of this.

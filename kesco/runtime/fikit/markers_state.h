@@ -14,6 +14,11 @@ struct Marker {
     std::uint64_t weight; // launches that it stands for
     std::uint64_t upto;   // the last of them, as counted in `made`
     std::uint32_t epoch;
+    bool close; // right behind a launch: until it has ended that one has not
+};
+struct Asked {
+    void *event;
+    bool close;
 };
 
 // Which stream all launches since the last full stop were on: none, one, or several.
@@ -45,13 +50,13 @@ struct Markers {
     int spares = 0, created = 0;
     Marker pending[kEvents];
     bool asking = false;  // some thread asks them, without the lock; none of them is recorded anew until it has
-    void *asked[kEvents]; // by that thread
+    Asked asked[kEvents]; // by that thread
     void *back[kEvents];  // meanwhile no longer pending
     int kept_back = 0;
     std::uint64_t done = 0, before = 0; // launches that have ended since the reset, and that were made before it
     std::uint32_t epoch = 0;
     unsigned long long id = 0; // of `stream`, as of the last event on it
-    std::uint64_t unready = 0; // when an event was last asked that had not ended
+    std::uint64_t unready = 0; // when an event close behind a launch was last asked that had not ended
     Owed owed;
     std::uint64_t steps_from = 0; // before this each launch has an event
 
