@@ -183,8 +183,12 @@ bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &
     if (launch.at < m.steps_from || launch.at > m.at.load(std::memory_order_relaxed) + kFresh ||
         before + 1 >= step.launches || (before ? m.owed.time : 0) + launch.predicted >= step.time)
         return false;
-    if (!before)
-        m.owed = {key, stream_number(stream, per_thread), 0, 0, 0};
+    if (!before) {
+        const unsigned long long id = stream_number(stream, per_thread);
+        if (!id || (m.id && m.id != id))
+            return false; // it may be another one than that of the last event
+        m.owed = {key, id, 0, 0, 0};
+    }
     ++m.owed.launches;
     m.owed.time += launch.predicted;
     m.owed.at = std::max(m.owed.at, launch.at);
