@@ -183,7 +183,8 @@ bool follow(Shared *shared) {
             if (!listen_for(0))
                 return false;
         }
-        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : kNowAndThen);
+        const bool soon = held && markers_pending() && time - last_launch < 2000000; // an event, behind what has none
+        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : soon ? kOften : kNowAndThen);
     }
     return true;
 }
