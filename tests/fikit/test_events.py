@@ -169,7 +169,7 @@ def test_it_is_told_when_a_launch_was_last_seen_not_to_have_ended(yard: Yard) ->
 
 
 def test_no_question_ends_a_capture_of_another_thread(yard: Yard) -> None:
-    """Who waits at the gate, launches on a credit or comes from a wait asks as well; the attendant alone hears nothing."""
+    """Who waits at the gate, launches on a credit or comes from a wait asks as well; here the attendant is deaf."""
     daemon = lender(yard, launches=8)
     yard.ends(yard.task(1, "2", "100", "20", "0", deadline=100, FAKE_DEAF="kesco-fikit", FAKE_CAPTURE="1"))
     (seen,) = said(daemon)
