@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kesco.fikit import programs
+from kesco.toolchain.runtimes import SOURCES
 from tests.fikit.yard import HERE, Yard
 
 
@@ -18,10 +19,14 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parts")
     common = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra")
     shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1", str(HERE / "fake_driver.cpp"))
+    (folder / "old").mkdir()
     subprocess.run((*common, *shared, "-ldl"), cwd=folder, check=True)
+    subprocess.run((*common, "-DOLD_DRIVER", *shared, "-ldl"), cwd=folder / "old", check=True)
     for name in ("task", "lender"):
         words = (*common, "-o", name, str(HERE / f"{name}.cpp"), "-ldl", "-lpthread")
         subprocess.run(words, cwd=folder, check=True)
+    counted = [str(HERE / "counting.cpp"), *(str(SOURCES / "fikit" / f"{name}.cpp") for name in ("markers", "driver"))]
+    subprocess.run((*common, "-o", "counting", *counted, "-ldl", "-lpthread"), cwd=folder, check=True)
     return folder
 
 

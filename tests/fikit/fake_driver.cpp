@@ -3,7 +3,8 @@
 // A kernel takes `gridX` microseconds. One device for all processes that name the same file in FAKE_GPU: it does one
 // kernel at a time, in the order of launches, whoever they are from, as a GPU does without MPS. With FAKE_STREAMS each
 // stream has a device of its own. With FAKE_DEAF=THREAD no event has ended for a thread of that name, whose questions
-// are not counted.
+// are not counted. With FAKE_CAPTURE some thread captures a stream all the time: who asks for an event outside the
+// relaxed mode ends that and has error 900. Made with OLD_DRIVER it knows neither these modes nor numbers of streams.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -24,8 +25,9 @@ namespace {
 struct Device {
     std::atomic<std::uint64_t> free_at; // when all that was launched has ended
     std::atomic<std::uint64_t> launches;
-    std::atomic<std::uint64_t> events;  // recorded
-    std::atomic<std::uint64_t> queries; // of events
+    std::atomic<std::uint64_t> events;      // recorded
+    std::atomic<std::uint64_t> queries;     // of events
+    std::atomic<std::uint64_t> invalidated; // captures
 };
 
 Device *device() {
@@ -59,6 +61,7 @@ std::uint64_t &mine(void *stream) {
 struct Event {
     std::uint64_t at;
 };
+thread_local int capture_mode = 0; // global; 2: relaxed
 
 int launch(unsigned microseconds, void *stream) {
     static const bool parallel = getenv("FAKE_STREAMS");
@@ -81,9 +84,12 @@ int launch(unsigned microseconds, void *stream) {
 
 } // namespace
 
+// With FAKE_FIRST the first one keeps its thread for so many microseconds.
 SHOWN int cuLaunchKernel(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream,
                          void **, void **) {
-    return launch(x, stream);
+    static const char *const first = getenv("FAKE_FIRST");
+    static const int slept = first ? usleep(useconds_t(atoi(first))) : 0;
+    return slept + launch(x, stream);
 }
 SHOWN int cuLaunchKernel_ptsz(void *, unsigned x, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                               void *stream, void **, void **) {
@@ -109,10 +115,12 @@ SHOWN int cuStreamCreate(void **stream, unsigned) {
     *stream = made_stream;
     return 0;
 }
+#ifndef OLD_DRIVER
 SHOWN int cuStreamGetId(void *stream, unsigned long long *number) {
     *number = number_of(stream);
     return 0;
 }
+#endif
 SHOWN int cuEventCreate(void **event, unsigned) {
     *event = new Event{0};
     return 0;
@@ -124,10 +132,14 @@ SHOWN int cuEventRecord(void *event, void *stream) {
     return 0;
 }
 SHOWN int cuEventQuery(void *event) {
-    static const char *const deaf = getenv("FAKE_DEAF");
+    static const char *const deaf = getenv("FAKE_DEAF"), *const captures = getenv("FAKE_CAPTURE");
     char name[16] = "";
     if (deaf && pthread_getname_np(pthread_self(), name, sizeof name) == 0 && strcmp(name, deaf) == 0)
         return 600;
+    if (captures && capture_mode != 2) {
+        device()->invalidated.fetch_add(1);
+        return 900;
+    }
     device()->queries.fetch_add(1);
     return now() < static_cast<Event *>(event)->at ? 600 : 0;
 }
@@ -152,10 +164,12 @@ SHOWN int cuCtxGetCurrent(void **context) {
 SHOWN int cuCtxSetCurrent(void *) {
     return 0;
 }
+#ifndef OLD_DRIVER
 SHOWN int cuThreadExchangeStreamCaptureMode(int *mode) {
-    *mode = 0;
+    std::swap(*mode, capture_mode);
     return 0;
 }
+#endif
 SHOWN int cuFuncGetName(const char **name, void *function) {
     *name = static_cast<const char *>(function);
     return 0;

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -165,3 +166,42 @@ def test_it_is_told_when_a_launch_was_last_seen_not_to_have_ended(yard: Yard) ->
     changes = seen["changes"]
     assert isinstance(changes, list) and len(changes) == 9
     assert all(late >= 0 for _, _, late in changes) and sorted(late for _, _, late in changes)[4] < 10_000, changes
+
+
+def test_no_question_ends_a_capture_of_another_thread(yard: Yard) -> None:
+    """Who waits at the gate, launches on a credit or comes from a wait asks as well; here the attendant is deaf."""
+    daemon = lender(yard, launches=8)
+    yard.ends(yard.task(1, "2", "100", "20", "0", deadline=100, FAKE_DEAF="kesco-fikit", FAKE_CAPTURE="1"))
+    (seen,) = said(daemon)
+    assert seen["launched"] == seen["ended"] == 200
+    assert counted(yard)[2] > 0 and int.from_bytes((yard.folder / "gpu").read_bytes()[32:40], "little") == 0
+
+
+def test_an_error_of_a_capture_is_no_end(yard: Yard) -> None:
+    """This driver has no modes, so no event says that it has ended; only the wait of the program does."""
+    daemon = lender(yard)
+    yard.ends(yard.task(1, "1", "4", "20000", "20000", old=True, FAKE_CAPTURE="1"))
+    (seen,) = said(daemon)
+    changes = seen["changes"]
+    assert isinstance(changes, list) and [ended for _, ended, _ in changes] == [4], changes
+    assert changes[0][0] > 75_000
+
+
+def test_a_launch_under_way_when_the_daemon_comes_is_not_counted(yard: Yard) -> None:
+    """The daemon was told of none, so it is told of no end either."""
+    child = yard.task(1, "1", "21", "20", "20000", FAKE_FIRST="1500000")
+    time.sleep(0.3)
+    daemon = lender(yard)
+    yard.ends(child)
+    (seen,) = said(daemon)
+    assert seen["launched"] == seen["ended"] == 20, seen
+
+
+def test_what_the_program_waits_for_has_not_ended(yard: Yard) -> None:
+    """Kernels of 150 ms, of which the first one alone has an event; without a wait 0.1 s would count as their end."""
+    daemon = lender(yard)
+    yard.ends(yard.task(1, "1", "3", "150000", "20000"))
+    (seen,) = said(daemon)
+    changes = seen["changes"]
+    assert isinstance(changes, list) and changes[-1][1] == 3
+    assert all(ended <= at // 149_000 for at, ended, _ in changes), changes

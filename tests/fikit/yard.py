@@ -40,8 +40,12 @@ class Yard:
         assert child.stdout.readline() == "ready\n"
         return child
 
-    def task(self, priority: int, *words: str, deadline: int = 10000, **more: str) -> subprocess.Popen[str]:
-        own = dict(os.environ) | {"LD_LIBRARY_PATH": str(self.parts), "FAKE_GPU": str(self.folder / "gpu")}
+    def task(
+        self, priority: int, *words: str, deadline: int = 10000, old: bool = False, **more: str
+    ) -> subprocess.Popen[str]:
+        """A task; `old`: under a driver that lacks what came later."""
+        driver = self.parts / "old" if old else self.parts
+        own = dict(os.environ) | {"LD_LIBRARY_PATH": str(driver), "FAKE_GPU": str(self.folder / "gpu")}
         own |= {name: more.pop(name) for name in tuple(more) if name.startswith("FAKE_")}
         settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "DEADLINE_MS": str(deadline)}
         return self.start([str(self.parts / "task"), *words], serving.environment(self.client, settings | more, own))

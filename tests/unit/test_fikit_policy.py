@@ -418,3 +418,15 @@ def test_a_report_that_may_be_late_is_no_miss(late: int, drifted: int) -> None:
             now += 10_000 * US
         state = found.task(HIGH)
         assert state and state.drifted == drifted
+
+
+def test_a_report_read_behind_later_ones_is_no_miss() -> None:
+    """Each kernel ended after 60 µs, seen at once; what others said later was read before."""
+    with policy(drift_limit=4) as found:
+        for launch in range(1, 6):
+            now = launch * 10_000 * US
+            found.passed(now, HIGH, SHORT)
+            found.decide(now + 400 * US)
+            assert found.done(now + 60 * US, HIGH, launch)
+        state = found.task(HIGH)
+        assert state and state.drifted == 0

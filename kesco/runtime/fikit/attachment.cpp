@@ -183,7 +183,8 @@ bool follow(Shared *shared) {
             if (!listen_for(0))
                 return false;
         }
-        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : kNowAndThen);
+        const bool soon = held && markers_pending() && time - last_launch < 2000000; // an event, behind what has none
+        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : soon ? kOften : kNowAndThen);
     }
     return true;
 }
@@ -192,14 +193,8 @@ void *attend(void *) {
     Tie &t = tie();
     prctl(PR_SET_TIMERSLACK, 1000UL);
     pthread_setname_np(pthread_self(), "kesco-fikit");
-    bool relaxed = false;
     std::uint64_t wait = kSecond / 10;
     while (!t.ending.load()) {
-        const Driver *d = driver();
-        if (d && !relaxed && d->exchange_capture_mode) {
-            int mode = 2; // CU_STREAM_CAPTURE_MODE_RELAXED: what this thread asks disturbs nobody's capture
-            relaxed = d->exchange_capture_mode(&mode) == kSuccess;
-        }
         if (t.state.load() != Attached) {
             nap(wait);
             wait = std::min<std::uint64_t>(wait * 2, kSecond / 2);

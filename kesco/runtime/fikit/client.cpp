@@ -24,6 +24,7 @@ constexpr std::uint64_t kRarely = 200000; // between events that are recorded fo
 
 thread_local int depth = 0;
 thread_local std::uint64_t launched_at = 0; // by this thread, the last time
+thread_local std::uint32_t said_in = 0;     // the epoch in which its present launch was said; 0: it was not
 thread_local std::uint64_t on_credit = 0;   // what its present launch is taken for, if that is made on a credit; else 0
 
 // One thread of the process stands at the gate, the others behind it: the process is held as a whole. Never destroyed.
@@ -100,24 +101,31 @@ std::unique_lock<std::timed_mutex> behind_others() {
 #endif
 }
 
+// The record by which the daemon counts the present launch, so its end is counted as well.
+void say_launched(Shared *shared, What what, const Launch &launch, std::uint64_t ticket) {
+    launched_at = say(shared, what, launch.identity, ticket);
+    said_in = epoch();
+}
+
 void hold(Shared *shared, const Launch &launch) {
     const std::uint64_t from = now();
     std::unique_lock<std::timed_mutex> guard = behind_others();
     const std::uint32_t since = epoch();
     const std::uint64_t ticket = next_ticket();
     if (!guard || attached() != shared || stale(shared, now()) || shared->gate.load(std::memory_order_acquire)) {
-        launched_at = say(shared, What::Passed, launch.identity, ticket);
+        say_launched(shared, What::Passed, launch, ticket);
         return;
     }
     std::uint64_t predicted = 0;
     if (const std::uint64_t credit = take_credit(shared, launch.identity, predicted)) {
-        launched_at = say(shared, What::Credited, launch.identity, credit);
+        say_launched(shared, What::Credited, launch, credit);
         on_credit = predicted;
         return;
     }
     if (shared->track.load(std::memory_order_relaxed))
         mark_behind(launch.stream, launch.per_thread); // what it waits for may be the end of just these
-    say(shared, What::Waits, launch.identity, ticket);
+    say_launched(shared, What::Waits, launch,
+                 ticket); // what follows counts nothing for a daemon that has not read this
     std::atomic_thread_fence(std::memory_order_seq_cst); // either it is seen, or the daemon is seen to sleep
     if (shared->asleep.load())
         ring();
@@ -157,7 +165,7 @@ bool enter(const Launch &launch) noexcept {
     introduce(shared, launch);
     const bool open = shared->gate.load(std::memory_order_acquire) != 0;
     if (open || launch.never_held || capturing(launch.stream, launch.per_thread))
-        launched_at = say(shared, What::Passed, launch.identity, next_ticket());
+        say_launched(shared, What::Passed, launch, next_ticket());
     else
         hold(shared, launch);
     return true;
@@ -166,12 +174,13 @@ bool enter(const Launch &launch) noexcept {
 void leave(const Launch &launch, bool launched) noexcept {
     --depth;
     const std::uint64_t predicted = std::exchange(on_credit, 0);
+    const std::uint32_t said = std::exchange(said_in, 0);
     if (measuring()) {
         measure_after(launch, launched);
         return;
     }
     Shared *shared = attached();
-    if (!shared)
+    if (!shared || said != epoch()) // the daemon, or this one, came only now and knows of no such launch
         return;
     const auto track = Track(shared->track.load(std::memory_order_relaxed));
     if (!launched)
@@ -198,9 +207,11 @@ Shared *asked() {
 
 } // namespace
 
-std::uint64_t before_wait() noexcept {
-    markers_pause();
-    return markers_made();
+Waiting::Waiting() noexcept : before(markers_made()) {
+    markers_wait();
+}
+Waiting::~Waiting() {
+    markers_waits_no_more();
 }
 
 void after_wait(std::uint64_t before, const Wait &wait) noexcept {

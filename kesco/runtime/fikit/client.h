@@ -34,7 +34,13 @@ struct Wait {
     bool per_thread;
     bool all; // of the context
 };
-std::uint64_t before_wait() noexcept;
+struct Waiting { // for as long as it takes; meanwhile nothing is taken for ended that nobody has seen to be
+    Waiting() noexcept;
+    ~Waiting();
+    Waiting(const Waiting &) = delete;
+    Waiting &operator=(const Waiting &) = delete;
+    const std::uint64_t before; // launches
+};
 void after_wait(std::uint64_t before, const Wait &wait) noexcept;
 // The thread has waited for something else: what has ended can be said at once.
 void synchronized() noexcept;

@@ -1,90 +1,24 @@
-// Events behind launches. The thread that launches records them, so the stream and the context are certainly alive; the
-// attendant thread asks them, in relaxed capture mode, so that no capture of the program is disturbed.
+// Events behind launches. The thread that launches records them, so the stream and the context are certainly alive. Who
+// asks them does so in the relaxed capture mode, so that no capture of the program is disturbed.
 #include "markers.h"
 
 #include "driver.h"
 #include "futex.h"
+#include "markers_state.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <new>
 
 namespace fikit {
 namespace {
 
-constexpr int kEvents = 512;
 constexpr int kBusy = 2;
-constexpr unsigned kNoTiming = 2;       // CU_EVENT_DISABLE_TIMING
-constexpr std::uint64_t kFresh = 50000; // so long after an event another one is due, also on a credit
+constexpr Result kCaptures = 900, kCapturesEnd = 908; // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and so on
+constexpr unsigned kNoTiming = 2;                     // CU_EVENT_DISABLE_TIMING
+constexpr std::uint64_t kFresh = 50000;               // so long after an event another one is due, also on a credit
 constexpr std::uint64_t kPaid = 10; // a pause that nobody could see is followed by so many times as long with events
 constexpr std::uint64_t kOld = 100000000; // as kSettle in attachment.cpp
 
-struct Marker {
-    void *event;
-    std::uint64_t weight; // launches that it stands for
-    std::uint64_t upto;   // the last of them, as counted in `made`
-    std::uint32_t epoch;
-};
-
-// Which stream all launches since the last full stop were on: none, one, or several.
-constexpr std::uintptr_t kNoStream = 0, kSeveral = 3, kLegacy = 1;
-constexpr std::uintptr_t kPerThreadHandle = 2; // CU_STREAM_PER_THREAD
-
-// Launches on credits that no event stands for yet, all on one stream.
-struct Owed {
-    std::uintptr_t stream = kNoStream; // kNoStream: there are none; kSeveral: none that can be told by an event
-    unsigned long long id = 0;         // of the stream
-    std::uint64_t time = 0;            // predicted, of all of them
-    std::uint64_t at = 0;              // when the last one was launched
-};
-
-// The counters may be read and added to without `lock`; all the rest is kept under it. It is held for no longer than a
-// few calls that do not wait; events are asked without it.
-struct Markers {
-    std::mutex lock;
-    std::atomic<std::uint64_t> made{0};   // launches, in order
-    std::atomic<std::uint64_t> marked{0}; // of these so many are done or have an event: see `upto`
-    std::atomic<std::uint64_t> at{0};     // when the last event was recorded
-    std::atomic<std::uintptr_t> stream{kNoStream};
-    std::atomic<int> count{0};
-    std::atomic<std::uint64_t> ended{0}; // of `made`
-    void *context = nullptr;             // events belong to one; a second GPU is another daemon's
-    void *spare[kEvents];
-    int spares = 0, created = 0;
-    Marker pending[kEvents];
-    bool asking = false;  // some thread asks them, without the lock; none of them is recorded anew until it has
-    void *asked[kEvents]; // by that thread
-    void *back[kEvents];  // meanwhile no longer pending
-    int kept_back = 0;
-    std::uint64_t done = 0, before = 0; // launches that have ended since the reset, and that were made before it
-    std::uint32_t epoch = 0;
-    unsigned long long id = 0; // of `stream`, as of the last event on it
-    std::uint64_t unready = 0; // when an event was last asked that had not ended
-    Owed owed;
-    std::uint64_t steps_from = 0; // before this each launch has an event
-
-    void ends(std::uint64_t launches) {
-        done += launches;
-        ended.store(before + done, std::memory_order_relaxed);
-    }
-    // These events have ended, or their context did.
-    template <typename Which> void drop(const Which &which) {
-        int kept = 0;
-        const int number = count.load(std::memory_order_relaxed);
-        for (int i = 0; i < number; ++i) {
-            const Marker one = pending[i];
-            if (!which(one)) {
-                pending[kept++] = one;
-                continue;
-            }
-            if (one.epoch == epoch)
-                ends(one.weight);
-            (asking ? back[kept_back++] : spare[spares++]) = one.event;
-        }
-        count.store(kept, std::memory_order_relaxed);
-    }
-};
 Markers &all() {
     static auto &one = *new Markers; // never destroyed: threads may launch while the process ends
     return one;
@@ -167,7 +101,7 @@ void paused(Markers &m) {
 // are not among them, as long as they may be under way: then it is `own` launches only.
 std::uint64_t stands_for(Markers &m, void *stream, bool per_thread, std::uint64_t made, std::uint64_t own) {
     const std::uint64_t time = m.owed.stream == kNoStream ? 0 : now();
-    if (!time || time > m.owed.at + kOld || owed_on(m, stream, per_thread)) {
+    if (!time || (time > m.owed.at + kOld && m.waits.load() <= 0) || owed_on(m, stream, per_thread)) {
         m.owed = {};
         return unmarked_until(m, made);
     }
@@ -176,6 +110,11 @@ std::uint64_t stands_for(Markers &m, void *stream, bool per_thread, std::uint64_
     step_off(m, time, kOld);
     m.marked.fetch_add(own, std::memory_order_relaxed);
     return own;
+}
+
+// The answer of an event that has ended, or whose context has. One that a capture does not let be asked tells nothing.
+bool tells_end(Result answer) {
+    return answer != kNotReady && (answer < kCaptures || answer > kCapturesEnd);
 }
 
 bool can_record(const Driver *d) {
@@ -194,7 +133,7 @@ void record(Markers &m, const Driver &d, void *stream, bool per_thread, std::uin
         return;
     }
     recorded_on(m, stream, per_thread);
-    m.pending[count] = {event, stands_for(m, stream, per_thread, made, own), made, m.epoch};
+    m.pending[count] = {event, stands_for(m, stream, per_thread, made, own), made, m.epoch, own != 0};
     m.count.store(count + 1, std::memory_order_relaxed);
     m.at.store(now(), std::memory_order_relaxed);
 }
@@ -244,8 +183,13 @@ bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &
     if (launch.at < m.steps_from || launch.at > m.at.load(std::memory_order_relaxed) + kFresh ||
         before + 1 >= step.launches || (before ? m.owed.time : 0) + launch.predicted >= step.time)
         return false;
-    if (!before)
-        m.owed = {key, stream_number(stream, per_thread), 0, 0};
+    if (!before) {
+        const unsigned long long id = stream_number(stream, per_thread);
+        if (!id || (m.id && m.id != id))
+            return false; // it may be another one than that of the last event
+        m.owed = {key, id, 0, 0, 0};
+    }
+    ++m.owed.launches;
     m.owed.time += launch.predicted;
     m.owed.at = std::max(m.owed.at, launch.at);
     m.made.fetch_add(1);
@@ -296,9 +240,12 @@ void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool ever
     const bool owed = m.owed.stream != kNoStream;
     if (!everything && d &&
         ((on_it && m.id && m.id != stream_number(stream, per_thread)) || (owed && !owed_on(m, stream, per_thread))))
-        return;                                  // another one that has the handle, or has others beside it
-    if (!on_it && owed && m.made.load() == made) // those without an event are known to be on it
-        m.ends(unmarked_until(m, made));
+        return;                                    // another one that has the handle, or has others beside it
+    if (!on_it && owed && m.made.load() == made) { // these are known to be on it; others without an event are not
+        m.marked.fetch_add(m.owed.launches);
+        m.ends(m.owed.launches);
+        m.owed = {};
+    }
     if (!on_it)
         return;
     m.drop([&](const Marker &one) { return one.upto <= made; });
@@ -318,31 +265,35 @@ std::uint64_t markers_poll(std::uint64_t &unready) noexcept {
     if (!count)
         return m.done;
     for (int i = 0; i < count; ++i)
-        m.asked[i] = m.pending[i].event;
+        m.asked[i] = {m.pending[i].event, m.pending[i].close};
     const bool ordered = m.stream.load(std::memory_order_relaxed) != kSeveral;
     m.asking = true;
     guard.unlock(); // a launch under way may have the driver's lock for long, and would wait for this one next
     const std::uint64_t time = now();
     std::uint64_t seen = unready;
-    const auto has_ended = [&](void *event) {
-        const bool ended = d->event_query(event) != kNotReady;
-        seen = ended ? seen : time;
-        return ended;
+    int mode = 2; // CU_STREAM_CAPTURE_MODE_RELAXED: what is asked here ends no capture of another thread
+    const bool relaxed = d->exchange_capture_mode && d->exchange_capture_mode(&mode) == kSuccess;
+    const auto has_ended = [&](const Asked &one) {
+        const Result answer = d->event_query(one.event);
+        seen = answer == kNotReady && one.close ? time : seen;
+        return tells_end(answer);
     };
-    void **const end = m.asked + count, **until = m.asked;
+    Asked *const end = m.asked + count, *until = m.asked;
     // On one stream they end in the order of its launches: few need be asked, and mostly the first one alone.
     if (ordered)
         until = has_ended(*until) ? std::partition_point(until + 1, end, has_ended) : until;
     else
         for (int busy = 0; until != end && busy < kBusy; ++until) // behind a few that have not ended hardly any has
             if (!has_ended(*until))
-                *until = nullptr, ++busy;
+                until->event = nullptr, ++busy;
+    if (relaxed)
+        d->exchange_capture_mode(&mode); // as it was
     guard.lock();
     m.asking = false;
     m.unready = seen;
-    void **next = m.asked; // what is pending of these is in the same order
+    Asked *next = m.asked; // what is pending of these is in the same order
     m.drop([&](const Marker &one) {
-        void **const found = std::find(next, until, one.event);
+        Asked *const found = std::find_if(next, until, [&](const Asked &other) { return other.event == one.event; });
         next = found == until ? next : found + 1;
         return found != until;
     });
@@ -370,8 +321,13 @@ bool markers_tell() noexcept {
     return count == kEvents || (count && m.made.load() == m.marked.load());
 }
 
-void markers_pause() noexcept {
+void markers_waits_no_more() noexcept {
+    all().waits.fetch_sub(1);
+}
+
+void markers_wait() noexcept {
     Markers &m = all();
+    m.waits.fetch_add(1);
     if (m.made.load() == m.marked.load())
         return;
     const auto guard = soon(m.lock);
@@ -381,7 +337,7 @@ void markers_pause() noexcept {
 void markers_settle() noexcept {
     Markers &m = all();
     const std::lock_guard<std::mutex> guard(m.lock);
-    if (m.count.load(std::memory_order_relaxed) != 0)
+    if (m.count.load(std::memory_order_relaxed) != 0 || m.waits.load() > 0)
         return;
     paused(m);
     m.ends(unmarked_until(m, m.made.load()));

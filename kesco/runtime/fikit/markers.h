@@ -33,8 +33,9 @@ struct Step {
 bool mark_later(void *stream, bool per_thread, const Taken &launch, const Step &step) noexcept;
 // Records an event behind the launches that have none, if they are all on this stream, which is alive.
 void mark_behind(void *stream, bool per_thread) noexcept;
-// The program has come to a wait, and what it did since its last launch is over.
-void markers_pause() noexcept;
+// A thread of the program has come to a wait, and what it did since its last launch is over; it goes on behind it.
+void markers_wait() noexcept;
+void markers_waits_no_more() noexcept;
 // A launch was made that needs no event: it failed, or was captured.
 void mark_done() noexcept;
 // When the last event was recorded.
@@ -45,14 +46,14 @@ std::uint64_t markers_made() noexcept;
 std::uint64_t markers_ended() noexcept;
 void markers_waited(std::uint64_t made, void *stream, bool per_thread, bool all) noexcept;
 // Asks the events. Returns how many launches have ended in all since the reset, and when some of those that had not
-// been said before were last seen not to have.
+// been said before were last seen not to have: of an event that other work may be before, as a copy, nobody can say.
 std::uint64_t markers_poll(std::uint64_t &unready) noexcept;
 // Whether launches are under way, or were not long ago; whether events are; and whether these tell when all of it has
 // ended. They do not while more was launched behind the last of them. No driver is asked for any of this.
 bool markers_pending() noexcept;
 bool markers_out() noexcept;
 bool markers_tell() noexcept;
-// Takes everything for ended (nothing was launched for long, and no event tells).
+// Takes everything for ended (nothing was launched for long, and no event tells), unless the program waits.
 void markers_settle() noexcept;
 
 } // namespace fikit

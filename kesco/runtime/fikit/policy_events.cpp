@@ -163,8 +163,8 @@ int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches, uint64_t 
     uint64_t until = std::min(launches, task->state.launched); // a client's counter may be ahead of its records
     if (until <= task->state.done)
         return 0;
-    if (task->in_flight() == 1)
-        observe(*task, task->flight(task->state.done), late);
+    if (task->in_flight() == 1) // it took until now, which may be later by what was read before
+        observe(*task, task->flight(task->state.done), std::min(late, now_) + (now_ - at));
     on_gpu_ -= until - task->state.done;
     while (task->state.done < until)
         task->end();
