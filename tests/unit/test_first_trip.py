@@ -85,7 +85,6 @@ BEFORE_THE_LOOP = (
     f"set<<<1, 32>>>(a); {FOR} {{ {A} {B} }}",
     f"{FOR} {{\n for (int i = 0; i < argc; ++i) {{ {A} {B} }} }}",
     f"{FOR} {{\n {INNER} {{ dim3 i(n); up<<<i, 32>>>(a); up<<<i, 32>>>(b); }} }}",
-    f"{FOR} {{\n {INNER} {{ float* i = a; up<<<1, 32>>>(i); {B} }} }}",
 )
 
 pytestmark = pytest.mark.usefixtures("toolchain")
