@@ -23,6 +23,12 @@ def test_a_wait_for_one_stream_ends_only_what_was_on_it(parts: Path) -> None:
     assert counting(parts, "beside") == 4
 
 
+@pytest.mark.parametrize(("which", "ended"), [("waits", 2), ("goes on", 3)])
+def test_what_is_waited_for_is_not_old(parts: Path, which: str, ended: int) -> None:
+    """An event on another stream stands for it only where nobody waits and 0.1 s are over."""
+    assert counting(parts, which) == ended
+
+
 def test_an_event_behind_other_work_tells_nothing_of_a_kernel_before_it(parts: Path) -> None:
     assert counting(parts, "behind") == 0
 
