@@ -231,6 +231,7 @@ class Calls(Libraries):
         self.escaped |= set(changed)
         if any(v.any_unknown() for v in values):
             self.go_outside()
+            self.see("atomic" in call.name)
             self.clobber_escaped(state)
         return TOP
 

@@ -218,16 +218,3 @@ def test_what_a_destructor_of_cudas_libraries_frees_is_no_longer_worked_on(tmp_p
     program.write_text(f'#include "{header}"\n{HEAD}{inner}  k1<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}}\n')
     text = compile_file(str(program), Options(force=True)).text.decode()
     assert "kesco: ~vector sees all of this as done" in text
-
-
-def test_a_kernel_that_sets_what_the_host_watches_comes_behind_all_others(tmp_path: Path) -> None:
-    program = tmp_path / "flag.cu"
-    program.write_text(
-        f"__global__ void tell(volatile int* f) {{ *f = 1; }}\n{HEAD}  volatile int* f;\n"
-        "  cudaHostAlloc((void**)&f, 4, cudaHostAllocMapped), cudaMallocManaged(&m, 256), *f = 0;\n"
-        "  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(m);\n  tell<<<1, 1>>>((int*)f);\n  while (!*f) {}\n  h[0] = m[0];\n"
-        "  return cudaDeviceSynchronize();\n}\n"
-    )
-    text = compile_file(str(program), Options(force=True)).text.decode()
-    assert "kesco->stream[1]" in text
-    assert "tell<<<1, 1>>>((int*)f)" in text
