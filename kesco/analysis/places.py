@@ -134,7 +134,7 @@ class Places:
             self.now.seen.add(buffer)
 
     def see(self, certain: bool) -> None:
-        """Note that the host may look at memory of its own again and again that is not known."""
+        """Note that the host may look at memory that is not known."""
         if certain:
             self.now.seen.add(UNSEEN_HOST)
 
@@ -155,6 +155,7 @@ class Places:
         """The union of what these places hold; unknown when the places themselves are."""
         result = TOP if unknown or not places else NOTHING
         self.go_outside(unknown or not places)
+        self.see(unknown or not places)
         for place in places:
             result = result | self.read(state, place) if result is not NOTHING else self.read(state, place)
         return result
