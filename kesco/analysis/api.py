@@ -160,7 +160,10 @@ class CudaApi(Transfers):
         if not self.streams:
             if handle is not None:
                 self.stay_serial(f"{call.name} uses a stream of its own", call.span)
-            self.site(state, entry.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
+            draft = self.site(state, entry.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
+            draft.waits = entry.kind == "sync" and handle is None
+            key = event.key if event is not None and event.certain else ""
+            draft.records, draft.awaits = (key * (entry.kind == f"event_{what}") for what in ("record", "sync"))
             return NOTHING
         role = {
             "sync": Role.STREAM_SYNC,
@@ -173,6 +176,7 @@ class CudaApi(Transfers):
             self.site(state, entry.name, SiteKind.SYNC, Role.JOIN, call.operation, call.span)
         draft = self.site(state, entry.name, SiteKind.SYNC, role, call.operation, call.span)
         draft.stream, draft.event = handle, event
+        draft.waits = entry.kind == "sync" and handle is None
         return NOTHING
 
     def _device(self, state: State, call: ir.Call) -> Value:

@@ -234,6 +234,7 @@ class Calls(Libraries):
         state.store.clobber(changed)
         self.escaped |= set(changed)
         if any(v.any_unknown() for v in values):
+            self.see("atomic" in call.name)
             self.clobber_escaped(state)
         return TOP
 

@@ -124,6 +124,7 @@ class Interpreter(Objects):
         if callee.touches_device:
             touched = self.now.touches_device
             site = self.site(state, function.name, SiteKind.CALL, Role.JOIN, call.operation, call.span)
+            site.callee = callee
             for buffer, mode in shared.items():
                 site.touch(buffer, "in the function called", mode)
             site.foreign = site.foreign or callee.foreign or (callee.device_changed and touched)
@@ -135,6 +136,7 @@ class Interpreter(Objects):
             for buffer, mode in shared.items():
                 self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
             self.go_outside(any(d.outside for d in drafts))
+            self.now.seen |= {one for d in drafts for one in d.seen}
             if not self.now.failing:
                 self.now.looked = self.now.looked or any(d.looks for d in drafts)
 

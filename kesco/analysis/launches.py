@@ -25,6 +25,7 @@ from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buf
 from kesco.ir.effects import Footprint, KernelEffects, RootEffect
 from kesco.ir.flow import SiteKind
 from kesco.ir.poly import ByteRange
+from kesco.ir.volatiles import is_watched, points_to_volatile
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
@@ -105,12 +106,15 @@ class Launches(CudaApi):
         for value in arguments:  # what a kernel is given may be kept and changed by it
             self.escape_values(state, value)
         written = {key[0] for key, m in touched.items() if m & AccessMode.WRITE}
+        self.note_reached([p.object for v in arguments for p in v.every_place()], written)
         if written:
             self.device_wrote(state, arguments, written)
         site = self.device_site(state, kernel.name, SiteKind.KERNEL, operation, span, stream, has_stream, note)
         site.acts = operation in self._certain
         for (buffer, why, part), mode in touched.items():
             site.touch(buffer, why, mode, part)
+        if any(map(is_watched, kernel.parameters)) or any(map(points_to_volatile, given)):
+            self.volatile.add(operation)
         if kernel.priority is not None:
             site.priority = kernel.priority
 

@@ -14,7 +14,7 @@ from kesco.analysis.integers import ZERO, pointee, size_of
 from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.access import UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.poly import Poly
 from kesco.ir.types import ELEMENTS, SIZE
 from kesco.ir.volatiles import is_volatile
@@ -36,6 +36,8 @@ class Places:
         self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
         self.looks = False  # whether places that may show how far the device is become sites
         self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is
+        self.reached: dict[str, Buffer] = {}  # memory of the host that work of the device writes, by its object
+        self.volatile: set[int] = set()  # the operations that are given a pointer to volatile memory
         self.rolled = 0  # loops around the current point whose iterations are not told apart
 
     @property
@@ -126,6 +128,15 @@ class Places:
         self.go_outside(unseen or (buffer is not None and buffer.kind is BufferKind.ENTRY))
         if buffer is not None and buffer.kind in _HOST_REACHABLE:
             self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
+        if buffer is None:
+            buffer = self.reached.get(place.object.key)
+        if buffer is not None and mode & AccessMode.READ and not buffer.on_device:
+            self.now.seen.add(buffer)
+
+    def see(self, certain: bool) -> None:
+        """Note that the host may look at memory that is not known."""
+        if certain:
+            self.now.seen.add(UNSEEN_HOST)
 
     def go_outside(self, certain: bool = True) -> None:
         """Note that the host may touch memory that its function did not make, unless a call of CUDA has failed.
@@ -144,6 +155,7 @@ class Places:
         """The union of what these places hold; unknown when the places themselves are."""
         result = TOP if unknown or not places else NOTHING
         self.go_outside(unknown or not places)
+        self.see(unknown or not places)
         for place in places:
             result = result | self.read(state, place) if result is not NOTHING else self.read(state, place)
         return result
@@ -224,6 +236,7 @@ class Places:
         if is_volatile(expression):
             self.look()
             self.watched |= {p.object.buffer for p in found if p.object.buffer is not None}
+            self.see(unknown or not found)
         return found, unknown
 
     def _places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:

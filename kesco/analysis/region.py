@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from kesco.ir.access import Access, AccessMode, Buffer
 from kesco.ir.flow import Handle, Held, Iteration, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.source import Span
+
+if TYPE_CHECKING:
+    from kesco.analysis.state import Activation
 
 Frontier = frozenset[int]
 ANY_SIZE = 1 << 63
@@ -46,6 +50,11 @@ class Draft:
     outside: bool = False
     mark: Mark | None = None
     loop: str = ""
+    seen: set[Buffer] = field(default_factory=set)  # what the host may read behind it, before the next site
+    waits: bool = False  # the host waits here for all before
+    records: str = ""  # the event that is recorded here
+    awaits: str = ""  # the event that the host waits for
+    callee: Activation | None = None  # the function that is called here
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """The site touches a buffer, or that part of it."""
@@ -114,13 +123,21 @@ class RegionBuilder:
             open_ends |= {n for n, after in enumerate(self._successors) if number in after}
         return True
 
+    def after(self, number: int) -> list[int]:
+        """The sites that may come next after one."""
+        return sorted(self._successors[number])
+
+    def before(self, number: int) -> list[Draft]:
+        """The sites that may come right before one."""
+        return [one for one in self.drafts if number in self._successors[one.number]]
+
     def connect(self, source: int, target: int) -> None:
         """Control may go from one site to another."""
         self._successors[source].add(target)
 
     def edges(self) -> int:
         """How many control-flow edges there are, a measure that grows until the walk is complete."""
-        return sum(map(len, self._successors)) + sum(len(d.accesses) + d.outside for d in self.drafts)
+        return sum(map(len, self._successors)) + sum(len(d.accesses) + len(d.seen) + d.outside for d in self.drafts)
 
     def finish(self) -> Region:
         """The region; labels get ``#k`` where a name occurs more than once."""

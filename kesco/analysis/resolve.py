@@ -21,6 +21,7 @@ from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import linked, members_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
 from kesco.analysis.region import RegionBuilder, without_idle_marks
+from kesco.analysis.signals import keep_signals
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
@@ -70,7 +71,7 @@ def resolve(
     if walker.uncounted:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
         return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, uncounted=uncounted)
-    _keep_signals(walker)
+    keep_signals(walker.activations, walker.watched, walker.volatile)
     for operation in walker.leaks.keys() - walker.taken_in:
         why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)
@@ -89,14 +90,6 @@ def resolve(
         replace(without_idle_marks(r), linked=None if r.linked is None else without_idle_marks(r.linked))
         for r in regions
     )
-
-
-def _keep_signals(walker: Interpreter) -> None:
-    """What writes memory that the host watches tells it that all before is done: it stays on the default stream."""
-    for draft in (d for known in walker.activations.values() for a in known.values() for d in a.builder.drafts):
-        tells = any(one[0] in walker.watched and mode & AccessMode.WRITE for one, mode in draft.accesses.items())
-        if tells and draft.role is Role.MOVABLE and draft.stream is None:
-            draft.role, draft.note = Role.LEGACY, "the host watches what it writes"
 
 
 def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], region: Region) -> Region:

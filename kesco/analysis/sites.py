@@ -6,6 +6,8 @@ stands for; the buffers that an access touches.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kesco.analysis.evaluate import Evaluator
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import TOP, Object, Place, Value
@@ -43,6 +45,9 @@ class Sites(Evaluator):
             for number in state.frontier:
                 self.now.builder.drafts[number].outside = True
             self.now.outside = False
+        for number in state.frontier if self.now.seen else ():
+            self.now.builder.drafts[number].seen |= self.now.seen
+        self.now.seen = set()
         if not (self.now.host or self.now.looked or self.now.asked):
             return
         span = self.now.statement or self.now.function.span
@@ -116,6 +121,13 @@ class Sites(Evaluator):
         if one.buffer is not None:
             return one.buffer
         return Buffer(f"host:{one.key}", one.name, BufferKind.HOST)
+
+    def note_reached(self, objects: Iterable[Object], written: set[Buffer]) -> None:
+        """Memory of the host that the device writes, if it may: what the host reads of that from now on is noted."""
+        for one in objects:
+            buffer = self.buffer_of(Place(one))
+            if buffer.kind is BufferKind.HOST and buffer in written:
+                self.reached[one.key] = buffer
 
     # ---- arguments ---
 

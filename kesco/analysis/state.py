@@ -59,6 +59,7 @@ class Activation:
     statement: Span | None = None
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
+    seen: set[Buffer] = field(default_factory=set)  # what the host has read since the last site
     looked: bool = False
     asked: bool = False  # for errors of the device
     outside: bool = False  # the host has touched memory that the function did not make

@@ -31,6 +31,10 @@ _ARRAYS = {
 _INDIRECT = (TypeKind.POINTER, TypeKind.LVALUEREFERENCE, TypeKind.RVALUEREFERENCE)
 _FUNCTIONS = (TypeKind.FUNCTIONPROTO, TypeKind.FUNCTIONNOPROTO, TypeKind.MEMBERPOINTER)
 _STANDARD_NAME = re.compile(r"\b(?:std|__gnu_cxx)(?:::\w+)+")
+_WITH_FUNCTIONS = re.compile(  # they keep functions, deleters or the user's objects that their own type does not name
+    r"\bstd::(?:\w+::)*_*(?:unique_ptr|shared_ptr|shared_count|function|move_only_function|Function_base|any|"
+    r"j?thread|lock_guard|\w+_lock|\w*future\w*|promise|packaged_task|polymorphic_allocator)\b"
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_WORDS = frozenset("char unsigned signed int long short float double bool const void true false UL L U".split())
 _CUDA_STRUCT = re.compile(r"(?:cuda|CU)\w+|u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]")
@@ -252,11 +256,10 @@ def _record_behind(canonical: ClangType) -> str:
 
 def _runs_user_code(spelling: str) -> bool:
     """Whether destroying a standard library object may call code that is not the library's own."""
+    if _WITH_FUNCTIONS.search(spelling):
+        return True
     if not spelling.startswith("std::"):
         return False
-    owners = ("unique_ptr", "shared_ptr", "function", "any", "thread", "jthread", "lock_guard", "unique_lock", "future")
-    if any(f"std::{o}<" in spelling or spelling.startswith(f"std::{o}") for o in owners):
-        return True
     return any(w not in _PLAIN_WORDS for w in _WORD.findall(_STANDARD_NAME.sub(" ", spelling)))
 
 

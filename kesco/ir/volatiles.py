@@ -23,6 +23,17 @@ def is_volatile(expression: ir.Expr) -> bool:
     return kind is not None and kind.volatile
 
 
+def points_to_volatile(expression: ir.Expr) -> bool:
+    """Whether a pointer, before it is converted, points to what is volatile or atomic."""
+    return is_watched(_type(expression)) or (isinstance(expression, ir.Cast) and points_to_volatile(expression.operand))
+
+
+def is_watched(kind: Type | None) -> bool:
+    """Whether a type is a pointer to what is volatile or atomic."""
+    inner = _element(kind)
+    return inner is not None and (inner.volatile or "atomic" in inner.spelling)
+
+
 def _type(expression: ir.Expr) -> Type | None:
     """The type of an expression, references aside; None where the tree does not say."""
     match expression:

@@ -220,14 +220,25 @@ def test_what_a_destructor_of_cudas_libraries_frees_is_no_longer_worked_on(tmp_p
     assert "kesco: ~vector sees all of this as done" in text
 
 
-def test_a_kernel_that_sets_what_the_host_watches_comes_behind_all_others(tmp_path: Path) -> None:
-    program = tmp_path / "flag.cu"
-    program.write_text(
-        f"__global__ void tell(volatile int* f) {{ *f = 1; }}\n{HEAD}  volatile int* f;\n"
-        "  cudaHostAlloc((void**)&f, 4, cudaHostAllocMapped), cudaMallocManaged(&m, 256), *f = 0;\n"
-        "  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(m);\n  tell<<<1, 1>>>((int*)f);\n  while (!*f) {}\n  h[0] = m[0];\n"
-        "  return cudaDeviceSynchronize();\n}\n"
-    )
-    text = compile_file(str(program), Options(force=True)).text.decode()
-    assert "kesco->stream[1]" in text
-    assert "tell<<<1, 1>>>((int*)f)" in text
+@pytest.mark.parametrize(
+    ("made", "ends"),
+    [
+        ("std::shared_ptr<void> s = made();", "s.reset();"),
+        ("std::unique_ptr<void, void (*)(void*)> s(x, [](void* p) { cudaFree(p); });", "s.reset();"),
+        ("std::any s;", "s.reset();"),
+        ("std::vector<std::any>& s = kept;", "s.pop_back();"),
+        ("std::optional<std::shared_ptr<void>> s = made();", "s.reset();"),
+        ("std::vector<float> s(8);", ""),
+    ],
+)
+def test_what_the_library_destroys_may_run_any_code(tmp_path: Path, made: str, ends: str) -> None:
+    """A deleter or a value of ``std::any`` may show how far the device is: all before it is waited for, as it was."""
+    program = tmp_path / "deleter.cu"
+    headers = "".join(f"#include <{name}>\n" for name in ("any", "memory", "optional", "vector"))
+    outside = "std::shared_ptr<void> made();\nextern std::vector<std::any> kept;\n"
+    end = ends or "s.pop_back();"
+    work = "  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n"
+    inner = f"  {made}\n  cudaDeviceSynchronize();\n{work}  {end}\n{work}  cudaFree(x), cudaFree(y);\n}}\n"
+    program.write_text(f"{headers}{outside}{HEAD}{inner}")
+    text = compile_file(str(program), Options(flags=("-std=c++20",), force=True)).text.decode()
+    assert (f"not needed here: cudaDeviceSynchronize();\n  {end}" in text) == (not ends)
