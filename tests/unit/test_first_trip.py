@@ -17,7 +17,6 @@ HEAD = """\
 __global__ void up(float* x) { x[threadIdx.x] += 1; }
 __global__ void set(float* x) { x[threadIdx.x] = 1; }
 __global__ void add(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]; }
-void unseen();
 static void failed(cudaError_t e) { if (e != cudaSuccess) exit(1); }
 static float slow(int n) { float s = 0; for (int i = 0; i < n; ++i) s += i; return s; }
 static float fast(int n) { return 2 * n; }
@@ -61,7 +60,6 @@ LATER = {
 AHEAD_OF = (
     "cudaDeviceSynchronize();",
     "k += slow(n);",
-    "unseen();",
     "h.push_back(k);",
     "for (int j = 0; j < argc; ++j) k += j;",
     "if (k > i) continue;",
@@ -79,7 +77,6 @@ BEFORE_THE_LOOP = (
     f"{FOR} {{ {A} {B} i += k; }}",
     f"{FOR} {{ {A} {B} int* p = &i; *p += k; }}",
     f"for (volatile int i = 0; i < argc; ++i) {{ {A} {B} }}",
-    f"{FOR} {{ unseen();\n {A} {B} }}",
     f"{FOR} {{ if (k > i) {A}\n {B} }}",
     f"{FOR} {{ {A} if (k > i) set<<<1, 32>>>(b); {B} }}",
     f"set<<<1, 32>>>(a); {FOR} {{ {A} {B} }}",
