@@ -291,13 +291,14 @@ def test_and_goes_where_the_host_stays_with_its_own(tmp_path: Path) -> None:
 
 def test_what_the_host_touches_right_before_a_wait(tmp_path: Path) -> None:
     """The proof cannot tell it from what is touched behind a wait that is gone."""
-    compiled(
+    outcome = compiled(
         tmp_path,
         "int f(int, char** argv) {\n  float *a, *b;\n  cudaMalloc(&a, 4096);\n  cudaMalloc(&b, 4096);\n"
         "  up<<<1, 32>>>(a);\n  up<<<1, 32>>>(b);\n"
         "  if (argv[1][0] == 'y') {\n    up<<<1, 32>>>(b);\n  } else {\n    cudaDeviceSynchronize();\n"
         "    up<<<1, 32>>>(a);\n  }\n  up<<<1, 32>>>(b);\n  cudaDeviceSynchronize();\n  return 0;\n}\n",
     )
+    assert b"kesco: not needed here: " not in outcome.result.text
 
 
 OPEN = """\

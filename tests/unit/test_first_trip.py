@@ -17,6 +17,7 @@ HEAD = """\
 __global__ void up(float* x) { x[threadIdx.x] += 1; }
 __global__ void set(float* x) { x[threadIdx.x] = 1; }
 __global__ void add(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]; }
+void unseen();
 static void failed(cudaError_t e) { if (e != cudaSuccess) exit(1); }
 static float slow(int n) { float s = 0; for (int i = 0; i < n; ++i) s += i; return s; }
 static float fast(int n) { return 2 * n; }
@@ -37,6 +38,11 @@ A, B, C = "up<<<1, 32>>>(a);", "up<<<1, 32>>>(b);", "add<<<1, 32>>>(d, c);"
 FOR = "for (int i = 0; i < argc; ++i)"
 INNER = "for (int j = 0; j < argc; ++j)"
 READ_BEFORE = f"add<<<1, 32>>>(c, b);\n k += b[0];\n {FOR} {{ add<<<1, 32>>>(c, a);\n {B} }}"
+READ_ONLY = (
+    "int j = 1; float *e, *g; cudaMalloc(&e, 4096); cudaMalloc(&g, 4096);\n"
+    f"{FOR} {{{{ add<<<1, 32>>>(e, a);\n {{}}\n add<<<1, 32>>>(g, b); }}}}"
+)
+"""What is managed is only read: unseen code cannot watch it."""
 
 LATER = {
     f"{FOR} {{ {A} {B} }}": "a loop K (i == 0: b) K",
@@ -55,6 +61,8 @@ LATER = {
     f"{FOR} {{ {A} {C} {B} }}": "a loop K K (i == 0: b) K",
     f"{FOR} {{ {A} {B} {B} }}": "a loop K (i == 0: b) K K",
     READ_BEFORE: "K a loop K (i == 0: b) K",
+    READ_ONLY.format("k += j;"): "a loop K (i == 0: b) K",
+    READ_ONLY.format("unseen();"): "a loop K (i == 0: b) K",
 }
 """What is issued in the first trip only is in parentheses; what keeps it from being issued even later is not there."""
 AHEAD_OF = (
@@ -146,3 +154,9 @@ def test_before_the_loop_where_the_first_trip_cannot_be_told_or_nothing_is_gaine
 ) -> None:
     assert re.match(r"(a|K) b loop .*K", shape(emitted[loop]))
     assert "// kesco: once" not in "\n".join(emitted[loop])
+
+
+def test_ahead_of_code_that_is_not_seen(emitted: dict[str, list[str]]) -> None:
+    found = emitted[READ_ONLY.format("unseen();")]
+    once = next(n for n, line in enumerate(found) if line.startswith("if (i == 0) {"))
+    assert once < found.index("unseen();")
