@@ -35,7 +35,7 @@ class Containers(Launches):
             value = self._content(state, call, arguments) | self._doubt(state, places)
             self.assign(state, places, unknown, value if is_certain(places) else _any_size(value))
             return Value(places, None, unknown)
-        values = self.in_any_order(arguments, [self.evaluate(state, a) for a in arguments])
+        values = self.in_any_order(state, arguments, [self.evaluate(state, a) for a in arguments])
         size = self.size_of(state, places, unknown)
         if call.container == "append":
             at = frozenset(p.within(ELEMENTS).within(size) for p in places)
@@ -61,9 +61,10 @@ class Containers(Launches):
     def _copy_fields(self, state: State, call: ir.Call, target: ir.Expr, source: ir.Expr) -> Value:
         """One struct is assigned to another; as a part of a derived one, which keeps the rest, it is not followed."""
         value = self.evaluate(state, source)
+        declared = call.type.element or call.type if call.type is not None else None
+        value = value if declared is None else self.made(state, declared, value)
         places, unknown = self.places(state, target)
         self.assign(state, places, unknown, value)
-        declared = call.type.element or call.type if call.type is not None else None
         if declared is None or declared.record in self.bases or not declared.record:
             state.store.clobber(p.object for p in places)
         return Value(places, None, unknown)
@@ -73,7 +74,7 @@ class Containers(Launches):
         if call.container in ("take", "retake"):
             given = self._taken(state, arguments[0], moved=True, left=number(0))
         else:
-            values = self.in_any_order(arguments, [self.evaluate(state, one) for one in arguments])
+            values = self.in_any_order(state, arguments, [self.evaluate(state, one) for one in arguments])
             self.escape_values(state, *values[1:])  # the deleter, with what it may know
             first = values[0] if values else number(0)
             given = Value(fields=(((ELEMENTS,), Value(first.places, first.number, first.unknown)),))
@@ -109,11 +110,11 @@ class Containers(Launches):
         if call.container == "list":
             (given,) = arguments
             items = given.items if isinstance(given, ir.InitList) else ()
-            values = self.in_any_order(items, [self.evaluate(state, one) for one in items])
+            values = self.in_any_order(state, items, [self.evaluate(state, one) for one in items])
             return _holding(number(len(values)), [((i,), v) for i, v in enumerate(values)])
         if call.container in ("copy", "move"):
             return self._taken(state, arguments[0], moved=call.container == "move")
-        values = self.in_any_order(arguments, [self.evaluate(state, one) for one in arguments])
+        values = self.in_any_order(state, arguments, [self.evaluate(state, one) for one in arguments])
         size = values[0] if values else number(0)
         return _holding(size, [((None,), one) for one in values[1:]])
 

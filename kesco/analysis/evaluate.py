@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kesco.analysis.casts import Casts
 from kesco.analysis.integers import ZERO, Symbols, combined, holds, kind_of, written_type
 from kesco.analysis.integers import converted as converted_formula
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
-from kesco.analysis.places import Places
 from kesco.analysis.state import State, converted, fold, is_kesco
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode
@@ -22,13 +22,12 @@ from kesco.ir.poly import Poly, least
 from kesco.source import Span
 
 
-class Evaluator(Places):
+class Evaluator(Casts):
     """Evaluates expressions; calls are left to the subclass."""
 
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
         self.symbols = Symbols()
-        self.layouts: dict[str, str] = {}  # host allocation → what it is used as
 
     # ---- rvalues ----------------------------------------------------------------------------------------------------
 
@@ -100,7 +99,7 @@ class Evaluator(Places):
         if isinstance(expression, ir.Launch):
             return self.launch(state, expression)
         if isinstance(expression, ir.Unknown):
-            values = [self.evaluate(state, part) for part in expression.parts]
+            values = [self._perhaps(state, part) for part in expression.parts]
             if expression.what == "delete":
                 self.go_outside()  # the caller's memory, perhaps
             else:
@@ -113,6 +112,15 @@ class Evaluator(Places):
                 self.run_unseen(state, expression.what, expression.span)
             return TOP
         return TOP
+
+    def _perhaps(self, state: State, part: ir.Expr) -> Value:
+        """A part of an expression of unknown form, such as ``a ?: b``, which may be evaluated or not."""
+        before = state.fork() if any(isinstance(n, _EFFECTS) for n in ir.walk(part)) else state
+        value = self.evaluate(state, part)
+        if before is not state:
+            merged = state.merge(before)
+            state.store, state.frontier = merged.store, merged.frontier
+        return value
 
     def bind_references(self, state: State, expression: ir.Expr) -> None:
         """An object made from these expressions may keep references to what they name."""
@@ -308,43 +316,7 @@ class Evaluator(Places):
             state.store.clobber(p.object for p in hosts.places)
         if shapes != (ir.Shape.POINTER, ir.Shape.POINTER) or source is None:
             return value
-        return self._reinterpreted(state, value, to.element, source.element)
-
-    def _is_base(self, base: str, record: str) -> bool:
-        """Whether a class is one of another's bases; its fields are then the other's, by the same names."""
-        found = self.program.records.get(record) if base and record else None
-        return found is not None and any(one == base or self._is_base(base, one) for one in found.bases)
-
-    def _was_made_as(self, place: Place, to: ir.Type) -> bool:
-        """Whether host memory behind a ``void*`` holds what it is taken for; an allocation, what it was at first."""
-        one = place.object
-        variable = self.variables.get(one.key)
-        if variable is None:
-            kept = self.layouts.setdefault(one.key, _plain(to.spelling))
-            return kept == _plain(to.spelling) or (to.shape is ir.Shape.POINTER and kept.endswith("*"))
-        shape: ir.Type | None = variable.type
-        while shape is not None:
-            if _plain(shape.spelling) == _plain(to.spelling) or shape.shape is to.shape is ir.Shape.POINTER:
-                return True
-            shape = shape.element if shape.shape is ir.Shape.ARRAY else None
-        return False
-
-    def _reinterpreted(self, state: State, value: Value, to: ir.Type | None, source: ir.Type | None) -> Value:
-        """A pointer cast to another pointee: fields and elements are no longer what they were, on the host's side."""
-        if to is None or source is None or self._is_base(to.record, source.record):
-            return value
-        hosts = [p for p in value.places if p.object.buffer is None]
-        if "void" in source.spelling and to.shape in (ir.Shape.RECORD, ir.Shape.POINTER):
-            hosts = [p for p in hosts if not self._was_made_as(p, to)]
-        elif _same_layout(to, source):
-            return value
-        if not hosts:
-            return value
-        if ir.Shape.RECORD in (to.shape, source.shape):
-            state.store.clobber(p.object for p in hosts)
-            return Value(value.places, None, True)
-        loose = {p: Place(p.object, tuple(s if isinstance(s, str) else None for s in p.path)) for p in hosts}
-        return Value(frozenset(loose.get(p, p) for p in value.places), None, value.unknown)
+        return self.reinterpreted(state, value, to.element, source.element)
 
 
 def _plain(spelling: str) -> str:
@@ -359,18 +331,11 @@ def _declared(target: ir.Expr) -> ir.Type:
     return target.type if isinstance(target, ir.Select) else ir.Type(ir.Shape.OTHER, "?")
 
 
+_EFFECTS = (ir.Assign, ir.Call, ir.Launch, ir.New, ir.Unknown)
 _QUIET = frozenset(
     ("lambda", "member", "range element", "delete", "decl_ref_expr", "variable_ref", "unexposed_expr", "initialiser",
      "cxx_typeid_expr", "package_expansion_expr", "size_of_pack_expr", "?")
 )  # fmt: skip
-
-
-def _same_layout(a: ir.Type, b: ir.Type) -> bool:
-    """Whether elements of one type lie where elements of the other do, as far as pointers in them are concerned."""
-    if a.shape is b.shape is ir.Shape.POINTER:
-        return True
-    plain = [t.spelling.replace("const ", "") for t in (a, b)]
-    return plain[0] == plain[1] or "void" in plain
 
 
 def _flatten(

@@ -83,9 +83,10 @@ class Interpreter(Objects):
                 values.append(Value(places, None, unknown))
             else:
                 values.append(self.evaluate(state, argument))
-        values = self.in_any_order(call.arguments, values)
+        values = self.in_any_order(state, call.arguments, values)
         if argument_defaults(call):
             values = [TOP if a == ir.Literal("default") else v for a, v in zip(call.arguments, values, strict=True)]
+        self.escape_values(state, *values[len(function.parameters) :])  # what ``va_arg`` gives is not known
         self.flush_host(state)
         key = f"{self.now.key}/{call.operation}:{','.join(str(i.value) for i in self.now.iterations)}"
         for index, parameter in enumerate(function.parameters):
@@ -93,7 +94,7 @@ class Interpreter(Objects):
             place = Place(self.object_of(parameter))
             state.store.clobbered -= {place.object}
             given = written_type(call.arguments[index]) if index < len(values) else None
-            inside = self.shaped(parameter.type, self.stored(parameter.type, value, given))
+            inside = self.made(state, parameter.type, self.stored(parameter.type, value, given))
             state.store.write((place,), self.fixed(parameter, inside))
         self.walked.add((self.stack[0].key, function.key, call.operation))
         frontier = state.frontier
@@ -249,7 +250,8 @@ class Interpreter(Objects):
         if built is not None and variable.type.shape is ir.Shape.ARRAY and not self._is_data(variable.type):
             self.opaque(state, built)  # its elements are constructed one by one
             value = TOP
-        if self.holds_references(variable.type):
+        if self.holds_references(variable.type) or variable.scope is ir.Scope.STATIC:
+            self.escape_values(state, value)
             value = TOP
         if variable.scope is ir.Scope.STATIC:
             return  # initialised once, at a time that is not followed
@@ -257,7 +259,7 @@ class Interpreter(Objects):
             self.take_in(state, built, place.object)
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
-        inside = self.shaped(variable.type, self.stored(variable.type, value, written_type(statement.initial)))
+        inside = self.made(state, variable.type, self.stored(variable.type, value, written_type(statement.initial)))
         state.store.write((place,), self.fixed(variable, inside))
 
     def _if(self, statement: ir.If, state: State) -> State | None:
@@ -329,6 +331,10 @@ class Interpreter(Objects):
                     value = Value(places, None, unknown)
                 else:
                     value = self.evaluate(state, statement.value)
+                    if statement.how == "throw":
+                        self.escape_values(state, value)
+                    elif result is not None:
+                        value = self.made(state, result, value)
                 self.temporaries(state, statement.value, statement.span, but=statement.value)
             for loop in self.now.turns:
                 forget(state.store, loop)

@@ -48,28 +48,13 @@ class Launches(CudaApi):
         users = (r for r in program.records.values() if not r.standard)
         self.bases = frozenset(base for r in users for base in r.bases)
 
-    # ---- escaping ---------------------------------------------------------------------------------------------------
-
-    def escape_values(self, state: State, *values: Value) -> None:
-        """Whatever these values reach may from now on be changed by code that is not seen."""
-        places = [p for v in values for p in v.every_place()]
-        self.escaped |= {o for o in state.store.reachable(places) if o.handle is None}
-
-    def clobber_escaped(self, state: State) -> None:
-        """A store through an unknown pointer:
-
-        What has escaped, globals, and what came in from outside may have changed.
-        """
-        shared = {o for k, o in self.objects.items() if self.variables[k].scope is ir.Scope.GLOBAL}
-        state.store.clobber(self.escaped | shared | {o for o in state.store.objects if o.entry})
-
     # ---- launches ---------------------------------------------------------------------------------------------------
 
     def launch(self, state: State, launch: ir.Launch) -> Value:
         """A kernel launch written with ``<<<…>>>``."""
         configuration = [self.evaluate(state, c) for c in launch.configuration]
         values = [*configuration, *(self.evaluate(state, a) for a in launch.arguments)]
-        values = self.in_any_order((*launch.configuration, *launch.arguments), values)
+        values = self.in_any_order(state, (*launch.configuration, *launch.arguments), values)
         arguments = values[len(configuration) :]
         stream = configuration[3] if len(configuration) > 3 else NOTHING
         self.kernel_site(

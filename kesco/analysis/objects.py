@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kesco.analysis.loops import Loops
-from kesco.analysis.memory import NOTHING, TOP, Object, Place, Value
+from kesco.analysis.memory import TOP, Object, Place, Value
 from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.failures import EARLY, LEAVE, destroyed
@@ -154,34 +154,3 @@ class Objects(Loops):
         return record is not None and any(
             f.type.shape is ir.Shape.REFERENCE or self.holds_references(f.type) for f in record.fields
         )
-
-    def shaped(self, declared: ir.Type, value: Value) -> Value:
-        """An initialiser list's items by number become a record's fields by name;
-
-        Lists without inner braces are unknown.
-        """
-        if not value.fields or not any(path and isinstance(path[0], int) for path, _ in value.fields):
-            return value
-        record = self.program.records.get(declared.record) if declared.shape is ir.Shape.RECORD else None
-        if record is None and declared.shape is not ir.Shape.ARRAY:
-            return value
-        items: dict[int, list[tuple[tuple[str | int | None, ...], Value]]] = {}
-        for path, part in value.fields:
-            if not path or not isinstance(path[0], int):
-                return TOP
-            items.setdefault(path[0], []).append((path[1:], part))
-        fields: list[tuple[tuple[str | int | None, ...], Value]] = []
-        for index, parts in items.items():
-            if record is not None and index >= len(record.fields):
-                return TOP
-            step: str | int = index if record is None else record.fields[index].name
-            kind = declared.element if record is None else record.fields[index].type
-            whole = next((v for p, v in parts if not p), NOTHING)
-            inner = Value(whole.places, whole.number, whole.unknown, tuple((p, v) for p, v in parts if p))
-            nested = kind is not None and kind.shape in (ir.Shape.RECORD, ir.Shape.ARRAY)
-            if kind is None or (nested and not inner.fields and not inner.unknown):
-                return TOP
-            made = self.shaped(kind, self.stored(kind, inner))
-            fields.append(((step,), Value(made.places, made.number, made.unknown)))
-            fields += [((step, *p), v) for p, v in made.fields]
-        return Value(value.places, value.number, value.unknown, tuple(fields))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kesco.analysis.escapes import Escapes
 from kesco.analysis.extents import distance
 from kesco.analysis.integers import ZERO, pointee, size_of
 from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Place, Value, pointer
@@ -22,17 +23,15 @@ from kesco.ir.volatiles import is_volatile
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
 
 
-class Places:
+class Places(Escapes):
     """Finds, reads and writes places; values of expressions are left to the subclass."""
 
     def __init__(self, program: ir.Program) -> None:
-        self.program = program
+        super().__init__(program)
         self.has_managed = any(name == "managed" for name, _ in program.constructs)
         self.streams = False  # whether streams and events in the text are followed (to verify it) or an obstacle
         self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
-        self.objects: dict[str, Object] = {}
         self.stack: list[Activation] = []
-        self.variables: dict[str, ir.Variable] = {}
         self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
         self.looks = False  # whether places that may show how far the device is become sites
         self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is
@@ -84,13 +83,15 @@ class Places:
         self.touch(place, AccessMode.READ)
         if place.object is KESCO:
             return kesco_handle(place)
-        if place.object.kind is ObjectKind.BUFFER:
-            return state.store.read(place) if state.store.has(place) else TOP
-        if place.object.entry and not state.store.has(place):
+        buffer = place.object.kind is ObjectKind.BUFFER
+        if place.object.entry and not buffer and not state.store.has(place):
             if place.object in state.store.clobbered or None in place.path or state.store.covers(place):
                 return TOP
             return self.unwritten(place)
-        return state.store.read(place) if state.store.has(place) else TOP
+        if not state.store.has(place):
+            self.escape_unread(state, place)
+            return TOP
+        return state.store.read(place)
 
     def unwritten(self, place: Place) -> Value:
         """The value of a global or parameter that nothing here has written yet."""
@@ -168,6 +169,7 @@ class Places:
         self._overlapping(state, places)
         if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
             unknown = True  # what came in from outside may overlap on the host's side
+        self.escape_stored(state, places, value)
         if unknown or not places:
             self.go_outside()
             self.escape_values(state, value)
@@ -216,17 +218,6 @@ class Places:
         while shape is not None and shape.shape is ir.Shape.ARRAY:
             shape = shape.element
         return shape is not None and shape.shape is ir.Shape.RECORD
-
-    escaped: set[Object]
-    """What code that is not seen may change."""
-
-    def escape_values(self, state: State, *values: Value) -> None:
-        """Left to the subclass."""
-        raise NotImplementedError
-
-    def clobber_escaped(self, state: State) -> None:
-        """Left to the subclass."""
-        raise NotImplementedError
 
     # ---- lvalues ----------------------------------------------------------------------------------------------------
 

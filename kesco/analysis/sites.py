@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kesco.analysis.evaluate import Evaluator
+from kesco.analysis.aggregates import Aggregates
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import TOP, Object, Place, Value
 from kesco.analysis.region import Draft
@@ -19,14 +19,13 @@ from kesco.ir.flow import Handle, Role, SiteKind
 from kesco.source import Span
 
 
-class Sites(Evaluator):
+class Sites(Aggregates):
     """Makes sites, and says what they touch."""
 
     def __init__(self, program: ir.Program, *, streams: bool) -> None:
         super().__init__(program)
         self.streams = streams
         self.pure = pure_functions(program)
-        self.escaped: set[Object] = set()
 
     # ---- sites ------------------------------------------------------------------------------------------------------
 
@@ -140,9 +139,9 @@ class Sites(Evaluator):
                 values.append(Value(places, None, unknown))
             else:
                 values.append(self.evaluate(state, argument))
-        return self.in_any_order(call.arguments, values)
+        return self.in_any_order(state, call.arguments, values)
 
-    def in_any_order(self, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
+    def in_any_order(self, state: State, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
         """The values of arguments; none is known where one may change what another mentions.
 
         But for the streams that kesco's own text names: nothing that the program evaluates changes them.
@@ -151,6 +150,7 @@ class Sites(Evaluator):
         written = tuple(a for a, its in zip(arguments, ours, strict=True) if not its)
         if not order_matters(written, self.pure, self._is_exposed):
             return values
+        self.escape_values(state, *values)
         return [value if its else TOP for value, its in zip(values, ours, strict=True)]
 
     def _is_of_kesco(self, value: Value) -> bool:

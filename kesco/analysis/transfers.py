@@ -77,9 +77,17 @@ class Transfers(Sites):
                 value = values[index] if index < len(values) else TOP
                 plane = _plane(entry, values, index)
                 self.access(state, draft, value, mode, length if plane is None else plane, on_host=on_host)
+                if plane is not None and entry.kind == "memset":
+                    self._one_row(state, draft, entry, values, value)
         if entry.kind == "prefetch":
             self.access(state, draft, values[0], AccessMode.WRITE)
         return NOTHING
+
+    def _one_row(self, state: State, draft: Draft, entry: CudaCall, values: list[Value], value: Value) -> None:
+        """The pitch of one row alone is not used, and may be anything."""
+        rows, width = (values[i] if i is not None and i < len(values) else TOP for i in (entry.rows, entry.width))
+        if rows.number is None or rows.number == 1:
+            self.access(state, draft, value, AccessMode.WRITE, width.integer)
 
     def kesco_copy(self, state: State, call: ir.Call) -> Value:
         """The copy that kesco's prologue defines: ``cudaMemcpy`` on a stream; its last argument: then wait for all."""
@@ -109,6 +117,8 @@ class Transfers(Sites):
         for place in value.places:
             why = "copies" if draft.kind is SiteKind.COPY else draft.kind.value
             draft.touch(self.buffer_of(place), why, mode, copied(place, length))
+            if mode & AccessMode.READ:  # pointers in it may come back from there
+                self.escape_contents(state, (place.object,))
             if mode & AccessMode.WRITE:
                 state.store.clobber((place.object,))
         if value.unknown or not value.places:

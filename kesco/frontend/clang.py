@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 from clang import cindex
 from clang.cindex import Cursor, CursorKind, SourceLocation
 
-from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
-from kesco.frontend.refusals import told
+from kesco.frontend.refusals import said, told
 from kesco.frontend.standard import is_standard_path
-from kesco.source import Span
 from kesco.toolchain.precompiled import discard, find, use
 
 BINARY_OPERATORS = (
@@ -66,6 +65,9 @@ def load(library: str) -> None:
     lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
     lib.clang_Location_isFromMainFile.argtypes = [SourceLocation]
     lib.clang_getFileLocation.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
+    lib.clang_getCursorPrettyPrinted.argtypes = [Cursor, ctypes.c_void_p]
+    lib.clang_getCursorPrettyPrinted.restype = cindex._CXString
+    lib.clang_getCursorPrettyPrinted.errcheck = cindex._CXString.from_result
     lib.clang_Cursor_getVarDeclInitializer.argtypes = [Cursor]
     lib.clang_Cursor_getVarDeclInitializer.restype = Cursor
     lib.clang_Cursor_getVarDeclInitializer.errcheck = Cursor.from_cursor_result
@@ -215,7 +217,7 @@ class SourceFile:
     def _check(self) -> None:
         found = self._errors()
         if found:
-            raise InputError(*told(tuple(map(_diagnostic, found)), self.text))
+            raise InputError(*told(tuple(map(said, found)), self.text))
 
     def _errors(self) -> list[cindex.Diagnostic]:
         return [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d)]
@@ -273,18 +275,6 @@ def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
     """Errors in Clang's own CUDA wrapper come from an older libclang reading newer headers, and are harmless."""
     file = diagnostic.location.file
     return file is not None and Path(file.name).name.startswith("__clang_cuda_")
-
-
-def _diagnostic(diagnostic: cindex.Diagnostic) -> Diagnostic:
-    notes = tuple(Note(one.spelling, _span_of(one)) for one in diagnostic.children)
-    return Diagnostic("K100", Severity.ERROR, diagnostic.spelling, _span_of(diagnostic), notes)
-
-
-def _span_of(diagnostic: cindex.Diagnostic) -> Span | None:
-    where = diagnostic.location
-    if where.file is None:
-        return None
-    return Span(where.file.name, where.offset, where.offset + 1, where.line, where.column)
 
 
 _kinds: dict[int, CursorKind] = {}
@@ -382,6 +372,12 @@ def initializer(cursor: Cursor) -> Cursor | None:
     """The initialiser of a variable declaration, or None."""
     found = cindex.conf.lib.clang_Cursor_getVarDeclInitializer(cursor)
     return found if isinstance(found, Cursor) else None
+
+
+def runs_at_end(cursor: Cursor) -> bool:
+    """Whether a variable has a function of its own called at the end of its scope, by GNU's attribute ``cleanup``."""
+    other = any(kind_of(c) is CursorKind.UNEXPOSED_ATTR for c in children(cursor))
+    return other and "cleanup(" in str(cindex.conf.lib.clang_getCursorPrettyPrinted(cursor, None))
 
 
 def pattern(cursor: Cursor) -> Cursor | None:

@@ -18,6 +18,7 @@ from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.containers import listed
 from kesco.frontend.declarations import Declarations
+from kesco.frontend.lists import Followed, is_array, placed
 from kesco.frontend.operations import (
     Anchor,
     span_of,
@@ -38,6 +39,7 @@ _CASTS = {
 }
 _LITERALS = {K.FLOATING_LITERAL, K.IMAGINARY_LITERAL, K.STRING_LITERAL}
 _INTEGER_LITERALS = {K.INTEGER_LITERAL, K.CHARACTER_LITERAL, K.CXX_BOOL_LITERAL_EXPR}
+_LVALUES = (ir.Name, ir.Select, ir.Subscript, ir.Dereference)
 _NOT_EXPRESSIONS = {K.TYPE_REF, K.NAMESPACE_REF, K.TEMPLATE_REF, K.MEMBER_REF, K.OVERLOADED_DECL_REF, K.LABEL_REF}
 
 
@@ -124,15 +126,34 @@ class Expressions(Declarations):
 
     def _list(self, cursor: Cursor) -> ir.Expr:
         """``{ … }``; what it leaves out may be a member whose default runs code."""
-        items = tuple(self.lower(c) for c in self.children(cursor))
+        inner, span = self.children(cursor), self.span(cursor)
         declared = self.types.lower(cursor.type)
+        if declared.shape in (ir.Shape.INTEGER, ir.Shape.POINTER) and len(inner) == 1:
+            return self._item(inner[0])
+        found = placed(self.types, cursor.type, inner)
+        if isinstance(found, Followed):
+            what = "a conversion in a list" if found is Followed.CODE else "?"
+            parts = [self._item(c) for c in inner]
+            if self.types.references():
+                parts += [ir.AddressOf(one) for one in parts if isinstance(one, _LVALUES)]
+            return ir.Unknown(tuple(parts), what, span)
+        items = tuple(self._item(c) if c is not None else ir.Unknown((), "?", span) for c in found)
         each: ir.Type | None = declared
         while each is not None and each.shape is ir.Shape.ARRAY:
             each = each.element
         record = self.types.records.get(each.record) if each is not None and each.shape is ir.Shape.RECORD else None
         if record is not None and record.code:
-            return ir.Unknown(items, "default of a member", self.span(cursor))
+            return ir.Unknown(items, "default of a member", span)
         return listed(declared, items)
+
+    def _item(self, cursor: Cursor) -> ir.Expr:
+        """An item of a list, whose conversion to a pointer libclang does not show."""
+        lowered = self.lower(cursor)
+        inner = clang.children(cursor) if cursor.type.kind is TypeKind.VOID else []
+        array = is_array(inner[-1].type if inner else cursor.type) and not isinstance(
+            lowered, (ir.Literal, ir.InitList)
+        )
+        return ir.Decay(lowered) if array else lowered
 
     def _unknown(self, cursor: Cursor) -> ir.Expr:
         parts = [self.lower(c) for c in self.children(cursor) if kind_of(c).is_expression() or c.type.spelling]
@@ -206,8 +227,7 @@ class Expressions(Declarations):
         if target is None or kind_of(target) is not K.FIELD_DECL:
             return ir.Unknown((base,) if base is not None else (), "member", self.span(cursor))
         arrow = bool(inner) and inner[0].type.get_canonical().kind is TypeKind.POINTER
-        parent = target.semantic_parent
-        union = parent is not None and kind_of(parent) is K.UNION_DECL
+        union = _shares_storage(target)
         kind = ir.Type(ir.Shape.OTHER, "bit-field") if target.is_bitfield() else self.types.lower(target.type)
         return ir.Select(base, "" if union else target.spelling, arrow, kind)
 
@@ -274,6 +294,14 @@ class Expressions(Declarations):
     def _kernel(self, target: Cursor) -> ir.Kernel:
         """Left to the subclass."""
         raise NotImplementedError
+
+
+def _shares_storage(field: Cursor) -> bool:
+    """Whether a member is one of a union's, also within structs without a name there."""
+    parent = field.semantic_parent
+    while parent is not None and kind_of(parent) is K.STRUCT_DECL and parent.is_anonymous():
+        parent = parent.semantic_parent
+    return parent is not None and kind_of(parent) is K.UNION_DECL
 
 
 def is_kernel(cursor: Cursor) -> bool:

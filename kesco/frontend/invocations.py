@@ -22,6 +22,7 @@ from kesco.source import Span
 K = CursorKind
 _STUB = "__device_stub__"
 _RETURN_TWICE = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "vfork"}
+_ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynamic_object_size"}  # evaluates nothing
 _RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
 _ONLY_KEEPS = ("std::vector::", "std::array::", "std::initializer_list::")  # what may be functions, and calls none
 
@@ -53,11 +54,14 @@ class Invocations(Expressions):
         closure = parent is not None and (not parent.spelling or "(lambda" in parent.type.spelling)
         if key not in self.elsewhere and not self.types.is_standard(target) and not closure:
             self.elsewhere[key] = target
+        if target.spelling in _ONLY_ASKS:
+            return ir.Unknown(tuple(map(self.lower, arguments)), "?", self.span(cursor))
         receiver: ir.Expr | None = None
         if kind_of(target) in (K.CXX_METHOD, K.CONVERSION_FUNCTION, K.DESTRUCTOR):
             receiver, arguments = self._receiver(inner, arguments, target)
         parts = [self.lower(a) for a in arguments]
-        changed = [_changeable(p.type) for p in target.get_arguments()]
+        unseen = not self.types.is_standard(target) and target.get_definition() is None
+        changed = [_changeable(p.type, unseen) for p in target.get_arguments()]
         changed += [False] * (len(parts) - len(changed))
         if self.types.is_standard(target):
             given = [self.types.lower(a.type) for a in arguments]
@@ -292,10 +296,14 @@ class Invocations(Expressions):
         return ((close, close) if entry.stream == len(written) else None), (), None
 
 
-def _changeable(declared: ClangType) -> bool:
-    """Whether a parameter is a reference through which the callee may change the argument."""
+def _changeable(declared: ClangType, unseen: bool) -> bool:
+    """Whether a parameter is a reference through which the callee may change the argument.
+
+    One that is `unseen` may do so through a reference to what is const, too: a mutable member, or all with a cast.
+    """
     canonical = declared.get_canonical()
-    return canonical.kind.name.endswith("REFERENCE") and not canonical.get_pointee().is_const_qualified()
+    refers = canonical.kind.name.endswith("REFERENCE")
+    return refers and (unseen or not canonical.get_pointee().is_const_qualified())
 
 
 def _is_implicit(constructor: Cursor) -> bool:

@@ -14,7 +14,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kesco.diagnostics import Diagnostic, Note
+from clang import cindex
+
+from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.source import Span
 
 _MISSING = "file not found"
 _OLD_TOOLKIT = "toolkits of today no longer have it: name one of the program's age with --cuda-path"
@@ -33,6 +36,19 @@ _HELP = tuple(
     )
 )
 _APART = re.compile(rb"<<\s+<|<\s+<<")
+
+
+def said(one: cindex.Diagnostic) -> Diagnostic:
+    """What clang says, as a diagnostic."""
+    notes = tuple(Note(note.spelling, _span_of(note)) for note in one.children)
+    return Diagnostic("K100", Severity.ERROR, one.spelling, _span_of(one), notes)
+
+
+def _span_of(one: cindex.Diagnostic) -> Span | None:
+    where = one.location
+    if where.file is None:
+        return None
+    return Span(where.file.name, where.offset, where.offset + 1, where.line, where.column)
 
 
 def told(errors: Sequence[Diagnostic], text: bytes) -> tuple[Diagnostic, ...]:

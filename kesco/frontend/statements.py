@@ -136,6 +136,8 @@ class Statements(Bindings):
     def _declare_variable(self, cursor: Cursor) -> ir.Stmt:
         if cursor.storage_class == StorageClass.EXTERN:  # it names a variable and makes none
             return ir.Block(self.span(cursor), ())
+        if clang.runs_at_end(cursor):
+            return self._refused(cursor, "a variable with the attribute 'cleanup'")
         initial = clang.initializer(cursor)
         variable = self.variable(cursor)
         each_time = variable.scope is ir.Scope.LOCAL and variable.type.shape is not ir.Shape.REFERENCE
@@ -268,7 +270,7 @@ class Statements(Bindings):
         inner = [c for c in clang.children(cursor) if kind_of(c).is_expression() or kind_of(c).is_statement()]
         variables = [c for c in clang.children(cursor) if kind_of(c) is K.VAR_DECL or is_binding(c)]
         span = self.span(cursor)
-        if len(inner) != 2 or len(variables) != 1:
+        if len(inner) != 2 or len(variables) != 1 or clang.runs_at_end(variables[0]):
             return self._refused(cursor, "a range-based for statement of unknown form")
         number = self._loop()
         over = self.unanchored(inner[0])

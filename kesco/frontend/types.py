@@ -165,6 +165,11 @@ class TypeTable:
             tuple(self.lower(base.type).record for base in bases),
         )  # fmt: skip
 
+    def references(self) -> bool:
+        """Whether any of the user's classes that were met has a member that is a reference."""
+        users = (record for record in self.records.values() if not record.standard)
+        return any(field.type.shape is Shape.REFERENCE for record in users for field in record.fields)
+
     def has_code(self, one: ClangType) -> bool:
         """Whether library code that handles a value of this type may run code of the user's classes."""
         same = bytes(one)

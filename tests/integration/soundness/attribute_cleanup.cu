@@ -1,0 +1,18 @@
+// A function that GNU's attribute has called at the end of a scope. Ordered: k1, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+static float *first, *second;
+static void at_end(int*) { first = second; }
+int main() {
+  float *x, *y, *z;
+  cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
+  first = x, second = y;
+  {
+    __attribute__((cleanup(at_end))) int scope = 0;
+  }
+  k1<<<1, 64>>>(first);
+  k2<<<1, 64>>>(y);
+  k3<<<1, 64>>>(z);
+  cudaDeviceSynchronize();
+}

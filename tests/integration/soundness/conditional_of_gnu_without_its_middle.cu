@@ -1,0 +1,15 @@
+// What stands behind GNU's ``?:`` may not be evaluated. Ordered: k1, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+int main(int argc, char**) {
+  float *x, *y, *z;
+  cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
+  float* p = x;
+  int given = argc ?: (p = y, 0);
+  argc = given;
+  k1<<<1, 64>>>(x);
+  k2<<<1, 64>>>(p);
+  k3<<<1, 64>>>(z);
+  cudaDeviceSynchronize();
+}

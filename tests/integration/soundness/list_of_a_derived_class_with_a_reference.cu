@@ -1,0 +1,17 @@
+// A list whose first item is the base makes an object that refers to a variable. Ordered: k1, k2
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+struct Base { int n; };
+struct Derived : Base { float*& p; };
+int main() {
+  float *x, *y, *z;
+  cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
+  float* p = x;
+  Derived one{{1}, p};
+  one.p = y;
+  k1<<<1, 64>>>(p);
+  k2<<<1, 64>>>(y);
+  k3<<<1, 64>>>(z);
+  cudaDeviceSynchronize();
+}
