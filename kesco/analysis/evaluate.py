@@ -87,6 +87,7 @@ class Evaluator(Casts):
             state.store.clobber(p.object for v in inner for p in v.places)  # placement
             made = self.fresh(f"new:{expression.span.start}", "new")
             state.store.clobber((made,))
+            self.escaped.add(made)  # it may lie in memory that has a name
             return pointer(Place(made, (0,)))
         if isinstance(expression, ir.Call):
             smaller = self._minimum(state, expression)
@@ -160,6 +161,7 @@ class Evaluator(Casts):
                 self.touch(place, AccessMode.READ)
             return Value(places)
         if variable.type.volatile:
+            self.escape_contents(state, (p.object for p in places))
             return TOP
         value = self.read_all(state, places, unknown)
         return TOP if variable.type.shape is ir.Shape.POINTER and value == NOTHING else value

@@ -1,0 +1,19 @@
+// An object is made in memory that has a name of its own. Ordered: k1, k2
+#include <new>
+__global__ void k1(float* q) { q[threadIdx.x] += 1; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k3(float* q) { q[threadIdx.x] -= 2; }
+struct Table { float** of; };
+int main() {
+  float *x, *y, *z;
+  cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
+  float* p = x;
+  alignas(8) char memory[sizeof(Table)];
+  Table* t = new (memory) Table{nullptr};
+  t->of = &p;
+  *reinterpret_cast<Table*>(memory)->of = y;
+  k1<<<1, 64>>>(p);
+  k2<<<1, 64>>>(y);
+  k3<<<1, 64>>>(z);
+  cudaDeviceSynchronize();
+}
