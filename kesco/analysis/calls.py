@@ -179,6 +179,8 @@ class Calls(Libraries):
         reads = set(host.reads) | set(range(host.reads_from, count) if host.reads_from is not None else ())
         writes = set(host.writes) | set(range(host.writes_from, count) if host.writes_from is not None else ())
         out = writes | set(host.out)
+        if host.counts:
+            out |= {i for i, value in enumerate(values) if any(map(self._is_integer, value.places))}
         self.go_outside(host.frees is not None)
         for index, value in enumerate(values):
             self.go_outside(value.unknown and index in reads | out)
@@ -208,6 +210,10 @@ class Calls(Libraries):
         if host.kind == "container":
             return self._standard(state, call)
         return NOTHING if host.kind in ("io", "clock") else _numeric(call)
+
+    def _is_integer(self, place: Place) -> bool:
+        variable = self.variables.get(place.object.key)
+        return variable is not None and variable.type.shape is ir.Shape.INTEGER
 
     def _swap(self, state: State, call: ir.Call) -> Value:
         if len(call.arguments) != 2 or call.runs:

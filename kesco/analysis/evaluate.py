@@ -109,6 +109,9 @@ class Evaluator(Casts):
                 self.look()
                 for place in (p for v in values for p in v.places):
                     self.touch(place, AccessMode.READ | AccessMode.WRITE)
+                state.store.clobber(state.store.reachable(p for v in values for p in v.every_place()))
+                if any(v.any_unknown() for v in values):
+                    self.clobber_escaped(state)
             if expression.what not in _QUIET:
                 self.run_unseen(state, expression.what, expression.span)
             return TOP

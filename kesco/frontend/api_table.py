@@ -134,6 +134,7 @@ class HostCall:
     frees: int | None = None
     callbacks: tuple[int, ...] = ()  # functions it calls back: if given, the call is as opaque as they are
     arity: tuple[int, ...] = ()  # the numbers of arguments the entry speaks of; empty: any
+    counts: bool = False  # integers whose address it is given may be written (``%n``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +359,7 @@ _HOST_FIELDS: dict[str, _Check] = {
     "allocates": _index_or_result,
     **dict.fromkeys(("reads", "writes", "out", "callbacks", "arity"), _indexes),
     **dict.fromkeys(("reads_from", "writes_from", "frees"), _index),
+    "counts": _flag,
 }
 _LIBRARY_FIELDS: dict[str, _Check] = {
     "kind": _one_of(frozenset(("create", "destroy", "setting", "work"))),
