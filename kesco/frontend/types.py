@@ -39,6 +39,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_WORDS = frozenset("char unsigned signed int long short float double bool const void true false UL L U".split())
 _CUDA_STRUCT = re.compile(r"(?:cuda|CU)\w+|u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]")
 _OTHER = Type(Shape.OTHER, "?")
+_BIT_FIELD = Type(Shape.OTHER, "bit-field")  # which keeps only some bits of its type
 
 
 class TypeTable:
@@ -126,7 +127,8 @@ class TypeTable:
             if kind is CursorKind.FIELD_DECL:
                 bits = -1 if standard else int(canonical.get_offset(child.spelling))
                 its = own.get(child.spelling, child.type)
-                fields.append(Field(child.spelling, self.lower(its), bits // 8 if bits >= 0 else -1))
+                kept = _BIT_FIELD if child.is_bitfield() else self.lower(its)
+                fields.append(Field(child.spelling, kept, bits // 8 if bits >= 0 else -1))
                 plain = plain and not its.get_canonical().kind.name.endswith("REFERENCE")
                 before = child.location.offset  # what stands before its name is part of its type
                 initialised = [
