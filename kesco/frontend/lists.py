@@ -100,7 +100,7 @@ def _followed(types: TypeTable, target: ClangType, item: Cursor) -> Followed:
         if record is None:
             return Followed.CODE
         if types.lower(given).record == types.lower(target).record:
-            return Followed.ITEMS if record.plain or record.standard else Followed.CODE
+            return Followed.ITEMS if _is_made_there(item) or _copies_members(types, target) else Followed.CODE
         return _constructed(types, target, item)
     if target.kind in _ARRAYS:
         while target.kind in _ARRAYS:
@@ -121,3 +121,27 @@ def _constructed(types: TypeTable, target: ClangType, item: Cursor) -> Followed:
     if record is None or record.standard:
         return Followed.CODE if types.has_code(target) or types.has_code(item.type) else Followed.ITEMS
     return Followed.WHOLE if record.plain else Followed.CODE
+
+
+def _is_made_there(item: Cursor) -> bool:
+    """Whether an item is an object that is made in its place, by a call that the text names."""
+    named = item.referenced if kind_of(item) is K.CALL_EXPR else None
+    if named is not None and kind_of(named) is not K.CONSTRUCTOR:
+        return not str(named.result_type.get_canonical().kind.name).endswith("REFERENCE")
+    return kind_of(item) is K.CXX_FUNCTIONAL_CAST_EXPR or named is not None
+
+
+def _copies_members(types: TypeTable, one: ClangType) -> bool:
+    """Whether copying or moving an object runs no code of the user's."""
+    while one.get_canonical().kind in _ARRAYS:
+        one = one.get_canonical().element_type
+    record = types.records.get(types.lower(one).record)
+    if one.get_canonical().kind is not TypeKind.RECORD or (record is not None and (record.plain or record.standard)):
+        return True
+    declared = members(one.get_canonical().get_declaration())
+    for child in declared:
+        copies = kind_of(child) is K.CONSTRUCTOR and (child.is_copy_constructor() or child.is_move_constructor())
+        if kind_of(child) is K.FUNCTION_TEMPLATE or (copies and not child.is_default_method()):
+            return False
+    bases = [c.type for c in declared if kind_of(c) is K.CXX_BASE_SPECIFIER]
+    return all(_copies_members(types, part) for part in (*bases, *(f.type for f in one.get_canonical().get_fields())))
