@@ -189,6 +189,10 @@ class Calls(Libraries):
                     self.touch(place, AccessMode.READ)
                 if index in out:
                     self.touch(place, AccessMode.WRITE)
+        if host.kind == "io":  # an address that was printed or stored may be read back
+            given = [value for index, value in enumerate(values) if index in reads - out]
+            self.escape_contents(state, (p.object for value in given for p in value.places))
+            self.escape_values(state, *(given if host.reads_from is not None else ()))
         if host.kind == "swap":
             return self._swap(state, call)
         written = [values[i] for i in out if i < count]
