@@ -115,7 +115,8 @@ class Expressions(Declarations):
         if kind is K.CXX_DELETE_EXPR:
             return self._delete(cursor)
         if kind is K.CXX_NEW_EXPR:
-            return ir.New(tuple(self.lower(c) for c in self.children(cursor)), self.span(cursor))
+            made = ir.New(tuple(self.lower(c) for c in self.children(cursor)), self.span(cursor))
+            return ir.Unknown((made,), "operator new", self.span(cursor)) if self.types.allocates else made
         if kind is K.CXX_THIS_EXPR:
             return ir.AddressOf(ir.Dereference(ir.Literal("this"), self.span(cursor)))
         if kind is K.LAMBDA_EXPR:
@@ -193,7 +194,11 @@ class Expressions(Declarations):
         inner = self.children(cursor)
         pointee = self.types.lower(inner[0].type).element if inner else None
         record = self.types.records.get(pointee.record) if pointee is not None else None
-        runs = pointee is None or (pointee.shape is ir.Shape.RECORD and (record is None or record.destructor))
+        runs = (
+            self.types.allocates
+            or pointee is None
+            or (pointee.shape is ir.Shape.RECORD and (record is None or record.destructor))
+        )
         parts = tuple(self.lower(c) for c in inner)
         return ir.Unknown(parts, "delete object" if runs else "delete", self.span(cursor))
 

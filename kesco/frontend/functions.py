@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clang.cindex import Cursor, CursorKind
 
+from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, file_place, kind_of
 from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.operations import span_of
@@ -18,6 +19,7 @@ from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
 
 K = CursorKind
+_CODE = (K.CALL_EXPR, K.LAMBDA_EXPR, K.CXX_NEW_EXPR, K.UNARY_OPERATOR, K.COMPOUND_ASSIGNMENT_OPERATOR)
 DEEPEST = 5000
 """How deep expressions and statements may nest. The interpreter's own limit would end in the middle of a call of
 libclang, which loses the cursors that it was about to return."""
@@ -67,7 +69,7 @@ class Functions(Statements):
         """Whether a default argument runs code; a call that leaves it out is then not walked."""
         defaults = (d for c in children if kind_of(c) is K.PARM_DECL for d in self.children(c))
         calls = (n for d in defaults for n in d.walk_preorder())
-        return any(kind_of(n) in (K.CALL_EXPR, K.LAMBDA_EXPR, K.CXX_NEW_EXPR, K.UNARY_OPERATOR) for n in calls)
+        return any(kind_of(n) in _CODE or clang.binary_operator(n) == "=" for n in calls)
 
     def _initialisers(self, children: list[Cursor]) -> list[ir.Stmt]:
         """A constructor's member initialisers, which run before its body."""
@@ -111,6 +113,11 @@ class Functions(Statements):
             body = ir.Block(self.span(cursor), (*self._initialisers(children), body))
         if self.hidden:
             body = ir.Block(self.span(cursor), (ir.Obstacle(self.span(cursor), self.hidden), body))
+        defaults = self._default_code(children)
+        if defaults:  # calls may change what stands there
+            named = [one for c in children if kind_of(c) is K.PARM_DECL for one in self.mentions(c)]
+            unseen = ir.Evaluate(self.span(cursor), ir.Unknown(tuple(named), "?", self.span(cursor)))
+            body = ir.Block(self.span(cursor), (unseen, body))
         template = kind_of(cursor) is K.FUNCTION_TEMPLATE or self._dependent(cursor)
         key = cursor.canonical.get_usr()
         first = file_place(cursor.canonical.location)
@@ -128,7 +135,7 @@ class Functions(Statements):
             method_of,
             self.top,
             here,
-            (kind_of(cursor) is K.CXX_METHOD and bool(cursor.is_virtual_method())) or self._default_code(children),
+            (kind_of(cursor) is K.CXX_METHOD and bool(cursor.is_virtual_method())) or defaults,
             result=self.types.lower(cursor.result_type),
         )
 

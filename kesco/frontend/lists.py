@@ -53,6 +53,8 @@ def placed(types: TypeTable, whole: ClangType, items: Sequence[Cursor]) -> list[
     if found is None:
         objects = (i for i in items if i.type.get_canonical().kind in (TypeKind.RECORD, TypeKind.VOID))
         return Followed.CODE if any(objects) else Followed.WHOLE
+    if _leaves_out_code(types, whole.get_canonical(), found):
+        return Followed.CODE
     far = max((_followed(types, t, c) for t, c in found if c is not None), default=Followed.ITEMS)
     return far if far is not Followed.ITEMS else [item for _, item in found]
 
@@ -75,6 +77,23 @@ def _members(whole: ClangType, items: Sequence[Cursor]) -> list[tuple[ClangType,
             return None
         found[at] = item
     return [(fields[i].type, found.get(i)) for i in range(max(found, default=-1) + 1)]
+
+
+def _leaves_out_code(types: TypeTable, whole: ClangType, found: list[tuple[ClangType, Cursor | None]]) -> bool:
+    """Whether something that a list does not give is made by a constructor of the user's."""
+    if whole.kind in _ARRAYS:
+        left = [whole.element_type] if whole.kind is TypeKind.CONSTANTARRAY and len(found) < whole.element_count else []
+    else:
+        left = [t for t, item in found if item is None] + [f.type for f in whole.get_fields()][len(found) :]
+    return not all(_is_plain(types, one) for one in left)
+
+
+def _is_plain(types: TypeTable, one: ClangType) -> bool:
+    """Whether an object is made without code of the user's."""
+    while one.get_canonical().kind in _ARRAYS:
+        one = one.get_canonical().element_type
+    record = types.records.get(types.lower(one).record)
+    return one.get_canonical().kind is not TypeKind.RECORD or (record is not None and (record.plain or record.standard))
 
 
 def _designator(item: Cursor) -> str:

@@ -48,6 +48,7 @@ _USING_STD = re.compile(rb"\busing\s+namespace\s+std\b|\busing\s+std\s*::\s*(?:j
 _OPENMP = re.compile(rb'^[ \t]*#[ \t]*pragma[ \t]+omp\b|\b_Pragma\s*\(\s*"\s*omp\b', re.MULTILINE)
 _COROUTINES = re.compile(rb"\bco_(?:await|yield|return)\b")
 _OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
+_ALLOCATION = re.compile(rb"\boperator\s*(?:new|delete)\b")
 _MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _COMMENT = re.compile(
@@ -81,7 +82,8 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     `arguments` are clang's, searched for ``-D`` that matter. `earlier` is the program of an earlier parse of the same
     file, whose functions in headers need not be lowered again.
     """
-    types = TypeTable(any(_OPERATOR.search(text) for text in (source.text, *source.user_headers())))
+    own = (source.text, *source.user_headers())
+    types = TypeTable(*(any(one.search(text) for text in own) for one in (_OPERATOR, _ALLOCATION)))
     statements = Functions(source, types)
     texts = _texts(source, arguments)
     defined = _macros(texts, arguments)
