@@ -793,7 +793,26 @@ def test_absolute_addresses_and_addresses_made_of_nothing_are_opaque() -> None:
 
 def test_a_pointer_made_by_inline_assembly_is_unknown() -> None:
     body = '%p = call ptr asm "mov.u64 $0, thing;", "=l"()\nstore i32 0, ptr %p'
-    assert kernel("ptr %a", body) == "?accesses memory through a pointer of unknown origin"
+    assert kernel("ptr %a", body) == "?contains inline assembly that takes the address of a name"
+    chosen = body.replace("store", "%q = select i1 %c, ptr %p, ptr %a\nstore").replace("ptr %p\n", "ptr %q\n")
+    assert kernel("ptr %a, i1 %c", chosen).endswith("?contains inline assembly that takes the address of a name")
+
+
+def test_an_address_within_inline_assembly_is_what_its_registers_are_made_of() -> None:
+    copies = (
+        '%v = call float asm sideeffect "{ .reg .u64 t, u; cvta.to.global.u64 t, $1; cvta.to.global.u64 u, $2;'
+        ' ld.global.f32 $0, [u]; st.global.f32 [t], $0; }", "=&f,l,l"(ptr %a, LAST %b)'
+    )
+    assert kernel("ptr %a, ptr %b", copies.replace("LAST", "ptr")).startswith("0:w 1:r")
+    assert kernel("ptr %a, i64 %b", copies.replace("LAST", "i64")) == "0:w ?turns an integer into a pointer"
+    indexed = copies.replace("cvta.to.global.u64 u, $2", "add.u64 u, $1, $2")
+    assert kernel("ptr %a, i64 %b", indexed.replace("LAST", "i64")) == "0:rw"
+
+
+def test_inline_assembly_that_follows_what_it_loads_into_an_output() -> None:
+    text = '"ld.global.u64 $1, [$2]; ld.global.f32 $0, [$1];", "=f,=&l,l"'
+    body = f"%v = call {{ float, i64 }} asm sideeffect {text}(ptr %a)"
+    assert "computes an address from what it has loaded" in kernel("ptr %a", body)
 
 
 PICK = """
@@ -1037,14 +1056,15 @@ def test_calls_with_an_order(name: str, order: tuple[str, ...], opaque: bool) ->
         (
             "{\\0A .reg .u64 t;\\0A cvta.to.global.u64 t, $1;\\0A ld.global.f32 $0, [t+4];\\0A}",
             "=f,l",
-            (Touch(None, R),),
+            (Touch((0,), R),),
         ),
+        ("add.u64 $1, $1, $3; ld.global.f32 $0, [$1+8];", "=f,=&l,1,l", (Touch((0, 1), R),)),
         ("{ .reg .pred p; setp.ne.b32 p, $2, 0; @p ld.global.v2.u32 {$0, $1}, [$3]; }", "=r,=r,r,l", (Touch(1, R),)),
         ("st.shared.b32 [$0], $1;", "r,r", (Touch(0, W, True),)),
         (
             "{ .reg .f32 v; .reg .u64 a; ld.global.f32 v, [$1]; cvta.to.global.u64 a, $0; st.global.f32 [a], v; }",
             "l,l",
-            (Touch(1, R), Touch(None, W)),
+            (Touch(1, R), Touch((0,), W)),
         ),
         ("prefetch.global.L2 [$0];", "l", ()),
         ("// note: ld.global\\0A membar.gl; fence.sc.gpu; nanosleep.u32 20;", "", ()),
@@ -1068,6 +1088,7 @@ def test_inline_assembly(template: str, constraints: str, touches: tuple[Touch, 
         "{ .reg .u64 t; mov.u64 t, $0; L: st.global.u32 [t], 1; ld.global.u64 t, [t]; bra L; }",
         "st.global.u64 [thing+4], $0;",
         "{ .reg .u64 t; mov.u64 t, thing; st.global.u64 [t], $0; }",
+        "{ .reg .u64 t; ld.shared.u64 t, [$0]; st.global.f32 [t], 0f00000000; }",
     ],
 )
 def test_inline_assembly_that_is_not_understood(template: str) -> None:
