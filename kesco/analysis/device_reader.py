@@ -21,13 +21,14 @@ from typing import Any
 
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
+from kesco.analysis.device_names import NAME, bare
 from kesco.analysis.device_spins import waits_for_others
+from kesco.analysis.device_tags import declared_pointers
 from kesco.analysis.footprints import footprints
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
 from kesco.ir.effects import Footprint
 
-NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
 _NAMES = re.compile(NAME)
 _KERNEL = re.compile(rf"^define\b[^\n@]*\bptx_kernel\b[^\n@]*{NAME}\(", re.MULTILINE)
 _GLOBAL = re.compile(rf"^{NAME} = (.*)$", re.MULTILINE)
@@ -58,14 +59,6 @@ _PLAIN = {
 }
 
 
-def bare(name: str) -> str:
-    """A global's name without LLVM's quotes and escapes."""
-    if not name.startswith('"'):
-        return name
-    raw = re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), name[1:-1])
-    return raw.encode("latin-1", "replace").decode("utf-8", "replace")
-
-
 class DeviceModule:
     """A parsed module; see the module's docstring."""
 
@@ -94,6 +87,7 @@ class DeviceModule:
         self.texts: dict[str, str] = {}  # initializers of constants, for format strings
         for name, rest in _GLOBAL.findall(text):
             self._add_global(bare(name), rest)
+        self._declared = declared_pointers(text)
         self._functions: dict[str, Function | None] = {}
         self._spins: dict[str, bool] = {}
         self._behaviours: dict[str, Behaviour] = {}
@@ -177,6 +171,12 @@ class DeviceModule:
         for argument in ref.arguments:
             slot[hash(argument)] = len(slot)
             params.append(self._param(argument))
+        declared: set[int] = set()
+        tags = self._declared.get(name, [])
+        if any(tags):
+            loads = [i for b in ref.blocks for i in b.instructions if i.opcode == "load" and i.type.is_pointer]
+            if len(loads) == len(tags):
+                declared = {hash(one) for one, tagged in zip(loads, tags, strict=True) if tagged}
         todo: list[tuple[int, str, Any]] = []
         ignored: set[int] = set()
         for block in _in_order(ref):
@@ -186,7 +186,7 @@ class DeviceModule:
                 else:
                     slot[hash(instruction)] = len(slot)
                     todo.append((len(slot) - 1, opcode, instruction))
-        reader = _Operands(self, slot, ignored)
+        reader = _Operands(self, slot, ignored, declared)
         instrs = [made for one in todo if (made := self._instr(*one, reader)) is not None]
         straight = all(a < i.result for i in instrs for a in i.args if a < reader.first_constant)
         constants = tuple(reader.constants.items())
@@ -241,7 +241,8 @@ class DeviceModule:
             operands = operands[:-1]  # not the index
         args = tuple(reader.slot(o) for o in operands)
         if opcode == "load":
-            return Instr("load", result, args, self._shape_of(instruction.type))
+            shape = self._shape_of(instruction.type)
+            return Instr("load", result, args, shape._replace(declared=hash(instruction) in reader.declared))
         if opcode == "store":
             return Instr("store", result, args, self._shape_of(operands[0].type))
         if opcode == "getelementptr":
@@ -369,8 +370,8 @@ def _in_order(function: Any) -> list[list[tuple[str, Any]]]:
 class _Operands:
     """Slots of one function's operands; constants that may be pointers get theirs when first met."""
 
-    def __init__(self, module: DeviceModule, slot: dict[int, int], ignored: set[int]) -> None:
-        self._module, self._slot, self._ignored = module, slot, ignored
+    def __init__(self, module: DeviceModule, slot: dict[int, int], ignored: set[int], declared: set[int]) -> None:
+        self._module, self._slot, self._ignored, self.declared = module, slot, ignored, declared
         self.first_constant = self.next = len(slot)
         self.constants: dict[int, Constant] = {}
 

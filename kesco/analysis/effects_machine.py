@@ -88,7 +88,7 @@ class Machine:
         for origin in self.origins.each(mask):
             if isinstance(origin, Local):
                 self.looked = True
-                result |= self.memory.load(origin.object, origin.offset, shape.size, shape.pointer)
+                result |= self.memory.load(origin.object, origin.offset, shape.size, shape.declared)
             elif isinstance(origin, Root):
                 result |= self.origins.bit(Root(origin.base, True, not shape.pointer))
                 if isinstance(origin.base, str) and not origin.deep:

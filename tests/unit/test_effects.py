@@ -174,10 +174,15 @@ define ptx_kernel void @_Z4sval1S(ptr byval(%struct.S) %0) {
 define ptx_kernel void @_Z4sdyn1Si(ptr byval(%struct.S) %0, i32 %1) {
   %3 = sext i32 %1 to i64
   %4 = getelementptr ptr, ptr %0, i64 %3
-  %5 = load ptr, ptr %4
+  %5 = load ptr, ptr %4, !tbaa !0
   store float 1.000000e+00, ptr %5
   ret void
 }
+!0 = !{!1, !1, i64 0}
+!1 = !{!"p1 float", !2, i64 0}
+!2 = !{!"any pointer", !3, i64 0}
+!3 = !{!"omnipotent char", !4, i64 0}
+!4 = !{!"Simple C++ TBAA"}
 """,
     ),
     # a local structure of pointers, handed on by reference
@@ -774,6 +779,23 @@ def kernel(parameters: str, body: str) -> str:
 def test_a_pointer_hidden_among_integers_of_a_structure_is_not_trusted() -> None:
     body = "%p = load ptr, ptr %u\nstore float 0.0, ptr %p"
     assert kernel("ptr byval(%union.U) %u", body) == "?turns an integer into a pointer"
+
+
+@pytest.mark.parametrize(("tag", "expected"), [("", "turns an integer into a pointer"), (", !tbaa !0", "")])
+def test_an_address_among_integers_counts_unless_a_pointer_is_declared_there(tag: str, expected: str) -> None:
+    ir = f"""
+%struct.Mixed = type {{ [3 x %union.U], ptr }}
+define ptx_kernel void @k(ptr byval(%struct.Mixed) %s, i64 %i) {{
+  %a = getelementptr ptr, ptr %s, i64 %i
+  %p = load ptr, ptr %a{tag}
+  store float 0.0, ptr %p
+  ret void
+}}
+!0 = !{{!1, !1, i64 0}}
+!1 = !{{!"p1 float", !2, i64 0}}
+!2 = !{{!"Simple C++ TBAA"}}
+"""
+    assert effects_of(ir) == f"0+24:w ?{expected}".removesuffix(" ?")
 
 
 def test_a_structure_of_unknown_layout_counts_as_a_whole() -> None:
