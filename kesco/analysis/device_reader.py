@@ -21,7 +21,7 @@ from typing import Any
 
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
-from kesco.analysis.device_names import NAME, bare
+from kesco.analysis.device_names import NAME, bare, display_name
 from kesco.analysis.device_spins import waits_for_others
 from kesco.analysis.device_tags import declared_pointers
 from kesco.analysis.footprints import footprints
@@ -131,6 +131,10 @@ class DeviceModule:
                 ref = None
             self._functions[name] = None if ref is None or ref.is_declaration else self._read(name, ref)
         return self._functions[name]
+
+    def is_replaceable(self, name: str) -> bool:
+        """Whether the linker may put another file's function of that name in its place."""
+        return self._module.get_function(name).linkage.name in ("weak_any", "linkonce_any")
 
     def parameter_sizes(self, name: str) -> tuple[int, ...] | None:
         """The sizes of a function's parameters as the caller passes them; None where one cannot be told."""
@@ -296,6 +300,8 @@ class DeviceModule:
                 ref = self._module.get_function(name)
             except NameError:
                 return callee_behaviour(name, "", ())
+            if not ref.is_declaration and self.is_replaceable(name):
+                return Behaviour(opaque=f"calls {display_name(name)}, which another file may replace")
             if not ref.is_declaration:
                 return name
             params = tuple((bool(a.type.is_pointer), b" ".join(a.attributes).decode()) for a in ref.arguments)

@@ -837,6 +837,15 @@ def test_inline_assembly_that_follows_what_it_loads_into_an_output() -> None:
     assert "computes an address from what it has loaded" in kernel("ptr %a", body)
 
 
+@pytest.mark.parametrize(("linkage", "known"), [("weak", False), ("linkonce", False), ("weak_odr", True), ("", True)])
+def test_what_another_file_may_replace_is_not_looked_into(linkage: str, known: bool) -> None:
+    callee = f"define {linkage} void @put(ptr %p) {{\nstore i32 0, ptr %p\nret void\n}}\n"
+    caller = "define ptx_kernel void @k(ptr %a) {\ncall void @put(ptr %a)\nret void\n}"
+    assert effects_of(callee + caller) == ("0:w" if known else "?calls put, which another file may replace")
+    kernel = f"define {linkage} ptx_kernel void @k(ptr %a) {{\nstore i32 0, ptr %a\nret void\n}}"
+    assert effects_of(kernel) == ("0:w" if known else "?another file may replace it")
+
+
 PICK = """
 define ptr @pick(ptr %a, ptr %b, i1 %c) {
   %p = select i1 %c, ptr %a, ptr %b
