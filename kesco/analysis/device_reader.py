@@ -22,7 +22,7 @@ from typing import Any
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
 from kesco.analysis.device_names import NAME, bare, display_name
-from kesco.analysis.device_spins import waits_for_others
+from kesco.analysis.device_spins import Spins
 from kesco.analysis.device_tags import declared_pointers
 from kesco.analysis.footprints import footprints
 from kesco.diagnostics import Diagnostic, Severity
@@ -89,7 +89,7 @@ class DeviceModule:
             self._add_global(bare(name), rest)
         self._declared = declared_pointers(text)
         self._functions: dict[str, Function | None] = {}
-        self._spins: dict[str, bool] = {}
+        self._spins = Spins(self._body)
         self._behaviours: dict[str, Behaviour] = {}
         self._shapes: dict[int, Shape] = {}
         self._constants: dict[int, Constant | Behaviour | str | None] = {}
@@ -125,12 +125,16 @@ class DeviceModule:
     def function(self, name: str) -> Function | None:
         """The function of that name if it has a body here."""
         if name not in self._functions:
-            try:
-                ref = self._module.get_function(name)
-            except NameError:
-                ref = None
-            self._functions[name] = None if ref is None or ref.is_declaration else self._read(name, ref)
+            self._functions[name] = None if (ref := self._body(name)) is None else self._read(name, ref)
         return self._functions[name]
+
+    def _body(self, name: str) -> Any:
+        """The function as LLVM has it; None where it has no body here."""
+        try:
+            ref = self._module.get_function(name)
+            return None if ref.is_declaration else ref
+        except NameError:
+            return None
 
     def is_replaceable(self, name: str) -> bool:
         """Whether the linker may put another file's function of that name in its place."""
@@ -158,9 +162,7 @@ class DeviceModule:
             function = self.function(one)
             if function is None:
                 continue
-            if one not in self._spins:
-                self._spins[one] = waits_for_others(self._module.get_function(one))
-            if self._spins[one]:
+            if self._spins.waits(one):
                 return True
             called = {n for i in function.instrs if isinstance(i.call, str) for n in self.targets(i.call)} - seen
             seen |= called
