@@ -32,6 +32,9 @@ COMPILER_FAILED = "K508"
 _DEFAULT_STANDARD = "-std=gnu++17"
 """What nvcc's host compiler and clang take when nothing is said."""
 
+# clang leaves out memory that is allocated, used and freed; nvcc does not, and kernels share the device's heap.
+_NO_HEAP_LEFT_OUT = ("-fno-builtin-malloc", "-fno-builtin-free")
+
 # NVVM built-ins that the 22 headers use in device functions and libclang 18 does not know. Their value does not matter
 # in a host-side parse; defining them leaves it without a single error, so that any error is the user's.
 _FOR_OLD_LIBCLANG = (
@@ -80,6 +83,7 @@ def device_arguments(toolchain: Toolchain, user_flags: Sequence[str] = (), arch:
         *library,
         "--cuda-device-only",
         target,
+        *_NO_HEAP_LEFT_OUT,
         "-w",
         "-O1",
         "-S",
