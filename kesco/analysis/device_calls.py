@@ -74,14 +74,15 @@ _FUNCTIONS = {
     "__nvvm_reflect": PURE,
     "__cxa_pure_virtual": Behaviour(order=("assert",)),
 }
+_LAUNCH = Behaviour(order=("launch", "unseen"), opaque="launches kernels from the device")
 _FUNCTION_PREFIXES = (
     ("_Znw", Behaviour(order=("heap",), special=Special.FRESH)),  # operator new and its relatives
     ("_Zna", Behaviour(order=("heap",), special=Special.FRESH)),
     ("_Zdl", Behaviour((Touch(0, W),), order=("heap",))),
     ("_Zda", Behaviour((Touch(0, W),), order=("heap",))),
-    ("cudaLaunchDevice", Behaviour(order=("launch",), opaque="launches kernels from the device")),
-    ("cudaGetParameterBuffer", Behaviour(order=("launch",), opaque="launches kernels from the device")),
-    ("__cudaCDP", Behaviour(order=("launch",), opaque="launches kernels from the device")),
+    ("cudaLaunchDevice", _LAUNCH),
+    ("cudaGetParameterBuffer", _LAUNCH),
+    ("__cudaCDP", _LAUNCH),
 )
 
 _TENSOR = Behaviour(opaque="accesses memory through a tensor map")
@@ -163,7 +164,12 @@ def callee_behaviour(name: str, attributes: str, params: tuple[tuple[bool, str],
     for prefix, behaviour in _INTRINSICS:
         if name.startswith(prefix):
             return behaviour if behaviour is not None else _by_attribute(name, attributes, params)
-    return Behaviour(opaque=f"calls undefined function {display_name(name)}")
+    return unseen(f"calls undefined function {display_name(name)}")
+
+
+def unseen(reason: str) -> Behaviour:
+    """A call of code that is not seen: it may do anything, and also print and allocate."""
+    return Behaviour(order=("unseen",), opaque=reason)
 
 
 def _by_attribute(name: str, attributes: str, params: tuple[tuple[bool, str], ...]) -> Behaviour:
@@ -372,7 +378,8 @@ def _statement(statement: str, made: _Registers) -> Behaviour:
     if head in ("wmma", "multimem"):
         mode = {"load": R, "ld_reduce": R, "store": W, "st": W, "mma": NONE}.get(rest.split(".")[0], RW)
     if mode is None:
-        return Behaviour((Touch(None, RW),), opaque=f"contains inline assembly ('{opcode}')")
+        order = ("unseen",) if head == "call" else ()
+        return Behaviour((Touch(None, RW),), order=order, opaque=f"contains inline assembly ('{opcode}')")
     if mode is NONE:
         return PURE
     shared = ".shared" in opcode or ".local" in opcode or ".param" in opcode or head in ("ldmatrix", "stmatrix")

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
+from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour, unseen
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
 from kesco.analysis.device_names import NAME, bare, display_name
 from kesco.analysis.device_spins import Spins
@@ -294,7 +294,7 @@ class DeviceModule:
             return known
         names = (known,) if isinstance(known, str) else known.names if isinstance(known, Constant) else ()
         if len(names) != 1:
-            return Behaviour(opaque="calls a function through a pointer")
+            return unseen("calls a function through a pointer")
         real = self.targets(names[0])
         name = real[0] if len(real) == 1 else names[0]
         if name not in self._behaviours:
@@ -303,7 +303,7 @@ class DeviceModule:
             except NameError:
                 return callee_behaviour(name, "", ())
             if not ref.is_declaration and self.is_replaceable(name):
-                return Behaviour(opaque=f"calls {display_name(name)}, which another file may replace")
+                return unseen(f"calls {display_name(name)}, which another file may replace")
             if not ref.is_declaration:
                 return name
             params = tuple((bool(a.type.is_pointer), b" ".join(a.attributes).decode()) for a in ref.arguments)
