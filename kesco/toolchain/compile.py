@@ -32,6 +32,9 @@ COMPILER_FAILED = "K508"
 _DEFAULT_STANDARD = "-std=gnu++17"
 """What nvcc's host compiler and clang take when nothing is said."""
 
+# With -ffast-math, which stands for nvcc's -use_fast_math, too, clang leaves out what runs for NaNs and rounding errors
+# (`if (x != x) *bad = 1;`). nvcc does not.
+_ALL_NUMBERS = "-fno-fast-math"
 # clang leaves out memory that is allocated, used and freed; nvcc does not, and kernels share the device's heap.
 _NO_HEAP_LEFT_OUT = ("-fno-builtin-malloc", "-fno-builtin-free")
 
@@ -84,6 +87,8 @@ def device_arguments(toolchain: Toolchain, user_flags: Sequence[str] = (), arch:
         "--cuda-device-only",
         target,
         *_NO_HEAP_LEFT_OUT,
+        _ALL_NUMBERS,
+        *(("-D__FAST_MATH__=1",) if user.has("-ffast-math") else ()),
         "-w",
         "-O1",
         "-S",
