@@ -79,7 +79,9 @@ class Session:
         found: dict[str, KernelEffects] = {}
         for one in (effect for text in texts for effect in kernel_effects(text)):
             found[one.name] = found[one.name] | one if one.name in found else one
-        self.effects: Mapping[str, KernelEffects] = found
+        from kesco.analysis.hidden_symbols import with_hidden_symbols
+
+        self.effects: Mapping[str, KernelEffects] = with_hidden_symbols(found, self.program, texts)
         self.device_code = texts
         observe("effects", self.effects)
         self.again = self.program  # what `regions_of` read last

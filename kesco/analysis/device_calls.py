@@ -30,9 +30,9 @@ class Special(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An access through argument `arg` (None: whichever arguments may be pointers)."""
+    """An access through argument `arg`: an address made of several, or of whichever may be pointers (None)."""
 
-    arg: int | None
+    arg: int | tuple[int, ...] | None
     mode: AccessMode
     shared: bool = False  # the address is certainly in shared or local memory
 
@@ -74,14 +74,15 @@ _FUNCTIONS = {
     "__nvvm_reflect": PURE,
     "__cxa_pure_virtual": Behaviour(order=("assert",)),
 }
+_LAUNCH = Behaviour(order=("launch", "unseen"), opaque="launches kernels from the device")
 _FUNCTION_PREFIXES = (
     ("_Znw", Behaviour(order=("heap",), special=Special.FRESH)),  # operator new and its relatives
     ("_Zna", Behaviour(order=("heap",), special=Special.FRESH)),
     ("_Zdl", Behaviour((Touch(0, W),), order=("heap",))),
     ("_Zda", Behaviour((Touch(0, W),), order=("heap",))),
-    ("cudaLaunchDevice", Behaviour(order=("launch",), opaque="launches kernels from the device")),
-    ("cudaGetParameterBuffer", Behaviour(order=("launch",), opaque="launches kernels from the device")),
-    ("__cudaCDP", Behaviour(order=("launch",), opaque="launches kernels from the device")),
+    ("cudaLaunchDevice", _LAUNCH),
+    ("cudaGetParameterBuffer", _LAUNCH),
+    ("__cudaCDP", _LAUNCH),
 )
 
 _TENSOR = Behaviour(opaque="accesses memory through a tensor map")
@@ -163,7 +164,12 @@ def callee_behaviour(name: str, attributes: str, params: tuple[tuple[bool, str],
     for prefix, behaviour in _INTRINSICS:
         if name.startswith(prefix):
             return behaviour if behaviour is not None else _by_attribute(name, attributes, params)
-    return Behaviour(opaque=f"calls undefined function {display_name(name)}")
+    return unseen(f"calls undefined function {display_name(name)}")
+
+
+def unseen(reason: str) -> Behaviour:
+    """A call of code that is not seen: it may do anything, and also print and allocate."""
+    return Behaviour(order=("unseen",), opaque=reason)
 
 
 def _by_attribute(name: str, attributes: str, params: tuple[tuple[bool, str], ...]) -> Behaviour:
@@ -220,9 +226,10 @@ _HARMLESS = frozenset(
     " activemask applypriority bar barrier bra brkpt createpolicy elect exit fence getctarank griddepcontrol isspacep"
     " istypep mapa match membar nanosleep pmevent prefetch prefetchu redux ret setmaxnreg shfl vote".split()
 )
-_LOADED = frozenset(("ld", "ldu", "atom", "wmma", "multimem"))
+_CONTROL = frozenset(("bra", "bar", "barrier", "call"))  # what they name is no value
 _NEAR = ".shared"  # in the opcode of what stays in the block's own memory
 _NAME = re.compile(r"(?<![\w.$%])[A-Za-z_%][\w$]*")
+_CONSTANT = "WARP_SZ"
 _RESULT = re.compile(r"(\{[^}]*\}|[^,]*)(.*)")
 _SPECIAL = re.compile(r"%(?:tid|ntid|ctaid|nctaid|laneid|warpid|smid|clock\w*|globaltimer\w*|lanemask\w*)(?:\.\w+)?")
 _LOOPS = re.compile(r"(?s)([A-Za-z_$%][\w$%{}:]*)\s*:(?!:).*\bbra(?:\.uni)?\s+\1")
@@ -236,54 +243,90 @@ def assembly_behaviour(text: str) -> Behaviour:
     if parts is None:
         return Behaviour((Touch(None, RW),), opaque="contains inline assembly that cannot be read")
     template = re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), parts[1])
-    outputs = sum(1 for c in _constraints(parts[2]) if c.startswith("=") and "*" not in c)
     touches: list[Touch] = [Touch(None, RW)] if "*" in parts[2] else []
     order: tuple[str, ...] = ("clock",) if _CLOCKS.search(template) else ()
     opaque = ""
     statements = _statements(template)
-    if _follows_memory(statements):
+    made = _Registers(statements, parts[2])
+    if made.strange_address:
         opaque = "contains inline assembly that computes an address from what it has loaded, or from a name"
+    elif made.strange_value:
+        opaque = "contains inline assembly that takes the address of a name"
     if _LOOPS.search(template) and any(_LOADS.match(one) for one in statements):
         order += ("spin",)  # its own loop: whatever it waits for, another block may have to store
     for statement in statements:
-        found = _statement(statement, outputs)
+        found = _statement(statement, made)
         touches += found.touches
         order += found.order
         opaque = opaque or found.opaque
     return Behaviour(
         tuple(dict.fromkeys(touches)),
-        _values(template, parts[2], outputs),
+        _values(template, parts[2], made.outputs),
         tuple(dict.fromkeys(order)),
         opaque,
     )
 
 
-def _follows_memory(statements: list[str]) -> bool:
-    """Whether an address may be made of more than operands: of a register that was loaded, or of a symbol."""
-    registers: set[str] = set()
-    for one in statements:
-        if one.startswith(".reg"):
-            registers.update(_NAME.findall(one.split(None, 2)[-1]))
-    strange: set[str] = set()  # registers that hold such values
-    found = False
-    for one in statements * 2:  # twice, for loops
-        opcode, _, operands = one.partition(" ")
+class _Registers:
+    """Of which arguments the registers of an assembly are made, its outputs among them, and which hold more than that.
+
+    `strange_address`: an address is made of what was loaded, or of a name; `strange_value`: a name is used otherwise.
+    """
+
+    def __init__(self, statements: list[str], constraints: str) -> None:
+        listed = [c for c in _constraints(constraints) if c[0] != "~"]
+        self.outputs = sum(1 for c in listed if c.startswith("=") and "*" not in c)
+        self._made: dict[str, set[int]] = {f"${n}": set() for n in range(self.outputs)}
+        for number, one in enumerate(listed):
+            if one.isdigit():  # an input that is in the register of an output
+                self._made.setdefault(f"${one}", set()).add(number - self.outputs)
+        for one in statements:
+            if one.startswith(".reg"):
+                self._made.update((name, set()) for name in _NAME.findall(one.split(None, 2)[-1]))
+        self._strange: set[str] = set()
+        self.strange_address = self.strange_value = False
+        for one in statements * 2:  # twice, for loops
+            self._follow(one)
+
+    def _follow(self, statement: str) -> None:
+        opcode, _, operands = statement.partition(" ")
         head = opcode.partition(".")[0]
-        if opcode.startswith(".") or head in ("bra", "bar", "barrier", "call"):
-            continue
+        if opcode.startswith(".") or head in _CONTROL:
+            return
         parts = _RESULT.match(operands)
         assert parts is not None  # either part may be empty
         result, rest = parts.groups()
+        results = set() if "[" in result else self._mentioned(result)[0]
+        names, _ = self._mentioned(rest)
+        if head in _HARMLESS:
+            unknown = {name for name in names - set(self._made) if name[0] != "%"} - {_CONSTANT}
+            self.strange_value = self.strange_value or bool(unknown)
+            made = self.made_of(rest)
+            for name in results & set(self._made):
+                self._made[name].update(made)
+        if head not in _HARMLESS or not names <= set(self._made) - self._strange:
+            self._strange |= results
         near = _NEAR in opcode and head != "cp"
-        if (head in _LOADED and not near) or (head in _HARMLESS and not set(_names(rest)) <= registers - strange):
-            strange.update(_names(result))
         places = [] if near or head in _HARMLESS else _BRACKET.findall(operands)
-        found = found or any(not set(_names(inside)) <= registers - strange for inside in places)
-    return found
+        usual = set(self._made) - self._strange
+        self.strange_address = self.strange_address or any(not self._mentioned(p)[0] <= usual for p in places)
 
+    def _mentioned(self, operands: str) -> tuple[set[str], set[int]]:
+        """The registers and names in a text, and the arguments."""
+        numbers = [int(n) for n in _NUMBER.findall(operands)]
+        names = {*_NAME.findall(_SPECIAL.sub(" ", operands)), *(f"${n}" for n in numbers if n < self.outputs)}
+        return names, {n - self.outputs for n in numbers if n >= self.outputs}
 
-def _names(operands: str) -> list[str]:
-    return _NAME.findall(_SPECIAL.sub(" ", operands))
+    def made_of(self, operands: str) -> tuple[int, ...]:
+        """The arguments that a text's values are made of."""
+        names, arguments = self._mentioned(operands)
+        return tuple(sorted(arguments.union(*(self._made.get(name, ()) for name in names))))
+
+    def place(self, inside: str) -> int | tuple[int, ...]:
+        """The argument that a bracket's address is, or those that it was computed from within the assembly."""
+        operand = _OPERAND.match(inside)
+        whole = operand is not None and int(operand[1]) >= self.outputs and not self._mentioned(inside)[0]
+        return int(operand[1]) - self.outputs if operand is not None and whole else self.made_of(inside)
 
 
 def _values(template: str, constraints: str, outputs: int) -> tuple[int, ...]:
@@ -312,7 +355,7 @@ def _statements(template: str) -> list[str]:
     return result
 
 
-def _statement(statement: str, outputs: int) -> Behaviour:
+def _statement(statement: str, made: _Registers) -> Behaviour:
     opcode = statement.split(" ", 1)[0].split("[", 1)[0]
     if opcode.startswith("."):
         known = opcode in _DIRECTIVES
@@ -328,33 +371,28 @@ def _statement(statement: str, outputs: int) -> Behaviour:
         return PURE
     if "tensor" in rest:
         return _TENSOR
-    places = [_place(b, outputs) for b in _BRACKET.findall(statement)]
+    places = [made.place(b) for b in _BRACKET.findall(statement)]
     if head == "cp":
         return _copy(rest, places)
     mode = _MEMORY_OPCODES.get(head)
     if head in ("wmma", "multimem"):
         mode = {"load": R, "ld_reduce": R, "store": W, "st": W, "mma": NONE}.get(rest.split(".")[0], RW)
     if mode is None:
-        return Behaviour((Touch(None, RW),), opaque=f"contains inline assembly ('{opcode}')")
+        order = ("unseen",) if head == "call" else ()
+        return Behaviour((Touch(None, RW),), order=order, opaque=f"contains inline assembly ('{opcode}')")
     if mode is NONE:
         return PURE
     shared = ".shared" in opcode or ".local" in opcode or ".param" in opcode or head in ("ldmatrix", "stmatrix")
-    return Behaviour(tuple(Touch(place, mode, shared) for place in places or [None]))
+    return Behaviour(tuple(Touch(place, mode, shared) for place in places) or (Touch(None, mode, shared),))
 
 
-def _copy(rest: str, places: list[int | None]) -> Behaviour:
+def _copy(rest: str, places: list[int | tuple[int, ...]]) -> Behaviour:
     """The asynchronous copies: ``cp.async [to], [from]``, ``cp.async.bulk [to], [from], n, [barrier]``."""
     if not places or rest.startswith("async.bulk.prefetch"):
         return PURE
     if ".mbarrier.arrive" in rest and len(places) == 1:
         return Behaviour((Touch(places[0], RW),))
     modes = [RW if rest.startswith("reduce") else W, R, RW]
-    if None in places or len(places) > len(modes):
+    if len(places) > len(modes):
         return Behaviour((Touch(None, RW),))
     return Behaviour(tuple(Touch(place, mode) for place, mode in zip(places, modes, strict=False)))
-
-
-def _place(inside: str, outputs: int) -> int | None:
-    """The argument that a bracket's address is, or None if the address was computed inside the assembly."""
-    operand = _OPERAND.match(inside)
-    return int(operand[1]) - outputs if operand and int(operand[1]) >= outputs else None

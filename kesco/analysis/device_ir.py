@@ -15,12 +15,16 @@ NOTHING = -1  # the slot of a value that cannot hold a pointer
 
 
 class Shape(NamedTuple):
-    """A type: its size in bytes, whether it holds a pointer, is one floating-point number, is made of such only."""
+    """A type: its size in bytes, whether it holds a pointer, is one floating-point number, is made of such only.
+
+    `declared`: of a load, that the source says that a pointer is there, and no union, bytes or integers.
+    """
 
     size: int
     pointer: bool
     floating: bool
     floats: bool
+    declared: bool = False
 
 
 class Constant(NamedTuple):

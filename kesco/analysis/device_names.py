@@ -2,13 +2,24 @@
 
 Only what kernels are called is read: names, namespaces (nested, anonymous, ``std``), internal linkage. Template
 arguments and parameters are dropped. Everything else keeps its mangled name, which is never wrong.
+
+Names in LLVM's text are matched by `NAME`, and may have quotes around them.
 """
 
 from __future__ import annotations
 
 import re
 
+NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
 _SOURCE_NAME = re.compile(r"L?(\d+)")
+
+
+def bare(name: str) -> str:
+    """A global's name without LLVM's quotes and escapes."""
+    if not name.startswith('"'):
+        return name
+    raw = re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), name[1:-1])
+    return raw.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def display_name(mangled: str) -> str:

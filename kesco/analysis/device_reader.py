@@ -19,15 +19,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
+from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour, unseen
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
-from kesco.analysis.device_spins import waits_for_others
+from kesco.analysis.device_names import NAME, bare, display_name
+from kesco.analysis.device_spins import Spins
+from kesco.analysis.device_tags import declared_pointers
 from kesco.analysis.footprints import footprints
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
 from kesco.ir.effects import Footprint
 
-NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
 _NAMES = re.compile(NAME)
 _KERNEL = re.compile(rf"^define\b[^\n@]*\bptx_kernel\b[^\n@]*{NAME}\(", re.MULTILINE)
 _GLOBAL = re.compile(rf"^{NAME} = (.*)$", re.MULTILINE)
@@ -58,14 +59,6 @@ _PLAIN = {
 }
 
 
-def bare(name: str) -> str:
-    """A global's name without LLVM's quotes and escapes."""
-    if not name.startswith('"'):
-        return name
-    raw = re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), name[1:-1])
-    return raw.encode("latin-1", "replace").decode("utf-8", "replace")
-
-
 class DeviceModule:
     """A parsed module; see the module's docstring."""
 
@@ -94,8 +87,9 @@ class DeviceModule:
         self.texts: dict[str, str] = {}  # initializers of constants, for format strings
         for name, rest in _GLOBAL.findall(text):
             self._add_global(bare(name), rest)
+        self._declared = declared_pointers(text)
         self._functions: dict[str, Function | None] = {}
-        self._spins: dict[str, bool] = {}
+        self._spins = Spins(self._body)
         self._behaviours: dict[str, Behaviour] = {}
         self._shapes: dict[int, Shape] = {}
         self._constants: dict[int, Constant | Behaviour | str | None] = {}
@@ -131,12 +125,20 @@ class DeviceModule:
     def function(self, name: str) -> Function | None:
         """The function of that name if it has a body here."""
         if name not in self._functions:
-            try:
-                ref = self._module.get_function(name)
-            except NameError:
-                ref = None
-            self._functions[name] = None if ref is None or ref.is_declaration else self._read(name, ref)
+            self._functions[name] = None if (ref := self._body(name)) is None else self._read(name, ref)
         return self._functions[name]
+
+    def _body(self, name: str) -> Any:
+        """The function as LLVM has it; None where it has no body here."""
+        try:
+            ref = self._module.get_function(name)
+            return None if ref.is_declaration else ref
+        except NameError:
+            return None
+
+    def is_replaceable(self, name: str) -> bool:
+        """Whether the linker may put another file's function of that name in its place."""
+        return self._module.get_function(name).linkage.name in ("weak_any", "linkonce_any")
 
     def parameter_sizes(self, name: str) -> tuple[int, ...] | None:
         """The sizes of a function's parameters as the caller passes them; None where one cannot be told."""
@@ -160,9 +162,7 @@ class DeviceModule:
             function = self.function(one)
             if function is None:
                 continue
-            if one not in self._spins:
-                self._spins[one] = waits_for_others(self._module.get_function(one))
-            if self._spins[one]:
+            if self._spins.waits(one):
                 return True
             called = {n for i in function.instrs if isinstance(i.call, str) for n in self.targets(i.call)} - seen
             seen |= called
@@ -177,6 +177,12 @@ class DeviceModule:
         for argument in ref.arguments:
             slot[hash(argument)] = len(slot)
             params.append(self._param(argument))
+        declared: set[int] = set()
+        tags = self._declared.get(name, [])
+        if any(tags):
+            loads = [i for b in ref.blocks for i in b.instructions if i.opcode == "load" and i.type.is_pointer]
+            if len(loads) == len(tags):
+                declared = {hash(one) for one, tagged in zip(loads, tags, strict=True) if tagged}
         todo: list[tuple[int, str, Any]] = []
         ignored: set[int] = set()
         for block in _in_order(ref):
@@ -186,7 +192,7 @@ class DeviceModule:
                 else:
                     slot[hash(instruction)] = len(slot)
                     todo.append((len(slot) - 1, opcode, instruction))
-        reader = _Operands(self, slot, ignored)
+        reader = _Operands(self, slot, ignored, declared)
         instrs = [made for one in todo if (made := self._instr(*one, reader)) is not None]
         straight = all(a < i.result for i in instrs for a in i.args if a < reader.first_constant)
         constants = tuple(reader.constants.items())
@@ -241,7 +247,8 @@ class DeviceModule:
             operands = operands[:-1]  # not the index
         args = tuple(reader.slot(o) for o in operands)
         if opcode == "load":
-            return Instr("load", result, args, self._shape_of(instruction.type))
+            shape = self._shape_of(instruction.type)
+            return Instr("load", result, args, shape._replace(declared=hash(instruction) in reader.declared))
         if opcode == "store":
             return Instr("store", result, args, self._shape_of(operands[0].type))
         if opcode == "getelementptr":
@@ -287,7 +294,7 @@ class DeviceModule:
             return known
         names = (known,) if isinstance(known, str) else known.names if isinstance(known, Constant) else ()
         if len(names) != 1:
-            return Behaviour(opaque="calls a function through a pointer")
+            return unseen("calls a function through a pointer")
         real = self.targets(names[0])
         name = real[0] if len(real) == 1 else names[0]
         if name not in self._behaviours:
@@ -295,6 +302,8 @@ class DeviceModule:
                 ref = self._module.get_function(name)
             except NameError:
                 return callee_behaviour(name, "", ())
+            if not ref.is_declaration and self.is_replaceable(name):
+                return unseen(f"calls {display_name(name)}, which another file may replace")
             if not ref.is_declaration:
                 return name
             params = tuple((bool(a.type.is_pointer), b" ".join(a.attributes).decode()) for a in ref.arguments)
@@ -369,8 +378,8 @@ def _in_order(function: Any) -> list[list[tuple[str, Any]]]:
 class _Operands:
     """Slots of one function's operands; constants that may be pointers get theirs when first met."""
 
-    def __init__(self, module: DeviceModule, slot: dict[int, int], ignored: set[int]) -> None:
-        self._module, self._slot, self._ignored = module, slot, ignored
+    def __init__(self, module: DeviceModule, slot: dict[int, int], ignored: set[int], declared: set[int]) -> None:
+        self._module, self._slot, self._ignored, self.declared = module, slot, ignored, declared
         self.first_constant = self.next = len(slot)
         self.constants: dict[int, Constant] = {}
 

@@ -36,6 +36,10 @@ def kernel_effects(ir_text: str) -> tuple[KernelEffects, ...]:
 
 
 def _effects(module: DeviceModule, name: str) -> KernelEffects:
+    if module.is_replaceable(name):
+        return KernelEffects(
+            name, display_name(name), opaque="another file may replace it", order=frozenset({"unseen"})
+        )
     found = Solver(module, name).solve()
     touched = {} if found.opaque else module.footprints(name)
     order = found.order | ({"spin"} if module.waits_for_others(name) else set())

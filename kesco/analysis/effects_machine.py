@@ -88,7 +88,7 @@ class Machine:
         for origin in self.origins.each(mask):
             if isinstance(origin, Local):
                 self.looked = True
-                result |= self.memory.load(origin.object, origin.offset, shape.size, shape.pointer)
+                result |= self.memory.load(origin.object, origin.offset, shape.size, shape.declared)
             elif isinstance(origin, Root):
                 result |= self.origins.bit(Root(origin.base, True, not shape.pointer))
                 if isinstance(origin.base, str) and not origin.deep:
@@ -175,7 +175,10 @@ class Machine:
             if index in call.values if call.values is not None else index not in addresses:
                 stored |= mask
         result = everything if shape.pointer or not call.touches else stored
-        if None in addresses and sum(1 for mask in args if self.origins.pointers(mask)) == 1:
+        if (
+            any(not isinstance(a, int) for a in addresses)
+            and sum(1 for mask in args if self.origins.pointers(mask)) == 1
+        ):
             stored &= self.origins.data  # the only pointer is the address
         for touch in call.touches:
             if touch.mode & AccessMode.READ:
@@ -204,11 +207,11 @@ class Machine:
             return 0
         return self.read(mask, Shape(EVERYTHING, pointer, False, False))
 
-    def _target(self, args: list[int], index: int | None) -> int:
-        """The pointers that an access goes through: one argument, or whichever arguments may be pointers."""
-        if index is not None:
-            return args[index] if index < len(args) else 0
+    def _target(self, args: list[int], made_of: int | tuple[int, ...] | None) -> int:
+        """The pointers that an access goes through: one argument, or those among several that may be pointers."""
+        if isinstance(made_of, int):
+            return args[made_of] if made_of < len(args) else 0
         every = 0
-        for mask in args:
+        for mask in args if made_of is None else (args[index] for index in made_of if index < len(args)):
             every |= mask
         return self.origins.pointers(every) or every & ~NULL

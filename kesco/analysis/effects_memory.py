@@ -61,7 +61,7 @@ class LocalMemory:
             self.version += 1
 
     def load(self, number: int, offset: int | None, size: int, pointer: bool) -> int:
-        """What a read of `size` bytes may see; a `pointer` is not made of an integer where it may be a true one."""
+        """What a read of `size` bytes may see; a `pointer`, so declared, is no integer where it may be a true one."""
         result = 0
         for (start, length), mask in self._contents[number].items():
             if offset is None or start is None or (start < offset + size and offset < start + length):

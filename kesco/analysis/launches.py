@@ -39,6 +39,7 @@ class Launches(CudaApi):
         super().__init__(program, streams=streams)
         self.effects = effects
         self.given = LaunchValues()  # of the launch that is walked
+        self._orders = frozenset(order for one in effects.values() for order in one.order)
         self.by_name: dict[str, list[KernelEffects]] = {}
         for one in effects.values():
             self.by_name.setdefault(one.display.rpartition("::")[2].partition("<")[0], []).append(one)
@@ -131,6 +132,7 @@ class Launches(CudaApi):
         """A kernel whose body is not visible: everything, unless its author stated the number of outputs."""
         if kernel.outputs is None:
             touched[UNKNOWN, "its body is not visible", None] = _BOTH
+            self._observed(frozenset({"unseen"}), touched)
             return ""
         position = 0
         for value in arguments:
@@ -175,10 +177,7 @@ class Launches(CudaApi):
             touched[self.symbol_buffer(symbol), "device symbol", None] = effect.direct
             if effect.deep:
                 touched[UNKNOWN, f"through pointers stored in {symbol}", None] = effect.deep
-        if "printf" in effects.order:
-            touched[DEVICE_PRINTF, "prints", None] = _BOTH
-        if "heap" in effects.order:
-            touched[DEVICE_HEAP, "allocates on the device", None] = _BOTH
+        self._observed(effects.order, touched)
         if "texture" in effects.order:
             touched[UNKNOWN, "reads a texture", None] = AccessMode.READ
         if "launch" in effects.order:
@@ -190,6 +189,17 @@ class Launches(CudaApi):
             if "clock" in effects.order
             else ""
         )
+
+    def _observed(self, order: frozenset[str], touched: _Touched) -> None:
+        """What a kernel does that is no memory: code that is not seen may do what a kernel of this file does, too."""
+        for name, buffer, why in (
+            ("printf", DEVICE_PRINTF, "prints"),
+            ("heap", DEVICE_HEAP, "allocates on the device"),
+        ):
+            if name in order:
+                touched[buffer, why, None] = _BOTH
+            elif "unseen" in order and name in self._orders:
+                touched[buffer, f"perhaps {why}", None] = _BOTH
 
     def symbol_buffer(self, mangled: str) -> Buffer:
         """The buffer of a device symbol, the same whether a kernel or the host names it."""

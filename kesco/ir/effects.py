@@ -93,7 +93,8 @@ class KernelEffects:
     `order` lists observable orders: ``"printf"``, ``"heap"`` (device malloc and free), ``"clock"`` (the kernel reads a
     timer, so that running it beside others changes what it measures), ``"launch"`` (dynamic parallelism), ``"spin"``
     (it waits for memory that somebody else changes, most likely other blocks of its own),
-    ``"assert"`` (may trap), ``"texture"`` (reads a texture or surface object handle that is not a pointer).
+    ``"assert"`` (may trap), ``"texture"`` (reads a texture or surface object handle that is not a pointer),
+    ``"unseen"`` (it calls code that is not seen, which may print and allocate, too).
     `outputs` and `priority` are what the author stated with KeSCo's trailing parameters, if anything.
     """
 

@@ -32,6 +32,12 @@ COMPILER_FAILED = "K508"
 _DEFAULT_STANDARD = "-std=gnu++17"
 """What nvcc's host compiler and clang take when nothing is said."""
 
+# With -ffast-math, which stands for nvcc's -use_fast_math, too, clang leaves out what runs for NaNs and rounding errors
+# (`if (x != x) *bad = 1;`). nvcc does not.
+_ALL_NUMBERS = "-fno-fast-math"
+# clang leaves out memory that is allocated, used and freed; nvcc does not, and kernels share the device's heap.
+_NO_HEAP_LEFT_OUT = ("-fno-builtin-malloc", "-fno-builtin-free")
+
 # NVVM built-ins that the 22 headers use in device functions and libclang 18 does not know. Their value does not matter
 # in a host-side parse; defining them leaves it without a single error, so that any error is the user's.
 _FOR_OLD_LIBCLANG = (
@@ -80,6 +86,9 @@ def device_arguments(toolchain: Toolchain, user_flags: Sequence[str] = (), arch:
         *library,
         "--cuda-device-only",
         target,
+        *_NO_HEAP_LEFT_OUT,
+        _ALL_NUMBERS,
+        *(("-D__FAST_MATH__=1",) if user.has("-ffast-math") else ()),
         "-w",
         "-O1",
         "-S",

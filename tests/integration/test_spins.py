@@ -17,6 +17,8 @@ pytestmark = pytest.mark.usefixtures("toolchain")
 HEAD = """\
 __device__ unsigned count;
 __device__ __noinline__ void until(volatile unsigned* c, unsigned n) { while (*c < n) {} }
+__device__ __noinline__ unsigned seen(volatile unsigned* c) { return *c; }
+__device__ __noinline__ unsigned seen_by_another(volatile unsigned* c) { return seen(c); }
 """
 WAITS = {
     "volatile": "atomicAdd(&count, 1); while (*(volatile unsigned*)&count < n) {}",
@@ -25,12 +27,25 @@ WAITS = {
     "in another function": "until(c, n);",
     "past the first cache": "while (true) { __threadfence(); if (__ldcg(c) >= n) break; }",
     "one after another": "for (int i = 0; i < n; ++i) while (((volatile unsigned*)c)[i] == 0) {}",
+    "look in another function": "while (seen_by_another(c) < n) {}",
+    "plain, behind a fence": "while (*c < n) __threadfence();",
+    "plain, behind a barrier": "while (c[1] < n) { __syncthreads(); x[0] += 1; }",
+    "swapped when all are there": "while (atomicCAS(c, n, 0) != n) {}",
+    "taken": "while (atomicExch(c, 0) == 0) {}",
+    "one after another in one loop": "unsigned b = 0; while (b < gridDim.x) if (((volatile unsigned*)c)[b] == n) ++b;",
+    "added nothing by assembly": 'unsigned v; do asm volatile("atom.add.u32 %0, [%1], 0;" : "=r"(v) : "l"(c) :'
+    ' "memory"); while (v < n);',
     "with a sleep": "while (*(volatile unsigned*)c == 0) __nanosleep(10);",
 }
 DOES_NOT = {
     "swap until it is mine": "int *a = (int*)x, old = *a, seen; do { seen = old; "
     "old = atomicCAS(a, seen, __float_as_int(__int_as_float(seen) + 1)); } while (seen != old);",
     "lock": "while (atomicExch(c, 1)) {} x[0] += 1; __threadfence(); atomicExch(c, 0);",
+    "lock by comparison": "while (atomicCAS(c, 0, 1) != 0) {} x[0] += 1; __threadfence(); atomicExch(c, 0);",
+    "slot of a table": "int s = n; while (atomicCAS(c + s, 0xffffffffu, 1) != 0xffffffffu) s = (s + 1) % 64;",
+    "bound behind a barrier": "for (int i = 0; i < c[0]; ++i) { x[i] += 1; __syncthreads(); }",
+    "own change": "do { __syncthreads(); if (threadIdx.x == 0) c[0] = x[n] > 3; __syncthreads(); x[n] += 1; } "
+    "while (c[0]);",
     "queue": "int i; while ((i = atomicAdd(c, 1)) < n) x[i] += 1;",
     "volatile data": "volatile float* v = x; for (int i = 0; i < n; ++i) v[i] += v[i + 1];",
     "look back": "int i = blockIdx.x - 1; while (i >= 0) if (((volatile unsigned*)c)[i]) --i;",

@@ -174,10 +174,15 @@ define ptx_kernel void @_Z4sval1S(ptr byval(%struct.S) %0) {
 define ptx_kernel void @_Z4sdyn1Si(ptr byval(%struct.S) %0, i32 %1) {
   %3 = sext i32 %1 to i64
   %4 = getelementptr ptr, ptr %0, i64 %3
-  %5 = load ptr, ptr %4
+  %5 = load ptr, ptr %4, !tbaa !0
   store float 1.000000e+00, ptr %5
   ret void
 }
+!0 = !{!1, !1, i64 0}
+!1 = !{!"p1 float", !2, i64 0}
+!2 = !{!"any pointer", !3, i64 0}
+!3 = !{!"omnipotent char", !4, i64 0}
+!4 = !{!"Simple C++ TBAA"}
 """,
     ),
     # a local structure of pointers, handed on by reference
@@ -419,7 +424,7 @@ define ptx_kernel void @_Z2ckPx(ptr %0) {
 """,
     ),
     "un": (
-        "?calls undefined function ext",
+        "!unseen ?calls undefined function ext",
         """
 define ptx_kernel void @_Z2unPf(ptr %0) {
   call void @_Z3extPf(ptr %0)
@@ -601,7 +606,7 @@ define ptx_kernel void @_Z6gatherPKlPKdPd(ptr %0, ptr %1, ptr %2) {
 """,
     ),
     "ind": (
-        "fpt:r ?calls a function through a pointer",
+        "fpt:r !unseen ?calls a function through a pointer",
         """
 @fpt = addrspace(1) externally_initialized global [2 x ptr] [ptr @_Z5copy1PfPKf, ptr @_Z5copy1PfPKf]
 define ptx_kernel void @_Z3indPfi(ptr %0, i32 %1) {
@@ -776,6 +781,23 @@ def test_a_pointer_hidden_among_integers_of_a_structure_is_not_trusted() -> None
     assert kernel("ptr byval(%union.U) %u", body) == "?turns an integer into a pointer"
 
 
+@pytest.mark.parametrize(("tag", "expected"), [("", "turns an integer into a pointer"), (", !tbaa !0", "")])
+def test_an_address_among_integers_counts_unless_a_pointer_is_declared_there(tag: str, expected: str) -> None:
+    ir = f"""
+%struct.Mixed = type {{ [3 x %union.U], ptr }}
+define ptx_kernel void @k(ptr byval(%struct.Mixed) %s, i64 %i) {{
+  %a = getelementptr ptr, ptr %s, i64 %i
+  %p = load ptr, ptr %a{tag}
+  store float 0.0, ptr %p
+  ret void
+}}
+!0 = !{{!1, !1, i64 0}}
+!1 = !{{!"p1 float", !2, i64 0}}
+!2 = !{{!"Simple C++ TBAA"}}
+"""
+    assert effects_of(ir) == f"0+24:w ?{expected}".removesuffix(" ?")
+
+
 def test_a_structure_of_unknown_layout_counts_as_a_whole() -> None:
     body = "%f = getelementptr i8, ptr %s, i64 8\n%p = load ptr, ptr %f\nstore float 0.0, ptr %p"
     assert kernel("ptr byval({ ptr, ptr }) %s", body) == "0+-1:w"
@@ -793,7 +815,35 @@ def test_absolute_addresses_and_addresses_made_of_nothing_are_opaque() -> None:
 
 def test_a_pointer_made_by_inline_assembly_is_unknown() -> None:
     body = '%p = call ptr asm "mov.u64 $0, thing;", "=l"()\nstore i32 0, ptr %p'
-    assert kernel("ptr %a", body) == "?accesses memory through a pointer of unknown origin"
+    assert kernel("ptr %a", body) == "?contains inline assembly that takes the address of a name"
+    chosen = body.replace("store", "%q = select i1 %c, ptr %p, ptr %a\nstore").replace("ptr %p\n", "ptr %q\n")
+    assert kernel("ptr %a, i1 %c", chosen).endswith("?contains inline assembly that takes the address of a name")
+
+
+def test_an_address_within_inline_assembly_is_what_its_registers_are_made_of() -> None:
+    copies = (
+        '%v = call float asm sideeffect "{ .reg .u64 t, u; cvta.to.global.u64 t, $1; cvta.to.global.u64 u, $2;'
+        ' ld.global.f32 $0, [u]; st.global.f32 [t], $0; }", "=&f,l,l"(ptr %a, LAST %b)'
+    )
+    assert kernel("ptr %a, ptr %b", copies.replace("LAST", "ptr")).startswith("0:w 1:r")
+    assert kernel("ptr %a, i64 %b", copies.replace("LAST", "i64")) == "0:w ?turns an integer into a pointer"
+    indexed = copies.replace("cvta.to.global.u64 u, $2", "add.u64 u, $1, $2")
+    assert kernel("ptr %a, i64 %b", indexed.replace("LAST", "i64")) == "0:rw"
+
+
+def test_inline_assembly_that_follows_what_it_loads_into_an_output() -> None:
+    text = '"ld.global.u64 $1, [$2]; ld.global.f32 $0, [$1];", "=f,=&l,l"'
+    body = f"%v = call {{ float, i64 }} asm sideeffect {text}(ptr %a)"
+    assert "computes an address from what it has loaded" in kernel("ptr %a", body)
+
+
+@pytest.mark.parametrize(("linkage", "known"), [("weak", False), ("linkonce", False), ("weak_odr", True), ("", True)])
+def test_what_another_file_may_replace_is_not_looked_into(linkage: str, known: bool) -> None:
+    callee = f"define {linkage} void @put(ptr %p) {{\nstore i32 0, ptr %p\nret void\n}}\n"
+    caller = "define ptx_kernel void @k(ptr %a) {\ncall void @put(ptr %a)\nret void\n}"
+    assert effects_of(callee + caller) == ("0:w" if known else "!unseen ?calls put, which another file may replace")
+    kernel = f"define {linkage} ptx_kernel void @k(ptr %a) {{\nstore i32 0, ptr %a\nret void\n}}"
+    assert effects_of(kernel) == ("0:w" if known else "!unseen ?another file may replace it")
 
 
 PICK = """
@@ -1012,8 +1062,8 @@ def test_calls_without_a_body(
 @pytest.mark.parametrize(
     ("name", "order", "opaque"),
     [
-        ("cudaLaunchDeviceV2", ("launch",), True),
-        ("cudaGetParameterBufferV2", ("launch",), True),
+        ("cudaLaunchDeviceV2", ("launch", "unseen"), True),
+        ("cudaGetParameterBufferV2", ("launch", "unseen"), True),
         ("_Znam", ("heap",), False),
         ("_ZdlPv", ("heap",), False),
         ("llvm.trap", ("assert",), False),
@@ -1037,14 +1087,15 @@ def test_calls_with_an_order(name: str, order: tuple[str, ...], opaque: bool) ->
         (
             "{\\0A .reg .u64 t;\\0A cvta.to.global.u64 t, $1;\\0A ld.global.f32 $0, [t+4];\\0A}",
             "=f,l",
-            (Touch(None, R),),
+            (Touch((0,), R),),
         ),
+        ("add.u64 $1, $1, $3; ld.global.f32 $0, [$1+8];", "=f,=&l,1,l", (Touch((0, 1), R),)),
         ("{ .reg .pred p; setp.ne.b32 p, $2, 0; @p ld.global.v2.u32 {$0, $1}, [$3]; }", "=r,=r,r,l", (Touch(1, R),)),
         ("st.shared.b32 [$0], $1;", "r,r", (Touch(0, W, True),)),
         (
             "{ .reg .f32 v; .reg .u64 a; ld.global.f32 v, [$1]; cvta.to.global.u64 a, $0; st.global.f32 [a], v; }",
             "l,l",
-            (Touch(1, R), Touch(None, W)),
+            (Touch(1, R), Touch((0,), W)),
         ),
         ("prefetch.global.L2 [$0];", "l", ()),
         ("// note: ld.global\\0A membar.gl; fence.sc.gpu; nanosleep.u32 20;", "", ()),
@@ -1068,6 +1119,7 @@ def test_inline_assembly(template: str, constraints: str, touches: tuple[Touch, 
         "{ .reg .u64 t; mov.u64 t, $0; L: st.global.u32 [t], 1; ld.global.u64 t, [t]; bra L; }",
         "st.global.u64 [thing+4], $0;",
         "{ .reg .u64 t; mov.u64 t, thing; st.global.u64 [t], $0; }",
+        "{ .reg .u64 t; ld.shared.u64 t, [$0]; st.global.f32 [t], 0f00000000; }",
     ],
 )
 def test_inline_assembly_that_is_not_understood(template: str) -> None:
