@@ -21,7 +21,6 @@ from typing import Any
 
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
-from kesco.analysis.device_names import display_name
 from kesco.analysis.device_spins import waits_for_others
 from kesco.analysis.footprints import footprints
 from kesco.diagnostics import Diagnostic, Severity
@@ -31,7 +30,6 @@ from kesco.ir.effects import Footprint
 NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
 _NAMES = re.compile(NAME)
 _KERNEL = re.compile(rf"^define\b[^\n@]*\bptx_kernel\b[^\n@]*{NAME}\(", re.MULTILINE)
-_REPLACEABLE = re.compile(rf"^define (?:weak|linkonce) [^\n@]*{NAME}\(", re.MULTILINE)  # not weak_odr: all are the same
 _GLOBAL = re.compile(rf"^{NAME} = (.*)$", re.MULTILINE)
 _KIND = re.compile(r"\b(global|constant|alias|ifunc)\b")
 _SPACE = re.compile(r"\baddrspace\((\d+)\)")
@@ -90,8 +88,7 @@ class DeviceModule:
         self._layout: Any = llvm.create_target_data(self._module.data_layout)
         self._structs: dict[str, Any] = {t.name: t for t in self._module.struct_types if t.name}
         text = str(self._module)
-        self._replaceable = {bare(n) for n in _REPLACEABLE.findall(text)}  # the linker may take another file's
-        self.kernels = tuple(sorted({bare(n) for n in _KERNEL.findall(text)} - self._replaceable))
+        self.kernels = tuple(sorted(bare(n) for n in _KERNEL.findall(text)))
         self.aliases: dict[str, tuple[str, ...]] = {}
         self.globals: dict[str, Global] = {}
         self.texts: dict[str, str] = {}  # initializers of constants, for format strings
@@ -298,8 +295,6 @@ class DeviceModule:
                 ref = self._module.get_function(name)
             except NameError:
                 return callee_behaviour(name, "", ())
-            if name in self._replaceable:
-                return Behaviour(opaque=f"calls {display_name(name)}, which another file may replace")
             if not ref.is_declaration:
                 return name
             params = tuple((bool(a.type.is_pointer), b" ".join(a.attributes).decode()) for a in ref.arguments)

@@ -448,6 +448,24 @@ def test_an_unknown_compiler_flag(folder: Folder) -> None:
     assert "unknown argument: '-fno-such-thing'" in said
 
 
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("-std=c++99", "invalid value 'c++99' in '-std=c++99'\n  help: give a standard"),
+        ("-arch=sm_999", "unsupported CUDA gpu architecture: sm_999\n  help: give one"),
+    ],
+)
+def test_a_wrong_value_of_a_compiler_flag(folder: Folder, flag: str, message: str) -> None:
+    """Libclang alone says no more than that it cannot read the file."""
+    assert f"error[K100]: {message}" in folder.refuses(3, "compile", "app.cu", "-o", "out.cu", "--", flag)
+
+
+def test_a_file_too_many(folder: Folder) -> None:
+    for command in ("compile", "explain"):
+        said = folder.refuses(2, command, "app.cu", "app.cu")
+        assert "error[K104]: 'app.cu' is one file too many" in said
+
+
 def test_diagnostics_as_json(folder: Folder) -> None:
     folder.write("app.cu", SOURCE.replace("return 0", "return zero").encode())
     found = json.loads(folder.refuses(3, "compile", "app.cu", "-o", "out.cu", "--diagnostics", "json"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from integration.test_soundness_text import BUFFERS, KERNELS, LAUNCHES, function, ordered
+from integration.test_soundness_text import BUFFERS, KERNELS, LAUNCHES, function
 
 from kesco.frontend.replaceable import replaceable
 from kesco.options import Options
@@ -70,19 +70,6 @@ def test_a_hook_whose_name_a_macro_puts_together(tmp_path: Path) -> None:
 def test_other_functions_of_the_file_are_looked_into(tmp_path: Path) -> None:
     text = f"{WEAK} void other(float*) {{}}\nstatic void own(float*) {{}}\n" + with_hook("", name="own")
     assert not joined_at_the_call(compiled(tmp_path, text), "own")
-
-
-def test_a_weak_device_function_and_a_weak_kernel(tmp_path: Path) -> None:
-    text = (
-        f"{WEAK} __device__ float* where(float* p, float* q) {{ return p; }}\n"
-        "__global__ void fill(float* p, float* q) { where(p, q)[threadIdx.x] = 1; }\n"
-        f"__global__ {WEAK} void keep(const float* p, float* q) {{ q[threadIdx.x] = p[threadIdx.x]; }}\n"
-        f"int main() {{ {BUFFERS}  fill<<<1, 64>>>(x, y);\n  k2<<<1, 64>>>(y);\n"
-        f"  keep<<<1, 64>>>(x, z);\n  k1<<<1, 64>>>(x);\n{LAUNCHES}}}\n"
-    )
-    main = function(compiled(tmp_path, text))
-    assert ordered(main, "fill", "k2#1")
-    assert ordered(main, "keep", "k1#1")
 
 
 def test_names_of_the_declarations_with_the_attribute() -> None:

@@ -64,22 +64,6 @@ def effects_of(ir: str) -> str:
 
 # name: what it does, and its IR
 KERNELS = {
-    # the linker may take another file's definition
-    "weak_callee": (
-        "?calls hook, which another file may replace",
-        """
-define weak void @_Z4hookPf(ptr %0) noinline {
-  ret void
-}
-define weak_odr void @_Z4samePf(ptr %0) noinline {
-  ret void
-}
-define ptx_kernel void @_Z11weak_calleePf(ptr %0) {
-  call void @_Z4samePf(ptr %0)
-  call void @_Z4hookPf(ptr %0)
-  ret void
-}""",
-    ),
     # a parameter that is only read counts as read, const or not
     "ro": (
         "0:r 1:r 2:w",
