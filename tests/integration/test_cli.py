@@ -380,10 +380,11 @@ def test_a_full_disk_loses_nothing(
 
 def test_a_full_disk_from_the_start(folder: Folder, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/somewhere")
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/somewhere/.out.cu.x1y2")
 
     monkeypatch.setattr("tempfile.mkstemp", full)
-    assert "/somewhere: Read-only file system" in folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
+    said = folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
+    assert "/out.cu: Read-only file system" in said and ".x1y2" not in said  # the file that was meant
 
 
 def test_an_interrupt_leaves_nothing_behind(folder: Folder, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
