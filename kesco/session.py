@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import stat
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from kesco.ir.transfers import COPY
 from kesco.options import Options
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.frontend.clang import SourceFile
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
     from kesco.ir.program import Program
@@ -32,6 +35,7 @@ _STAGES = (
     *("frontend.parse", "analysis.resolve", "transfers", "dataflow", "synchronize", "emit.render", "verify.order"),
     "remarks",
 )
+_OF_A_PROCESS = re.compile(r"-$|/dev/(?:stdin$|fd/)|/proc/(?:self|\d+)/fd/")
 Observer = Callable[[str, object], None]
 
 
@@ -45,6 +49,7 @@ class Session:
     def __init__(self, path: str, options: Options, observe: Observer = silent) -> None:
         """Parse both sides of the file; raises `InputError` or `ToolchainError`."""
         self.path, self.options, self.observe = path, options, observe
+        began = time.time_ns()
         self.text = read(path)
         self.wraps = any("-fwrapv" in flag or "-fno-strict-overflow" in flag for flag in options.flags)
         self.toolchain = toolchain_for(options)
@@ -65,7 +70,7 @@ class Session:
 
             for stage in _STAGES:
                 importlib.import_module(f"kesco.{stage}")
-            self.file = host.result()
+            self.file = _first_told(host, device)
             from kesco.frontend.parse import parse
 
             self.program: Program = parse(self.file, self.arguments)
@@ -76,6 +81,7 @@ class Session:
 
             asked = (self.text, *self.file.user_headers())
             texts += further_device_ir(self.toolchain, path, options.flags, asked)
+        self._same_since(began)
         found: dict[str, KernelEffects] = {}
         for one in (effect for text in texts for effect in kernel_effects(text)):
             found[one.name] = found[one.name] | one if one.name in found else one
@@ -86,6 +92,25 @@ class Session:
         observe("effects", self.effects)
         self.again = self.program  # what `regions_of` read last
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
+
+    def _same_since(self, began: int) -> None:
+        """Raise `InputError` if the source or a header of the user's is another one than when reading began.
+
+        Both sides were read by themselves, the device's several times: what they say must be of one program.
+        """
+        from kesco.frontend.standard import is_standard_path
+        from kesco.toolchain.places import cache_folder
+
+        kept = str(cache_folder(os.environ)) + os.sep  # what precompiled headers were made from
+        own = (name for name in self.file.included() if not name.startswith(kept) and not is_standard_path(name))
+        changed = next((name for name in own if changed_since(name, began)), "")
+        if not changed and read(self.path) != self.text:
+            changed = self.path
+        if changed:
+            what = f"{changed} changed while it was read"
+            raise InputError(
+                Diagnostic("K102", Severity.ERROR, what, help="run the command again when nobody writes it")
+            )
 
     def regions(self) -> tuple[Region, ...]:
         """The regions of the serial program."""
@@ -104,6 +129,15 @@ class Session:
         self.again = parse(self.file, self.arguments, self.program)
         known = set(self._uncounted)
         return resolve(self.again, self.effects, streams=streams, looks=self.looks, wraps=self.wraps, uncounted=known)
+
+
+def _first_told(host: Future[SourceFile], device: Future[str]) -> SourceFile:
+    """The parsed host side; where libclang only says that it could not read it, the reason is that of the device's."""
+    try:
+        return host.result()
+    except InputError as error:
+        reason = device.exception() if error.diagnostics[0].code == "K101" else None
+        raise reason if isinstance(reason, InputError) else error from None
 
 
 def toolchain_for(options: Options) -> Toolchain:
@@ -126,8 +160,21 @@ def device_ir_of(toolchain: Toolchain, path: str, options: Options) -> str:
     return device_ir(toolchain, path, options.flags, arch=architectures(toolchain, options.flags)[0])
 
 
+def changed_since(path: str, began: int) -> bool:
+    """Whether a file changed at this time or later; one that is gone did."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return True
+    # a time of change in the future was unpacked or comes from another clock: the inode's own says when
+    return status.st_ctime_ns >= began or began <= status.st_mtime_ns <= time.time_ns()
+
+
 def read(path: str) -> bytes:
     """The bytes of a source file; raises `InputError` when it cannot be read, or `UsageError` when it is no file."""
+    if _OF_A_PROCESS.match(path):
+        what = f"'{path}' is no file of its own, and both sides of a program are read by themselves"
+        raise UsageError(Diagnostic("K102", Severity.ERROR, what, help="write the program to a file, and name that"))
     try:
         if not stat.S_ISREG((about := Path(path).stat()).st_mode) and not stat.S_ISDIR(about.st_mode):
             what = f"{path} is no regular file"  # it may be without an end, and clang reads it once more

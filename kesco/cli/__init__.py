@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,14 +130,14 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _toolchain_options(command)
 
 
-def _options(values: dict[str, Any]) -> Options:
+def _options(values: dict[str, Any], environ: Mapping[str, str] = os.environ) -> Options:
     return Options(
         streams=values["streams"] or 0,
         strategy=values["strategy"] or "",
         zone_limit=values["zone_limit"],
         zone_age=values["zone_age"],
         promise=values["promise"],
-        flags=taken_apart(values["flags"]),
+        flags=taken_apart(values["flags"], environ),
         clang=values["clang"],
         libclang=values["libclang"],
         cuda_path=values["cuda_path"],
@@ -190,7 +191,7 @@ def compile_command(
             if trace is not None:
                 what = "--trace is of one program, and shown in the page of one file"
                 raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give FILE.cu instead of -p"))
-            options = replace(_options(values), page=report is not None)
+            options = replace(_options(values, {}), page=report is not None)  # each command has nvcc's variables
             sys.exit(compile_project(project, output, jobs or 0, options, printer, report, as_json))
     if source is None:
         raise click.UsageError("Missing argument 'FILE.cu'.")

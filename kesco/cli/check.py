@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from typing import Any
 
 import click
 
-from kesco.cli.flags import taken_apart
+from kesco.cli.flags import in_one_argument
 from kesco.cli.output import Printer, ends_well
 from kesco.options import Options
 
@@ -37,7 +36,7 @@ def check_command(source: str, arguments: tuple[str, ...], as_json: bool, quiet:
         from kesco.check import Run, check
 
         options = Options(
-            flags=taken_apart(shlex.split(v["flags"])), clang=v["clang"], libclang=v["libclang"],
+            flags=in_one_argument(v["flags"]), clang=v["clang"], libclang=v["libclang"],
             cuda_path=v["cuda_path"], arch=v["arch"],
         )  # fmt: skip
         run = Run(arguments, v["limit"], v["devices"], v["others"], not v["no_host"])

@@ -1,4 +1,4 @@
-"""The words behind ``--``: lists as nvcc takes them apart, where that cannot be what clang means.
+"""The words behind ``--``: files of options opened, and lists as nvcc takes them apart, where clang cannot mean those.
 
 In: flags as the user gave them. Out: the same with a word for each member. To nvcc ``-I a,b`` names two folders and
 ``-DA,B`` two macros, to clang one. Folders are looked for; of macros nobody can tell, so they are refused (K104).
@@ -6,23 +6,36 @@ In: flags as the user gave them. Out: the same with a word for each member. To n
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
+from kesco.toolchain.places import cache_folder
+from kesco.wrapper.commandline import Unclear, load_table, words_of
 
 _PATHS = ("--include-path", "--system-include", "--pre-include", "-isystem", "-include", "-I")
+NVCCS_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+NOTHING: Mapping[str, str] = {}
 _MACROS = ("--define-macro", "--undefine-macro", "-D", "-U")
 
 
-def taken_apart(flags: Sequence[str]) -> tuple[str, ...]:
-    """The flags, each naming one thing; raises `UsageError` for macros that nvcc and clang would read differently."""
+def taken_apart(flags: Sequence[str], environ: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+    """The flags, each naming one thing; raises `UsageError` for macros that nvcc and clang would read differently.
+
+    `environ` has nvcc's variables, where nvcc itself does not get these flags together with them.
+    """
+    if flags and not flags[0].startswith(("-", "@")):
+        what = f"'{flags[0]}' is one file too many, and no compiler flag"
+        step = "run the command for each file, or compile a project with -p; flags go after '--'"
+        raise UsageError(Diagnostic("K104", Severity.ERROR, what, help=step))
     result: list[str] = []
-    words = iter(flags)
+    words = iter(opened(flags, environ))
     for word in words:
         name = next((n for n in (*_PATHS, *_MACROS) if word == n or ("," in word and word.startswith(n))), None)
         if name is None:
@@ -40,6 +53,35 @@ def taken_apart(flags: Sequence[str]) -> tuple[str, ...]:
         for part in parts or [value]:
             result += [name, part]
     return tuple(result)
+
+
+def opened(flags: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The flags with those of nvcc's variables, and with the words of files of options in place of their names.
+
+    Those decide what the text means, too. Raises `UsageError` for what nvcc would read in another way, or not at all.
+    """
+    names = ("@", "-optf", "--options-file")
+    if not any(environ.get(name) for name in NVCCS_VARIABLES) and not any(flag.startswith(names) for flag in flags):
+        return list(flags)
+    table = load_table("nvcc", str(cache_folder(os.environ) / "build"))
+    try:
+        found = [word for word, _ in words_of(flags, table, environ, "")]
+    except Unclear as problem:
+        what = f"it is not known what nvcc makes of it: {problem}"
+        raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="write the flags behind '--'")) from None
+    if lost := next((word for word in found if word.startswith("@")), ""):
+        what = f"the file of options '{lost[1:]}' cannot be read"
+        raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="check the path; it counts from this folder"))
+    return found
+
+
+def in_one_argument(flags: str) -> tuple[str, ...]:
+    """The flags in an option's value, as a shell would read them; raises `UsageError` if it could not."""
+    try:
+        return taken_apart(shlex.split(flags))
+    except ValueError as problem:
+        what = f"--flags cannot be read: {problem}"
+        raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="close the quotes")) from None
 
 
 class Flagged(click.Command):

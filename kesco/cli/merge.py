@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kesco.cli.flags import taken_apart
+from kesco.cli.flags import in_one_argument
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
@@ -54,7 +53,7 @@ def merge_command(programs: tuple[str, ...], output: str, as_json: bool, **v: An
         from kesco.merging.together import merge
 
         options = Options(
-            streams=v["streams"] or 0, flags=taken_apart(shlex.split(v["flags"])), clang=v["clang"],
+            streams=v["streams"] or 0, flags=in_one_argument(v["flags"]), clang=v["clang"],
             libclang=v["libclang"], cuda_path=v["cuda_path"], arch=v["arch"],
         )  # fmt: skip
         merged = merge(specs, options, one_thread=v["threads"] == "one")

@@ -56,15 +56,15 @@ def ends_well(printer: Printer) -> Iterator[None]:
         printer(*error.diagnostics)
         sys.exit(error.exit_code)
     except OSError as error:
-        printer(
-            Diagnostic(
-                "K103",
-                Severity.ERROR,
-                f"{error.filename or 'the file system'}: {error.strerror}",
-                help="it is as it was; free space or choose another place, then run the command again",
-            )
-        )
+        printer(refused(error))
         sys.exit(3)
+
+
+def refused(error: OSError) -> Diagnostic:
+    """What the file system had against it."""
+    what = f"{error.filename or 'the file system'}: {error.strerror}"
+    step = "it is as it was; free space or choose another place, then run the command again"
+    return Diagnostic("K103", Severity.ERROR, what, help=step)
 
 
 def writable(target: Path) -> None:
@@ -101,8 +101,9 @@ def write_whole(target: Path, data: bytes) -> None:
             problem.filename = str(target)
             raise
         return
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    name = ""
     try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
@@ -112,7 +113,8 @@ def write_whole(target: Path, data: bytes) -> None:
         Path(name).replace(target)
     except BaseException as problem:
         with contextlib.suppress(OSError):
-            Path(name).unlink()
+            if name:
+                Path(name).unlink()
         if isinstance(problem, OSError):  # of the temporary file, or of none: the user named another
             problem.filename, problem.filename2 = str(target), None
         raise

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kesco.cli.flags import taken_apart
+from kesco.cli.flags import in_one_argument
 from kesco.cli.output import Printer, ends_well, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
@@ -57,7 +56,7 @@ def profile_command(
         writable(target)
         before = kprof.read(target) if merge and target.exists() else None
         options = Options(
-            flags=taken_apart(shlex.split(v["flags"])), clang=v["clang"], libclang=v["libclang"],
+            flags=in_one_argument(v["flags"]), clang=v["clang"], libclang=v["libclang"],
             cuda_path=v["cuda_path"], arch=v["arch"],
         )  # fmt: skip
         found, said = profile(source, Run(arguments, v["limit"], others=v["others"]), options)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from kesco.cli.output import Printer, writable, write_whole
+from kesco.cli.output import Printer, refused, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
 from kesco.options import Options
@@ -29,13 +29,15 @@ def compile_project(
     pages = _pages(sorted(places), report) if report is not None else {}
     outcomes: list[Outcome] = []
     for outcome in _shown(chosen, options, jobs or os.cpu_count() or 1, printer.quiet):
-        if outcome.text is not None:
-            target = places[outcome.source]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, outcome.text)
-        if outcome.page:
-            pages[outcome.source].parent.mkdir(parents=True, exist_ok=True)
-            write_whole(pages[outcome.source], outcome.page.encode())
+        texts = {places[outcome.source]: outcome.text} if outcome.text is not None else {}
+        texts |= {pages[outcome.source]: outcome.page.encode()} if outcome.page else {}
+        try:
+            for target, text in texts.items():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(target, text)
+        except OSError as problem:  # the others are written all the same
+            said = (*outcome.diagnostics, refused(problem))
+            outcome = replace(outcome, exit_code=3, text=None, page="", diagnostics=said)
         outcomes.append(replace(outcome, page=outcome.page and "written"))
     outcomes.sort(key=lambda one: one.source)
     if report is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 
 import click
 
+from kesco.cli.flags import in_one_argument
 from kesco.cli.output import Printer, ends_well, write_whole
 from kesco.options import Options
 
@@ -45,7 +45,7 @@ def regress_command(
         known = prices.read(costs) if costs is not None else prices.Costs()
         before = {} if update and not baseline.exists() else regress.read(baseline)
         settings = {str(file): (setting, 1) for file in files}
-        found = regress.states(files, Options(flags=tuple(shlex.split(flags))), known, settings)
+        found = regress.states(files, Options(flags=in_one_argument(flags)), known, settings)
         worse, changed = regress.compare(before, found)
         if update:
             write_whole(baseline, regress.to_json(found).encode())

@@ -29,6 +29,7 @@ from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
 from kesco.frontend.invocations import kernel_symbol
 from kesco.frontend.pragmas import Pragmas, span_at
+from kesco.frontend.replaceable import replaceable
 from kesco.frontend.standard import is_standard_path
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
@@ -108,10 +109,11 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     names = Counter(w.decode() for w in _WORD.findall(texts[0].bare))
     declared = Counter(c.get_usr() for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL)
     asks = _asks_for_compiler(texts, defined)
+    replaced = replaceable((text.bare for text in texts), _given(arguments, "-D"))
     done = tuple(
         replace(
             f, address_taken=f.key in statements.taken or bool(f.method_of) or bool(_CALLED_UNNAMED.match(f.name)),
-            declared=declared[f.key] or 1, mentioned=names[f.name],
+            declared=declared[f.key] or 1, mentioned=names[f.name], virtual=f.virtual or replaced(f.name),
             body=ir.Block(f.body.span, (ir.Obstacle(f.span, asks), f.body)) if asks and f.here else f.body,
         )
         for f in functions

@@ -86,8 +86,8 @@ class Function:
     `internal`: no other file can call it. `address_taken`: it may be called through a pointer. `template`: a pattern
     whose types are not known. `top` is the offset of the outermost declaration around the function. `declared` counts
     its declarations in the file and `mentioned` how often its name stands there. `here` is False for functions of
-    headers and instances of templates, which are looked into but not edited. `method_of` names the record of a member
-    function, which has an implicit ``this``.
+    headers and instances of templates, which are looked into but not edited. `virtual`: a call of it may run another
+    function. `method_of` names the record of a member function, which has an implicit ``this``.
     """
 
     key: str

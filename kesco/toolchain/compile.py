@@ -52,7 +52,7 @@ _PLACED = re.compile(
     r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+):(?:(?P<ranges>(?:\{[^}]*\})+):)? "
     r"(?P<kind>fatal error|error|warning|note): (?P<message>.*)$"
 )
-_UNPLACED = re.compile(r"[^\s:]+: (?:fatal )?error: (?P<message>.*)$")
+_UNPLACED = re.compile(r"(?:[^\s:]+: )?(?:fatal )?error: (?P<message>.*)$")
 _RANGE = re.compile(r"\{(\d+):(\d+)-(\d+):(\d+)\}")
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
 _C_HEADERS = {
@@ -202,6 +202,12 @@ def help_for(message: str) -> str:
     """What a user can do about one of clang's messages, where it is the machine that lacks something."""
     if message.startswith("unknown argument"):
         return "the flags after '--' are given to clang; nvcc's own are translated where kesco knows them"
+    if message.startswith("invalid value '") and "-std=" in message:
+        return "give a standard that clang knows, such as -std=c++17 or -std=c++20"
+    if message.startswith("unsupported CUDA gpu architecture"):
+        return "give one that clang knows, such as sm_90"
+    if message.startswith("no such file or directory"):
+        return "what follows '--' are flags for one file; run the command for each file"
     header = _MISSING_HEADER.search(message)
     if header and header[1] in _C_HEADERS:
         return "the C library's headers are missing on this machine: apt-get install libc6-dev"

@@ -119,8 +119,11 @@ def remember(places: Places, program: Path, facts: Mapping[str, str]) -> None:
         places.cache.parent.mkdir(parents=True, exist_ok=True)
         # Written aside and renamed, since several kesco processes may do this at once.
         aside = places.cache.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(known, indent=1, sort_keys=True), "utf-8")
-        aside.replace(places.cache)
+        try:
+            aside.write_text(json.dumps(known, indent=1, sort_keys=True), "utf-8")
+            aside.replace(places.cache)
+        finally:
+            aside.unlink(missing_ok=True)
 
 
 def _stamp(program: Path) -> str:

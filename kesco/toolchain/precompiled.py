@@ -35,6 +35,8 @@ IN_USE = 120
 """Seconds for which a file may be in use by a process that looked for it, and stays beyond that number."""
 PATIENCE = 30.0
 """Seconds to wait for another process that is making a file; it takes about one."""
+_ROOM = 32 << 20
+"""Bytes for which there must be room before a file is made."""
 _NOT_WITH = ("-include", "--include", "-imacros", "--imacros", "-Xclang", "-Xarch", "-Xpreprocessor", "-Wp,")
 _BESIDE = ".names"
 _FOLDER_FLAGS = ("-I", "-isystem", "-iquote", "-idirafter", "--sysroot", "-isysroot", "-B", "--gcc-toolchain")
@@ -118,6 +120,9 @@ def _made(known: Path, arguments: Sequence[str], make: Maker) -> bool:
     aside = known.with_suffix(f".{os.getpid()}.{threading.get_ident()}")  # several may do this at once
     beside = Path(f"{aside}{_BESIDE}")
     try:
+        with aside.open("xb") as file:  # libclang ends the process where it cannot write all of it
+            os.posix_fallocate(file.fileno(), 0, _ROOM)
+        aside.unlink()
         if (files := make(arguments, empty, aside)) is None:
             return False
         beside.write_text(json.dumps(_asked_for(files)), "utf-8")

@@ -95,8 +95,12 @@ def runtime_library(
         with contextlib.suppress(OSError):  # where files cannot be locked, several do the same at once
             fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.is_file():
-            _make(compiler, toolchain, kind, Path(name))
-            (Path(name) / kind.value).replace(library)
+            try:
+                _make(compiler, toolchain, kind, Path(name))
+                (Path(name) / kind.value).replace(library)
+            except (OSError, ToolchainError):  # it may be that there is no room for it
+                _make(compiler, toolchain, kind, spare)
+                return spare / kind.value
     return library
 
 

@@ -27,6 +27,7 @@ from kesco.errors import KescoError, ToolchainError
 from kesco.frontend.standard import is_standard_path
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
+from kesco.session import changed_since
 from kesco.toolchain.flags import translate
 from kesco.toolchain.places import cache_folder
 from kesco.wrapper import entries, includes
@@ -63,13 +64,10 @@ def _changed_since(began: int, source: str, content: str, entry: entries.Entry) 
     try:
         if digest([read(source)]) != content:
             return source
-        for path in (path for path, _, _, theirs in entry["files"] if theirs):
-            status = os.stat(path)
-            if max(status.st_mtime_ns, status.st_ctime_ns) >= began:
-                return str(path)
+        own = (str(path) for path, _, _, theirs in entry["files"] if theirs)
+        return next((path for path in own if changed_since(path, began)), "")
     except OSError:
         return source
-    return ""
 
 
 def entry_of(

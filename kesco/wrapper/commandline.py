@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Table = dict[str, Any]
 else:
     Table = dict
+_DEEPEST = 20  # files of options in files of options
 _WORDS = ("passed", "values", "joined", "alone", "lists", "evaluated")
 
 
@@ -97,8 +98,8 @@ def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str], fo
     positions = {key: set(table[key]) for key in ("values", "alone", "passed")}
     joined = tuple(table["joined"])
     try:
-        words = list(_words(arguments, table, environ, folder))
-    except _Unclear as problem:
+        words = list(words_of(arguments, table, environ, folder))
+    except Unclear as problem:
         words = [(word, place) for place, word in enumerate(arguments) if not word.startswith("@")]
         command.unclear = str(problem)
     at = 0
@@ -139,7 +140,7 @@ def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str], fo
             continue
         try:
             command.flags += _plain(table, name, value)
-        except _Unclear as problem:
+        except Unclear as problem:
             command.unclear = str(problem)
     every = language in table["cuda"]
     endings = tuple(table["inputs"])
@@ -149,7 +150,7 @@ def parse(arguments: Sequence[str], table: Table, environ: Mapping[str, str], fo
     return command
 
 
-class _Unclear(Exception):
+class Unclear(Exception):
     """Words that the compiler, or the shell that it starts, takes apart in a way that is not copied here."""
 
 
@@ -161,7 +162,7 @@ def _plain(table: Table, name: str, value: str) -> list[str]:
         return [name + value] if name in table["joined"] else [name, value]
     evaluated = name in table["evaluated"]
     if any(letter in value for letter in ("$`" if evaluated else "$`\\\"'")):
-        raise _Unclear(f"nvcc has a shell read '{value}'")
+        raise Unclear(f"nvcc has a shell read '{value}'")
     parts = _parts(value, escapes=evaluated)
     return [word for part in parts for word in (name, _unescaped(part) if evaluated else part)]
 
@@ -190,7 +191,7 @@ def _unescaped(text: str) -> str:
 def _as_in_a_shell(text: str) -> list[str]:
     """The words of a text that nvcc gives to a shell as it is."""
     if "$" in text or "`" in text:
-        raise _Unclear(f"nvcc has a shell read '{text}'")
+        raise Unclear(f"nvcc has a shell read '{text}'")
     if not any(letter in text for letter in " \t\"'\\"):
         return [text]
     import shlex
@@ -198,7 +199,7 @@ def _as_in_a_shell(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError:
-        raise _Unclear(f"nvcc has a shell read '{text}'") from None
+        raise Unclear(f"nvcc has a shell read '{text}'") from None
 
 
 def _named(command: Command, name: str, before: str, value: str, place: int) -> bool:
@@ -228,52 +229,67 @@ def _named(command: Command, name: str, before: str, value: str, place: int) -> 
     return True
 
 
-def _words(
+def words_of(
     arguments: Sequence[str], table: Table, environ: Mapping[str, str], folder: str
 ) -> Iterator[tuple[str, int]]:
-    """All words with their places among the arguments, -1 for those of variables and files of options."""
-    yield from _of_variable(table["prepended"], environ)
-    skip = False
-    for place, (word, following) in enumerate(zip(arguments, [*arguments[1:], ""], strict=False)):
+    """All words with their places among the arguments, -1 for those of variables and files of options.
+
+    A file that cannot be read stays as ``@NAME``; raises `Unclear` where nvcc and a shell read a text differently.
+    """
+    given = [*_of_variable(table["prepended"], environ), *((word, place) for place, word in enumerate(arguments))]
+    yield from _with_files([*given, *_of_variable(table["appended"], environ)], table, folder)
+
+
+def _with_files(
+    words: Sequence[tuple[str, int]], table: Table, folder: str, depth: int = 0
+) -> Iterator[tuple[str, int]]:
+    """The words, with those of files of options in place of their names; such a file may name others."""
+    if depth > _DEEPEST:
+        raise Unclear("its files of options name each other")
+    left = iter(words)
+    for word, place in left:
         name, equals, value = word.partition("=")
-        if skip:
-            skip = False
-        elif name in table["options_files"]:
-            skip = not equals
-            for file in (value if equals else following).split(","):
-                yield from _of_file(file, table, folder)
+        if name in table["options_files"]:
+            files = (value if equals else next(left, ("", -1))[0]).split(",")
         elif word.startswith("@"):
-            yield from _of_file(word[1:], table, folder)
+            files = [word[1:]]
         else:
             yield word, place
-    yield from _of_variable(table["appended"], environ)
+            continue
+        for file in files:
+            found = _of_file(file, table, folder)
+            if found is None:
+                yield "@" + file, -1
+            else:
+                yield from _with_files([(one, -1) for one in found], table, folder, depth + 1)
 
 
 def _of_variable(name: str, environ: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """The words of a variable, in which nvcc keeps the quotes; an error of the user's is nvcc's to tell."""
     text = environ.get(name, "") if name else ""
     if any(letter in text for letter in "\"'\\"):
-        raise _Unclear(f"{name} has quotes or backslashes")
+        raise Unclear(f"{name} has quotes or backslashes")
     yield from ((word, -1) for word in text.split())
 
 
-def _of_file(name: str, table: Table, folder: str) -> Iterator[tuple[str, int]]:
-    """The words of a file of options: nvcc knows double quotes and a backslash of its own kind, clang a shell's."""
+def _of_file(name: str, table: Table, folder: str) -> list[str] | None:
+    """The words of a file of options: nvcc knows double quotes and a backslash of its own kind, clang a shell's.
+
+    None if it cannot be read.
+    """
     try:
         with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
             text = file.read()
     except OSError:
-        yield "@" + name, -1
-        return
+        return None
     nvccs = table["name"] == "nvcc"
     if nvccs and any(letter in text for letter in "'\\"):
-        raise _Unclear(f"{name} has single quotes or backslashes")
+        raise Unclear(f"{name} has single quotes or backslashes")
     if '"' not in text and "'" not in text and "\\" not in text:
-        yield from ((found, -1) for found in text.split())
-        return
+        return text.split()
     import shlex
 
     try:
-        yield from ((found, -1) for found in shlex.split(text))
+        return shlex.split(text)
     except ValueError:
-        raise _Unclear(f"{name} has a quote without an end") from None
+        raise Unclear(f"{name} has a quote without an end") from None

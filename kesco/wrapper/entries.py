@@ -71,12 +71,24 @@ def lookup(folder: str, name: str) -> Entry | None:
         forget(path)
         return None
     try:
-        good = all(_same(*one) for one in entry["files"]) and not any(map(os.path.lexists, entry["missing"]))
-        if good and os.stat(path).st_mtime < _now() - 3600:
+        if changed(entry):
+            return None
+        if os.stat(path).st_mtime < _now() - 3600:
             os.utime(path)
     except (OSError, KeyError, TypeError, ValueError):
         return None
-    return entry if good else None
+    return entry
+
+
+def changed(entry: Entry) -> str:
+    """A file that is no longer what an entry was made from; empty if none is."""
+    for path, *described in entry["files"]:
+        try:
+            if not _same(path, *described):
+                return str(path)
+        except OSError:
+            return str(path)
+    return next((str(path) for path in entry["missing"] if os.path.lexists(path)), "")
 
 
 def _now() -> float:

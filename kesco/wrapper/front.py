@@ -242,9 +242,14 @@ class _Build:
                 change = substitute.for_clang(self.results.arguments, texts, self.folder, os.environ)
             child = self._start(change.arguments, os.path.join(self.folder, "second"), change.environment)
             child.wait()
-            if (child.ok and change.used()) or self.signals.got:
+            used = child.ok and change.used()
+            # a text was proven with the headers that kesco read: what nvcc read later must be the same ones
+            changed = next(filter(None, (entries.changed(found[s]) for s in texts)), "") if used else ""
+            if (used and not changed) or self.signals.got:
                 child.say()
                 return self._finish(child, found)
+            if changed:
+                why = f"{changed} changed while it was compiled"
             if not child.ok:
                 why = f"{self.name} does not compile the rewritten text [{_REFUSED}]"
             child.end()

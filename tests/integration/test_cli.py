@@ -380,10 +380,11 @@ def test_a_full_disk_loses_nothing(
 
 def test_a_full_disk_from_the_start(folder: Folder, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/somewhere")
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/somewhere/.out.cu.x1y2")
 
     monkeypatch.setattr("tempfile.mkstemp", full)
-    assert "/somewhere: Read-only file system" in folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
+    said = folder.refuses(3, "compile", "app.cu", "-o", "out.cu")
+    assert "/out.cu: Read-only file system" in said and ".x1y2" not in said  # the file that was meant
 
 
 def test_an_interrupt_leaves_nothing_behind(folder: Folder, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,6 +447,24 @@ def test_a_wrong_command_line(folder: Folder, arguments: tuple[str, ...]) -> Non
 def test_an_unknown_compiler_flag(folder: Folder) -> None:
     said = folder.refuses(3, "compile", "app.cu", "-o", "out.cu", "--", "-fno-such-thing")
     assert "unknown argument: '-fno-such-thing'" in said
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("-std=c++99", "invalid value 'c++99' in '-std=c++99'\n  help: give a standard"),
+        ("-arch=sm_999", "unsupported CUDA gpu architecture: sm_999\n  help: give one"),
+    ],
+)
+def test_a_wrong_value_of_a_compiler_flag(folder: Folder, flag: str, message: str) -> None:
+    """Libclang alone says no more than that it cannot read the file."""
+    assert f"error[K100]: {message}" in folder.refuses(3, "compile", "app.cu", "-o", "out.cu", "--", flag)
+
+
+def test_a_file_too_many(folder: Folder) -> None:
+    for command in ("compile", "explain"):
+        said = folder.refuses(2, command, "app.cu", "app.cu")
+        assert "error[K104]: 'app.cu' is one file too many" in said
 
 
 def test_diagnostics_as_json(folder: Folder) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -156,6 +159,22 @@ def test_one_that_could_not_be_made_leaves_nothing(machine: Machine) -> None:
 def test_a_cache_that_cannot_be_written_is_no_error(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("not a folder")
     assert machine.find("-DA") is None
+
+
+def test_without_room_nothing_is_made(toolchain: Toolchain, tmp_path: Path) -> None:
+    """Where it cannot write all of a file, libclang ends the process; the limit is met as a full disk is."""
+    (tmp_path / "a.cu").write_text("int main() { return 0; }\n")
+    root = Path(precompiled.__file__).parents[2]
+    command = [sys.executable, "-m", "kesco", "compile", "a.cu", "-o", "b.cu"]
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+    )  # fmt: skip
+    assert (done.returncode, (tmp_path / "b.cu").exists()) == (0, True), done.stderr
+    assert "FATAL" not in done.stderr
+    kept = {one.name for one in (tmp_path / "cache/kesco").rglob("*") if one.is_file()}
+    assert kept == {"toolchain.json", "empty.cu"}
 
 
 def test_the_ones_used_last_are_kept(machine: Machine) -> None:

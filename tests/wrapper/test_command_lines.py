@@ -58,6 +58,18 @@ def test_files_of_options(tmp_path: Path) -> None:
     assert understood(f"@{tmp_path}/inner a.cu", tmp_path).result == "out.o"
 
 
+def test_files_of_options_in_others_and_in_variables(tmp_path: Path) -> None:
+    """Nvcc opens those, too: what they define decides what the source means."""
+    (tmp_path / "inner").write_text("-DX\n")
+    (tmp_path / "outer").write_text(f"-DY --options-file={tmp_path}/inner")
+    (tmp_path / "itself").write_text(f"-optf {tmp_path}/itself")
+    assert understood(f"-c a.cu -optf {tmp_path}/outer", tmp_path).flags == ["-c", "-D", "Y", "-D", "X"]
+    assert understood("-c a.cu", tmp_path, NVCC_APPEND_FLAGS=f"-optf {tmp_path}/inner").flags == ["-c", "-D", "X"]
+    assert not understood("-c a.cu", tmp_path, NVCC_APPEND_FLAGS="-optf none").rewritable
+    endless = understood(f"-c a.cu -optf {tmp_path}/itself", tmp_path)
+    assert endless.unclear and not endless.rewritable
+
+
 @pytest.mark.parametrize(
     ("words", "flags"),
     [

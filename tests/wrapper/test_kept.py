@@ -70,6 +70,37 @@ def test_files_that_decide_the_result_count(counted: Yard) -> None:
     assert not analysed(counted)
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_header_that_changes_before_nvcc_reads_it(counted: Yard, known: bool) -> None:
+    """The text was proven with another header: it must not be compiled with this one."""
+    program, _ = counted.counting(quick=True)
+    header, change = counted.folder / "src" / "sizes.h", counted.folder.parent / "change"
+    lines = program.read_text().splitlines()
+    # where kesco's script stands in front of the host compiler, the text is about to be compiled
+    lines.insert(-1, f'case "$PATH" in */kesco-*/bin:*) [ -e {change} ] && echo "// new" >> {header};; esac')
+    counted.script(program.name, "\n".join(lines[1:]) + "\n")
+    env = {"KESCO_NVCC": str(program)}
+    if known:
+        assert counted.run(*COMMAND, env=env).err == ""
+        assert OURS in counted.data("app.o")
+    change.touch()
+    done = counted.run(*COMMAND, env=env)
+    assert done.code == 0
+    assert "app.cu: compiled as it is [K701]: " in done.err
+    assert done.err.endswith("src/sizes.h changed while it was compiled\n")
+    assert b"// new" in header.read_bytes()
+    assert OURS not in counted.data("app.o")
+    change.unlink()
+    assert counted.run(*COMMAND, env=env).err == ""
+    assert OURS in counted.data("app.o")
+
+
+def test_a_header_from_the_future_has_not_changed(counted: Yard) -> None:
+    os.utime(counted.folder / "src" / "sizes.h", (4e9, 4e9))
+    assert analysed(counted) and not analysed(counted)
+    assert OURS in counted.data("app.o")
+
+
 def keys(yard: Yard, monkeypatch: pytest.MonkeyPatch, *words: str, text: str = CONCURRENT, **environ: str) -> str:
     """Under what a build keeps the answer of src/app.cu."""
     given = ["-c", "src/app.cu", "-o", "app.o", *words]

@@ -86,6 +86,18 @@ def test_the_highest_exit_code_wins_and_the_others_are_still_done(yard: Yard) ->
     assert without.exit_code == 5
 
 
+def test_what_cannot_be_written_keeps_no_other_from_being_written(yard: Yard) -> None:
+    yard.write("src/other.cu", (yard.folder / "src/app.cu").read_text())
+    database(yard, "nvcc -c src/app.cu -o app.o", "nvcc -c src/other.cu -o other.o")
+    (yard.folder / "src/app_async.cu").mkdir()
+    result = kesco(yard)
+    assert result.exit_code == 3
+    assert "K103" in result.output and "src/app_async.cu: Is a directory" in result.output
+    assert "1 rewritten, 1 failed" in result.output
+    assert (yard.folder / "src/other_async.cu").is_file()
+    assert not any((yard.folder / "src/app_async.cu").iterdir())
+
+
 def test_a_source_of_two_commands(yard: Yard) -> None:
     database(yard, "nvcc -c src/app.cu -o a.o", "nvcc -c src/app.cu -o b.o")
     assert "1 files: 1 rewritten" in kesco(yard).output
