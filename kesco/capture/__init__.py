@@ -50,20 +50,22 @@ class _Finder:
                 yield from self.block(inner, again=again or loop, looped=looped or loop)
             return
         run: list[ir.Stmt] = []
+        followed = set[str]()
         for number, one in enumerate(statement.body):
-            if again and self._fits(one, looped):
+            if again and self._fits(one, looped, followed):
                 run.append(one)
                 continue
             yield from self._replay(run, statement.body[number:])
-            run = []
+            run, followed = [], set()
             yield from self.block(one, again=again, looped=looped)
         yield from self._replay(run, ())
 
-    def _fits(self, statement: ir.Stmt, looped: bool) -> bool:
+    def _fits(self, statement: ir.Stmt, looped: bool, followed: set[str]) -> bool:
+        """Whether a statement may be in a run; to the pointers that the run has `followed` it adds its own."""
         if not looped and any(isinstance(n, ir.Loop) and not self._counted(n) for n in ir.walk(statement)):
             return False
         try:
-            Reader(self.program, self.movable).statement(statement)
+            Reader(self.program, self.movable, followed).statement(statement)
         except NotCaptured:
             return False
         return True
