@@ -242,3 +242,32 @@ def test_what_the_library_destroys_may_run_any_code(tmp_path: Path, made: str, e
     program.write_text(f"{headers}{outside}{HEAD}{inner}")
     text = compile_file(str(program), Options(flags=("-std=c++20",), force=True)).text.decode()
     assert (f"not needed here: cudaDeviceSynchronize();\n  {end}" in text) == (not ends)
+
+
+@pytest.mark.parametrize("given", ["auto [k1, rest] = Table{k2, 1};", "Kernel k1(int);"])
+def test_a_value_that_has_the_name_of_a_kernel_is_another_one(tmp_path: Path, given: str) -> None:
+    """A structured binding, or a function that returns a kernel's address: whose effects are those of the kernel?"""
+    program = tmp_path / "named.cu"
+    types = "using Kernel = void (*)(float*);\nstruct Table { Kernel first; int second; };\n"
+    called = "k1" if "auto" in given else "k1(3)"
+    inner = f"  {given}\n  {called}<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n"
+    program.write_text(f"{types}{HEAD}{inner}  return cudaDeviceSynchronize();\n}}\n")
+    result = compile_file(str(program), Options(force=True))
+    assert not any(one.dfg.graph and one.schedule.streams > 1 for one in result.functions), result.text.decode()
+
+
+@pytest.mark.parametrize(
+    "name", ["cudaError_t kesco_copy(float*, const float*, unsigned long, cudaMemcpyKind, cudaStream_t, bool = false);",
+             "struct KescoStreams;", "namespace inner { struct KescoRelay; }"],
+)  # fmt: skip
+def test_names_in_a_header_that_would_be_inserted(tmp_path: Path, name: str) -> None:
+    """An overload that fits better would be called in place of what the prologue defines."""
+    (tmp_path / "names.h").write_text(f"// KescoMemory is only mentioned\n{name}\n")
+    program = tmp_path / "program.cu"
+    work = f"{HEAD}  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}}\n"
+    program.write_text(f'#include "names.h"\n{work}')
+    result = compile_file(str(program), Options(force=True))
+    assert not any(one.rewritten for one in result.functions)
+    assert any("a header has a name of its own" in d.message for d in result.diagnostics)
+    (tmp_path / "names.h").write_text("// KescoMemory is only mentioned\n")
+    assert any(one.rewritten for one in compile_file(str(program), Options(force=True)).functions)
