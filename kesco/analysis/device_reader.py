@@ -66,6 +66,11 @@ def bare(name: str) -> str:
     return raw.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
+def _is_final(function: Any) -> bool:
+    """Whether a function's body is the one that runs: a weak one may be replaced when files are linked."""
+    return not function.is_declaration and function.linkage.name not in ("weak_any", "linkonce_any")
+
+
 class DeviceModule:
     """A parsed module; see the module's docstring."""
 
@@ -88,7 +93,8 @@ class DeviceModule:
         self._layout: Any = llvm.create_target_data(self._module.data_layout)
         self._structs: dict[str, Any] = {t.name: t for t in self._module.struct_types if t.name}
         text = str(self._module)
-        self.kernels = tuple(sorted(bare(n) for n in _KERNEL.findall(text)))
+        kernels = sorted(bare(n) for n in _KERNEL.findall(text))
+        self.kernels = tuple(name for name in kernels if _is_final(self._module.get_function(name)))
         self.aliases: dict[str, tuple[str, ...]] = {}
         self.globals: dict[str, Global] = {}
         self.texts: dict[str, str] = {}  # initializers of constants, for format strings
@@ -135,7 +141,7 @@ class DeviceModule:
                 ref = self._module.get_function(name)
             except NameError:
                 ref = None
-            self._functions[name] = None if ref is None or ref.is_declaration else self._read(name, ref)
+            self._functions[name] = None if ref is None or not _is_final(ref) else self._read(name, ref)
         return self._functions[name]
 
     def parameter_sizes(self, name: str) -> tuple[int, ...] | None:
@@ -295,7 +301,7 @@ class DeviceModule:
                 ref = self._module.get_function(name)
             except NameError:
                 return callee_behaviour(name, "", ())
-            if not ref.is_declaration:
+            if _is_final(ref):
                 return name
             params = tuple((bool(a.type.is_pointer), b" ".join(a.attributes).decode()) for a in ref.arguments)
             self._behaviours[name] = callee_behaviour(name, b" ".join(ref.attributes).decode(), params)

@@ -56,6 +56,9 @@ _COMMENT = re.compile(
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
 _CONDITIONAL = re.compile(rb"^[ \t]*(?:#|%:)[ \t]*(?:el)?if(?:n?def)?\b([^\n]*)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_WEAK = re.compile(rb"\b(?:__weak__|weak)\b[ \t]*[,)\]]|\bpragma[ \t]+weak\b|\b_Pragma\b[^\n]*\bweak\b")
+_WEAK_BY_NAME = re.compile(rb"\bweak[ \t]+(\w+)")
+_WEAK_ONE = "another file may define it instead (it may be weak)"
 _IN_OUR_MANNER = re.compile(rb"\b[Kk]esco\w*")
 # Macros that clang, nvcc and the host's compiler define differently, or that depend on the library or on flags that
 # clang is not given here. Whether __GNUC__ is there at all they agree on, but not on its value.
@@ -106,14 +109,15 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     statements.share()
     names = Counter(w.decode() for w in _WORD.findall(texts[0].bare))
     declared = Counter(c.get_usr() for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL)
-    asks = _asks_for_compiler(texts, defined)
+    asks, weak = _asks_for_compiler(texts, defined), _weak(source, texts)
     done = tuple(
         replace(
             f, address_taken=f.key in statements.taken or bool(f.method_of) or bool(_CALLED_UNNAMED.match(f.name)),
             declared=declared[f.key] or 1, mentioned=names[f.name],
-            body=ir.Block(f.body.span, (ir.Obstacle(f.span, asks), f.body)) if asks and f.here else f.body,
+            body=ir.Block(f.body.span, (ir.Obstacle(f.span, why), f.body)) if why else f.body,
         )
         for f in functions
+        for why in ((asks if f.here else "") or (_WEAK_ONE if f.key in weak else ""),)
     )  # fmt: skip
     constructs = (*statements.seen, *_file_wide(source, texts, arguments))
     # what the output inserts uses names with small letters, and such macros would change it
@@ -193,6 +197,25 @@ def _asks_for_compiler(texts: tuple[_Text, ...], defined: Mapping[str, Span]) ->
                 where = "" if text is texts[0] else f" in {Path(text.name).name}"
                 return f"code that may depend on the compiler (it asks for {word.decode()}{where})"
     return ""
+
+
+def _weak(source: SourceFile, texts: tuple[_Text, ...]) -> frozenset[str]:
+    """The functions in whose place the linker may take another file's; libclang says only that they have attributes."""
+    if not any(_WEAK.search(t.bare) for t in texts):
+        return frozenset()
+    named = {m.decode() for t in texts for m in _WEAK_BY_NAME.findall(t.bare)}
+    work = [c for c in source.unit.cursor.get_children() if not is_standard_path(clang.file_place(c.location).file)]
+    found = set()
+    while work:
+        cursor = work.pop()
+        if kind_of(cursor) in FUNCTIONS:
+            plain = kind_of(cursor) is K.FUNCTION_DECL and named
+            perhaps = any(kind_of(c) is K.UNEXPOSED_ATTR for c in cursor.get_children())
+            if perhaps or (plain and not named.isdisjoint((cursor.spelling, cursor.mangled_name))):
+                found.add(cursor.canonical.get_usr())
+        elif kind_of(cursor).is_declaration():
+            work += cursor.get_children()
+    return frozenset(found)
 
 
 def _referring(source: SourceFile, texts: tuple[_Text, ...], statements: Functions, lower: _Walk) -> None:

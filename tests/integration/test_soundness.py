@@ -271,3 +271,38 @@ def test_names_in_a_header_that_would_be_inserted(tmp_path: Path, name: str) -> 
     assert any("a header has a name of its own" in d.message for d in result.diagnostics)
     (tmp_path / "names.h").write_text("// KescoMemory is only mentioned\n")
     assert any(one.rewritten for one in compile_file(str(program), Options(force=True)).functions)
+
+
+@pytest.mark.parametrize(
+    ("text", "weak"),
+    [
+        ("__attribute__((weak)) void hook(float*) {}", True),
+        ("[[gnu::weak]] void hook(float*) {}", True),
+        ("#define HOOK __attribute__((noinline, __weak__))\nHOOK void hook(float*) {}", True),
+        ('#pragma weak hook\nextern "C" void hook(float*) {}', True),
+        ("__attribute__((noinline)) void hook(float*) {}", False),
+        ("static bool both(int weak) { return !(weak); }\nvoid hook(float*) {}", False),
+    ],
+)
+def test_a_weak_function_may_be_another_files(tmp_path: Path, text: str, weak: bool) -> None:
+    program = tmp_path / "weak.cu"
+    work = "  k1<<<1, 1>>>(x);\n  hook(x);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}\n"
+    program.write_text(f"{text}\n{HEAD}{work}")
+    done = compile_file(str(program), Options(force=True)).text.decode()
+    assert ("hook sees all of this as done" in done) == weak
+    assert "k2<<<1, 1, 0, kesco->stream" in done
+
+
+@pytest.mark.parametrize("weak", ["touch", "k1"])
+def test_weak_code_of_the_device_may_be_another_files(tmp_path: Path, weak: str) -> None:
+    """With relocatable device code the linker may take another file's function, or another file's kernel."""
+    program = tmp_path / "weak.cu"
+    attribute = {name: "__attribute__((weak)) " if name == weak else "" for name in ("touch", "k1")}
+    program.write_text(
+        f"{attribute['touch']}__device__ __noinline__ void touch(float* p) {{ *p += 1; }}\n"
+        f"{attribute['k1']}__global__ void k1(float* p) {{ touch(p); }}\n__global__ void k2(float* p) {{ *p += 2; }}\n"
+        "int main() {\n  float *x, *y;\n  cudaMalloc(&x, 4), cudaMalloc(&y, 4);\n  k1<<<1, 1>>>(x);\n"
+        "  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}\n"
+    )
+    result = compile_file(str(program), Options(force=True))
+    assert not any(one.schedule.streams > 1 for one in result.functions if one.dfg.graph), result.text.decode()
