@@ -23,6 +23,7 @@ constexpr std::size_t kTries = 8;
 constexpr std::uint64_t kRarely = 200000; // between events that are recorded for no other reason
 
 thread_local int depth = 0;
+thread_local bool passes_by = false;
 thread_local std::uint64_t launched_at = 0; // by this thread, the last time
 thread_local std::uint32_t said_in = 0;     // the epoch in which its present launch was said; 0: it was not
 thread_local std::uint64_t on_credit = 0;   // what its present launch is taken for, if that is made on a credit; else 0
@@ -146,6 +147,11 @@ bool inside() noexcept {
     return depth != 0;
 }
 
+void pass_by(bool on) noexcept {
+    if (on != std::exchange(passes_by, on))
+        depth += on ? 1 : -1;
+}
+
 bool wanted() noexcept {
     static const bool asked = !settings().socket.empty() || !settings().profile.empty();
     return asked;
@@ -233,6 +239,7 @@ void synchronized() noexcept {
 void reopen_locks() noexcept {
     new (&gate()) std::timed_mutex;
     depth = 0;
+    passes_by = false;
 }
 
 } // namespace fikit

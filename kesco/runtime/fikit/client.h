@@ -26,6 +26,9 @@ bool enter(const Launch &launch) noexcept;
 void leave(const Launch &launch, bool launched) noexcept;
 // Whether this thread is between the two.
 bool inside() noexcept;
+// Launches and waits of this thread go straight to the driver while this is on, as where nothing is asked for. It is for
+// measuring what the client costs within one process, and nothing else: nobody is told of such launches.
+void pass_by(bool on) noexcept;
 // Whether anything is asked for at all: a daemon's socket or a measurement is named.
 bool wanted() noexcept;
 // Around a wait for the device: what was launched before it on the stream, or at all, has ended after it.

@@ -1,5 +1,5 @@
 // The two functions that a program compiled by `kesco compile --fikit`, or with the LaunchHooks pass, calls around each
-// launch where this library is loaded.
+// launch where this library is loaded; and one by which a program that measures leaves the library out for a while.
 #include "../hooks/launch_hooks.h"
 
 #include "client.h"
@@ -33,5 +33,9 @@ __attribute__((visibility("default"))) void kesco_launch_after(const KescoLaunch
         return;
     entered = false;
     fikit::leave(described(site, launch), true);
+}
+
+__attribute__((visibility("default"))) void kesco_fikit_pass_by(int on) {
+    fikit::pass_by(on != 0);
 }
 }
