@@ -306,3 +306,14 @@ def test_weak_code_of_the_device_may_be_another_files(tmp_path: Path, weak: str)
     )
     result = compile_file(str(program), Options(force=True))
     assert not any(one.schedule.streams > 1 for one in result.functions if one.dfg.graph), result.text.decode()
+
+
+def test_names_in_a_header_that_the_hooks_have(tmp_path: Path) -> None:
+    (tmp_path / "names.h").write_text("void kesco_after(int);\n")
+    program = tmp_path / "program.cu"
+    program.write_text(f'#include "names.h"\n{HEAD}  k1<<<1, 1>>>(x);\n  return cudaDeviceSynchronize();\n}}\n')
+    result = compile_file(str(program), Options(fikit=True))
+    assert b"kesco_after(0)" not in result.text
+    assert any("names that the hooks need" in d.message for d in result.diagnostics)
+    (tmp_path / "names.h").write_text("")
+    assert b"kesco_after(0)" in compile_file(str(program), Options(fikit=True)).text
