@@ -199,8 +199,12 @@ class Reader:
         """A variable or a member of one as text."""
         if isinstance(expression, ir.Name):
             text = self.program.text[expression.span.start : expression.span.end].decode("utf-8", "replace")
-            name = expression.variable.name
-            return text if re.fullmatch(rf"(?:::)?(?:\w+::)*{re.escape(name)}", text) else name
+            name, qualified = expression.variable.name, expression.variable.qualified
+            if re.fullmatch(rf"(?:::)?(?:\w+::)*{re.escape(name)}", text):
+                return text
+            if expression.variable.scope is not ir.Scope.GLOBAL or qualified == name:
+                return name  # in a macro
+            raise NotCaptured("a member of a class, or of a namespace, that is not written with its name")
         if isinstance(expression, ir.Select) and re.fullmatch(r"[A-Za-z_]\w*", expression.member):
             if _is_this(expression.base):
                 return f"this->{expression.member}"

@@ -186,10 +186,11 @@ def replayed(tmp_path: Path, body: str, head: str = "") -> int:
     path.write_text(
         "#include <cstdio>\n#include <cstdlib>\n#include <vector>\n"
         "__global__ void k(float* x, int n = 1) { x[threadIdx.x] *= n; }\n"
-        f"struct Pair {{ int a; int b : 3; volatile int v; int* p; }};\nstruct List {{ List* next; int a; }};\n{head}\n"
+        f"struct Pair {{ int a; int b : 3; volatile int v; int* p; }};\nstruct List {{ List* next; int a; }};\n"
+        f"struct Fixed {{ static int n; }};\nint Fixed::n = 3;\n{head}\n"
         "int main(int argc, char** argv) {\n  float *x, *y;\n  cudaMalloc(&x, 64);\n  cudaMalloc(&y, 64);\n"
         "  Pair pair = {argc, 1, 2, nullptr};\n  std::vector<int> v(argc);\n"
-        f"  List* l = argc > 1 ? new List() : nullptr;\n  char variable[argc];\n{body}\n"
+        f"  List* l = argc > 1 ? new List() : nullptr;\n  char variable[argc];\n  Fixed fixed;\n{body}\n"
         "  cudaDeviceSynchronize();\n  return 0;\n}\n"
     )
     result = compile_file(str(path), Options(emit="graph"))
@@ -227,6 +228,8 @@ TWO = "k<<<1, 1>>>(x, {0});\n    k<<<1, 1>>>(y, {0});"
         ("  for (int s = 0; s < argc; ++s) { k<<<1, 1>>>(x, 1); k<<<1, 1>>>(y, 1); }", 0),  # not on lines of their own
         (in_loop("for (int j = 0; j < argc; ++j) {\n    k<<<1, 1>>>(x, j);\n    k<<<1, 1>>>(y, 1);\n    }"), 1),
         (in_loop(TWO.format("sizeof(variable)")), 0),  # another one each time the array is made
+        (in_loop(TWO.format("Fixed::n")), 1),
+        (in_loop(TWO.format("fixed.n")), 0),  # 'n' says nothing there
         (in_loop(TWO.format("l->a")), 1),  # values are read ahead of the statements, which follow the pointer
         (in_loop(TWO.format("l->next->a")), 1),
         (in_loop(TWO.format("argc > 2 ? l->a : 1")), 0),  # perhaps: it may point to nothing
