@@ -16,6 +16,7 @@ It refuses runs that do not stand on lines of their own, and those in which work
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -144,9 +145,10 @@ class _Finder:
         if (
             start >= end
             or b'R"' in text[start:end]
+            or re.search(rb"\b(?:using|namespace)\b", text[start:end])
             or any(x.lstrip()[:1] == b"#" for x in text[start:end].split(b"\n"))
         ):
-            return None  # a raw string would be indented, and a directive may belong to what stands around it
+            return None  # a raw string would be indented, and what a directive or ``using`` is for may stand around it
         return start, end
 
     def _span(self, statement: ir.Stmt) -> tuple[int, int]:

@@ -187,7 +187,8 @@ def replayed(tmp_path: Path, body: str, head: str = "") -> int:
         "#include <cstdio>\n#include <cstdlib>\n#include <vector>\n"
         "__global__ void k(float* x, int n = 1) { x[threadIdx.x] *= n; }\n"
         f"struct Pair {{ int a; int b : 3; volatile int v; int* p; }};\nstruct List {{ List* next; int a; }};\n"
-        f"struct Fixed {{ static int n; }};\nint Fixed::n = 3;\n{head}\n"
+        "struct Fixed { static int n; };\nint Fixed::n = 3;\nint same = 1;\nnamespace inner { int same = 2; }\n"
+        f"{head}\n"
         "int main(int argc, char** argv) {\n  float *x, *y;\n  cudaMalloc(&x, 64);\n  cudaMalloc(&y, 64);\n"
         "  Pair pair = {argc, 1, 2, nullptr};\n  std::vector<int> v(argc);\n"
         f"  List* l = argc > 1 ? new List() : nullptr;\n  char variable[argc];\n  Fixed fixed;\n{body}\n"
@@ -228,6 +229,7 @@ TWO = "k<<<1, 1>>>(x, {0});\n    k<<<1, 1>>>(y, {0});"
         ("  for (int s = 0; s < argc; ++s) { k<<<1, 1>>>(x, 1); k<<<1, 1>>>(y, 1); }", 0),  # not on lines of their own
         (in_loop("for (int j = 0; j < argc; ++j) {\n    k<<<1, 1>>>(x, j);\n    k<<<1, 1>>>(y, 1);\n    }"), 1),
         (in_loop(TWO.format("sizeof(variable)")), 0),  # another one each time the array is made
+        (in_loop("k<<<1, 1>>>(x, same);\n    {\n    using inner::same;\n    k<<<1, 1>>>(y, same);\n    }"), 0),
         (in_loop(TWO.format("Fixed::n")), 1),
         (in_loop(TWO.format("fixed.n")), 0),  # 'n' says nothing there
         (in_loop(TWO.format("l->a")), 1),  # values are read ahead of the statements, which follow the pointer
