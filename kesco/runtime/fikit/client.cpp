@@ -44,6 +44,10 @@ Told told;
 
 void introduce(Shared *shared, const Launch &launch) {
     const std::uint32_t current = epoch();
+    if (launch.told && launch.told->load(std::memory_order_relaxed) == current)
+        return;
+    if (launch.told)
+        launch.told->store(current, std::memory_order_relaxed);
     if (told.epoch.load(std::memory_order_relaxed) != current) {
         for (auto &one : told.identity)
             one.store(0, std::memory_order_relaxed);
@@ -112,11 +116,11 @@ void hold(Shared *shared, const Launch &launch) {
     const std::uint64_t from = now();
     std::unique_lock<std::timed_mutex> guard = behind_others();
     const std::uint32_t since = epoch();
-    const std::uint64_t ticket = next_ticket();
     if (!guard || attached() != shared || stale(shared, now()) || shared->gate.load(std::memory_order_acquire)) {
-        say_launched(shared, What::Passed, launch, ticket);
+        say_launched(shared, What::Passed, launch, 0);
         return;
     }
+    const std::uint64_t ticket = next_ticket();
     std::uint64_t predicted = 0;
     if (const std::uint64_t credit = take_credit(shared, launch.identity, predicted)) {
         say_launched(shared, What::Credited, launch, credit);
@@ -171,7 +175,7 @@ bool enter(const Launch &launch) noexcept {
     introduce(shared, launch);
     const bool open = shared->gate.load(std::memory_order_acquire) != 0;
     if (open || launch.never_held || capturing(launch.stream, launch.per_thread))
-        say_launched(shared, What::Passed, launch, next_ticket());
+        say_launched(shared, What::Passed, launch, 0);
     else
         hold(shared, launch);
     return true;
