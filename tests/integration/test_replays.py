@@ -394,7 +394,8 @@ int main(int, char** arguments) {
     expected += fails == "launch" ? 0 : 3;
     if (kesco != outside || done != expected) std::printf("!");
     if (fails == "launch" && cudaGetLastError() == cudaSuccess && replayed == before) std::printf("?");
-    if (fails != "launch" && fails != "pending" && last != cudaSuccess) std::printf("e");  // the program's are its own
+    const bool own = fails == "launch" || fails == "pending" || fails == "later";
+    if (!own && last != cudaSuccess) std::printf("e");  // the program's are its own
     std::printf(replayed > before ? "G" : "-");
     last = cudaSuccess;
   }
