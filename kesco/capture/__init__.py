@@ -16,6 +16,7 @@ It refuses runs that do not stand on lines of their own, and those in which work
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -50,20 +51,22 @@ class _Finder:
                 yield from self.block(inner, again=again or loop, looped=looped or loop)
             return
         run: list[ir.Stmt] = []
+        followed = set[str]()
         for number, one in enumerate(statement.body):
-            if again and self._fits(one, looped):
+            if again and self._fits(one, looped, followed):
                 run.append(one)
                 continue
             yield from self._replay(run, statement.body[number:])
-            run = []
+            run, followed = [], set()
             yield from self.block(one, again=again, looped=looped)
         yield from self._replay(run, ())
 
-    def _fits(self, statement: ir.Stmt, looped: bool) -> bool:
+    def _fits(self, statement: ir.Stmt, looped: bool, followed: set[str]) -> bool:
+        """Whether a statement may be in a run; to the pointers that the run has `followed` it adds its own."""
         if not looped and any(isinstance(n, ir.Loop) and not self._counted(n) for n in ir.walk(statement)):
             return False
         try:
-            Reader(self.program, self.movable).statement(statement)
+            Reader(self.program, self.movable, followed).statement(statement)
         except NotCaptured:
             return False
         return True
@@ -142,9 +145,10 @@ class _Finder:
         if (
             start >= end
             or b'R"' in text[start:end]
+            or re.search(rb"\b(?:using|namespace)\b", text[start:end])
             or any(x.lstrip()[:1] == b"#" for x in text[start:end].split(b"\n"))
         ):
-            return None  # a raw string would be indented, and a directive may belong to what stands around it
+            return None  # a raw string would be indented, and what a directive or ``using`` is for may stand around it
         return start, end
 
     def _span(self, statement: ir.Stmt) -> tuple[int, int]:

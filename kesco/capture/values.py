@@ -7,7 +7,9 @@ out.
 1. Launches, copies and memsets may use constants, variables of their own, and values: variables and members of them.
 Of an array whose element depends on a variable of the statement's own, the whole array is the value. 2. Loops and
 branches may be decided by the same. 3. A check of an error may end the process. 4. Nothing else: no call that is not
-known, no store to anything declared outside, nothing read through a pointer or a container.
+known, no store to anything declared outside, nothing read through a pointer or a container. 5. The members of what a
+pointer points to are values where the statements follow that pointer whatever they decide: all values are read before
+them, and a pointer that a branch or a loop of no trips leaves alone may point to nothing.
 """
 
 from __future__ import annotations
@@ -26,13 +28,19 @@ class NotCaptured(Exception):
 
 
 class Reader:
-    """Reads statements one after another and collects their `values`."""
+    """Reads statements one after another and collects their `values`.
 
-    def __init__(self, program: ir.Program, movable: frozenset[int]) -> None:
+    `followed` are pointers to objects that are certainly there, as text; those that the statements follow are added.
+    """
+
+    def __init__(self, program: ir.Program, movable: frozenset[int], followed: set[str] | None = None) -> None:
         self.program, self.movable = program, movable
+        self.followed = set[str]() if followed is None else followed
         self.values: dict[str, None] = {}
         self._own: set[str] = set()  # variables that the statements declare
         self._results: set[str] = set()  # of these, the results of calls: errors
+        self._perhaps = False  # what is read now may be left out
+        self._ended = False  # so it may, since the process may have ended
 
     def statement(self, statement: ir.Stmt) -> None:
         """Read a statement; raises `NotCaptured`."""
@@ -48,15 +56,23 @@ class Reader:
         elif isinstance(statement, ir.If) and not statement.before:
             self._if(statement)
         elif isinstance(statement, ir.Loop) and statement.condition not in (None, ir.Literal()):
-            for one in statement.before:
-                self.statement(one)
-            assert statement.condition is not None
-            self.value(statement.condition)
-            if statement.step is not None:
-                self._effect(statement.step)
-            self.statement(statement.body)
+            self._loop(statement, statement.condition)
         else:
             raise NotCaptured("control flow of another kind")
+
+    def _loop(self, statement: ir.Loop, condition: ir.Expr | None) -> None:
+        for one in statement.before:
+            self.statement(one)
+        assert condition is not None
+        if statement.tested_after:
+            self.statement(statement.body)
+        self.value(condition)
+        outer, self._perhaps = self._perhaps, True
+        if statement.step is not None:
+            self._effect(statement.step)
+        if not statement.tested_after:
+            self.statement(statement.body)
+        self._perhaps = outer
 
     def _declare(self, statement: ir.Declare) -> None:
         variable = statement.variable
@@ -73,12 +89,15 @@ class Reader:
         names = {n.variable.key for n in ir.walk(statement.condition) if isinstance(n, ir.Name)}
         if not names & self._results:
             self.value(statement.condition)
+            outer, self._perhaps = self._perhaps, True
             self.statement(statement.then)
             if statement.other is not None:
                 self.statement(statement.other)
+            self._perhaps = outer
             return
         if not names <= self._own or statement.other is not None or not _ends(statement.then):
             raise NotCaptured("an error does not end the process")
+        self._ended = True
 
     def _effect(self, expression: ir.Expr) -> None:
         """An expression that may do something."""
@@ -102,7 +121,7 @@ class Reader:
 
     def value(self, expression: ir.Expr) -> None:
         """An expression that has to have the same value whenever the graph is replayed."""
-        if isinstance(expression, (ir.Constant, ir.Literal)):
+        if isinstance(expression, (ir.Constant, ir.Literal)) and expression != ir.Literal("varying"):
             return
         if isinstance(expression, (ir.Name, ir.Select)) and self._own.isdisjoint(_names(expression)):
             self._take(expression)
@@ -115,9 +134,12 @@ class Reader:
             self.value(expression.base)
             self.value(expression.index)
         elif isinstance(expression, (ir.Binary, ir.Unary, ir.Branch, ir.Cast, ir.InitList)):
+            outer = self._perhaps
             for one in ir.children(expression):
                 assert isinstance(one, ir.Expr)
                 self.value(one)
+                self._perhaps = outer or isinstance(expression, ir.Branch)  # only what comes first always has a value
+            self._perhaps = outer
         elif isinstance(expression, ir.Call) and self._makes_data(expression):
             for one in expression.arguments:
                 self.value(one)
@@ -143,7 +165,21 @@ class Reader:
             raise NotCaptured("memory of the device")
         if not self._is_data(shape, reference=True):
             raise NotCaptured("an object that cannot be compared byte by byte")
-        self.values[self._written(expression)] = None
+        written = self._written(expression)
+        self._follow(expression)
+        self.values[written] = None
+
+    def _follow(self, expression: ir.Expr) -> None:
+        """What a value is read through must be there."""
+        if not isinstance(expression, ir.Select) or expression.base is None:
+            return
+        self._follow(expression.base)
+        if not expression.arrow or _is_this(expression.base):
+            return
+        pointer = self._written(expression.base)
+        if (self._perhaps or self._ended) and pointer not in self.followed:
+            raise NotCaptured("a member of what may not be there")
+        self.followed.add(pointer)
 
     def _is_data(self, shape: ir.Type, *, reference: bool) -> bool:
         """Whether a type's values can be copied and compared as bytes."""
@@ -163,8 +199,12 @@ class Reader:
         """A variable or a member of one as text."""
         if isinstance(expression, ir.Name):
             text = self.program.text[expression.span.start : expression.span.end].decode("utf-8", "replace")
-            name = expression.variable.name
-            return text if re.fullmatch(rf"(?:::)?(?:\w+::)*{re.escape(name)}", text) else name
+            name, qualified = expression.variable.name, expression.variable.qualified
+            if re.fullmatch(rf"(?:::)?(?:\w+::)*{re.escape(name)}", text):
+                return text
+            if expression.variable.scope is not ir.Scope.GLOBAL or qualified == name:
+                return name  # in a macro
+            raise NotCaptured("a member of a class, or of a namespace, that is not written with its name")
         if isinstance(expression, ir.Select) and re.fullmatch(r"[A-Za-z_]\w*", expression.member):
             if _is_this(expression.base):
                 return f"this->{expression.member}"

@@ -103,8 +103,9 @@ def hooks(
     same = [one.kernel for one in launches] == [one.kernel for one in written]
     places = {one.span: place(written[n].span) if same else one.span for n, one in enumerate(launches)}
     first = places[launches[0].span]
-    if _OURS.search(text):
-        return (), ((first, "the file has names that the hooks need"),)
+    headers = (name[5:].encode() for name, _ in program.constructs if name.startswith("name "))
+    if _OURS.search(text) or any(map(_OURS.fullmatch, headers)):
+        return (), ((first, "the file or a header has names that the hooks need"),)
     if macro := changed((_HEAD, _TAIL), macros(program)):
         return (), ((first, f"the macro '{macro}' has a name that the hooks need"),)
     by_statement: dict[tuple[int, int] | None, list[_Launch]] = {}

@@ -27,7 +27,7 @@ _FUNCTIONS = (
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 _TYPES = (
-    "Kesco(?:Event|Streams|Stretch|Pages|Device|Host|Both|Graph|Replay|Ring|Sender|Fetches|Reach"
+    "Kesco(?:Event|Streams|Stretch|Pages|Device|Host|Both|Graph|Replay|Ring|Relay|Sender|Fetches|Reach"
     "|Memory|Order|Leave|Marks)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())

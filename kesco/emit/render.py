@@ -89,8 +89,11 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
     macro = changed((STAND_IN.format(streams=1, events=1, marks=1), *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
-    taken = OUR_NAMES.search(program.text)
-    return f"the file has a name of its own that kesco inserts: {taken[0].decode()}" if taken else ""
+    if taken := OUR_NAMES.search(program.text):
+        return f"the file has a name of its own that kesco inserts: {taken[0].decode()}"
+    headers = (name[5:] for name, _ in program.constructs if name.startswith("name "))
+    other = next((name for name in headers if OUR_NAMES.fullmatch(name.encode())), "")
+    return f"a header has a name of its own that kesco inserts: {other}" if other else ""
 
 
 class _Writer:

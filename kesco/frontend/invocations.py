@@ -176,8 +176,9 @@ class Invocations(Expressions):
             for child in at.get_children():
                 if kind_of(child) is K.OVERLOADED_DECL_REF:
                     name = child.spelling
-        pointer = target is not None and kind_of(target) in (K.VAR_DECL, K.PARM_DECL, K.FIELD_DECL)
-        return ir.Kernel(name or "kernel", () if pointer or not name else (f"?{name}",))
+        # a variable, a structured binding among them, or the result of a call: its name says nothing of the kernel's
+        value = target is not None and kind_of(target) in (K.VAR_DECL, K.PARM_DECL, K.FIELD_DECL, K.UNEXPOSED_DECL)
+        return ir.Kernel(name or "kernel", () if value or kind_of(at) is K.CALL_EXPR or not name else (f"?{name}",))
 
     def _kernel(self, target: Cursor) -> ir.Kernel:
         outputs = priority = None

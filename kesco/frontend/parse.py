@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -58,6 +58,7 @@ _COMMENT = re.compile(
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
 _CONDITIONAL = re.compile(rb"^[ \t]*(?:#|%:)[ \t]*(?:el)?if(?:n?def)?\b([^\n]*)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_IN_OUR_MANNER = re.compile(rb"\b[Kk]esco\w*")
 # Macros that clang, nvcc and the host's compiler define differently, or that depend on the library or on flags that
 # clang is not given here. Whether __GNUC__ is there at all they agree on, but not on its value.
 _COMPILER = re.compile(
@@ -121,6 +122,7 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     constructs = (*statements.seen, *_file_wide(source, texts, arguments))
     # what the output inserts uses names with small letters, and such macros would change it
     constructs += tuple((f"macro {n}", at) for n, at in defined.items() if any(c.islower() for c in n))
+    constructs += tuple(_names_in_headers(texts))
     said = Pragmas(source.path, texts[0].bare)
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
@@ -303,6 +305,13 @@ def _is_class(cursor: Cursor | None) -> bool:
 def _device_only(cursor: Cursor) -> bool:
     kinds = {kind_of(c) for c in clang.children(cursor)}
     return K.CUDADEVICE_ATTR in kinds and K.CUDAHOST_ATTR not in kinds
+
+
+def _names_in_headers(texts: tuple[_Text, ...]) -> Iterator[tuple[str, Span]]:
+    """The names in the user's headers that may be those that the output inserts."""
+    for text in texts[1:]:
+        found = {m[0].decode(): m for m in _IN_OUR_MANNER.finditer(text.bare)}
+        yield from ((f"name {n}", span_at(text.name, text.bare, m.start(), m.end())) for n, m in found.items())
 
 
 def _file_wide(

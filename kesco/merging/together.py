@@ -2,10 +2,11 @@
 
 In: programs with priorities, and what is asked of each compilation. Out: the text. Nothing is written.
 
-1. Each program is compiled and proven by itself: with its streams it does what it does serially. 2. What they would
-share as one process refuses the merge (`state`). 3. The merged text is read again, and every name in each program's
-part must refer to what it refers to in the program by itself, with the same type, in the same order: the namespace has
-hidden nothing, and no macro or header of one has changed the other. 4. Both compilers' sides must accept it.
+1. Each program is compiled and proven by itself: with its streams it does what it does serially. Copies that the host
+waits for stay: the threads that would make them belong to no task. 2. What they would share as one process refuses the
+merge (`state`). 3. The merged text is read again, and every name in each program's part must refer to what it refers to
+in the program by itself, with the same type, in the same order: the namespace has hidden nothing, and no macro or
+header of one has changed the other. 4. Both compilers' sides must accept it.
 
 So each part is proven as a program of its own; and two parts share neither memory, nor streams, nor anything of
 ``process_state.toml``.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
@@ -70,7 +71,7 @@ def merge(
     units: list[Unit] = []
     for spec in specs:
         progress(spec.name)
-        programs.append(compile_file(spec.path, options))
+        programs.append(compile_file(spec.path, replace(options, copies="keep")))
         units.append(read_unit(spec.path, programs[-1].text, arguments))
     problems = diagnose([spec.name for spec in specs], units)
     if problems:

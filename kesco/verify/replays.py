@@ -8,7 +8,8 @@ the host.
 streams. 2. All that it gives the device is on streams of kesco's, which are captured, and the events in it are of that
 kind, too. 3. Every value that decides what it gives the device is a constant, comes from variables of its own, or is
 among those that are compared. 4. It changes nothing but variables of its own; it calls nothing but what gives the
-device work, asks for errors, or ends the process because of one; and control leaves it only at its end.
+device work, asks for errors, or ends the process because of one; and control leaves it only at its end. 5. What is
+compared through a pointer is read ahead of the statements: so they follow that pointer whenever they run.
 """
 
 from __future__ import annotations
@@ -125,6 +126,9 @@ class _Body:
         self.found += [
             (self.call.span, "what is compared is not a value") for a in self.call.arguments[3:] if not _key(a)
         ]
+        there = {key for one in _always(loop.body) for key in _followed(one)}
+        if any(key not in there for a in self.call.arguments[3:] for key in _followed(a)):
+            self._say(self.call.span, "what is compared may not be there")
         own = [n.variable for n in ir.walk(loop.body) if isinstance(n, ir.Declare)]
         for variable in own:
             if (
@@ -229,7 +233,8 @@ class _Body:
     def _value(self, expression: ir.Expr, span: Span) -> None:
         """Report whatever in an expression may be another value when the graph is replayed."""
         key = _key(expression)
-        if isinstance(expression, (ir.Constant, ir.Literal)) or (key is not None and key in self.compared):
+        fixed = isinstance(expression, (ir.Constant, ir.Literal)) and expression != ir.Literal("varying")
+        if fixed or (key is not None and key in self.compared):
             return
         if isinstance(expression, ir.Name):
             variable = expression.variable
@@ -273,6 +278,38 @@ def _key(expression: ir.Expr) -> Key | None:
         base = _key(expression.base)
         return (*base, expression.arrow, expression.member) if base is not None else None
     return None
+
+
+def _always(statement: ir.Stmt) -> Iterator[ir.Expr]:
+    """The expressions that have a value whenever control enters a statement."""
+    if isinstance(statement, ir.Block):
+        for one in statement.body:
+            yield from _always(one)
+            if any(isinstance(n, ir.Call) and n.name.rpartition("::")[2] in ENDS for n in ir.walk(one)):
+                return
+    elif isinstance(statement, ir.Evaluate):
+        yield statement.expression
+    elif isinstance(statement, ir.Declare) and statement.initial is not None:
+        yield statement.initial
+    elif isinstance(statement, (ir.If, ir.Loop)):
+        for one in statement.before:
+            yield from _always(one)
+        if isinstance(statement, ir.Loop) and statement.tested_after:
+            yield from _always(statement.body)
+        elif statement.condition is not None:
+            yield statement.condition
+
+
+def _followed(expression: ir.Expr) -> Iterator[Key | None]:
+    """The pointers that are followed wherever an expression has a value."""
+    if isinstance(expression, (ir.AddressOf, ir.Decay)):
+        return
+    if isinstance(expression, ir.Select) and expression.arrow and not _is_this(expression.base or expression):
+        yield _key(expression.base) if expression.base is not None else None
+    inner = [expression.condition] if isinstance(expression, ir.Branch) else ir.children(expression)
+    for one in inner:
+        if isinstance(one, ir.Expr):
+            yield from _followed(one)
 
 
 def _is_this(base: ir.Expr) -> bool:

@@ -16,6 +16,7 @@ from kesco.merging.together import merge
 from kesco.merging.units import read_unit
 from kesco.merging.wrap import wrapped
 from kesco.options import Options
+from kesco.pipeline import compile_file
 from kesco.toolchain.compile import host_arguments
 from kesco.toolchain.dryrun import build
 from kesco.toolchain.model import Toolchain
@@ -117,6 +118,23 @@ def test_each_program_does_what_it_does_alone(tmp_path: Path, toolchain: Toolcha
     assert run(programs["one"], "x", "y", "--") == (7, ["a main: 2 x 3 200, 101 8", *b])
     again = CliRunner().invoke(main, ["merge", *words, "-o", f"{tmp_path}/a.cu", "-q"])
     assert again.exit_code == 2
+
+
+def test_copies_that_the_host_waits_for_stay(tmp_path: Path) -> None:
+    """Moved, they would be made by threads that belong to no task."""
+    copies = "".join(f"  cudaMemcpy({d}, {h}.data(), bytes, cudaMemcpyHostToDevice);\n" for d, h in ("de", "fg"))
+    (tmp_path / "one.cu").write_text(
+        "#include <vector>\n__global__ void k(float* p) { p[threadIdx.x] += 1; }\n"
+        "int main() {\n  const size_t bytes = 1 << 28;\n  std::vector<float> e(bytes / 4), g(bytes / 4);\n"
+        f"  float *d, *f;\n  cudaMalloc(&d, bytes);\n  cudaMalloc(&f, bytes);\n{copies}"
+        "  k<<<1, 64>>>(d);\n  k<<<1, 64>>>(f);\n  cudaDeviceSynchronize();\n}\n"
+    )
+    (tmp_path / "other.cu").write_text(B)
+    (tmp_path / "shared.h").write_text(SHARED)
+    assert b"kesco_send(" in compile_file(f"{tmp_path}/one.cu", Options()).text
+    merged = merge(parse([f"{tmp_path}/one.cu=1", f"{tmp_path}/other.cu=2"]), Options())
+    assert b"KescoRing" not in merged.text
+    assert max(one.schedule.streams for one in merged.programs[0].functions) == 2
 
 
 def refused(tmp_path: Path, one: str, other: str = B) -> str:

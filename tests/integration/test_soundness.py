@@ -242,3 +242,78 @@ def test_what_the_library_destroys_may_run_any_code(tmp_path: Path, made: str, e
     program.write_text(f"{headers}{outside}{HEAD}{inner}")
     text = compile_file(str(program), Options(flags=("-std=c++20",), force=True)).text.decode()
     assert (f"not needed here: cudaDeviceSynchronize();\n  {end}" in text) == (not ends)
+
+
+@pytest.mark.parametrize("given", ["auto [k1, rest] = Table{k2, 1};", "Kernel k1(int);"])
+def test_a_value_that_has_the_name_of_a_kernel_is_another_one(tmp_path: Path, given: str) -> None:
+    """A structured binding, or a function that returns a kernel's address: whose effects are those of the kernel?"""
+    program = tmp_path / "named.cu"
+    types = "using Kernel = void (*)(float*);\nstruct Table { Kernel first; int second; };\n"
+    called = "k1" if "auto" in given else "k1(3)"
+    inner = f"  {given}\n  {called}<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n"
+    program.write_text(f"{types}{HEAD}{inner}  return cudaDeviceSynchronize();\n}}\n")
+    result = compile_file(str(program), Options(force=True))
+    assert not any(one.dfg.graph and one.schedule.streams > 1 for one in result.functions), result.text.decode()
+
+
+@pytest.mark.parametrize(
+    "name", ["cudaError_t kesco_copy(float*, const float*, unsigned long, cudaMemcpyKind, cudaStream_t, bool = false);",
+             "struct KescoStreams;", "namespace inner { struct KescoRelay; }"],
+)  # fmt: skip
+def test_names_in_a_header_that_would_be_inserted(tmp_path: Path, name: str) -> None:
+    """An overload that fits better would be called in place of what the prologue defines."""
+    (tmp_path / "names.h").write_text(f"// KescoMemory is only mentioned\n{name}\n")
+    program = tmp_path / "program.cu"
+    work = f"{HEAD}  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}}\n"
+    program.write_text(f'#include "names.h"\n{work}')
+    result = compile_file(str(program), Options(force=True))
+    assert not any(one.rewritten for one in result.functions)
+    assert any("a header has a name of its own" in d.message for d in result.diagnostics)
+    (tmp_path / "names.h").write_text("// KescoMemory is only mentioned\n")
+    assert any(one.rewritten for one in compile_file(str(program), Options(force=True)).functions)
+
+
+@pytest.mark.parametrize(
+    ("text", "weak"),
+    [
+        ("__attribute__((weak)) void hook(float*) {}", True),
+        ("[[gnu::weak]] void hook(float*) {}", True),
+        ("#define HOOK __attribute__((noinline, __weak__))\nHOOK void hook(float*) {}", True),
+        ('#pragma weak hook\nextern "C" void hook(float*) {}', True),
+        ("__attribute__((noinline)) void hook(float*) {}", False),
+        ("static bool both(int weak) { return !(weak); }\nvoid hook(float*) {}", False),
+    ],
+)
+def test_a_weak_function_may_be_another_files(tmp_path: Path, text: str, weak: bool) -> None:
+    program = tmp_path / "weak.cu"
+    work = "  k1<<<1, 1>>>(x);\n  hook(x);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}\n"
+    program.write_text(f"{text}\n{HEAD}{work}")
+    done = compile_file(str(program), Options(force=True)).text.decode()
+    assert ("hook sees all of this as done" in done) == weak
+    assert "k2<<<1, 1, 0, kesco->stream" in done
+
+
+@pytest.mark.parametrize("weak", ["touch", "k1"])
+def test_weak_code_of_the_device_may_be_another_files(tmp_path: Path, weak: str) -> None:
+    """With relocatable device code the linker may take another file's function, or another file's kernel."""
+    program = tmp_path / "weak.cu"
+    attribute = {name: "__attribute__((weak)) " if name == weak else "" for name in ("touch", "k1")}
+    program.write_text(
+        f"{attribute['touch']}__device__ __noinline__ void touch(float* p) {{ *p += 1; }}\n"
+        f"{attribute['k1']}__global__ void k1(float* p) {{ touch(p); }}\n__global__ void k2(float* p) {{ *p += 2; }}\n"
+        "int main() {\n  float *x, *y;\n  cudaMalloc(&x, 4), cudaMalloc(&y, 4);\n  k1<<<1, 1>>>(x);\n"
+        "  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}\n"
+    )
+    result = compile_file(str(program), Options(force=True))
+    assert not any(one.schedule.streams > 1 for one in result.functions if one.dfg.graph), result.text.decode()
+
+
+def test_names_in_a_header_that_the_hooks_have(tmp_path: Path) -> None:
+    (tmp_path / "names.h").write_text("void kesco_after(int);\n")
+    program = tmp_path / "program.cu"
+    program.write_text(f'#include "names.h"\n{HEAD}  k1<<<1, 1>>>(x);\n  return cudaDeviceSynchronize();\n}}\n')
+    result = compile_file(str(program), Options(fikit=True))
+    assert b"kesco_after(0)" not in result.text
+    assert any("names that the hooks need" in d.message for d in result.diagnostics)
+    (tmp_path / "names.h").write_text("")
+    assert b"kesco_after(0)" in compile_file(str(program), Options(fikit=True)).text

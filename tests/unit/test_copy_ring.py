@@ -233,6 +233,21 @@ def test_rows_and_symbols_arrive(tmp_path: Path) -> None:
         assert said(program, MUTANT=str(number)) != IN_ROWS, change
 
 
+def test_what_only_rows_need_gives_no_warning(tmp_path: Path) -> None:
+    """`kesco_copy` is there, and nobody calls it."""
+    driver = """
+int main() {
+  Stream one;
+  streams = {&one};
+  char from[8] = "abcdefg", to[8] = "";
+  kesco_streams();
+  return kesco_copy_2d(to, 4, from, 4, 4, 2, cudaMemcpyHostToDevice, &one);
+}
+"""
+    flags = ("-Wunused-function", "-Werror")
+    assert said(built(tmp_path, driver, (), *flags, parts=Parts(copies=True, planes=True))) == []
+
+
 def test_what_is_copied_arrives(tmp_path: Path) -> None:
     lines = said(built(tmp_path, DRIVER))
     assert lines[: len(SIZES)] == [f"{size} right {n} waited" for size, n in zip(SIZES, PIECES, strict=True)]
