@@ -84,6 +84,6 @@ def told_apart(texts: Iterable[bytes], cuda_version: str | None, default: str) -
 
 
 def _nearest(members: list[int], first: int) -> int:
-    """The highest of the members that is not above `first`, or the lowest of all; of those that clang reads itself, if any."""
+    """The highest of the members that is not above `first`, or the lowest of all; of those that clang reads, if any."""
     members = [one for one in members if one not in _BY_OTHERS] or members
     return max((one for one in members if one <= first), default=min(members))
