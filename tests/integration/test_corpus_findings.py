@@ -188,3 +188,27 @@ def test_the_size_of_an_array_in_a_struct_is_no_initialiser(tmp_path: Path, memb
         tmp_path, f"{kernel}void f() {{\n{ALLOCATE}  k<<<1, 1>>>(x);\n  S s;\n{launches}".replace("(x)", "(S(), x)")
     )
     assert bool(messages(made, "K205")) != is_data
+
+
+@pytest.mark.parametrize(
+    ("before", "pointer"),
+    [
+        ("", "x + v[0]"),
+        ("", "v[0] + x"),
+        ("int u = unseen();", "x + u"),
+        ("", "x + s.n"),
+        ("", "&x[t->n]"),
+        ("", "x + (s.size * 4 + n) * global_size"),
+        ("", "(float*)((char*)x + s.size)"),
+        ("float* at = x; at += v[1];", "at"),
+        ("float* at = x; for (int i = 0; i < n; ++i) at += v[i];", "at"),
+    ],
+)
+def test_a_pointer_that_is_moved_stays_within_its_allocation(tmp_path: Path, before: str, pointer: str) -> None:
+    """As it does where an index is written, whatever is known of the integer."""
+    given = "#include <vector>\nstruct S { int n; size_t size; };\nextern int global_size;\nint unseen();\n"
+    head = "void f(const std::vector<int>& v, const S& s, const S* t, int n) {\n"
+    launches = f"  {before}\n  k<<<1, 1>>>({pointer});\n  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n}}\n"
+    result = compiled(tmp_path, f"{given}{KERNEL}{head}{ALLOCATE}{launches}")
+    assert result.changed
+    assert "if_distinct" not in result.text.decode()  # integers are not compared as pointers are
