@@ -76,16 +76,17 @@ def ordered(
     options: Options,
     prices: Prices | None,
     functions: tuple[FunctionResult, ...],
+    weights: Callable[[], Prices],
 ) -> tuple[Ordered | None, tuple[Region, ...]]:
     """The program in a better order of issue, if there is one, and where the proof does not follow one.
 
-    `functions` are planned as they are written.
+    `functions` are planned as they are written. `weights` are what operations cost, also where nobody asked for that.
     """
     if options.order == "keep":
         return None, ()
     from kesco.emit.issue import places_before, reordered_text
 
-    changes = _wanted(session.program, functions)
+    changes = _wanted(session.program, functions, weights)
     refused: list[Region] = []
     while changes:
         text, kept = reordered_text(session.text, changes)
@@ -115,14 +116,14 @@ def ordered(
     return None, tuple(refused)
 
 
-def _wanted(program: Program, functions: Sequence[FunctionResult]) -> list[Reordered]:
+def _wanted(program: Program, functions: Sequence[FunctionResult], weights: Callable[[], Prices]) -> list[Reordered]:
     from kesco.issue import reorderings
 
     found = []
     for one in functions:
         inside = {one.serial.span, *(span for _, span in one.serial.members)}
         for function in (f for f in program.functions if f.here and f.span in inside):
-            found += reorderings(program, function, one)
+            found += reorderings(program, function, one, weights)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,8 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     prices, said = _prices(session, profile, regions)
     program, functions, back = _planned(session, regions, options, prices)
     same = program is session.program
-    better, refused = ordered(session, regions, options, prices, functions) if same else (None, ())
+    weights = cache(lambda: prices or _estimated(session, regions))
+    better, refused = ordered(session, regions, options, prices, functions, weights) if same else (None, ())
     try:
         text, kept = _proven(session, *((program, functions) if better is None else (better.program, better.functions)))
     except VerificationError:
@@ -73,7 +75,7 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
     found += (*said_of_order(session.path, session.text, functions), *said_of_refused(refused))
     found += said_of_managed(prefetchable(session.program, regions, options, prices))
-    shown = _timelines(session, prices, regions, functions, better) if same and options.page else ()
+    shown = _timelines(session, weights(), regions, functions, better) if same and options.page else ()
     kept = (kept if better is None else kept_through(better.kept, kept)) if same else ()
     if options.fikit:
         text, kept, without = _hooked(session, text, kept, better)
@@ -135,7 +137,7 @@ def _prices(
 
 def _timelines(
     session: Session,
-    prices: Prices | None,
+    known: Prices,
     regions: tuple[Region, ...],
     functions: tuple[FunctionResult, ...],
     better: Ordered | None,
@@ -145,7 +147,6 @@ def _timelines(
 
     profile = session.options.profile
     origin = f"the model of a GPU, with the times of {Path(profile).name}" if profile is not None else ESTIMATED
-    known = prices or _estimated(session, regions)
 
     def said(one: Timeline) -> Timeline:
         return replace(one, origin=origin, exact=profile is not None)

@@ -43,7 +43,7 @@ from kesco.ir import kfikit  # noqa: E402
 NETS = ("bert", "resnet50", "small")  # of which it is measured what FIKIT costs
 NET = 60  # seconds for one of them, with the start of its processes; with a quarter of that none begins
 ROUNDS = 12  # of turns, at most
-TURN = {"launches": 0.15, "nets": 0.3}  # seconds: a hundred requests of 200 launches, or twenty of a net
+TURN = {"launches": 0.15, "nets": 0.5}  # seconds: 200 requests of 200 launches, or some dozens of a net
 KEPT = Path(tempfile.gettempdir()) / "kesco-fikit-gpu"
 
 
@@ -206,7 +206,7 @@ def main() -> None:
             if part == "smoke":
                 given.rounds = 1
                 pairs(given, bench, results, [PAIRS[6]], until)
-                nets(bench, "bert", Plan(1, 1, 0.1 if given.fake else 0.3, until))
+                nets(bench, "bert", Plan(1, 1, 0.1 if given.fake else 0.5, until))
             elif part == "pairs":
                 pairs(given, bench, results, chosen(given.pairs), until)
             elif part == "overhead":

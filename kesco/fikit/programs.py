@@ -18,12 +18,13 @@ DAEMON = "kesco-fikitd"
 _CLIENT = ("client", "attachment", "credit", "driver", "hooks", "intercept", "intercept_runtime",
            "markers", "measure", "names", "policy_rule")  # fmt: skip
 _DAEMON = ("daemon", "server", "status", "guest", "driver", "costs_file", "recorder")
+_FAST = ("-Wl,-z,nodelete", "-ftls-model=initial-exec")  # in front of the program from its start, until its end
 _OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-as-needed", "-ldl", "-lpthread")
 
 
 def client(environ: Mapping[str, str] = os.environ) -> Path:
     """The library that goes in front of a program's driver and has the hooks; `ToolchainError` (K612) without g++."""
-    return shipped(CLIENT) or built(CLIENT, _sources(_CLIENT), ("-shared", *_OWN, "-Wl,-z,nodelete"), environ)
+    return shipped(CLIENT) or built(CLIENT, _sources(_CLIENT), ("-shared", *_OWN, *_FAST), environ)
 
 
 def daemon(environ: Mapping[str, str] = os.environ) -> Path:

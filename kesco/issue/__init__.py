@@ -14,8 +14,9 @@ them depend on each other if they touch the same memory and one writes it. Diffe
 at different places; what a guard, ``restrict`` or a stated effect makes different is not, nor are parts of one
 allocation: where the guard fails, and under `KESCO_STREAMS=1`, one stream has to be the serial program. 3. What may go
 next is taken by its rank: small copies, then those with the longest chain of kernels behind them, then the order of the
-text. Of launches those that wait for nothing come first, that of the longest chain before the others. 4. A run
-is only changed where that pays: a large copy goes behind one that begins a longer chain, or behind a small one that
+text. Of launches those that wait for nothing come first, that of the longest chain before the others: its own kernel
+and those behind it, each with what it costs (measured, or estimated) and what a graph takes from one to the next. 4. A
+run is only changed where that pays: a large copy goes behind one that begins a longer chain, or behind a small one that
 some kernel needs which does not need the large one; a launch goes behind one that begins a longer chain.
 
 What it refuses to do: move what the host waits for past what it does not, since it would have waited for less then; and
@@ -24,8 +25,9 @@ change a function that stays as it is, or whose copies do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import networkx as nx
 
@@ -37,8 +39,10 @@ from kesco.ir.flow import SMALL, Held, Role, Site, SiteKind
 from kesco.ir.issue import Reordered
 from kesco.issue.lines import Piece, beside, blocks, piece_of
 from kesco.issue.statements import issued
+from kesco.model.forecast import Prices
 
 _ANYTHING = (BufferKind.ENTRY, BufferKind.UNKNOWN)  # told apart by guards, promises, or not at all
+_NODE = 2.0  # microseconds from the end of one kernel of a graph to the next one on an H200
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,8 @@ class _Kind:
 class _Statement:
     """One statement of a run: its lines, its sites in the serial program and as planned, and what it keeps waiting.
 
-    `kind` is the same in all of a run. `small`: all that it copies is. `behind` is the number of kernels in the longest
-    chain behind it. `begins`: it waits for nothing.
+    `kind` is the same in all of a run. `small`: all that it copies is. `chain` is the longest one that it begins: for
+    copies the number of kernels behind it, for launches microseconds. `begins`: it waits for nothing.
     """
 
     piece: Piece
@@ -66,25 +70,30 @@ class _Statement:
     sites: tuple[Site, ...]
     kind: _Kind
     small: bool
-    behind: int
+    chain: float
     begins: bool = True
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[int, float]:
         """What goes first has the lowest."""
         if self.kind.launches:
-            return (0, -self.behind) if self.begins else (1, 0)
-        return (0, 0) if self.small else (1, -self.behind)
+            return (0, -self.chain) if self.begins else (1, 0)
+        return (0, 0) if self.small else (1, -self.chain)
 
 
-def reorderings(program: ir.Program, function: ir.Function, result: FunctionResult) -> list[Reordered]:
-    """The runs of a function, or of one whose calls are a part of it, whose order is better changed."""
+def reorderings(
+    program: ir.Program, function: ir.Function, result: FunctionResult, prices: Callable[[], Prices]
+) -> list[Reordered]:
+    """The runs of a function, or of one whose calls are a part of it, whose order is better changed.
+
+    `prices` is asked where launches become graphs.
+    """
     if not result.rewritten or function.template or program.tasks:
         return []
     found: list[Reordered] = []
-    heights = _heights(result.dfg)
+    chains = _Chains(result, prices)
     for block in blocks(function.body, program.text):
-        for run in _runs(program, function, result, heights, block):
+        for run in _runs(program, function, result, chains, block):
             run = _begun(run, _forward(result.dfg))
             order = _order(run)
             if order != list(range(len(run))) and _pays(run, order, result.dfg):
@@ -99,13 +108,13 @@ def _runs(
     program: ir.Program,
     function: ir.Function,
     result: FunctionResult,
-    heights: dict[int, int],
+    chains: _Chains,
     block: Sequence[ir.Stmt],
 ) -> Iterator[list[_Statement]]:
     """The runs of a block that have more than one statement."""
     run: list[_Statement] = []
     for at in range(len(block)):
-        one = _statement(program, function, result, heights, block, at)
+        one = _statement(program, function, result, chains, block, at)
         goes_on = one and run and one.kind == run[-1].kind and beside(program.text, run[-1].piece, one.piece)
         if not goes_on:
             if len(run) > 1:
@@ -121,7 +130,7 @@ def _statement(
     program: ir.Program,
     function: ir.Function,
     result: FunctionResult,
-    heights: dict[int, int],
+    chains: _Chains,
     block: Sequence[ir.Stmt],
     at: int,
 ) -> _Statement | None:
@@ -149,8 +158,8 @@ def _statement(
     if kind is None or (kind.launches and kind.replay < 0):
         return None
     small = all(s.bytes is not None and s.bytes <= SMALL for s in serial)
-    behind = max(heights[s.number] for s in sites)
-    return _Statement(piece, tuple(serial), tuple(sites), kind, small, behind)
+    chain = max((chains.launches if kind.launches else chains.copies)[s.number] for s in sites)
+    return _Statement(piece, tuple(serial), tuple(sites), kind, small, chain)
 
 
 def _replay_of(result: FunctionResult, sites: Sequence[Site]) -> int:
@@ -216,15 +225,36 @@ def _may_meet(a: Access, b: Access) -> bool:
     return a.buffer.kind in _ANYTHING or b.buffer.kind in _ANYTHING or may_alias(a.buffer, b.buffer)
 
 
-def _heights(dfg: Dfg) -> dict[int, int]:
-    """For each movable site the number of kernels in the longest chain of those that depend on it."""
-    forward = _forward(dfg)
-    sites = dfg.region.sites
-    found: dict[int, int] = {}
-    for number in reversed(list(nx.topological_sort(forward))):
-        chains = (found[n] + (sites[n].kind is SiteKind.KERNEL) for n in forward.successors(number))
-        found[number] = max(chains, default=0)
-    return found
+class _Chains:
+    """The longest chain that begins with each movable site of a function, as it counts for copies and for launches."""
+
+    def __init__(self, result: FunctionResult, prices: Callable[[], Prices]) -> None:
+        self._forward = _forward(result.dfg)
+        self._sites = result.dfg.region.sites
+        self._prices = prices
+
+    @cached_property
+    def copies(self) -> dict[int, float]:
+        """Kernels."""
+        return self._longest(lambda site: site.kind is SiteKind.KERNEL)
+
+    @cached_property
+    def launches(self) -> dict[int, float]:
+        """Microseconds."""
+        prices = self._prices()
+
+        def node(site: Site) -> float:
+            known = site.kind is SiteKind.KERNEL or site.operation in prices.of
+            return _NODE + (prices.at(site).cost.microseconds if known else 0.0)
+
+        return {number: round(length, 3) for number, length in self._longest(node).items()}
+
+    def _longest(self, weight: Callable[[Site], float]) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for number in reversed(list(nx.topological_sort(self._forward))):
+            behind = max((found[n] for n in self._forward.successors(number)), default=0.0)
+            found[number] = behind + weight(self._sites[number])
+        return found
 
 
 def _forward(dfg: Dfg) -> nx.DiGraph[int]:
@@ -240,7 +270,7 @@ def _pays(run: Sequence[_Statement], order: Sequence[int], dfg: Dfg) -> bool:
     forward = _forward(dfg)
     for place, n in enumerate(order):
         passed = [run[m] for m in order[place + 1 :] if m < n and (run[m].kind.launches or not run[m].small)]
-        if any(one.behind < run[n].behind and one.begins and run[n].begins for one in passed):
+        if any(one.chain < run[n].chain and one.begins and run[n].begins for one in passed):
             return True
         if run[n].small and not run[n].kind.launches and any(_holds_up(one, run[n], forward) for one in passed):
             return True

@@ -1,9 +1,8 @@
 """What FIKIT costs a task alone and beside an idle one, and that what it computes stays the same.
 
 `launches`: nanoseconds of the host for each launch of a program in CUDA, with hooks and without. `nets`: microseconds
-of a request in PyTorch. Both by `turns`: several processes of each kind, plain, with the library and not asked, and
-asked; the last is attached, alone or beside another, or not, as a daemon is there or not. `right`: PyTorch computes
-the same to the bit.
+of some requests in PyTorch. Both by `turns`: with it and past it in one process, which is attached, alone or beside
+another, or not, as a daemon is there or not; or which measures. `right`: PyTorch computes the same to the bit.
 """
 # ruff: noqa: T201
 
@@ -14,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -47,6 +47,10 @@ def _other(command: list[str], env: dict[str, str]) -> Any:
         child.wait()
 
 
+def _measuring(bench: Bench) -> dict[str, str]:
+    return serving.environment(bench.client, {"MEASURE": tempfile.mkdtemp(dir=bench.folder) + "/s"}, bench.base)
+
+
 def launches(bench: Bench, plan: Plan) -> dict[str, Any]:
     """Programs that only launch; without a GPU, `launch_cost.cpp` and a driver that only tells the time."""
     made = {name: str(bench.folder / name) for name in ("task", "task_hooked")}
@@ -66,27 +70,24 @@ def launches(bench: Bench, plan: Plan) -> dict[str, Any]:
 
     kinds = {
         "plain": start("task", lambda: bench.base), "hooks": start("task_hooked", lambda: bench.base),
-        "not asked": start("task", lambda: bench.base | {"LD_PRELOAD": str(bench.client)}),
         "asked": start("task", lambda: _task(bench, 9)), "hooks asked": start("task_hooked", lambda: _task(bench, 9)),
+        "measured": start("task", lambda: _measuring(bench)),
     }  # fmt: skip
-    ways = (Way("plain", "plain"), Way("hooks, no runtime", "hooks", "plain"),
-            Way("library, not asked", "not asked", "plain"), *attached("asked", "library, "),
-            *attached("hooks asked", "hooks, "))  # fmt: skip
-    rows = measured(bench, ways, kinds, "launch_ns", plan)
+    ways = (Way("the same twice", "plain", "hooks"), Way("hooks, no runtime", "hooks", "hooks"),
+            *attached("asked", "library, "), *attached("hooks asked", "hooks, "),
+            Way("library, measuring", "measured"))  # fmt: skip
+    rows = measured(bench, ways, kinds, plan)
     print(told(rows, "ns"), flush=True)
     return rows
 
 
 def nets(bench: Bench, name: str, plan: Plan) -> dict[str, Any]:
-    """The median request of each turn."""
-    loaded = bench.base | {"LD_PRELOAD": str(bench.client)}
+    """Requests of a net, some at a time where they are short."""
     kinds = {
-        "plain": lambda: bench.worker(name, 0.0, bench.base),
-        "not asked": lambda: bench.worker(name, 0.0, loaded),
         "asked": lambda: bench.worker(name, 0.0, bench.task_env(9, name, 0.0, bench.base)),
+        "measured": lambda: bench.worker(name, 0.0, _measuring(bench)),
     }
-    ways = (Way("plain", "plain"), Way("library, not asked", "not asked", "plain"), *attached("asked", "library, "))
-    rows = measured(bench, ways, kinds, "p50_us", plan)
+    rows = measured(bench, (*attached("asked"), Way("measuring", "measured")), kinds, plan)
     print(told(rows, f"us, {name}"), flush=True)
     return rows
 

@@ -1,16 +1,15 @@
-"""What FIKIT adds to a task, from processes that live side by side and take short turns.
+"""What FIKIT adds to a task, from requests with it and past it that take turns in one process.
 
-In: the ways to be compared, and how a process of each kind is started. Out: a row for each way, and what it was beside.
-Processes of one program differ from each other for as long as they run, by more than what is looked for here, and the
-turns of one process differ, too. So
+In: the ways to be compared, and how a process of each kind is started. Out: a row for each way. Processes of one
+program differ from each other for as long as they run, and a machine is slow for whole seconds, both by more than what
+is looked for here. So
 
-1. some processes of each kind start together, each with a daemon's socket of its own, and then have the same CPUs;
-2. in a round, process n of each kind takes a turn in each of its ways, one right behind another, and in every second
-   round the other way about. A turn begins with a while that is not counted, since some are behind a pause;
-3. two ways of one process are judged by the ratios of their turns, round by round: the median of all, an interval that
-   holds it in 95 of 100 cases, and each process's own median. What noise does is seen at one way taken twice;
-4. two kinds are judged by the medians of their processes, and the interval is that from the fastest to the slowest
-   of one kind over the other's median. It is no statement about what would be seen with more processes.
+1. a process does its requests with what is measured and past it in turn: with, past, past, with, each a millisecond or
+   some (`alternate.h`, `worker.py`). A daemon, or another task, is there for both or for neither;
+2. of each such four the first two and the last two are compared. The median of all ratios, an interval that holds it in
+   95 of 100 cases, and each process's own median are shown;
+3. the two in the middle, which are the same, say what the method itself sees where there is nothing: half of them is
+   turned about, as it is for the others.
 """
 # ruff: noqa: T201, D102
 
@@ -28,28 +27,28 @@ from typing import Any
 
 from bench import HERE, Bench, Failed, Worker
 
-from kesco.bench.pairs import judged
+from kesco.bench.pairs import interval
 from kesco.fikit import serving
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What a process does in a turn: `beside` and `alone` with a daemon, with another task that is idle or without."""
+    """What is measured in processes of a kind: `hooks`, or the `library`.
+
+    `daemon`: `alone` or `beside` another task that is idle, or none.
+    """
 
     name: str
     kind: str
-    over: str = ""
-    """The way that it is compared with."""
+    what: str = "library"
     daemon: str = ""
 
 
 def attached(kind: str, name: str = "") -> tuple[Way, ...]:
-    """The ways of a process that asks for a daemon, each compared with the nearest turn without one."""
-    base = f"{name}no daemon"
+    """The ways of a process that asks for a daemon."""
     return (
-        Way(base, kind, "plain"), Way(f"{base}, again", kind, base),
-        Way(f"{name}attached, alone", kind, f"{base}, again", "alone"),
-        Way(f"{name}attached, a lower one", kind, f"{base}, again", "beside"),
+        Way(f"{name}no daemon", kind), Way(f"{name}attached, alone", kind, daemon="alone"),
+        Way(f"{name}attached, a lower one", kind, daemon="beside"),
     )  # fmt: skip
 
 
@@ -64,19 +63,24 @@ class Plan:
     warm: float = 0.05
 
 
-def measured(bench: Bench, ways: Sequence[Way], kinds: Mapping[str, Callable[[], Worker]], value: str,
-             plan: Plan) -> dict[str, Any]:  # fmt: skip
-    """The rows of all ways, by name; `value` is what the processes answer."""
+Taken = Mapping[str, Sequence[float]]
+"""What requests took, in their order: `with`, and `aside`."""
+
+
+def measured(
+    bench: Bench, ways: Sequence[Way], kinds: Mapping[str, Callable[[], Worker]], plan: Plan
+) -> dict[str, Any]:
+    """The rows of all ways, by name."""
     with contextlib.ExitStack() as stack:
         turns = Turns(bench, kinds, plan, stack)
         rounds, longest = 0, 0.0
-        times: dict[str, list[list[float]]] = {way.name: [[] for _ in range(plan.processes)] for way in ways}
+        taken: dict[str, list[list[Taken]]] = {way.name: [[] for _ in range(plan.processes)] for way in ways}
         while rounds < plan.rounds and (not rounds or time.monotonic() + longest < plan.until):
             begin = time.monotonic()
             try:
                 for number in range(plan.processes):
                     for way in ways if (rounds + number) % 2 == 0 else ways[::-1]:
-                        times[way.name][number].append(turns.turn(way, number)[value])
+                        taken[way.name][number].append(turns.turn(way, number))
             except Failed as problem:
                 if not rounds:
                     raise
@@ -84,8 +88,7 @@ def measured(bench: Bench, ways: Sequence[Way], kinds: Mapping[str, Callable[[],
                 break
             rounds += 1
             longest = max(longest, time.monotonic() - begin)
-    whole = {name: [one[:rounds] for one in each] for name, each in times.items()}
-    return {way.name: _row(way, ways, whole) for way in ways}
+    return {name: row([one[:rounds] for one in each]) for name, each in taken.items()}
 
 
 class Turns:
@@ -112,11 +115,8 @@ class Turns:
             stack.callback(self.workers[which].close)
         for worker in self.workers.values():
             bench.ready(worker, "high")
-        for worker in self.workers.values():  # until clocks are as they will be
-            worker.ask(f"run {plan.warm}")
-            worker.answer(60)
 
-    def turn(self, way: Way, number: int) -> dict[str, Any]:
+    def turn(self, way: Way, number: int) -> Taken:
         which = way.kind, number
         wanted = which if way.daemon else None
         if wanted != self.served:
@@ -124,7 +124,7 @@ class Turns:
         if wanted and (way.daemon == "beside") != (self.lower is not None):
             self._end_lower() if self.lower else self._begin_lower()
             self.bench.attached(2 if self.lower else 1)
-        self.workers[which].ask(f"run {self.plan.seconds} {self.plan.warm}")
+        self.workers[which].ask(f"alternate {way.what} {self.plan.seconds} {self.plan.warm}")
         return self.workers[which].answer(60)
 
     def _serve(self, which: tuple[str, int] | None) -> None:
@@ -152,24 +152,31 @@ class Turns:
         self.lower = None
 
 
-def _row(way: Way, ways: Sequence[Way], times: dict[str, list[list[float]]]) -> dict[str, Any]:
-    each = [statistics.median(one) for one in times[way.name]]
-    row = {"median": statistics.median(each), "least": min(each), "most": max(each), "times": times[way.name]}
-    kind = next((one.kind for one in ways if one.name == way.over), way.kind)
-    if kind == way.kind and way.over:  # within each process, round by round
-        pairs = [both for this, base in zip(times[way.name], times[way.over], strict=True)
-                 for both in zip(this, base, strict=True)]  # fmt: skip
-        found = judged([this / base for this, base in pairs], len(times[way.name][0]))
-        middle, low, high, single = found.median, found.low, found.high, found.processes
-        row["more"] = statistics.median(this - base for this, base in pairs)
-    else:
-        base = statistics.median(map(statistics.median, times[way.over or way.name]))
-        single = tuple(one / base for one in each)
-        middle, low, high = statistics.median(single), min(single), max(single)
-        row["more"] = statistics.median(each) - base
-    percent = {"percent": middle, "low": low, "high": high}
-    row |= {name: 100 * (one - 1) if math.isfinite(one) else None for name, one in percent.items()}  # of few: anywhere
-    return row | {"over": way.over, "same process": kind == way.kind, "processes": [100 * (one - 1) for one in single]}
+def row(taken: Sequence[Sequence[Taken]]) -> dict[str, Any]:
+    """What is measured over what passes by, in percent more, from the turns of each process."""
+    each = [[ratio for turn in one for ratio in _ratios(turn)] for one in taken]
+    every = [ratio for one in each for ratio in one]
+    same = [ratio for one in taken for turn in one for ratio in _same(turn)]
+    aside = [time for one in taken for turn in one for time in turn["aside"]]
+    found = {"aside": statistics.median(aside), "pairs": len(every), "percent": _percent(statistics.median(every))}
+    low, high = map(_percent, interval(every))
+    found |= {"low": low, "high": high, "processes": [_percent(statistics.median(one)) for one in each]}
+    low, high = map(_percent, interval(same))
+    return found | {"same": {"percent": _percent(statistics.median(same)), "low": low, "high": high}}
+
+
+def _ratios(turn: Taken) -> list[float]:
+    return [a / b for a, b in zip(turn["with"], turn["aside"], strict=True)]
+
+
+def _same(turn: Taken) -> list[float]:
+    """Of each two that stand beside each other and are the same, one over the other, every second time turned about."""
+    pairs = zip(turn["aside"][::2], turn["aside"][1::2], strict=True)
+    return [a / b if n % 2 else b / a for n, (a, b) in enumerate(pairs)]
+
+
+def _percent(ratio: float) -> float | None:
+    return round(100 * (ratio - 1), 4) if math.isfinite(ratio) else None  # of few: anywhere
 
 
 def _between(low: float | None, high: float | None) -> str:
@@ -177,11 +184,14 @@ def _between(low: float | None, high: float | None) -> str:
 
 
 def told(rows: Mapping[str, Mapping[str, Any]], unit: str) -> str:
-    """A line for each way: its time, and how much more that is than what it is compared with."""
-    lines = [f"{'':33} {unit:>9}  {'more':>9}   percent, where it lies, each process"]
-    for name, row in rows.items():
-        single = " ".join(f"{one:+.2f}" for one in row["processes"])
-        lines.append(f"{name:33} {row['median']:9.1f}  {row['more']:+9.1f}   {row['percent']:+6.2f} "
-                     f"({_between(row['low'], row['high'])}; {single})"
-                     + (f" over {row['over']}" if row["over"] else ""))  # fmt: skip
+    """A line for each way: what a request past it takes, and how much more one with it does."""
+    lines = [
+        f"{'':33} {unit:>9}  more, percent, where it lies, each process; where there is nothing, and where it lies"
+    ]
+    for name, one in rows.items():
+        single = " ".join(f"{process:+.2f}" for process in one["processes"])
+        nothing = one["same"]
+        lines.append(f"{name:33} {one['aside']:9.1f}  {one['percent']:+6.2f} ({_between(one['low'], one['high'])}; "
+                     f"{single}); {nothing['percent']:+.2f} ({_between(nothing['low'], nothing['high'])}), "
+                     f"{one['pairs']} pairs")  # fmt: skip
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
     run SECONDS [WARM]           requests one after another, REST_MS of sleep behind each; says times and a checksum
     slices SECONDS WARM COUNT    so many runs, one right behind another; says the times of each, and when it began
+    alternate WHAT SECONDS WARM  requests under FIKIT's library and past it in turn; says microseconds of each
     work                         requests until there is another line, `rest`, which has no answer; says times
     sum                          says a checksum
     quit
@@ -17,6 +18,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import math
 import os
 import select
 import sys
@@ -105,6 +107,27 @@ def slices(once: Callable[[], None], rest: float, seconds: float, warm: float, c
     return found
 
 
+def alternate(once: Callable[[], None], seconds: float, warm: float) -> dict[str, list[float]]:
+    """Requests with the library and past it: with, past, past, with; of short ones some, for a millisecond."""
+    library = ctypes.CDLL(None)
+    begin, count = time.perf_counter(), 0
+    while time.perf_counter() - begin < max(warm, 0.01):
+        once()
+        count += 1
+    each = math.ceil(0.001 * count / (time.perf_counter() - begin))
+    found: dict[str, list[float]] = {"with": [], "aside": []}
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for way in ("with", "aside", "aside", "with"):
+            library.kesco_fikit_pass_by(way == "aside")
+            since = time.perf_counter()
+            for _ in range(each):
+                once()
+            found[way].append(1e6 * (time.perf_counter() - since))
+    library.kesco_fikit_pass_by(0)
+    return found
+
+
 def main() -> None:
     rest = float(sys.argv[2]) / 1e3
     if "--fake" in sys.argv:
@@ -121,6 +144,8 @@ def main() -> None:
             continue
         if words[:1] == ["slices"]:
             found = {"slices": slices(once, rest, float(words[1]), float(words[2]), int(words[3]))}
+        elif words[:1] == ["alternate"]:
+            found = dict(alternate(once, float(words[2]), float(words[3])))
         elif words == ["work"]:
             found = dict(run(once, 600, rest, told))
         elif words == ["sum"]:

@@ -34,7 +34,7 @@ std::uint64_t say(Shared *shared, What what, std::uint64_t identity, std::uint64
 void say_name(Shared *shared, std::uint64_t identity, const char *name) noexcept;
 // What has ended, if anybody wants to know.
 void publish(Shared *shared) noexcept;
-// Launches since the daemon was attached to: the next ticket.
+// The next ticket: launches that stopped at the gate since the daemon was attached to.
 std::uint64_t next_ticket() noexcept;
 // After fork in the child.
 void reopen_locks() noexcept;

@@ -23,6 +23,7 @@ constexpr std::size_t kTries = 8;
 constexpr std::uint64_t kRarely = 200000; // between events that are recorded for no other reason
 
 thread_local int depth = 0;
+thread_local bool passes_by = false;
 thread_local std::uint64_t launched_at = 0; // by this thread, the last time
 thread_local std::uint32_t said_in = 0;     // the epoch in which its present launch was said; 0: it was not
 thread_local std::uint64_t on_credit = 0;   // what its present launch is taken for, if that is made on a credit; else 0
@@ -43,6 +44,10 @@ Told told;
 
 void introduce(Shared *shared, const Launch &launch) {
     const std::uint32_t current = epoch();
+    if (launch.told && launch.told->load(std::memory_order_relaxed) == current)
+        return;
+    if (launch.told)
+        launch.told->store(current, std::memory_order_relaxed);
     if (told.epoch.load(std::memory_order_relaxed) != current) {
         for (auto &one : told.identity)
             one.store(0, std::memory_order_relaxed);
@@ -111,11 +116,11 @@ void hold(Shared *shared, const Launch &launch) {
     const std::uint64_t from = now();
     std::unique_lock<std::timed_mutex> guard = behind_others();
     const std::uint32_t since = epoch();
-    const std::uint64_t ticket = next_ticket();
     if (!guard || attached() != shared || stale(shared, now()) || shared->gate.load(std::memory_order_acquire)) {
-        say_launched(shared, What::Passed, launch, ticket);
+        say_launched(shared, What::Passed, launch, 0);
         return;
     }
+    const std::uint64_t ticket = next_ticket();
     std::uint64_t predicted = 0;
     if (const std::uint64_t credit = take_credit(shared, launch.identity, predicted)) {
         say_launched(shared, What::Credited, launch, credit);
@@ -146,6 +151,11 @@ bool inside() noexcept {
     return depth != 0;
 }
 
+void pass_by(bool on) noexcept {
+    if (on != std::exchange(passes_by, on))
+        depth += on ? 1 : -1;
+}
+
 bool wanted() noexcept {
     static const bool asked = !settings().socket.empty() || !settings().profile.empty();
     return asked;
@@ -165,7 +175,7 @@ bool enter(const Launch &launch) noexcept {
     introduce(shared, launch);
     const bool open = shared->gate.load(std::memory_order_acquire) != 0;
     if (open || launch.never_held || capturing(launch.stream, launch.per_thread))
-        say_launched(shared, What::Passed, launch, next_ticket());
+        say_launched(shared, What::Passed, launch, 0);
     else
         hold(shared, launch);
     return true;
@@ -233,6 +243,7 @@ void synchronized() noexcept {
 void reopen_locks() noexcept {
     new (&gate()) std::timed_mutex;
     depth = 0;
+    passes_by = false;
 }
 
 } // namespace fikit

@@ -1,21 +1,24 @@
 // The two functions that a program compiled by `kesco compile --fikit`, or with the LaunchHooks pass, calls around each
-// launch where this library is loaded.
+// launch where this library is loaded; and one by which a program that measures leaves the library out for a while.
 #include "../hooks/launch_hooks.h"
 
 #include "client.h"
-#include "identity.h"
 #include "names.h"
 
 namespace {
 
 thread_local bool entered = false;
+thread_local fikit::Launch current; // while it is
+
+const fikit::Called &at(const void *site) {
+    const auto *one = static_cast<const KescoLaunchSite *>(site);
+    return fikit::called_at(one, one->kernel, one->file, one->line, one->column);
+}
 
 fikit::Launch described(const KescoLaunchSite *site, const KescoLaunch *launch) {
-    const fikit::Called &called = fikit::called_at(site, site->kernel, site->file, site->line, site->column);
-    const std::uint64_t identity =
-        called.hash ? kesco_kernel_identity(called.hash, launch->grid, launch->block, launch->shared) : 0;
-    return {identity,          called.name,  launch->stream, false,
-            called.never_held, launch->grid, launch->block,  launch->shared};
+    const fikit::Seen known = fikit::seen(site, at, launch->grid, launch->block, launch->shared);
+    return {known.identity,           known.called->name, known.told,    launch->stream, false,
+            known.called->never_held, launch->grid,       launch->block, launch->shared};
 }
 
 } // namespace
@@ -25,13 +28,17 @@ extern "C" {
 __attribute__((visibility("default"))) void kesco_launch_before(const KescoLaunchSite *site,
                                                                 const KescoLaunch *launch) {
     if (fikit::wanted() && !fikit::inside() && site->version == KESCO_LAUNCH_HOOKS_VERSION)
-        entered = fikit::enter(described(site, launch));
+        entered = fikit::enter(current = described(site, launch));
 }
 
-__attribute__((visibility("default"))) void kesco_launch_after(const KescoLaunchSite *site, const KescoLaunch *launch) {
+__attribute__((visibility("default"))) void kesco_launch_after(const KescoLaunchSite *, const KescoLaunch *) {
     if (!entered)
         return;
     entered = false;
-    fikit::leave(described(site, launch), true);
+    fikit::leave(current, true);
+}
+
+__attribute__((visibility("default"))) void kesco_fikit_pass_by(int on) {
+    fikit::pass_by(on != 0);
 }
 }

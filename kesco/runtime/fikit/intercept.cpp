@@ -33,6 +33,13 @@ const char *driver_name(const void *function) {
     return d && d->kernel_name && d->kernel_name(&name, handle) == fikit::kSuccess ? name : nullptr;
 }
 
+const fikit::Called &called_kernel(const void *handle) {
+    return fikit::called(handle, driver_name, "kernel");
+}
+const fikit::Called &called_graph(const void *handle) {
+    return fikit::called(handle, nullptr, "graph");
+}
+
 // Where the true function is: what the program was given, or else the driver's own.
 template <typename Function> Function truly(std::atomic<void *> &known, const char *name) {
     void *found = known.load(std::memory_order_relaxed);
@@ -66,8 +73,7 @@ bool fikit::driver_seen() noexcept {
         if (!looks())                                                                                                  \
             return call();                                                                                             \
         const std::uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};                                           \
-        return fikit::around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, false,  \
-                             call);                                                                                    \
+        return fikit::around(f, called_kernel, grid, block, shared, stream, per_thread, false, call);                  \
     }                                                                                                                  \
     SHOWN Result cuLaunchCooperativeKernel##suffix(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,        \
                                                    unsigned by, unsigned bz, unsigned shared, void *stream,            \
@@ -81,8 +87,7 @@ bool fikit::driver_seen() noexcept {
         if (!looks())                                                                                                  \
             return call();                                                                                             \
         const std::uint32_t grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};                                           \
-        return fikit::around(fikit::called(f, driver_name, "kernel"), grid, block, shared, stream, per_thread, true,   \
-                             call);                                                                                    \
+        return fikit::around(f, called_kernel, grid, block, shared, stream, per_thread, true, call);                   \
     }                                                                                                                  \
     SHOWN Result cuLaunchKernelEx##suffix(const Config *config, void *f, void **params, void **extra) {                \
         using Function = decltype(&cuLaunchKernelEx##suffix);                                                          \
@@ -92,8 +97,8 @@ bool fikit::driver_seen() noexcept {
         const auto call = [&] { return real(config, f, params, extra); };                                              \
         if (!looks() || !config)                                                                                       \
             return call();                                                                                             \
-        return fikit::around(fikit::called(f, driver_name, "kernel"), config->grid, config->block, config->shared,     \
-                             config->stream, per_thread, fikit::cooperative(config->attributes, config->count), call); \
+        return fikit::around(f, called_kernel, config->grid, config->block, config->shared, config->stream,            \
+                             per_thread, fikit::cooperative(config->attributes, config->count), call);                 \
     }                                                                                                                  \
     SHOWN Result cuGraphLaunch##suffix(void *graph, void *stream) {                                                    \
         using Function = decltype(&cuGraphLaunch##suffix);                                                             \
@@ -103,8 +108,7 @@ bool fikit::driver_seen() noexcept {
         const auto call = [&] { return real(graph, stream); };                                                         \
         if (!looks())                                                                                                  \
             return call();                                                                                             \
-        return fikit::around(fikit::called(graph, nullptr, "graph"), kNothing, kNothing, 0, stream, per_thread, false, \
-                             call);                                                                                    \
+        return fikit::around(graph, called_graph, kNothing, kNothing, 0, stream, per_thread, false, call);             \
     }                                                                                                                  \
     SHOWN Result cuStreamSynchronize##suffix(void *stream) {                                                           \
         using Function = decltype(&cuStreamSynchronize##suffix);                                                       \

@@ -34,13 +34,16 @@ inline bool looks() {
 // Whether the program has asked for the driver's launches: then these are looked at, and the runtime's need not be.
 bool driver_seen() noexcept;
 
-// The launch `real()` between the two halves of the client.
-template <typename Real> Result around(const Called &called, const std::uint32_t *grid, const std::uint32_t *block,
-                                       std::uint64_t shared, void *stream, bool per_thread, bool never_held,
-                                       Real real) {
-    const std::uint64_t identity = called.hash ? kesco_kernel_identity(called.hash, grid, block, shared) : 0;
-    const Launch launch{identity, called.name, stream, per_thread, never_held || called.never_held,
-                        grid,     block,       shared};
+// The launch `real()` of what this handle stands for, between the two halves of the client.
+template <typename Real> Result around(const void *handle, Resolve resolve, const std::uint32_t *grid,
+                                       const std::uint32_t *block, std::uint64_t shared, void *stream, bool per_thread,
+                                       bool never_held, Real real) {
+    const Seen known = seen(handle, resolve, grid, block, shared);
+    const Launch launch{known.identity, known.called->name,
+                        known.told,     stream,
+                        per_thread,     never_held || known.called->never_held,
+                        grid,           block,
+                        shared};
     const bool entered = enter(launch);
     const Result result = real();
     if (entered)

@@ -28,6 +28,13 @@ const char *runtime_name(const void *function) {
     return dladdr(function, &info) ? info.dli_sname : nullptr;
 }
 
+const fikit::Called &called_kernel(const void *handle) {
+    return fikit::called(handle, runtime_name, "kernel");
+}
+const fikit::Called &called_graph(const void *handle) {
+    return fikit::called(handle, nullptr, "graph");
+}
+
 bool looks_at_runtime() {
     return fikit::looks() && !fikit::driver_seen();
 }
@@ -44,8 +51,7 @@ bool looks_at_runtime() {
         const auto call = [&] { return real(f, grid, block, args, shared, stream); };                                  \
         if (!looks_at_runtime())                                                                                       \
             return call();                                                                                             \
-        return fikit::around(fikit::called(f, runtime_name, "kernel"), &grid.x, &block.x, shared, stream, per_thread,  \
-                             false, call);                                                                             \
+        return fikit::around(f, called_kernel, &grid.x, &block.x, shared, stream, per_thread, false, call);            \
     }                                                                                                                  \
     SHOWN Result cudaLaunchCooperativeKernel##suffix(const void *f, Dim3 grid, Dim3 block, void **args,                \
                                                      std::size_t shared, void *stream) {                               \
@@ -57,8 +63,7 @@ bool looks_at_runtime() {
         const auto call = [&] { return real(f, grid, block, args, shared, stream); };                                  \
         if (!looks_at_runtime())                                                                                       \
             return call();                                                                                             \
-        return fikit::around(fikit::called(f, runtime_name, "kernel"), &grid.x, &block.x, shared, stream, per_thread,  \
-                             true, call);                                                                              \
+        return fikit::around(f, called_kernel, &grid.x, &block.x, shared, stream, per_thread, true, call);             \
     }                                                                                                                  \
     SHOWN Result cudaLaunchKernelExC##suffix(const RuntimeConfig *config, const void *f, void **args) {                \
         using Function = decltype(&cudaLaunchKernelExC##suffix);                                                       \
@@ -69,9 +74,8 @@ bool looks_at_runtime() {
         const auto call = [&] { return real(config, f, args); };                                                       \
         if (!looks_at_runtime() || !config)                                                                            \
             return call();                                                                                             \
-        return fikit::around(fikit::called(f, runtime_name, "kernel"), &config->grid.x, &config->block.x,              \
-                             config->shared, config->stream, per_thread,                                               \
-                             fikit::cooperative(config->attributes, config->count), call);                             \
+        return fikit::around(f, called_kernel, &config->grid.x, &config->block.x, config->shared, config->stream,      \
+                             per_thread, fikit::cooperative(config->attributes, config->count), call);                 \
     }                                                                                                                  \
     SHOWN Result cudaGraphLaunch##suffix(void *graph, void *stream) {                                                  \
         using Function = decltype(&cudaGraphLaunch##suffix);                                                           \
@@ -81,8 +85,7 @@ bool looks_at_runtime() {
         const auto call = [&] { return real(graph, stream); };                                                         \
         if (!looks_at_runtime())                                                                                       \
             return call();                                                                                             \
-        return fikit::around(fikit::called(graph, nullptr, "graph"), kNothing, kNothing, 0, stream, per_thread, false, \
-                             call);                                                                                    \
+        return fikit::around(graph, called_graph, kNothing, kNothing, 0, stream, per_thread, false, call);             \
     }
 
 RUNTIME_FUNCTIONS(, false)
