@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kesco.analysis.casts import Casts
-from kesco.analysis.integers import ZERO, Symbols, combined, holds, kind_of, written_type
+from kesco.analysis.integers import ZERO, Symbols, combined, holds, is_moved, kind_of, written_type
 from kesco.analysis.integers import converted as converted_formula
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.state import State, converted, fold, is_kesco
@@ -59,7 +59,7 @@ class Evaluator(Casts):
             return self._name(state, expression)
         if isinstance(expression, (ir.Select, ir.Subscript, ir.Dereference)):
             places, unknown = self.places(state, expression)
-            return self.read_all(state, places, unknown)
+            return self.read_all(state, places, unknown, kind_of(expression))
         if isinstance(expression, ir.AddressOf):
             places, unknown = self.places(state, expression.target)
             return Value(places, None, unknown)
@@ -166,7 +166,7 @@ class Evaluator(Casts):
         if variable.type.volatile:
             self.escape_contents(state, (p.object for p in places))
             return TOP
-        value = self.read_all(state, places, unknown)
+        value = self.read_all(state, places, unknown, kind_of(expression))
         return TOP if variable.type.shape is ir.Shape.POINTER and value == NOTHING else value
 
     def _binary(self, state: State, expression: ir.Binary) -> Value:
@@ -185,10 +185,12 @@ class Evaluator(Casts):
             if left.places and not right.places:
                 step = None if right.number is None else sign * right.number
                 moved = self.offset(left, step, self.distance(expression.left, right, sign))
-                return Value(moved.places, None, moved.unknown or right.unknown)
+                strays = right.unknown and not is_moved(expression, expression.left, expression.right)
+                return Value(moved.places, None, moved.unknown or strays)
             if right.places and not left.places and sign == 1:
                 moved = self.offset(right, left.number, self.distance(expression.right, left))
-                return Value(moved.places, None, moved.unknown or left.unknown)
+                strays = left.unknown and not is_moved(expression, expression.right, expression.left)
+                return Value(moved.places, None, moved.unknown or strays)
         mixed = left.places | right.places
         if mixed:
             return Value(frozenset(Place(p.object, ()) for p in mixed), None, True)
@@ -212,7 +214,7 @@ class Evaluator(Casts):
             value = self.stored(_declared(expression.target), value, written_type(expression.value))
             self.assign(state, places, unknown, value)
             return value
-        old = self.read_all(state, places, unknown)
+        old = self.read_all(state, places, unknown, _declared(expression.target))
         if old.number is not None and value.number is not None:
             folded = fold(expression.operator, old.number, value.number)
             exact = None if folded is None else converted(folded, _declared(expression.target))
@@ -221,7 +223,8 @@ class Evaluator(Casts):
             sign = 1 if expression.operator == "+" else -1
             step = None if value.number is None else sign * value.number
             new = self.offset(old, step, self.distance(expression.target, value, sign))
-            new = Value(new.places, None, new.unknown or value.unknown)
+            strays = value.unknown and _declared(expression.target).shape is not ir.Shape.POINTER
+            new = Value(new.places, None, new.unknown or strays)
             if value.places:  # ``p += q - p`` is ``q``
                 new = Value(frozenset(Place(p.object, ()) for p in old.places | value.places), None, True)
         else:

@@ -105,6 +105,17 @@ def kind_of(expression: ir.Expr) -> ir.Type | None:
     return None
 
 
+def is_moved(sum_: ir.Binary, one: ir.Expr, other: ir.Expr) -> bool:
+    """Whether `one` is a pointer and `other` by how many elements it is moved: it stays within what it points into.
+
+    Integers that are made of addresses may lead from one allocation to another one.
+    """
+    if sum_.type is None or sum_.type.shape is not ir.Shape.POINTER:
+        return False
+    kind, its = kind_of(one), kind_of(other)
+    return (kind is not None and kind.shape is ir.Shape.POINTER) or (its is not None and its.shape is ir.Shape.INTEGER)
+
+
 def written_type(expression: ir.Expr) -> ir.Type | None:
     """The type in which the value of an integer expression is, so that it needs no conversion to that one."""
     if isinstance(expression, ir.Branch):

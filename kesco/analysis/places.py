@@ -78,8 +78,8 @@ class Places(Escapes):
 
     # ---- reading and writing ----------------------------------------------------------------------------------------
 
-    def read(self, state: State, place: Place) -> Value:
-        """The value at a place; the host touching memory that the device can reach is noted."""
+    def read(self, state: State, place: Place, kind: ir.Type | None = None) -> Value:
+        """The value at a place, read as `kind`; the host touching memory that the device can reach is noted."""
         self.touch(place, AccessMode.READ)
         if place.object is KESCO:
             return kesco_handle(place)
@@ -87,6 +87,8 @@ class Places(Escapes):
         if place.object.entry and not buffer and not state.store.has(place):
             if place.object in state.store.clobbered or None in place.path or state.store.covers(place):
                 return TOP
+            if kind is not None and kind.shape is ir.Shape.INTEGER:
+                return TOP  # one that comes in as an argument is not taken for an address either
             return self.unwritten(place)
         if not state.store.has(place):
             self.escape_unread(state, place)
@@ -152,13 +154,14 @@ class Places(Escapes):
         if self.looks and not self.now.failing:
             self.now.looked = True
 
-    def read_all(self, state: State, places: frozenset[Place], unknown: bool) -> Value:
+    def read_all(self, state: State, places: frozenset[Place], unknown: bool, kind: ir.Type | None = None) -> Value:
         """The union of what these places hold; unknown when the places themselves are."""
         result = TOP if unknown or not places else NOTHING
         self.go_outside(unknown or not places)
         self.see(unknown or not places)
         for place in places:
-            result = result | self.read(state, place) if result is not NOTHING else self.read(state, place)
+            found = self.read(state, place, kind)
+            result = result | found if result is not NOTHING else found
         return result
 
     def assign(self, state: State, places: frozenset[Place], unknown: bool, value: Value) -> None:

@@ -91,6 +91,7 @@ class RegionBuilder:
         self.drafts: list[Draft] = []
         self._by_key: dict[SiteKey, Draft] = {}
         self._successors: list[set[int]] = []
+        self._edges = 0
         self.serial_because = ""
         self.add((-1, "entry", ()), "entry", SiteKind.BOUNDARY, Role.ENTRY, span, frozenset())
 
@@ -105,7 +106,7 @@ class RegionBuilder:
             self.drafts.append(draft)
             self._successors.append(set())
         for source in frontier:
-            self._successors[source].add(draft.number)
+            self.connect(source, draft.number)
         return draft, frozenset((draft.number,))
 
     def follows_launches(self, frontier: Frontier) -> bool:
@@ -133,11 +134,16 @@ class RegionBuilder:
 
     def connect(self, source: int, target: int) -> None:
         """Control may go from one site to another."""
-        self._successors[source].add(target)
+        if target not in self._successors[source]:
+            self._successors[source].add(target)
+            self._edges += 1
 
     def edges(self) -> int:
         """How many control-flow edges there are, a measure that grows until the walk is complete."""
-        return sum(map(len, self._successors)) + sum(len(d.accesses) + len(d.seen) + d.outside for d in self.drafts)
+        found = self._edges
+        for draft in self.drafts:
+            found += len(draft.accesses) + len(draft.seen) + draft.outside
+        return found
 
     def finish(self) -> Region:
         """The region; labels get ``#k`` where a name occurs more than once."""

@@ -271,23 +271,34 @@ def _enters_midway(statement: ir.Stmt) -> bool:
 def forget(store: Store, loop: str) -> None:
     """Take the counters of a loop out of all that a store holds."""
     for one, entries in list(store.objects.items()):
-        kept = {path: without(value, loop) for path, value in entries.items()}
-        if any(kept[path] is not value for path, value in entries.items()):
-            store.objects[one] = kept
+        for value in entries.values():  # of most objects nothing depends on a counter
+            if _depends(value, loop):
+                store.objects[one] = {path: without(kept, loop) for path, kept in entries.items()}
+                break
 
 
 def without(value: Value, loop: str) -> Value:
     """A value that says nothing that depends on a counter of the loop."""
-
-    def depends(poly: Poly | None) -> bool:
-        return poly is not None and any(c.turn is not None and c.turn.loop == loop for c in poly.counters)
-
+    if not _depends(value, loop):
+        return value
+    places = frozenset(replace(p, offset=None) if _of_trip(p.offset, loop) else p for p in value.places)
     fields = tuple((path, without(part, loop)) for path, part in value.fields)
-    if any(depends(p.offset) for p in value.places):
-        places = frozenset(replace(p, offset=None) if depends(p.offset) else p for p in value.places)
-        value = replace(value, places=places)
-    if depends(value.formula):
-        value = replace(value, formula=None)
-    if any(new is not old for (_, new), (_, old) in zip(fields, value.fields, strict=True)):
-        value = replace(value, fields=fields)
-    return value
+    formula = None if _of_trip(value.formula, loop) else value.formula
+    return replace(value, places=places, fields=fields, formula=formula)
+
+
+def _depends(value: Value, loop: str) -> bool:
+    """Whether a value or a part of it says something that depends on a counter of the loop."""
+    if value.formula is not None and _of_trip(value.formula, loop):
+        return True
+    for place in value.places:
+        if place.offset is not None and _of_trip(place.offset, loop):
+            return True
+    for _, part in value.fields:  # noqa: SIM110 (this runs for all values of a program in each trip of each loop)
+        if _depends(part, loop):
+            return True
+    return False
+
+
+def _of_trip(poly: Poly | None, loop: str) -> bool:
+    return poly is not None and any(c.turn is not None and c.turn.loop == loop for c in poly.counters)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from clang.cindex import Cursor, CursorKind, TypeKind
+from clang.cindex import Cursor, CursorKind, TokenKind, TypeKind
 from clang.cindex import Type as ClangType
 
 from kesco.frontend.clang import kind_of, members
@@ -132,10 +132,11 @@ class TypeTable:
                 fields.append(Field(child.spelling, kept, bits // 8 if bits >= 0 else -1))
                 plain = plain and not its.get_canonical().kind.name.endswith("REFERENCE")
                 before = child.location.offset  # what stands before its name is part of its type
-                initialised = [
+                behind = [
                     c for c in child.get_children() if kind_of(c).is_expression() and c.extent.start.offset >= before
                 ]
-                defaults = defaults or (bool(initialised) and not child.is_bitfield())
+                initialised = [c for c in behind if not _is_size(child, c)]
+                defaults = defaults or bool(initialised)
                 code = code or any(kind_of(n) not in _NO_CODE for i in initialised for n in i.walk_preorder())
             elif kind is CursorKind.DESTRUCTOR:
                 destructor = destructor or not child.is_default_method()
@@ -216,6 +217,21 @@ class TypeTable:
             one = one.element
         record = self.records.get(one.record) if one.shape is Shape.RECORD else None
         return record is not None and record.destructor
+
+
+def _is_size(field: Cursor, expression: Cursor) -> bool:
+    """Whether an expression behind a field's name is an array's bound or a bit-field's width, and no initialiser."""
+    before, after = "", ""
+    start, end = expression.extent.start.offset, expression.extent.end.offset
+    for token in field.get_tokens():
+        if token.kind is TokenKind.COMMENT:
+            continue
+        if token.extent.end.offset <= start:
+            before = token.spelling
+        elif token.extent.start.offset >= end:
+            after = token.spelling
+            break
+    return (before, after) == ("[", "]") or (before == ":" and field.is_bitfield())
 
 
 _NO_CODE = frozenset({

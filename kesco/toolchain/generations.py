@@ -37,7 +37,7 @@ _LOWEST_OF_13 = 75
 _SINCE = {86: (11, 1), 87: (11, 4), 88: (13, 0), 89: (11, 8), 90: (11, 8), 100: (12, 8), 101: (12, 8), 103: (12, 9),
           110: (13, 0), 120: (12, 8), 121: (12, 9)}  # fmt: skip
 _UNTIL = {101: (12, 9)}  # which 13 calls 110
-_CRASHING = (88, 110)  # clang 22 crashes at any source for these
+_BY_OTHERS = (88, 110)  # clang 22 crashes at any source for these: `device_arguments` has it read for others
 
 
 def further_device_ir(toolchain: Toolchain, path: str, flags: Sequence[str], texts: Iterable[bytes]) -> list[str]:
@@ -85,5 +85,5 @@ def told_apart(texts: Iterable[bytes], cuda_version: str | None, default: str) -
 
 def _nearest(members: list[int], first: int) -> int:
     """The highest of the members that is not above `first`, or the lowest of all; of those that clang reads, if any."""
-    members = [one for one in members if one not in _CRASHING] or members
+    members = [one for one in members if one not in _BY_OTHERS] or members
     return max((one for one in members if one <= first), default=min(members))

@@ -156,3 +156,59 @@ def test_a_timer_in_an_included_file_is_no_unseen_code(tmp_path: Path) -> None:
     result = compiled(tmp_path, f"{text}  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n  timer_start();\n}}\n")
     assert result.changed
     assert not any(site.foreign for one in result.functions for site in one.region.sites)
+
+
+STRUCT = (
+    "#define TWO 2\nconst int N = 4;\nenum { M = 3 };\ntemplate <int K> struct Of { float a[K]; };\nint unseen();\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("member", "is_data"),
+    [
+        ("int a[N];", True),
+        ("int a[N][M + TWO], *b[sizeof(int[N])];", True),
+        ("struct { int x; } a[ /* N */ N ];", True),
+        ("Of<N> a[TWO]; int b : N, c : M;", True),
+        ("float a[N] = {1, 2};", True),
+        ("int a[N] = {unseen()};", False),
+        ("int a[N]{unseen()};", False),
+        ("int a = N ? unseen() : M;", False),
+        ("int a{TWO ? unseen() : int(M)};", False),
+        ("int (*a)() = [] { return unseen(); };", False),
+    ],
+)
+def test_the_size_of_an_array_in_a_struct_is_no_initialiser(tmp_path: Path, member: str, is_data: bool) -> None:
+    """What an initialiser does is code that runs where an object is made; a bound or a width runs nowhere."""
+    kernel = f"{STRUCT}struct S {{ float z; {member} }};\n__global__ void k(S s, float* q) {{ q[0] += s.z; }}\n"
+    launches = "  k<<<1, 1>>>(s, x);\n  k<<<1, 1>>>(s, y);\n  cudaDeviceSynchronize();\n}\n"
+    result = compiled(tmp_path, f"{kernel}void f(const S& s) {{\n{ALLOCATE}{launches}")
+    assert result.changed == is_data
+    made = compiled(
+        tmp_path, f"{kernel}void f() {{\n{ALLOCATE}  k<<<1, 1>>>(x);\n  S s;\n{launches}".replace("(x)", "(S(), x)")
+    )
+    assert bool(messages(made, "K205")) != is_data
+
+
+@pytest.mark.parametrize(
+    ("before", "pointer"),
+    [
+        ("", "x + v[0]"),
+        ("", "v[0] + x"),
+        ("int u = unseen();", "x + u"),
+        ("", "x + s.n"),
+        ("", "&x[t->n]"),
+        ("", "x + (s.size * 4 + n) * global_size"),
+        ("", "(float*)((char*)x + s.size)"),
+        ("float* at = x; at += v[1];", "at"),
+        ("float* at = x; for (int i = 0; i < n; ++i) at += v[i];", "at"),
+    ],
+)
+def test_a_pointer_that_is_moved_stays_within_its_allocation(tmp_path: Path, before: str, pointer: str) -> None:
+    """As it does where an index is written, whatever is known of the integer."""
+    given = "#include <vector>\nstruct S { int n; size_t size; };\nextern int global_size;\nint unseen();\n"
+    head = "void f(const std::vector<int>& v, const S& s, const S* t, int n) {\n"
+    launches = f"  {before}\n  k<<<1, 1>>>({pointer});\n  k<<<1, 1>>>(y);\n  cudaDeviceSynchronize();\n}}\n"
+    result = compiled(tmp_path, f"{given}{KERNEL}{head}{ALLOCATE}{launches}")
+    assert result.changed
+    assert "if_distinct" not in result.text.decode()  # integers are not compared as pointers are
