@@ -42,6 +42,8 @@ class CudaApi(Transfers):
             return self._query(state, call, entry)
         if kind == "alloc":
             return self._alloc(state, call, entry)
+        if kind == "alias":
+            return self._alias(state, call, entry)
         if kind in ("stream_create", "event_create"):
             return self._create(state, call, entry)
         if kind in ("stream_destroy", "event_destroy"):
@@ -91,6 +93,17 @@ class CudaApi(Transfers):
         self.assign(state, target.places, target.unknown, pointer(Place(made, (), ZERO)))
         if draft is not None and draft.name == ALLOCATE:
             draft.touch(buffer, "alloc", AccessMode.WRITE)
+        return NOTHING
+
+    def _alias(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
+        """A second name for memory: followed where the runtime has allocated all that it may be, pinned."""
+        values = self.argument_values(state, call)
+        assert entry.allocates is not None and entry.aliases is not None
+        target, named = values[entry.allocates], values[entry.aliases]
+        kinds = {self.buffer_of(place).kind for place in named.places}
+        if named.unknown or kinds != {BufferKind.PINNED}:
+            return self.opaque(state, call)
+        self.assign(state, target.places, target.unknown, named)
         return NOTHING
 
     def _create(self, state: State, call: ir.Call, entry: CudaCall) -> Value:

@@ -60,7 +60,7 @@ class Calls(Libraries):
             if not call.arguments:
                 library = call.standard and not _is_cuda_struct(call)  # which may fill it in some way or other
                 return TOP if library or self._has_defaults(call) else NOTHING
-        cuda = cuda_call(call.name, len(call.arguments)) if "::" not in call.name else None
+        cuda = cuda_call(call.name, len(call.arguments)) if call.standard and "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
         entry = library_call(call.name, len(call.arguments)) if self._is_library_of_cuda(call) else None

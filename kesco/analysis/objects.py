@@ -18,6 +18,7 @@ from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.failures import EARLY, LEAVE, destroyed
 from kesco.ir.flow import Role, SiteKind
+from kesco.ir.types import MARKS
 from kesco.source import Span
 
 
@@ -95,6 +96,7 @@ class Objects(Loops):
 
     def unwind(self, state: State, span: Span, *, leaves: bool, operation: int = -1) -> None:
         """Control jumps out of blocks: their objects are destroyed; behind a function's exit all is joined anyway."""
+        self._look_at_marks(self.in_scope())
         if leaves:
             self._wait_before_leaving(state, span, operation)
         records = map(self.destroyed, self.in_scope())
@@ -106,6 +108,11 @@ class Objects(Loops):
             self.forget(state)
         else:
             self.run_unseen(state, f"~{found.name}", span)
+
+    def _look_at_marks(self, gone: Sequence[ir.Variable]) -> None:
+        """A range of a profiler that ends here tells when the host has come here."""
+        if any(v.type.spelling.removeprefix("const ").startswith(MARKS) for v in gone):
+            self.look()
 
     def _wait_before_leaving(self, state: State, span: Span, operation: int) -> None:
         """What kesco put into its output waits for the device here, unless objects of the program go before it does."""
@@ -124,6 +131,7 @@ class Objects(Loops):
 
     def destroy(self, declared: Sequence[ir.Variable], state: State, operation: int) -> None:
         """Objects with destructors of their own go out of scope: code that is not seen runs."""
+        self._look_at_marks(declared)
         gone = [(v, r) for v in reversed(declared) if (r := self.destroyed(v)) is not None]
         for variable, _ in gone:
             self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))

@@ -45,7 +45,7 @@ ORDER_KINDS = (
     "event_record",
     "event_wait",
 )
-OTHER_KINDS = ("launch", "host_func", "sync", "event_sync", "query", "device", "capture", "graph", "opaque")
+OTHER_KINDS = ("alias", "launch", "host_func", "sync", "event_sync", "query", "device", "capture", "graph", "opaque")
 CUDA_KINDS = frozenset((*MEMORY_KINDS, *ORDER_KINDS, *OTHER_KINDS))
 HOST_KINDS = frozenset(("pure", "io", "clock", "memory", "swap", "container", "exit", "thread"))
 MEMORIES = frozenset(("device", "managed", "pinned", "mapped", "array", "async"))
@@ -84,6 +84,7 @@ class CudaCall:
     out: tuple[int, ...] = ()  # host variables the call fills in before it returns
     allocates: int | None = None  # the variable that receives the new pointer, stream or event
     memory: str | None = None  # what kind of memory an alloc gives
+    aliases: int | None = None  # the pointer that an alias gives a second name, in what it "allocates"
     frees: int | None = None  # the pointer that is freed
     size: int | None = None  # the number of bytes, where one argument is that
     direction: int | None = None  # the cudaMemcpyKind
@@ -350,7 +351,7 @@ _CUDA_FIELDS: dict[str, _Check] = {
     "defaults": _texts,
     **dict.fromkeys(("reads", "writes", "out", "pitched"), _indexes),
     **dict.fromkeys(("implicit_stream", "to_host_waits"), _flag),
-    **dict.fromkeys(("parameters", "allocates", "frees", "size", "direction", "symbol", "stream"), _index),
+    **dict.fromkeys(("parameters", "allocates", "aliases", "frees", "size", "direction", "symbol", "stream"), _index),
     **dict.fromkeys(("width", "rows"), _index),
     **dict.fromkeys(("event", "flags", "function", "arguments", "grid", "block", "shared"), _index),
 }
@@ -369,6 +370,7 @@ _LIBRARY_FIELDS: dict[str, _Check] = {
 _INHERITED = frozenset(("kind", "header", "memory", "implicit_stream", "host_waits", "note"))
 _NEEDED: dict[str, tuple[str, ...]] = {
     "alloc": ("allocates",),
+    "alias": ("allocates", "aliases"),
     "free": ("frees",),
     "copy": ("reads", "writes"),
     "memset": ("writes",),

@@ -16,6 +16,7 @@ from kesco.frontend.clang import kind_of, members
 from kesco.frontend.containers import held_by
 from kesco.frontend.standard import is_standard_path
 from kesco.ir.program import Field, Record, Shape, Type
+from kesco.ir.types import MARKS
 
 _INTEGERS = {
     TypeKind.BOOL, TypeKind.CHAR_U, TypeKind.UCHAR, TypeKind.CHAR16, TypeKind.CHAR32, TypeKind.USHORT, TypeKind.UINT,
@@ -159,7 +160,7 @@ class TypeTable:
         if standard:
             held = held_by(canonical)
             spelling = canonical.spelling.removeprefix("const ")
-            theirs = destructor and not spelling.startswith(("std::", "__gnu_cxx::"))  # frees device memory
+            theirs = destructor and not spelling.startswith(("std::", "__gnu_cxx::", MARKS))  # frees device memory
             destructor = theirs or ((held is None or held.owns) and _runs_user_code(spelling))
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]

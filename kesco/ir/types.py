@@ -71,6 +71,10 @@ class Record:
     bases: tuple[str, ...] = ()
 
 
+MARKS = "nvtx3::"
+"""Where the classes are declared whose objects mark how far the host is, from their construction to their end."""
+
+
 class Scope(enum.Enum):
     """Where a variable lives."""
 

@@ -47,8 +47,14 @@ def test_a_call_with_a_handle_made_here_is_a_join_with_known_effects(tmp_path: P
         f"void unseen(cublasHandle_t* h);\nint main() {{\n{MEMORY}  unseen(&h);\n{CALL}}}\n",
         f"int main() {{\n{MEMORY}  cublasSetWorkspace(h, x, 4);\n{CALL}}}\n",
         f"int main(int n, char**) {{\n{MEMORY}  cublasHandle_t other;\n  if (n > 1) h = other;\n{CALL}}}\n",
+        f"cublasHandle_t kept;\nvoid unseen();\nint main() {{\n{MEMORY}  kept = h;\n  unseen();\n{CALL}}}\n",
+        f"static cublasHandle_t* kept;\ncublasHandle_t given() {{ return *kept; }}\nvoid unseen();\n"
+        f"int main() {{\n{MEMORY}  cublasHandle_t copy = h;\n  kept = &copy;\n  unseen();\n{CALL}}}\n",
     ],
-    ids=["stream", "elsewhere", "parameter", "global", "given", "address", "workspace", "another"],
+    ids=[
+        *("stream", "elsewhere", "parameter", "global", "given", "address", "workspace", "another"),
+        *("kept in a global", "kept behind a static"),
+    ],
 )
 def test_a_handle_that_is_not_known_makes_a_call_opaque(tmp_path: Path, text: str) -> None:
     site = saxpy(tmp_path, text)
@@ -66,3 +72,16 @@ def test_a_function_of_the_user_with_a_librarys_name_is_not_the_librarys(tmp_pat
     )
     (main,) = (f for f in compile_file(str(program), Options()).functions if f.region.function == "main")
     assert all(s.foreign for s in main.region.sites if s.label.startswith("curand"))
+
+
+def test_a_function_of_the_user_with_a_name_of_the_runtimes_may_do_anything(tmp_path: Path) -> None:
+    program = tmp_path / "program.cu"
+    program.write_text(
+        f"{KERNEL}void cudaProfilerStart(float* x);\n"
+        "int main() {\n  float *x, *y;\n  cudaMalloc(&x, 4), cudaMalloc(&y, 4);\n"
+        "  k<<<1, 1>>>(x);\n  k<<<1, 1>>>(y);\n  cudaProfilerStart(x);\n  k<<<1, 1>>>(x);\n  k<<<1, 1>>>(y);\n"
+        "  return 0;\n}\n"
+    )
+    (main,) = (f for f in compile_file(str(program), Options()).functions if f.region.function == "main")
+    (site,) = (s for s in main.region.sites if s.label.startswith("cudaProfilerStart"))
+    assert (site.role, site.foreign) == (Role.JOIN, True)
