@@ -81,7 +81,10 @@ class Invocations(Expressions):
         """Whether an assignment that the compiler wrote does nothing but copy fields."""
         owner = self._owner(target) if target.spelling == "operator=" else None
         record = self.types.records.get(owner.record) if owner is not None else None
-        return record is not None and record.plain and _is_implicit(target)
+        if record is None or not _is_implicit(target):
+            return False
+        scalars = all(f.type.shape in (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER) for f in record.fields)
+        return record.plain or (record.standard and scalars and not record.bases)  # such as dim3, with its constructors
 
     def _owner(self, member: Cursor) -> ir.Type | None:
         """The class that a function is a member of."""

@@ -89,6 +89,13 @@ def test_a_wait_stays_before_what_shows_how_far_the_host_is(tmp_path: Path, show
     assert _waits(tmp_path, body) == 1 + kept
 
 
+def test_an_assigned_dim3_is_no_barrier_and_is_followed(tmp_path: Path) -> None:
+    main = compiled(tmp_path, "  k<<<1, 1>>>(x);\n  dim3 grid, other(2);\n  grid = other;\n  k<<<grid, 1>>>(y);\n")
+    sites = main.region.sites
+    assert [s for s in sites if s.role is Role.JOIN] == []
+    assert len({main.schedule.as_dict()[s.number] for s in sites if s.role is Role.MOVABLE}) == 2
+
+
 def test_a_wait_stays_before_the_end_of_a_range(tmp_path: Path) -> None:
     body = '  {\n    nvtx3::scoped_range range{"work"};\n    k<<<1, 1>>>(x);\n    cudaDeviceSynchronize();\n  }\n'
     assert _waits(tmp_path, f"{body}  k<<<1, 1>>>(y);\n") == 2
