@@ -62,7 +62,8 @@ class _Statement:
     """One statement of a run: its lines, its sites in the serial program and as planned, and what it keeps waiting.
 
     `kind` is the same in all of a run. `small`: all that it copies is. `chain` is the longest one that it begins: for
-    copies the number of kernels behind it, for launches microseconds. `begins`: it waits for nothing.
+    copies the number of kernels behind it, for launches the time in what a graph takes from one to the next.
+    `begins`: it waits for nothing.
     """
 
     piece: Piece
@@ -240,14 +241,14 @@ class _Chains:
 
     @cached_property
     def launches(self) -> dict[int, float]:
-        """Microseconds."""
+        """As many kernels that take no time: a difference below that is none."""
         prices = self._prices()
 
         def node(site: Site) -> float:
             known = site.kind is SiteKind.KERNEL or site.operation in prices.of
             return _NODE + (prices.at(site).cost.microseconds if known else 0.0)
 
-        return {number: round(length, 3) for number, length in self._longest(node).items()}
+        return {number: length // _NODE for number, length in self._longest(node).items()}
 
     def _longest(self, weight: Callable[[Site], float]) -> dict[int, float]:
         found: dict[int, float] = {}

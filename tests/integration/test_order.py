@@ -283,6 +283,16 @@ def test_in_a_graph_what_begins_the_longest_chain_is_launched_first(tmp_path: Pa
     assert "// kesco: behind launches that begin a longer chain" in body(one)
 
 
+@pytest.mark.parametrize(("first", "second"), [(SHORT, LONG), (LONG, SHORT)], ids=["as written", "behind the other"])
+def test_the_longest_chain_is_the_one_that_takes_longest(tmp_path: Path, first: str, second: str) -> None:
+    """Two kernels, of which one has a loop in a loop, are more than three that have one."""
+    loops = "for (long i = 0; i < n; ++i) for (long k = 0; k < n; ++k) y[i] += x[i] * x[k];"
+    slow = f"__global__ void slow(const float* x, float* y, long n) {{ {loops} }}\n"
+    text = again(first + second + REST).replace(SHORT, SHORT.replace("square", "slow"))
+    one = compiled(tmp_path, slow + text, emit="graph")
+    assert launched(one)[:2] == ["z", "x"] and moved(one) == (first is LONG)
+
+
 def test_hooks_name_the_places_of_the_users_text(tmp_path: Path) -> None:
     one = compiled(tmp_path, again(), emit="graph", fikit=True)
     source = one.result.source.decode().split("\n")
