@@ -14,6 +14,9 @@ from types import ModuleType
 
 import pytest
 
+from kesco.fikit import serving
+from tests.fikit.yard import Yard
+
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts/fikit"
 THREADED = "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); print('on', flush=True)"
 
@@ -73,20 +76,24 @@ def test_processes_are_where_their_role_is(places: ModuleType) -> None:
     own.put(child.pid, "high")  # which is not there any more
 
 
-def test_ways_of_one_process_are_judged_within_it(turns: ModuleType) -> None:
-    ways = turns.attached("asked")
-    slow, fast = [17.0, 17.0, 19.0, 17.0, 17.0], [10.0, 10.0, 10.0, 30.0, 10.0]
-    times = {way.name: [slow, fast] for way in ways} | {"plain": [[12.0] * 5, [8.0] * 5]}
-    times["attached, alone"] = [[1.02 * one for one in slow], [1.02 * one for one in fast]]
-    every = (turns.Way("plain", "plain"), *ways)
-    row = turns._row(ways[2], every, times)
-    assert row["over"] == "no daemon, again" and row["same process"]
+def test_what_stands_side_by_side_is_compared(turns: ModuleType) -> None:
+    """Processes differ, and so do times of one; what is between two that stand side by side is 2 %."""
+    aside = [17.0, 17.0, 19.0, 19.0, 34.0, 34.0, 17.0, 17.0]
+    slow = {"with": [1.02 * one for one in aside], "aside": aside}
+    fast = {"with": [0.51 * one for one in aside], "aside": [0.5 * one for one in aside]}
+    row = turns.row([[slow, slow], [fast, fast]])
     assert [row[name] for name in ("percent", "low", "high")] + row["processes"] == pytest.approx([2, 2, 2, 2, 2])
-    assert turns._row(ways[1], every, times)["percent"] == 0
-    across = turns._row(ways[0], every, times)
-    assert across["over"] == "plain" and not across["same process"]
-    assert [across[name] for name in ("percent", "low", "high")] == pytest.approx([35, 0, 70])
-    few = turns._row(ways[2], every, {name: [one[:1] for one in each] for name, each in times.items()})
+    assert row["same"] == {"percent": 0, "low": 0, "high": 0} and row["pairs"] == 32
+    assert row["aside"] == 17
+
+
+def test_what_gets_slower_in_time_is_not_taken_for_a_difference(turns: ModuleType) -> None:
+    times = [1.01**n for n in range(40)]  # with, aside, aside, with
+    places = {"with": (0, 3), "aside": (1, 2)}
+    taken = {way: [times[4 * n + at] for n in range(10) for at in both] for way, both in places.items()}
+    row = turns.row([[taken]])
+    assert abs(row["percent"]) < 0.01 and abs(row["same"]["percent"]) < 0.01
+    few = turns.row([[{way: each[:2] for way, each in taken.items()}]])
     assert few["low"] is None and "anywhere" in turns.told({"few": few}, "us")
 
 
@@ -100,6 +107,27 @@ def test_what_a_launch_costs_is_measured_without_a_gpu(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(target.read_text(), parse_constant=pytest.fail)["launches"]
-    assert len(found) == 11 and all([len(each) for each in row["times"]] == [3, 3] for row in found.values())
-    assert found["library, no daemon"]["percent"] > 20 > found["library, not asked"]["percent"]
-    assert found["library, attached, alone"]["low"] > 5, f"after {time.monotonic() - begin:.0f} s: {done.stdout}"
+    assert len(found) == 9 and all(len(row["processes"]) == 2 and row["pairs"] > 20 for row in found.values())
+    assert found["library, no daemon"]["percent"] > 10 > found["the same twice"]["percent"]
+    more = found["library, attached, alone"]["low"], found["library, no daemon"]["high"]
+    assert more[0] > more[1], f"after {time.monotonic() - begin:.0f} s: {done.stdout}"
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+def test_the_daemon_hears_of_no_launch_that_passes_by(yard: Yard) -> None:
+    """A program with the library launches 5 kernels under it, 7 past it, and 3 under it."""
+    yard.daemon("--policy", "5")
+    code = (
+        "import ctypes, sys, time; driver, own = ctypes.CDLL('libcuda.so.1'), ctypes.CDLL(None)\n"
+        "for past, count in ((0, 5), (1, 7), (1, 0), (0, 3)):\n"
+        "    own.kesco_fikit_pass_by(past)\n"
+        "    for _ in range(count): driver.cuLaunchKernel(b'k', 1, 1, 1, 32, 1, 1, 0, None, None, None)\n"
+        "print('done', flush=True); sys.stdin.readline()\n"
+    )
+    settings = {"SOCKET": str(yard.socket), "PRIORITY": "9"}
+    own = dict(os.environ) | {"LD_LIBRARY_PATH": str(yard.parts), "FAKE_GPU": str(yard.folder / "gpu")}
+    env = serving.environment(yard.client, settings, own)
+    with subprocess.Popen((sys.executable, "-c", code), env=env, stdin=-1, stdout=-1, text=True) as child:
+        assert child.stdout and child.stdin and child.stdout.readline() == "done\n"
+        yard.until(lambda tasks: 9 in tasks and tasks[9]["launched"] == 8, "eight launches are known")
+        child.stdin.close()
