@@ -18,7 +18,7 @@ class Aggregates(Evaluator):
     def made(self, state: State, declared: ir.Type, value: Value) -> Value:
         """A value as an object of a type begins with it; what is not followed into it has escaped."""
         inside = self.shaped(declared, value)
-        if inside.any_unknown() and not value.any_unknown():
+        if value.every_place() - inside.every_place():
             self.escape_values(state, value)
         return inside
 

@@ -69,6 +69,7 @@ class CudaApi(Transfers):
         if self.looks and not self.now.failing:
             self.now.looked = self.now.looked or entry.shows == "progress"
             self.now.asked = self.now.asked or entry.shows == "errors"
+        self.escape_addresses(state, *(value for n, value in enumerate(values) if n not in entry.out))
         for index in entry.out:
             if index < len(values):
                 self.assign(state, values[index].places, values[index].unknown, TOP)

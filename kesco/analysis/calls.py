@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from kesco.analysis.integers import kind_of
 from kesco.analysis.libraries import Libraries
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.region import Draft
@@ -50,9 +51,12 @@ class Calls(Libraries):
             self.go_outside()  # what it lets go may be the caller's
             return self.container(state, call)
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
-            return self._vector(call, [self.evaluate(state, argument) for argument in call.arguments])
+            items = [self.evaluate(state, argument) for argument in call.arguments]
+            self.escape_addresses(state, *items)
+            return self._vector(call, items)
         if call.standard and _CUDA_MAKER.fullmatch(call.name):
             made = [self.evaluate(state, argument) for argument in call.arguments]
+            self.escape_addresses(state, *(made[1:] if call.name == "make_cudaPitchedPtr" else made))
             return Value(fields=((("ptr",), made[0]),)) if call.name == "make_cudaPitchedPtr" and made else NOTHING
         if call.constructs and call.implicit and (self._is_plain(call) or _is_cuda_struct(call)):
             if len(call.arguments) == 1:
@@ -180,7 +184,9 @@ class Calls(Libraries):
         writes = set(host.writes) | set(range(host.writes_from, count) if host.writes_from is not None else ())
         out = writes | set(host.out)
         if host.counts:
-            out |= {i for i, value in enumerate(values) if any(map(self._is_integer, value.places))}
+            counted = {i for i, value in enumerate(values) if any(map(self._may_count, value.places))}
+            state.store.clobber(p.object for i in counted for p in values[i].places)
+            out |= counted
         self.go_outside(host.frees is not None)
         for index, value in enumerate(values):
             self.go_outside(value.unknown and index in reads | out)
@@ -213,11 +219,14 @@ class Calls(Libraries):
             self.leave(state, "exit", call.span)
         if host.kind == "container":
             return self._standard(state, call)
+        both = zip(call.arguments, values, strict=False)  # a number made of an address may be made an address again
+        self.escape_addresses(state, *(value for one, value in both if not _is_pointer(kind_of(one))))
         return NOTHING if host.kind in ("io", "clock") else _numeric(call)
 
-    def _is_integer(self, place: Place) -> bool:
+    def _may_count(self, place: Place) -> bool:
+        """Whether ``%n`` may store there: anything of the host's but text."""
         variable = self.variables.get(place.object.key)
-        return variable is not None and variable.type.shape is ir.Shape.INTEGER
+        return place.object.buffer is None and (variable is None or "char" not in variable.type.spelling)
 
     def _swap(self, state: State, call: ir.Call) -> Value:
         if len(call.arguments) != 2 or call.runs:
@@ -296,6 +305,10 @@ class Calls(Libraries):
 def _is_cuda_struct(call: ir.Call) -> bool:
     """Whether a compiler-written constructor copies one of CUDA's own structs, which are plain C."""
     return call.standard and re.fullmatch(r"(?:cuda|CU)\w+", call.name.rpartition("::")[2]) is not None
+
+
+def _is_pointer(declared: ir.Type | None) -> bool:
+    return declared is not None and declared.shape is ir.Shape.POINTER
 
 
 def _numeric(call: ir.Call) -> Value:

@@ -32,6 +32,11 @@ class Escapes:
         places = [p for v in values for p in v.every_place()]
         self.escaped |= {o for o in state.store.reachable(places) if o.handle is None}
 
+    def escape_addresses(self, state: State, *values: Value) -> None:
+        """The same, but not for memory that only the device reaches: addresses that the host may get back."""
+        reached = (p for v in values for p in v.every_place() if (b := p.object.buffer) is None or not b.on_device)
+        self.escape_values(state, Value(frozenset(reached)))
+
     def escape_contents(self, state: State, objects: Iterable[Object]) -> None:
         """The same for what these objects hold, but not for themselves."""
         for one in objects:

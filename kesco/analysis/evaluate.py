@@ -228,6 +228,7 @@ class Evaluator(Casts):
             if value.places:  # ``p += q - p`` is ``q``
                 new = Value(frozenset(Place(p.object, ()) for p in old.places | value.places), None, True)
         else:
+            self.escape_addresses(state, old, value)
             new = TOP if old.unknown or value.unknown or old.places or value.places else NOTHING
             new = replace(new, formula=self._compound(expression, old, value))
         self.assign(state, places, unknown, new)
@@ -319,9 +320,8 @@ class Evaluator(Casts):
         if shapes == (ir.Shape.INTEGER, ir.Shape.POINTER):
             return value | TOP
         if shapes == (ir.Shape.POINTER, ir.Shape.INTEGER):  # what is reached through a sum of bytes is not followed
-            hosts = Value(frozenset(p for p in value.places if p.object.buffer is None))
-            self.escape_values(state, hosts)
-            state.store.clobber(p.object for p in hosts.places)
+            self.escape_addresses(state, value)
+            state.store.clobber(p.object for p in value.places if p.object.buffer is None)
         if shapes != (ir.Shape.POINTER, ir.Shape.POINTER) or source is None:
             return value
         return self.reinterpreted(state, value, to.element, source.element)

@@ -5,8 +5,8 @@ host code from the device's compilation (``#ifndef __CUDA_ARCH__``). Then clang 
 internal linkage, and leaves out stores that no kernel reads and loads of what no kernel stores. nvcc does not. Where
 clang knows that the host uses such a symbol, it makes it visible from outside.
 
-So each kernel counts as reading and writing a symbol of internal linkage that the host names, and that some text of the
-device IR does not have as one that is visible.
+What such a store was of, or what the load led to, is left out with it. So where the host names a symbol of internal
+linkage that some text of the device IR does not have as one that is visible, no kernel's body is taken for what runs.
 """
 
 from __future__ import annotations
@@ -17,25 +17,21 @@ from dataclasses import replace
 
 from kesco.analysis.device_names import NAME, bare
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode
-from kesco.ir.effects import KernelEffects, RootEffect
+from kesco.ir.effects import KernelEffects
 
 _INTERNAL = re.compile(r"^_ZL\d|^_ZN\w*?L\d|_GLOBAL__N_|^_ZZ")
 _VISIBLE = re.compile(rf"^{NAME} = (?!internal |private )", re.MULTILINE)
-_MAY = RootEffect(AccessMode.READ_WRITE)
+_WHY = "the host names a device symbol that clang does not know it to use"
 
 
 def with_hidden_symbols(
     effects: Mapping[str, KernelEffects], program: ir.Program, texts: Sequence[str]
 ) -> dict[str, KernelEffects]:
-    """The effects, each with the symbols that it may use unseen."""
+    """The effects, with no kernel that is followed where symbols may be used unseen."""
     every = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Name))
     named = {n.variable.mangled for n in every if n.variable.scope is ir.Scope.SYMBOL}
     named = {one for one in named if _INTERNAL.search(one)}
     shown = [{bare(name) for name in _VISIBLE.findall(text)} for text in texts] if named else []
-    hidden = {one: _MAY for one in named if not all(one in visible for visible in shown)}
-    if not hidden:
+    if all(one in visible for one in named for visible in shown):
         return dict(effects)
-    return {
-        name: replace(one, symbols=tuple(sorted((dict(one.symbols) | hidden).items()))) for name, one in effects.items()
-    }
+    return {name: replace(one, opaque=one.opaque or _WHY) for name, one in effects.items()}

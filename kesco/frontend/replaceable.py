@@ -36,10 +36,11 @@ def replaceable(texts: Iterable[bytes], macros: Iterable[str]) -> Callable[[str]
         if more <= bringing:
             break
         bringing |= more
-    if any(name in bringing and b"##" in body for name, body in defined):
-        return lambda name: True  # it makes names that stand nowhere
+    marked = bringing or any(_MARK.search(text) for text in joined)
+    if marked and any(b"##" in body for _, body in defined):
+        return lambda name: True  # it may make names that stand nowhere
     names = {word for text in joined for word in _declared(_DEFINE.sub(b"", text), bringing)}
-    return lambda name: name.encode("utf-8", "surrogateescape") in names
+    return lambda name: not names.isdisjoint(_WORD.findall(name.encode("utf-8", "surrogateescape")))  # operators, too
 
 
 def _declared(text: bytes, bringing: set[bytes]) -> Iterable[bytes]:

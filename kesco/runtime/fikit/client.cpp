@@ -46,23 +46,26 @@ void introduce(Shared *shared, const Launch &launch) {
     const std::uint32_t current = epoch();
     if (launch.told && launch.told->load(std::memory_order_relaxed) == current)
         return;
-    if (launch.told)
-        launch.told->store(current, std::memory_order_relaxed);
-    if (told.epoch.load(std::memory_order_relaxed) != current) {
+    if (told.epoch.load(std::memory_order_acquire) != current) {
         for (auto &one : told.identity)
             one.store(0, std::memory_order_relaxed);
-        told.epoch.store(current, std::memory_order_relaxed);
+        told.epoch.store(current, std::memory_order_release);
     }
+    const auto known = [&] {
+        if (launch.told)
+            launch.told->store(current, std::memory_order_relaxed);
+    };
     if (!launch.name || !launch.identity)
         return;
     for (std::size_t i = 0; i < kTries; ++i) {
         auto &slot = told.identity[(launch.identity + i) % kKnown];
         const std::uint64_t there = slot.load(std::memory_order_relaxed);
         if (there == launch.identity)
-            return;
+            return known();
         if (there == 0 || i + 1 == kTries) {
             slot.store(launch.identity, std::memory_order_relaxed);
-            return say_name(shared, launch.identity, launch.name);
+            say_name(shared, launch.identity, launch.name);
+            return known();
         }
     }
 }
