@@ -31,6 +31,7 @@ from kesco.source import Span
 _BOTH = AccessMode.READ_WRITE
 _MEMORY = (ALLOCATE, FREE, FREED)
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
+_TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
 
 
@@ -226,7 +227,10 @@ class Calls(Libraries):
     def _may_count(self, place: Place) -> bool:
         """Whether ``%n`` may store there: anything of the host's but text."""
         variable = self.variables.get(place.object.key)
-        return place.object.buffer is None and (variable is None or "char" not in variable.type.spelling)
+        element = variable.type if variable is not None else None
+        while element is not None and element.shape is ir.Shape.ARRAY:
+            element = element.element
+        return place.object.buffer is None and (element is None or not _TEXT.fullmatch(element.spelling))
 
     def _swap(self, state: State, call: ir.Call) -> Value:
         if len(call.arguments) != 2 or call.runs:

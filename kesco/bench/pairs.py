@@ -55,7 +55,8 @@ def ratios(this: Row, other: Row) -> list[float]:
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Where the median of what the values are drawn from lies, but for one case in twenty; of few, anywhere."""
     ordered, count = sorted(values), len(values)
-    below, heads = 0.0, 0  # the probability of at most `heads - 1` heads, and how many
-    while (more := below + math.comb(count, heads) / 2**count) <= _OUTSIDE / 2:
-        below, heads = more, heads + 1
+    ways, below, heads = 1, 0, 0  # of 2**count: with just so many heads, and with fewer
+    while (below + ways) * round(2 / _OUTSIDE) <= 1 << count:
+        below, heads = below + ways, heads + 1
+        ways = ways * (count - heads + 1) // heads
     return (ordered[heads - 1], ordered[count - heads]) if heads else (-math.inf, math.inf)

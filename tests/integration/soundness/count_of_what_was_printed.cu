@@ -6,7 +6,7 @@ __global__ void k3(float* q) { q[threadIdx.x] -= 2; }
 int main(int argc, char** argv) {
   float *x, *y, *z, *w;
   cudaMalloc(&x, 1024), cudaMalloc(&y, 1024), cudaMalloc(&z, 1024), cudaMalloc(&w, 1024);
-  struct { int n; } printed = {0};
+  struct characters { int n; } printed = {0};
   float* both[2] = {x, z};
   printf("%s%n", "a", &printed.n);
   x = both[printed.n];
