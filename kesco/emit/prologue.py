@@ -23,11 +23,11 @@ MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy\w*|reach|settle"
-    r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues)"
+    r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 _TYPES = (
-    "Kesco(?:Event|Streams|Stretch|Pages|Device|Host|Both|Graph|Replay|Ring|Relay|Sender|Fetches|Reach"
+    "Kesco(?:Event|Streams|Stretch|Beside|Pages|Device|Host|Both|Graph|Replay|Ring|Relay|Sender|Fetches|Reach"
     "|Memory|Order|Leave|Marks)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
