@@ -29,6 +29,10 @@ from kesco.ir.types import SIZE
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
+_THROWS = frozenset(
+    ("at", "value", "substr", "any_cast", "stoi", "stol", "stoll", "stoul", "stoull", "stof", "stod", "stold")
+)
+"""Functions of the library that throw where their arguments are not what they expect, which a program may well catch."""
 _MEMORY = (ALLOCATE, FREE, FREED)
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
@@ -76,6 +80,8 @@ class Calls(Libraries):
         if function is not None and self.can_walk(function) and (record is None or self._is_simple(record)):
             return self.walk_call(state, call, function)
         if function is None:
+            if call.standard and call.name.rpartition("::")[2] in _THROWS:
+                self.may_throw(state, call.name, call.operation, call.span)
             host = host_call(call.name, len(call.arguments)) if self._is_library(call) else None
             calls_back = host is not None and (host.callbacks or (call.runs and host.kind not in ("io", "clock")))
             if host is not None and not calls_back and host.kind != "thread" and not call.destroys:

@@ -108,7 +108,11 @@ class Interpreter(Objects):
         state.frontier = frontier
         if after is None:  # it never returns
             state.store = state.store.copy()
-            self.leave(state, "exit", call.span)
+            caught = activation.throws and not self.in_main()
+            if caught:
+                self.now.throws = self.now.throws or not self.now.failing
+                self.unwind(state, call.span, leaves=True, operation=call.operation)
+            self.leave(state, "throw" if caught else "exit", call.span, call.operation)
             return NOTHING
         state.store = after.store
         self._after_call(state, call, function, activation)
@@ -118,6 +122,9 @@ class Interpreter(Objects):
 
     def _after_call(self, state: State, call: ir.Call, function: ir.Function, callee: Activation) -> None:
         """In the caller, the callee is a join if it touches the device, and a host use if it touches shared memory."""
+        if callee.throws and not callee.touches_device:
+            self.may_throw(state, function.name, call.operation, call.span)
+        self.now.throws = self.now.throws or (callee.throws and not self.now.failing)
         drafts = callee.builder.drafts
         shared: dict[Buffer, AccessMode] = {}
         for (buffer, _, _), mode in (one for draft in drafts for one in draft.accesses.items()):
@@ -318,8 +325,7 @@ class Interpreter(Objects):
 
     def _ends_the_process(self) -> bool:
         """Whether control leaves ``main`` because a call has failed, and nothing runs there as it goes: like exit()."""
-        main = self.now.key == "main" and len(self.stack) == 1
-        return main and self.now.failing > 0 and not any(map(self.destroyed, self.in_scope()))
+        return self.in_main() and self.now.failing > 0 and not any(map(self.destroyed, self.in_scope()))
 
     def _leave(self, statement: ir.Leave, state: State) -> State | None:
         if statement.how in ("return", "throw"):
@@ -340,6 +346,7 @@ class Interpreter(Objects):
                 forget(state.store, loop)
                 value = without(value, loop)
             how = "exit" if self._ends_the_process() else statement.how
+            self.now.throws = self.now.throws or (how == "throw" and not self.now.failing)
             self.unwind(state, statement.span, leaves=True, operation=statement.operation)
             self.leave(state, how, statement.span, statement.operation)
             if statement.how == "return":

@@ -102,11 +102,17 @@ class Places(Escapes):
         return self.entry_value(place) if self.now.generic and not shared else TOP
 
     def _is_whole(self, place: Place) -> bool:
-        """Whether a struct or an array is at a place: it holds several pointers, and is none to be compared."""
+        """Whether a struct or an array is at a place: it holds several pointers, and is none to be compared.
+
+        Nor is what no member's name leads to: a member of what an object was only taken for, or of a union without a
+        name.
+        """
         key = place.object.key
-        variable = self.variables.get(key.removeprefix("this:&"))
+        variable = self.variables.get(key.removeprefix("this:&").removeprefix("this:*"))
         shape = variable.type if variable is not None else None
         while shape is not None and shape.shape is ir.Shape.REFERENCE:
+            shape = shape.element
+        if key.startswith("this:*") and shape is not None:
             shape = shape.element
         record = shape.record if shape is not None and shape.shape is ir.Shape.RECORD else ""
         if variable is None and key.startswith("this:"):
@@ -119,6 +125,8 @@ class Places(Escapes):
             else:
                 known = self.program.records.get(record)
                 shape = next((f.type for f in known.fields if f.name == step), None) if known is not None else None
+                if known is not None and ((shape is None and known.fields) or not str(step).isidentifier()):
+                    return True
             record = shape.record if shape is not None and shape.shape is ir.Shape.RECORD else ""
         return shape is not None and shape.shape in (ir.Shape.RECORD, ir.Shape.ARRAY)
 

@@ -38,6 +38,22 @@ class Sites(Aggregates):
             self.now.touches_device = True
         return draft
 
+    def may_throw(self, state: State, name: str, operation: int, span: Span) -> None:
+        """Control may leave the function here: who catches it may look at the default stream, so work is joined first.
+
+        Where a call of CUDA has failed nobody relies on that; and nobody catches what leaves ``main``.
+        """
+        if self.now.failing or self.in_main():
+            return
+        self.now.throws = True
+        touched = self.now.touches_device
+        self.site(state, name, SiteKind.CALL, Role.JOIN, operation, span)
+        self.now.touches_device = touched
+
+    def in_main(self) -> bool:
+        """Whether this is ``main`` itself."""
+        return self.now.key == "main" and len(self.stack) == 1
+
     def flush_host(self, state: State) -> None:
         """A site for what the host itself has touched, or looked at, since the last site."""
         if self.now.outside:

@@ -55,6 +55,7 @@ class Activation:
     touches_device: bool = False
     foreign: bool = False
     device_changed: bool = False
+    throws: bool = False  # it may, and not only where a call of CUDA has failed
     scopes: list[list[ir.Variable]] = field(default_factory=list)
     statement: Span | None = None
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran

@@ -327,3 +327,65 @@ def test_the_prologue_holds_no_other_capital_names() -> None:
     """The front-end notes macros with small letters only: what else the prologue names has to be checked by hand."""
     found = set(re.findall(r"\b[A-Z_0-9]+\b", re.sub(r'//.*|"[^"]*"', "", prologue(2, 1, Parts(True, True, 1, 1)))))
     assert {w for w in found if not w.isdigit()} == {"CUDART_VERSION"}
+
+
+THROWS = """\
+#include <string>
+KERNELSstruct List { float* p[4]; float* get(int i) const { if (i > 3) throw i; return p[i]; } };
+static void refuse(int i) { throw i; }
+static int checked(int i) { if (i > 3) refuse(i); return i; }
+static void succeeds(cudaError_t e) { if (e != cudaSuccess) throw e; }
+void work(float* a, float* b, const List& list, int i) {
+  k1<<<1, 1>>>(a);
+  k2<<<1, 1>>>(b);
+  STATEMENT
+  k2<<<1, 1>>>(b);
+}
+int main() { return 0; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "joined"),
+    [
+        ("float* p = list.get(i);", True),
+        ("i = checked(i);", True),
+        ("if (i > 3) refuse(i);", True),
+        ('i = std::stoi("12");', True),
+        ("succeeds(cudaGetLastError());", False),
+        ("i = i + 1;", False),
+    ],
+)
+def test_work_is_joined_before_what_may_throw(tmp_path: Path, statement: str, joined: bool) -> None:
+    """Who catches it may wait for the default stream alone, and read what the kernels have written."""
+    program = tmp_path / "throws.cu"
+    program.write_text(THROWS.replace("KERNELS", KERNELS).replace("STATEMENT", statement))
+    result = compile_file(str(program), Options(force=True))
+    (work,) = (one for one in result.functions if one.region.function == "work")
+    assert work.rewritten
+    text = result.text.decode()
+    before = text[text.index("k2<<<1, 1, 0") : text.rindex(statement.removeprefix("if (i > 3) "))]
+    assert before.count("cudaStreamWaitEvent(cudaStreamLegacy") == (2 if joined else 0)
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        "static_cast<Derived*>(base)->x",
+        "((Derived&)*base).x",
+        "base->either",
+        "of_file",
+    ],
+)
+def test_what_has_no_name_at_entry_is_not_compared_there(tmp_path: Path, pointer: str) -> None:
+    """Members of a derived class, and of a union without a name: the output would not compile."""
+    program = tmp_path / "members.cu"
+    program.write_text(
+        f"{KERNELS}struct Base {{ union {{ float* either; double* other; }}; float* known; }};\n"
+        "struct Derived : Base { float* x; };\nstatic union { float* of_file; double* other; };\n"
+        "void work(Base* base, float* a) {\n"
+        f"  k1<<<1, 1>>>({pointer});\n  k2<<<1, 1>>>(a);\n  k2<<<1, 1>>>(base->known);\n}}\n"
+        "int main() { return 0; }\n"
+    )
+    result = compile_file(str(program), Options(force=True))
+    assert [one.region.function for one in result.functions if one.rewritten] == ["work"]
