@@ -236,7 +236,7 @@ class Calls(Libraries):
         element = variable.type if variable is not None else None
         while element is not None and element.shape is ir.Shape.ARRAY:
             element = element.element
-        return place.object.buffer is None and (element is None or not _TEXT.fullmatch(element.spelling))
+        return place.object.laid_out and (element is None or not _TEXT.fullmatch(element.spelling))
 
     def _swap(self, state: State, call: ir.Call) -> Value:
         if len(call.arguments) != 2 or call.runs:

@@ -45,7 +45,7 @@ class Casts(Places):
         """A pointer cast to another pointee: fields and elements are no longer what they were, on the host's side."""
         if to is None or source is None or self._is_base(to.record, source.record):
             return value
-        hosts = [p for p in value.places if p.object.buffer is None or p.object.entry]
+        hosts = [p for p in value.places if p.object.laid_out]
         if "void" in source.spelling and to.shape in (ir.Shape.RECORD, ir.Shape.POINTER):
             hosts = [p for p in hosts if not self._was_made_as(p, to)]
         elif _same_layout(to, source):

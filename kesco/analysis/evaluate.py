@@ -321,7 +321,7 @@ class Evaluator(Casts):
             return value | TOP
         if shapes == (ir.Shape.POINTER, ir.Shape.INTEGER):  # what is reached through a sum of bytes is not followed
             self.escape_addresses(state, value)
-            state.store.clobber(p.object for p in value.places if p.object.buffer is None)
+            state.store.clobber(p.object for p in value.places if p.object.laid_out)
         if shapes != (ir.Shape.POINTER, ir.Shape.POINTER) or source is None:
             return value
         return self.reinterpreted(state, value, to.element, source.element)

@@ -49,6 +49,11 @@ class Object:
     many: bool = False
     entry: bool = False
 
+    @property
+    def laid_out(self) -> bool:
+        """Whether its members and elements are followed; a `buffer` only stands for what came in where it has these."""
+        return self.buffer is None or self.kind is ObjectKind.HEAP
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Object) and self.key == other.key)
 

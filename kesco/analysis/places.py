@@ -341,7 +341,7 @@ class Places(Escapes):
             return value
         places, unknown = set(), value.unknown
         for place in value.places:
-            if place.object.kind is ObjectKind.BUFFER or place.object.buffer is not None:
+            if not place.object.laid_out:
                 moved = None
                 if place.offset is not None and bytes_ is not None and not place.path:
                     moved = place.offset + bytes_
