@@ -32,7 +32,7 @@ _BOTH = AccessMode.READ_WRITE
 _THROWS = frozenset(
     ("at", "value", "substr", "any_cast", "stoi", "stol", "stoll", "stoul", "stoull", "stof", "stod", "stold")
 )
-"""Functions of the library that throw where their arguments are not what they expect, which a program may well catch."""
+"""Functions of the library that throw where an argument is not what they expect, which a program may well catch."""
 _MEMORY = (ALLOCATE, FREE, FREED)
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
