@@ -301,7 +301,6 @@ def needed_parts(text: bytes, rewrites: Sequence[Rewrite], stretches: int, repla
         marks=sum(len(marks_of(r)) for r in rewrites),
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in text
         and any(
-            r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict()
-            for r, s in sites
+            r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites
         ),
     )

@@ -111,6 +111,7 @@ def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
     for prefetch, spot in sorted(found, key=lambda pair: (-_extent(pair[1].where), pair[1].later is not None)):
         for trip, (buffers, at) in spot.trips.items():
             size = _light(buffers)
+            mode = AccessMode.READ_WRITE if size is None else AccessMode.READ
             site = Site(
                 0,
                 prefetch.operation,
@@ -119,8 +120,7 @@ def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
                 Role.MOVABLE,
                 region.sites[min(at)].span,
                 trip,
-                tuple(Access(buffer, AccessMode.READ_WRITE if size is None else AccessMode.READ, "prefetch")
-                      for buffer in sorted(buffers)),
+                tuple(Access(buffer, mode, "prefetch") for buffer in sorted(buffers)),
                 bytes=size,
                 added=True,
             )
