@@ -104,7 +104,7 @@ def memory(dfg: Dfg) -> tuple[int, ...]:
 
 
 def _beside(dfg: Dfg, site: int, stream_of: dict[int, int]) -> int:
-    """The stream of the first operation that uses memory, or of the last one where it is freed, also across barriers."""
+    """The stream of the first operation that uses memory, or of the last one if it is freed, also across barriers."""
     sites = dfg.region.sites
     mine = {a.buffer.key for a in sites[site].accesses}
     users = [n for n in stream_of if n != site and any(a.buffer.key in mine for a in sites[n].accesses)]
