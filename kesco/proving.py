@@ -81,7 +81,9 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     after = Session(concurrent, options, observe)
     _check_prologue(concurrent, after.text)
     before.looks |= after.looks
-    again = resolve(after.program, after.effects, streams=True, looks=before.looks, wraps=after.wraps)
+    before.strays = before.has_stores()
+    looks, strays = before.looks, before.strays
+    again = resolve(after.program, after.effects, streams=True, looks=looks, wraps=after.wraps, strays=strays)
     theirs = {(r.function, n): r for n, r in numbered(again)}
     wrong = tuple(_replayed(after.program, again, after.text))
     verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []
