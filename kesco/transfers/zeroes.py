@@ -1,0 +1,141 @@
+"""Stores of zero that become memsets on streams: ``with_memsets(program, region)``.
+
+In: a program and one function's region. Out: the region in which they are work of the device, and what to write; or the
+region itself. Apart from the prefetches because it replaces what the host does: between kernels that use a number in
+managed memory, a store of the host moves its page to the host and back.
+
+1. The store is in a loop in which a kernel uses the memory, and the host has just waited for the device: nothing was
+issued since. 2. From there to the next such wait the host does nothing but issue work, ask for errors and store more of
+these zeros: it neither looks at managed memory, which it must not on devices that cannot share it, nor at how far the
+device is, nor leaves the function. 3. Where that holds in the loop only, the host waits behind the loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from kesco.ir import program as ir
+from kesco.ir.access import BufferKind
+from kesco.ir.flow import Iteration, Region, Role, Site, SiteKind
+from kesco.ir.transfers import Zeroes
+from kesco.source import Span
+from kesco.transfers.launches import Around
+from kesco.transfers.spots import inside
+from kesco.transfers.weave import Weaver
+
+_LOOP = re.compile(rb"(?:for|while)\b")
+_ISSUES = (Role.MOVABLE, Role.LEGACY, Role.HOST)
+_SHARED = (BufferKind.MANAGED, BufferKind.UNSEEN_HOST, BufferKind.UNKNOWN, BufferKind.ENTRY)
+
+
+def with_memsets(program: ir.Program, region: Region) -> tuple[Region, Zeroes | None]:
+    """The region in which such stores are memsets, and which they are."""
+    function = next(f for f in program.functions if f.here and f.span == region.span)
+    stores = {s.zeroes for s in region.sites if s.role is Role.HOST and s.zeroes >= 0}
+    loops = {n: loop for n, around in _stores(function.body) if n in stores and (loop := _loop(program, region, n, around))}
+    while True:
+        kept = {n: loop for n, loop in loops.items() if _is_apart(region, n, loop, loops)}
+        if len(kept) == len(loops):
+            break
+        loops = kept
+    if region.serial_because or not loops:
+        return region, None
+    waits = {loop.span: loop for n, loop in loops.items() if _reaches(region, _sites(region, n), None, loops)}
+    found = replace(region, sites=tuple(_as_work(program, s, loops) for s in region.sites))
+    return _waiting(found, waits.values(), loops), Zeroes(frozenset(loops), tuple(sorted(waits, key=lambda w: w.start)))
+
+
+def _stores(
+    node: ir.Stmt | ir.Expr, around: tuple[Around, ...] = (), in_block: bool = False
+) -> Iterator[tuple[int, tuple[Around, ...]]]:
+    """The operations of stores inside `node`, with the loops around each, the outermost first."""
+    if isinstance(node, ir.Loop):
+        around = (*around, Around(node, in_block))
+    if isinstance(node, ir.Evaluate) and isinstance(node.expression, ir.Assign) and node.expression.operation >= 0:
+        yield node.expression.operation, around
+    for child in ir.children(node) if isinstance(node, ir.Stmt) else ():
+        yield from _stores(child, around, isinstance(node, ir.Block))
+
+
+def _sites(region: Region, store: int) -> list[Site]:
+    return [s for s in region.sites if s.zeroes == store]
+
+
+def _loop(program: ir.Program, region: Region, store: int, around: tuple[Around, ...]) -> ir.Loop | None:
+    """The innermost loop around a store in which a kernel uses the memory, if all its sites are certain."""
+    sites, place = _sites(region, store), program.operations[store].statement
+    if place is None or any(s.zeroes != store for s in region.sites if s.role is Role.HOST and s.span.start == place.start):
+        return None
+    keys = {s.accesses[0].buffer.key for s in sites}
+    for one in reversed(around):
+        within = (region.sites[n] for n in inside(region, one.loop.span, ()))
+        kernels = [s for s in within if s.kind is SiteKind.KERNEL and s.role is Role.MOVABLE]
+        if keys <= {a.buffer.key for s in kernels for a in s.accesses}:
+            plain = one.in_block and _LOOP.match(program.text, one.loop.span.start)
+            return one.loop if plain else None
+    return None
+
+
+def _is_apart(region: Region, store: int, loop: ir.Loop, stores: Collection[int]) -> bool:
+    """Whether the host has waited before the store, and does nothing in the loop that the memset could disturb."""
+    sites = _sites(region, store)
+    before: list[list[int]] = [[] for _ in region.sites]
+    for number, after in enumerate(region.successors):
+        for one in after:
+            before[one].append(number)
+    work, seen = [n for s in sites for n in before[s.number]], set[int]()
+    while work:
+        site = region.sites[work.pop()]
+        if site.number in seen or _waits(site):
+            continue
+        if site.role is not Role.HOST:
+            return False
+        seen.add(site.number)
+        work += before[site.number]
+    return not _reaches(region, sites, loop.span, stores)
+
+
+def _reaches(region: Region, sites: list[Site], within: Span | None, stores: Collection[int]) -> bool:
+    """Whether control may come from there to what a memset could disturb, before the host waits; `within` a loop."""
+    inner = None if within is None else inside(region, within, ())
+    work, seen = [n for s in sites for n in region.successors[s.number]], set[int]()
+    while work:
+        site = region.sites[work.pop()]
+        if site.number in seen or _waits(site) or (inner is not None and site.number not in inner):
+            continue
+        shared = site.role is Role.HOST and any(a.buffer.kind in _SHARED for a in site.accesses)
+        if site.role not in _ISSUES or site.looks or site.foreign or (shared and site.zeroes not in stores):
+            return True
+        seen.add(site.number)
+        work += region.successors[site.number]
+    return False
+
+
+def _waits(site: Site) -> bool:
+    return site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC
+
+
+def _as_work(program: ir.Program, site: Site, stores: Collection[int]) -> Site:
+    zeroing = program.operations[site.zeroes].zeroing if site.zeroes in stores else None
+    if zeroing is None or site.role is not Role.HOST:
+        return site
+    label = f"zero of {site.accesses[0].buffer.name}"
+    work = replace(site, operation=site.zeroes, label=label, kind=SiteKind.MEMSET, role=Role.MOVABLE)
+    return replace(work, bytes=zeroing.bytes)
+
+
+def _waiting(region: Region, loops: Collection[ir.Loop], stores: Collection[int]) -> Region:
+    """The region in which the host waits behind these loops, in each iteration of unrolled ones around them."""
+    weaver = Weaver(region)
+    for loop in loops:
+        own = {n.number for n in ir.walk(loop) if isinstance(n, ir.Loop)}
+        every = inside(region, loop.span, ())
+        trips: dict[tuple[Iteration, ...], None] = {}
+        for site in (region.sites[n] for n in every if region.sites[n].zeroes in stores):
+            trips[tuple(i for i in site.iterations if i.loop not in own)] = None
+        for trip in trips:
+            wait = Site(0, -1, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, loop.span, trip, added=True)
+            weaver.add_behind(wait, inside(region, loop.span, trip), loop=True)
+    return weaver.finish()
