@@ -80,8 +80,8 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     before = Session(serial, options, observe)
     after = Session(concurrent, options, observe)
     _check_prologue(concurrent, after.text)
-    before.looks |= after.looks
-    before.strays = before.has_stores()
+    before.strays = before.zeroings() > after.zeroings()  # some may have become memsets
+    before.looks = before.looks or after.looks or before.strays
     looks, strays = before.looks, before.strays
     again = resolve(after.program, after.effects, streams=True, looks=looks, wraps=after.wraps, strays=strays)
     theirs = {(r.function, n): r for n, r in numbered(again)}

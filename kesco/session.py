@@ -91,12 +91,13 @@ class Session:
         self.device_code = texts
         observe("effects", self.effects)
         self.again = self.program  # what `regions_of` read last
-        self.strays = options.prefetch and self.has_stores()
+        self.strays = options.prefetch and self.zeroings() > 0
+        self.looks = self.looks or self.strays
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
-    def has_stores(self) -> bool:
-        """Whether the host may set managed memory to zero by stores that could be memsets."""
-        return b"cudaMallocManaged" in self.text and any(o.zeroing is not None for o in self.program.operations)
+    def zeroings(self) -> int:
+        """How many stores of zero there are that could be memsets."""
+        return sum(one.zeroing is not None for one in self.program.operations)
 
     def _same_since(self, began: int) -> None:
         """Raise `InputError` if the source or a header of the user's is another one than when reading began.

@@ -33,7 +33,7 @@ class Places(Escapes):
         self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
         self.stack: list[Activation] = []
         self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
-        self.strays = False  # whether the host's use of memory that is not known becomes sites
+        self.strays = False  # whether that becomes sites, too, which the host does to memory that is not known
         self.spoilt: set[int] = set()  # stores to zero and memsets that may be something else, too
         self.looks = False  # whether places that may show how far the device is become sites
         self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is

@@ -53,8 +53,8 @@ def resolve(
 
     With `looks`, so does what may show how far the device is (see `Site.looks`). `wraps` tells that signed integers
     wrap around (``-fwrapv``): then those that are not known are not followed. With `strays`, what the host does through
-    pointers that are not known becomes sites. The loops in `uncounted` are not unrolled; those that turn out to be of
-    that kind are added to it.
+    pointers that are not known becomes sites, and stores of zero are told apart. The loops in `uncounted` are not
+    unrolled; those that turn out to be of that kind are added to it.
     """
     uncounted = set[int]() if uncounted is None else uncounted
     walker = Interpreter(program, dict(effects), streams=streams)

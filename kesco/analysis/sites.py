@@ -48,7 +48,7 @@ class Sites(Aggregates):
             self.now.builder.drafts[number].seen |= self.now.seen
         self.now.seen = set()
         zeroing, self.now.zeroing = self.now.zeroing, None
-        part = zeroing[1] if zeroing is not None else None
+        part = zeroing[1] if zeroing is not None and self.strays else None
         if part is None or self.now.looked or self.now.asked or self.now.host != {part[0]: AccessMode.WRITE}:
             self.spoilt |= {zeroing[0]} if zeroing is not None else set()
             part = None

@@ -80,7 +80,7 @@ class Transfers(Sites):
                 self.access(state, draft, value, mode, length if plane is None else plane, on_host=on_host)
                 if plane is not None and entry.kind == "memset":
                     self._one_row(state, draft, entry, values, value)
-        if name == "cudaMemset":
+        if name == "cudaMemset" and self.strays:
             if values[1].number == 0 and certain_part(values[0].places, values[0].unknown, size) is not None:
                 draft.zeroes = call.operation
             else:

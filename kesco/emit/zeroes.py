@@ -15,7 +15,7 @@ from kesco.ir import program as ir
 from kesco.source import Span
 
 _WAIT = "cudaDeviceSynchronize();  // kesco: until what is set to zero above is zero"
-_WHY = "kesco: in place of the host's store, for which the page would move"
+_WHY = "kesco: in place of the host's store"
 
 
 def memset(program: ir.Program, operation: ir.Operation, stream: str) -> Edit:
@@ -24,7 +24,9 @@ def memset(program: ir.Program, operation: ir.Operation, stream: str) -> Edit:
     assert place is not None and zeroing is not None
     rest = program.text[place.end : line_end(program.text, place.end)]
     why = f" /* {_WHY} */" if rest.strip() else f"  // {_WHY}"
-    return Edit(place.start, place.end, f"cudaMemsetAsync({zeroing.pointer}, 0, sizeof({zeroing.target}), {stream});{why}")
+    return Edit(
+        place.start, place.end, f"cudaMemsetAsync({zeroing.pointer}, 0, sizeof({zeroing.target}), {stream});{why}"
+    )
 
 
 def waits(program: ir.Program, loops: Iterable[Span]) -> Iterator[Edit]:

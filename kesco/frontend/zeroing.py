@@ -45,10 +45,10 @@ def zeroing(cursor: Cursor, text: bytes, lowered: ir.Stmt) -> ir.Zeroing | None:
         return None
     if isinstance(one.target, ir.Dereference) and found["whole"] == _spelled(one.target.pointer):
         return ir.Zeroing(found["whole"], target, canonical.get_size())
-    if isinstance(one.target, ir.Subscript) and not one.target.array and found["base"] == _spelled(one.target.base):
-        if one.target.index == ir.Constant(int(found["index"])):
-            return ir.Zeroing(f"&{target}", target, canonical.get_size())
-    return None
+    if not isinstance(one.target, ir.Subscript) or one.target.array or found["base"] != _spelled(one.target.base):
+        return None
+    known = one.target.index == ir.Constant(int(found["index"]))
+    return ir.Zeroing(f"&{target}", target, canonical.get_size()) if known else None
 
 
 def _is_zero(value: ir.Expr) -> bool:

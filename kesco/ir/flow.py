@@ -112,9 +112,9 @@ class Site:
     `held` tells until when a movable copy keeps the host, where that is certain. `stuck` marks a copy that stays on the
     default stream in any case: what it would have to wait for has no place in the text. `task` is the name of the task
     that it belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only
-    reached where a call of CUDA has failed. `zeroes` is negative but where all that a site of the host, or a memset, does
-    is to set the bytes of its one access to zero, whose buffer is one allocation of that name which nothing else may
-    reach: then it is the operation of the statement or call.
+    reached where a call of CUDA has failed. `zeroes` is negative but where all that a site of the host, or a memset,
+    does is to set the bytes of its one access to zero, and its buffer is one allocation, the only one of that name:
+    then it is the operation of the statement or call.
     """
 
     number: int

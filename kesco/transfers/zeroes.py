@@ -34,7 +34,9 @@ def with_memsets(program: ir.Program, region: Region) -> tuple[Region, Zeroes | 
     """The region in which such stores are memsets, and which they are."""
     function = next(f for f in program.functions if f.here and f.span == region.span)
     stores = {s.zeroes for s in region.sites if s.role is Role.HOST and s.zeroes >= 0}
-    loops = {n: loop for n, around in _stores(function.body) if n in stores and (loop := _loop(program, region, n, around))}
+    loops = {
+        n: loop for n, around in _stores(function.body) if n in stores and (loop := _loop(program, region, n, around))
+    }
     while True:
         kept = {n: loop for n, loop in loops.items() if _is_apart(region, n, loop, loops)}
         if len(kept) == len(loops):
@@ -66,7 +68,9 @@ def _sites(region: Region, store: int) -> list[Site]:
 def _loop(program: ir.Program, region: Region, store: int, around: tuple[Around, ...]) -> ir.Loop | None:
     """The innermost loop around a store in which a kernel uses the memory, if all its sites are certain."""
     sites, place = _sites(region, store), program.operations[store].statement
-    if place is None or any(s.zeroes != store for s in region.sites if s.role is Role.HOST and s.span.start == place.start):
+    if place is None or any(
+        s.zeroes != store for s in region.sites if s.role is Role.HOST and s.span.start == place.start
+    ):
         return None
     keys = {s.accesses[0].buffer.key for s in sites}
     for one in reversed(around):
