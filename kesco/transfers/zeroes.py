@@ -4,10 +4,12 @@ In: a program and one function's region. Out: the region in which they are work 
 region itself. Apart from the prefetches because it replaces what the host does: between kernels that use a number in
 managed memory, a store of the host moves its page to the host and back.
 
-1. The store is in a loop in which a kernel uses the memory, and the host has just waited for the device: nothing was
-issued since. 2. From there to the next such wait the host does nothing but issue work, ask for errors and store more of
-these zeros: it neither looks at managed memory, which it must not on devices that cannot share it, nor at how far the
-device is, nor leaves the function. 3. Where that holds in the loop only, the host waits behind the loop.
+1. The store is in a loop in which a kernel uses the memory and the host does nothing else with it. The host has just
+waited for the device: nothing was issued since.
+2. From there to the next such wait the host does nothing but issue work, ask for errors and store more of these zeros:
+it neither looks at managed memory, which it must not on devices that cannot share it, nor at how far the device is, nor
+leaves the function.
+3. Where that holds in the loop only, the host waits behind the loop.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from kesco.ir.access import BufferKind
 from kesco.ir.flow import Iteration, Region, Role, Site, SiteKind
 from kesco.ir.transfers import Zeroes
 from kesco.source import Span
+from kesco.transfers.away import touches
 from kesco.transfers.launches import Around
 from kesco.transfers.spots import inside
 from kesco.transfers.weave import Weaver
@@ -98,7 +101,9 @@ def _is_apart(region: Region, store: int, loop: ir.Loop, stores: Collection[int]
             return False
         seen.add(site.number)
         work += before[site.number]
-    return not _reaches(region, sites, loop.span, stores)
+    keys = {a.buffer.key for s in sites for a in s.accesses}
+    others = (region.sites[n] for n in inside(region, loop.span, ()) if region.sites[n].zeroes not in stores)
+    return not any(touches(one, keys) for one in others) and not _reaches(region, sites, loop.span, stores)
 
 
 def _reaches(region: Region, sites: list[Site], within: Span | None, stores: Collection[int]) -> bool:

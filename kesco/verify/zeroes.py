@@ -5,9 +5,9 @@ a memset; and which of its sites are. Apart because here alone something of the 
 
 1. A store and a memset are the same if all that either does is to set the same bytes of the same allocation to zero:
 the analysis says so of each (`Site.zeroes`), and one buffer alone has that name.
-2. Which is which is told by the order of the text: in both programs the same bytes are set to zero by as many sites, and
-the n-th of one is the n-th of the other. That it stands at the same place in the flow of control is proven with all
-other sites.
+2. Which is which is told by the order of the text: in both programs as many sites set the same bytes to zero, and the
+n-th of one is the n-th of the other. That it stands at the same place in the flow of control is proven with all other
+sites.
 3. At the store the serial program's host has waited for all that was issued: no kernel watches for it.
 4. When the store is done the host has its result. So the memset counts as work that the host has waited for at once:
 whatever may look at that memory later, or leave the function, must be behind a wait that the concurrent text has.
