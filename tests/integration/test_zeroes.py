@@ -119,6 +119,48 @@ def test_what_stays_a_store(tmp_path: Path, old: str, new: str) -> None:
     assert [one for one in memsets(tmp_path, old, new) if one.startswith(("a", "&a", "p"))] == []
 
 
+ALIASES = {
+    "a function reads it": ("static int peek(int* p) { return *p; }", "", "*a = 0;\n    argc += peek(a);"),
+    "another pointer": ("", "int* again = a;", "*a = 0;\n    argc += *again;"),
+    "a pointer in memory that is not followed": (
+        "#include <map>\nstatic std::map<int, int*> table;",
+        "table[0] = a;",
+        "*a = 0;\n    argc += *table[0];",
+    ),
+    "a pointer that the device wrote": (
+        "__global__ void keep(int** p, int* a) { *p = a; }",
+        "int** p;\n  cudaMallocManaged(&p, 8);\n  keep<<<1, 1>>>(p, a);\n  cudaDeviceSynchronize();",
+        "*a = 0;\n    argc += **p;",
+    ),
+    "a function of the host that runs on the stream": (
+        'static void CUDART_CB look(void* p) { printf("%d", *(int*)p); }',
+        "",
+        "*a = 0;\n    cudaLaunchHostFunc(0, look, a);",
+    ),
+    "an atomic": ("#include <atomic>", "auto* both = (std::atomic<int>*)a;", "*both = 0;"),
+    "a class": ("struct Set { int v; Set& operator=(int); };", "Set* set = (Set*)a;", "*set = 0;"),
+    "a pointer of a class": ("struct P { int* p; int& operator*(); };", "P p{a};", "*p = 0;"),
+    "a bit-field": ("struct Bits { int b : 3; };", "Bits* bits = (Bits*)a;", "bits->b = 0;"),
+    "a union": ("union Either { int* p; long n; };", "Either e{a};", "*e.p = 0;"),
+    "a reference": ("", "int& first = *a;", "first = 0;"),
+    "two allocations of one name": ("", "int* old = a;\n  cudaMallocManaged(&a, 8);\n  *old = 1;", "*old = 0;"),
+    "several allocations of one place": (
+        "",
+        "int* last = a;\n  for (int i = 0; i < argc; ++i) cudaMallocManaged(&last, 8);\n  count<<<1, 1>>>(x, last);",
+        "count<<<1, 1>>>(x, last);\n    cudaDeviceSynchronize();\n    *last = 0;",
+    ),
+    "a lambda": ("", "auto zero = [&] { *a = 0; };", "zero();"),
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_what_may_be_something_else_stays(tmp_path: Path, name: str) -> None:
+    declared, before, store = ALIASES[name]
+    text = TEXT.replace("void unseen", f"{declared}\nvoid unseen").replace("  *a = 0;\n", f"  {before}\n", 1)
+    found = compiled(tmp_path, text.replace(STORE, f"    {store}\n"))
+    assert [one for one in re.findall(r"cudaMemsetAsync\((\S*),", found) if not one.startswith("&b")] == []
+
+
 BROKEN = {
     "another stream without a wait": (IN_A, IN_A.replace("stream[0]", "stream[1]")),
     "a larger size": (IN_A, IN_A.replace("sizeof(*a)", "8")),
@@ -161,3 +203,13 @@ def test_the_host_reads_before(tmp_path: Path, first: str, second: str, proven: 
         (tmp_path / name).write_text(TEXT.replace(STORE, f"    {lines}{wait}"))
     found = verify_files(str(tmp_path / "a.cu"), str(tmp_path / "b.cu"), Options())
     assert any(one.problems for one in found) != proven
+
+
+def test_a_kernel_may_watch_for_the_store(tmp_path: Path) -> None:
+    """Where the host has not waited, a kernel may wait for what it stores: behind that kernel it would never come."""
+    text = TEXT.replace("    cudaDeviceSynchronize();\n", "")
+    (tmp_path / "a.cu").write_text(text)
+    set_to_zero = "    cudaMemsetAsync(a, 0, 4, 0);\n    cudaDeviceSynchronize();\n"
+    (tmp_path / "b.cu").write_text(text.replace(STORE, set_to_zero))
+    found = verify_files(str(tmp_path / "a.cu"), str(tmp_path / "b.cu"), Options())
+    assert any(one.problems for one in found)
