@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
     b[0] = 0;
   }
   printf("%d\\n", *a + *b);
+  cudaDeviceSynchronize();
   cudaFree(x);
   cudaFree(y);
   cudaFree(a);
@@ -143,10 +144,14 @@ ALIASES = {
     "a bit-field": ("struct Bits { int b : 3; };", "Bits* bits = (Bits*)a;", "bits->b = 0;"),
     "a union": ("union Either { int* p; long n; };", "Either e{a};", "*e.p = 0;"),
     "a reference": ("", "int& first = *a;", "first = 0;"),
-    "two allocations of one name": ("", "int* old = a;\n  cudaMallocManaged(&a, 8);\n  *old = 1;", "*old = 0;"),
+    "two allocations of one name": (
+        "",
+        "int* old = a;\n  cudaMallocManaged(&a, 8);\n  *old = 1;",
+        "count<<<1, 1>>>(x, old);\n    cudaDeviceSynchronize();\n    *old = 0;",
+    ),
     "several allocations of one place": (
         "",
-        "int* last = a;\n  for (int i = 0; i < argc; ++i) cudaMallocManaged(&last, 8);\n  count<<<1, 1>>>(x, last);",
+        "int* last = nullptr;\n  for (int i = 0; i < argc; ++i) cudaMallocManaged(&last, 8);",
         "count<<<1, 1>>>(x, last);\n    cudaDeviceSynchronize();\n    *last = 0;",
     ),
     "a lambda": ("", "auto zero = [&] { *a = 0; };", "zero();"),
@@ -188,19 +193,27 @@ def test_what_the_proof_refuses(tmp_path: Path, name: str) -> None:
     assert any(one.problems for one in found)
 
 
+SET, MEMSET, READ, WAIT_HERE = "*a = 0;", "cudaMemsetAsync(a, 0, 4, 0);", "argc += *a;", "cudaDeviceSynchronize();"
+
+
 @pytest.mark.parametrize(
-    ("first", "second", "proven"),
+    ("serial", "concurrent", "proven"),
     [
-        ("argc += *a;", "cudaMemsetAsync(a, 0, 4, 0);", True),
-        ("cudaMemsetAsync(a, 0, 4, 0);", "argc += *a;", False),
-        ("cudaMemsetAsync(a, 0, 4, 0);", "cudaDeviceSynchronize(); argc += *a;", False),
+        ((READ, SET), (READ, MEMSET, WAIT_HERE), True),
+        ((READ, SET), (MEMSET, READ, WAIT_HERE), False),
+        ((READ, SET), (MEMSET, WAIT_HERE, READ), False),
+        ((SET, READ), (MEMSET, WAIT_HERE, READ), True),
+        ((SET, READ), (MEMSET, READ, WAIT_HERE), False),
+        ((SET, "clock();"), (MEMSET, "clock();", WAIT_HERE), False),
+        ((SET, "unseen(nullptr);"), (MEMSET, WAIT_HERE, "unseen(nullptr);"), True),
+        ((SET, "unseen(nullptr);"), (MEMSET, "unseen(nullptr);", WAIT_HERE), False),
     ],
 )
-def test_the_host_reads_before(tmp_path: Path, first: str, second: str, proven: bool) -> None:
-    """The serial program reads the number and then sets it to zero; a memset behind that is the same."""
-    for name, lines in (("a.cu", "argc += *a;\n    *a = 0;\n"), ("b.cu", f"{first}\n    {second}\n")):
-        wait = "    cudaDeviceSynchronize();\n" if name == "b.cu" else ""
-        (tmp_path / name).write_text(TEXT.replace(STORE, f"    {lines}{wait}"))
+def test_the_host_has_what_it_stores_at_once(
+    tmp_path: Path, serial: tuple[str, ...], concurrent: tuple[str, ...], proven: bool
+) -> None:
+    for name, lines in (("a.cu", serial), ("b.cu", concurrent)):
+        (tmp_path / name).write_text(TEXT.replace(STORE, f"    {' '.join(lines)}\n"))
     found = verify_files(str(tmp_path / "a.cu"), str(tmp_path / "b.cu"), Options())
     assert any(one.problems for one in found) != proven
 
