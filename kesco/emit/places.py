@@ -46,6 +46,8 @@ class CannotInsert(Exception):
 
 QUEUES = 8
 """Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
+_TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
+"""What gains by more of them."""
 _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
@@ -300,7 +302,6 @@ def needed_parts(text: bytes, rewrites: Sequence[Rewrite], stretches: int, repla
         marks=sum(len(marks_of(r)) for r in rewrites),
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in text
         and any(
-            r.schedule.streams > QUEUES and s.kind is SiteKind.COPY and s.number in r.schedule.as_dict()
-            for r, s in sites
+            r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites
         ),
     )

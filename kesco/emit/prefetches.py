@@ -32,15 +32,16 @@ _WHY = {
 def written(
     program: ir.Program,
     prefetches: Sequence[Prefetch],
+    streams: str,
     stream_of: Callable[[int], str],
     before: dict[int, list[str]],
     after: dict[int, list[str]],
 ) -> list[Edit]:
-    """Add the lines at launches to `before` and `after`, and return the edits at loops."""
+    """Add the lines at launches to `before` and `after`, and return the edits at loops; `streams` names all streams."""
     at_launches: dict[int, tuple[list[str], list[str]]] = {}
     at_loops: dict[tuple[Span, bool, str], tuple[int, list[str]]] = {}
     for one in prefetches:
-        line = _line(one, stream_of(one.operation))
+        line = _line(one, streams, stream_of(one.operation))
         lines = [*before.pop(one.operation, []), line, *after.pop(one.operation, [])]
         behind = one.pages is Pages.HOST
         if one.launch >= 0:
@@ -69,6 +70,6 @@ def _indented(lines: Sequence[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def _line(one: Prefetch, stream: str) -> str:
+def _line(one: Prefetch, streams: str, stream: str) -> str:
     where = "" if one.pages is Pages.DEVICE else f", Kesco{one.pages.value.capitalize()}"
-    return f"kesco_prefetch({one.pointer}, {stream}{where});  // kesco: {_WHY[one.pages].format(one.kernel)}"
+    return f"kesco_prefetch({streams}, {one.pointer}, {stream}{where});  // kesco: {_WHY[one.pages].format(one.kernel)}"

@@ -38,7 +38,7 @@ STAND_IN = (
     "KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "enum KescoPages {{ KescoDevice, KescoHost, KescoBoth }}; "
-    "void kesco_prefetch(const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
+    "void kesco_prefetch(const KescoStreams*, const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_copy_2d(void*, size_t, const void*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t, "
     "bool = false); template <typename Kesco> cudaError_t kesco_copy_to_symbol(const Kesco&, const void*, size_t, "

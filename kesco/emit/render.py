@@ -148,6 +148,7 @@ class _Writer:
         result = written(
             self.program,
             self.rewrite.prefetches,
+            self.name,
             lambda operation: self._stream_text(self.by_operation[operation]),
             self.before,
             self.after,

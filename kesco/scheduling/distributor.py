@@ -104,13 +104,13 @@ def memory(dfg: Dfg) -> tuple[int, ...]:
 
 
 def _beside(dfg: Dfg, site: int, stream_of: dict[int, int]) -> int:
-    """The stream of the first operation that uses memory, or of the last one, also across barriers."""
+    """The stream of the first operation that uses memory, or of the last one if it is freed, also across barriers."""
     sites = dfg.region.sites
     mine = {a.buffer.key for a in sites[site].accesses}
     users = [n for n in stream_of if n != site and any(a.buffer.key in mine for a in sites[n].accesses)]
-    if sites[site].kind is SiteKind.ALLOC:
-        return stream_of.get(min((n for n in users if n > site), default=-1), 0)
-    return stream_of.get(max((n for n in users if n < site), default=-1), 0)
+    if sites[site].kind is SiteKind.FREE:
+        return stream_of.get(max((n for n in users if n < site), default=-1), 0)
+    return stream_of.get(min((n for n in users if n > site), default=-1), 0)
 
 
 def _for_work(streams: int, ways: int, at_once: int) -> int:
@@ -119,9 +119,14 @@ def _for_work(streams: int, ways: int, at_once: int) -> int:
 
 
 def _fewest_events(dfg: Dfg, site: int, stream_of: dict[int, int]) -> int:
-    """The stream of most of what a light operation depends on or what depends on it; the first if there is nothing."""
+    """The stream of most of what a light operation depends on or what depends on it.
+
+    If there is nothing, it is the first; a prefetch goes where its memory is used next.
+    """
     around = (*dfg.graph.predecessors(site), *dfg.graph.successors(site))
     streams = [stream_of[one] for one in around if one in stream_of]
+    if not streams and dfg.region.sites[site].kind is SiteKind.PREFETCH:
+        return _beside(dfg, site, stream_of)
     return min(streams, key=lambda stream: (-streams.count(stream), stream), default=0)
 
 

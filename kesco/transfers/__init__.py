@@ -13,9 +13,9 @@ next comes back right behind the last kernel that uses it (`results`). 5. The po
 it must be a name, an element or a member, with nothing that changes anything. How much to move the program looks up as
 it runs, so that it is always the allocation that the kernel is about to read, while it lives.
 
-A prefetch changes no result, so the proof need not know it. What it refuses to do: prefetch what is known to be small,
-what the host may touch while the kernel runs, to the device memory that kernels only write, or anything in a program
-that advises the driver itself or ties memory to streams.
+A prefetch changes no result, so the proof need not know it. What it refuses to do: prefetch what the host may touch
+while the kernel runs, to the device memory that kernels only write, or anything in a program that advises the driver
+itself or ties memory to streams.
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
     weaver = Weaver(region)
     for prefetch, spot in sorted(found, key=lambda pair: (-_extent(pair[1].where), pair[1].later is not None)):
         for trip, (buffers, at) in spot.trips.items():
+            size = _light(buffers)
+            mode = AccessMode.READ_WRITE if size is None else AccessMode.READ
             site = Site(
                 0,
                 prefetch.operation,
@@ -128,7 +130,8 @@ def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
                 Role.MOVABLE,
                 region.sites[min(at)].span,
                 trip,
-                tuple(Access(buffer, AccessMode.READ_WRITE, "prefetch") for buffer in sorted(buffers)),
+                tuple(Access(buffer, mode, "prefetch") for buffer in sorted(buffers)),
+                bytes=size,
                 added=True,
             )
             if spot.pages is Pages.HOST:
@@ -136,6 +139,12 @@ def _woven(region: Region, found: Collection[tuple[Prefetch, Spot]]) -> Region:
             else:
                 weaver.add(site, at, loop=spot.where is not None, passed_by=spot.later is not None)
     return weaver.finish()
+
+
+def _light(buffers: Collection[Buffer]) -> int | None:
+    """The size of the largest, where all are known to be small: done within the call, so that nobody waits for it."""
+    size = max((SMALL + 1 if b.bytes is None else b.bytes for b in buffers), default=0)
+    return size if size <= SMALL else None
 
 
 def _extent(loop: Span | None) -> int:
@@ -179,12 +188,13 @@ class _Finder:
         ):
             return None
         keys = frozenset(b.key for b in buffers)
-        if all(b.bytes is not None and b.bytes <= SMALL for b in buffers) or may_be_shared(self.region, sites, keys):
+        if may_be_shared(self.region, sites, keys):
             return None
         if all(b in self.kept and not self._reached_without(self.kept[b], sites) for b in buffers):
             return None
         argument = launch.node.arguments[index]
-        if self._is_shared(argument, sites, buffers, units):
+        large = any(b.bytes is None or b.bytes > SMALL for b in buffers)
+        if large and self._is_shared(argument, sites, buffers, units):
             spot = self._placed(launch, sites, argument, through, frozenset(), Pages.BOTH)
             if spot is not None:
                 self.kept |= {b: at for mine, at in spot.trips.values() for b in mine}

@@ -125,7 +125,7 @@ def test_each_record_and_wait_is_needed(made: tuple[Path, str], proof) -> None: 
         ),
         (
             "      add<<<1, block",
-            "      kesco_prefetch(x, kesco->stream[0]);\n      add<<<1, block",
+            "      kesco_prefetch(kesco, x, kesco->stream[0]);\n      add<<<1, block",
             "would be left out",
         ),
         ("      add<<<1, block", "      static int k = 0;\n      add<<<1, block", "not only this replay's"),

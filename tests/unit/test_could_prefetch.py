@@ -72,7 +72,6 @@ def test_nothing_where_they_are_asked_for_or_would_not_be_put_in(tmp_path: Path,
 @pytest.mark.parametrize(
     ("body", "size"),
     [
-        (TWO, "65536"),
         ("set<<<1, 32>>>(a); set<<<1, 32>>>(b);", "argc * 4096"),
         (f"\n#define KescoHost 1\n{TWO}", "argc * 4096"),
         (f"cudaMemAdvise(a, 9, cudaMemAdviseSetReadMostly, cudaMemLocation{{}}); {TWO}", "argc * 4096"),

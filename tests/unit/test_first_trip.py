@@ -114,7 +114,7 @@ def shape(lines: list[str]) -> str:
     for line in (one for one in lines if " = 0; s < " not in one):
         if first := re.match(r"if \((.*)\) \{  // kesco: once", line):
             words.append(f"({first[1]}:")
-        elif prefetch := re.match(r"kesco_prefetch\((\w+),", line):
+        elif prefetch := re.match(r"kesco_prefetch\(kesco, (\w+),", line):
             words.append(prefetch[1])
         elif line == "}" and words and any(w.startswith("(") for w in words) and not words[-1].endswith((")", "K")):
             words[-1] += ")"
@@ -144,7 +144,7 @@ def test_ahead_of_what_may_take_time_or_leave_the_trip(emitted: dict[str, list[s
     place = next(n for n, line in enumerate(found) if line.startswith("if (i == 0) {"))
     launch = max(n for n, line in enumerate(found[:place]) if "<<<" in line)
     assert all(line.startswith("cudaEvent") for line in found[launch + 1 : place])
-    assert found[place + 1].startswith("kesco_prefetch(b,")
+    assert found[place + 1].startswith("kesco_prefetch(kesco, b,")
     assert any(between[:10] in line for line in found[place + 2 :])
 
 

@@ -51,7 +51,8 @@ def lines(done: Compilation) -> list[str]:
 
 def put_in(done: Compilation) -> list[str]:
     """The pointers that are prefetched, in the order of the text, and where to unless it is the device."""
-    found = re.findall(r"kesco_prefetch\((.*), kesco->stream\[[^]]*\](?:, Kesco)?(.*?)\);", "\n".join(lines(done)))
+    call = r"kesco_prefetch\(kesco, (.*), kesco->stream\[[^]]*\](?:, Kesco)?(.*?)\);"
+    found = re.findall(call, "\n".join(lines(done)))
     return [f"{pointer} {where.lower()}".strip() for pointer, where in found]
 
 
@@ -83,14 +84,28 @@ class TestPlaces:
     ) -> None:
         assert put_in(compiled(tmp_path, body)) == pointers
 
-    def test_what_is_small_or_not_asked_for_moves_on_demand(self, tmp_path: Path) -> None:
+    def test_what_is_not_asked_for_moves_on_demand(self, tmp_path: Path) -> None:
         body = "fill(a, n); fill(b, n); " + TWO
-        assert put_in(compiled(tmp_path, body, "65536")) == []
         assert put_in(compiled(tmp_path, body, "65537")) == ["a", "b"]
         for options in (Options(), *(Options(prefetch=True, emit=emit) for emit in ("graph", "auto"))):
             done = compiled(tmp_path, body, options=options)
             assert put_in(done) == []
             assert b"kesco_prefetch" not in done.text
+
+    def test_nobody_waits_for_what_is_small(self, tmp_path: Path) -> None:
+        body = "fill(b, n); add<<<1, 32>>>(a, b); add<<<1, 32>>>(c, b);"
+        for size, streams, waits in (("65536", 2, 0), ("65537", 2, 1)):
+            done = compiled(tmp_path, body, size)
+            assert put_in(done) == ["b"]
+            (main,) = (f for f in done.functions if f.rewritten)
+            assert (main.schedule.streams, len(main.plan.waits)) == (streams, waits)
+
+    def test_what_is_small_is_on_the_stream_of_its_kernel(self, tmp_path: Path) -> None:
+        body = "fill(a, n); fill(b, n); up<<<1, 32>>>(c); up<<<1, 32>>>(a); add<<<1, 32>>>(a, b);"
+        done = compiled(tmp_path, body, "4")
+        assert put_in(done) == ["a", "b"]
+        assert b"kesco_prefetch(kesco, b, kesco->stream[1])" in done.text
+        assert b"add<<<1, 32, 0, kesco->stream[1]>>>(a, b)" in done.text
 
     def test_the_author_is_told(self, tmp_path: Path) -> None:
         (told,) = [d for d in compiled(tmp_path, "fill(a, n); " + TWO).diagnostics if d.code == "K209"]
@@ -105,7 +120,7 @@ class TestPlaces:
         assert stream["prefetch#2"] not in (stream["up"], stream["add#2"])
         assert {main.region.sites[w.target].label for w in main.plan.waits} == {"add#1", "add#2"}
         found = lines(done)
-        place = next(n for n, line in enumerate(found) if line.startswith("kesco_prefetch(b"))
+        place = next(n for n, line in enumerate(found) if line.startswith("kesco_prefetch(kesco, b"))
         assert found[place + 1].startswith("cudaEventRecord(")
 
     def test_before_a_loop_in_which_nothing_changes(self, tmp_path: Path) -> None:
@@ -221,7 +236,7 @@ class TestBackToTheHost:
         stream = {main.region.sites[n].label.partition("#")[0]: s for n, s in main.schedule.stream_of}
         assert stream["step"] != stream["other"]
         text = lines(found)
-        place = next(n for n, line in enumerate(text) if line.startswith("kesco_prefetch(a"))
+        place = next(n for n, line in enumerate(text) if line.startswith("kesco_prefetch(kesco, a"))
         assert text[place - 1].startswith("step<<<")
 
     @pytest.mark.parametrize(
@@ -358,7 +373,7 @@ class TestOnlyRead:
         assert mine[:1] == [found]
         assert "a host" not in mine or found == "a"
         text = lines(done)
-        place = next(n for n, line in enumerate(text) if line.startswith("kesco_prefetch(a"))
+        place = next(n for n, line in enumerate(text) if line.startswith("kesco_prefetch(kesco, a"))
         assert text[place + 1].startswith("for (") == (found == "a both")
 
     def test_other_functions_may_write_what_outlives_this_one(self, tmp_path: Path) -> None:
@@ -385,9 +400,10 @@ RUNTIME = """\
 #define CUDART_VERSION VERSION
 using cudaStream_t = int*;
 using cudaEvent_t = int*;
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorOfTheProgram };
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorOfTheProgram, cudaErrorNotReady };
 enum cudaDeviceAttr { cudaDevAttrConcurrentManagedAccess = 89 };
-enum { cudaEnableDefault, cudaEventDisableTiming, cudaCpuDeviceId = -1 };
+enum { cudaEnableDefault, cudaEventDisableTiming, cudaStreamNonBlocking, cudaCpuDeviceId = -1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed = 2 };
 enum cudaMemLocationType { cudaMemLocationTypeDevice = 1, cudaMemLocationTypeHost };
 enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1 };
 enum cudaDriverEntryPointQueryResult { None };
@@ -395,6 +411,9 @@ struct cudaMemLocation { cudaMemLocationType type; int id; };
 char pages[1 << 20];
 cudaError_t last, fails;
 int able, calls, back, advised;
+cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+unsigned busy = 0;  // a bit for each stream
+int streams, recorded, on;  // how many there are, the number of the latest event's stream, and of the latest prefetch's
 int range(unsigned long long* base, std::size_t* size, unsigned long long at) {
   const auto begin = reinterpret_cast<unsigned long long>(pages);
   if (at < begin || at >= begin + sizeof pages) return 1;
@@ -411,22 +430,37 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* n, void** e, unsigned, 
 }
 cudaError_t cudaGetDriverEntryPoint(const char* n, void** e, int) { return entry_of(n, e); }
 cudaError_t cudaFree(void*) { return cudaSuccess; }
-cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new int; return cudaSuccess; }
+cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new int(streams++); return cudaSuccess; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { return cudaStreamCreate(s); }
+cudaError_t cudaStreamQuery(cudaStream_t s) {
+  if (mode != cudaStreamCaptureModeRelaxed) return last = cudaErrorInvalidValue;
+  return busy >> *s & 1 ? last = cudaErrorNotReady : cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) {
+  const cudaStreamCaptureMode was = mode;
+  mode = *other, *other = was;
+  return cudaSuccess;
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new int; return cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) { *e = *s; return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  if (*s == 0) recorded = *e;
+  return cudaSuccess;
+}
 cudaError_t cudaPeekAtLastError() { return last; }
 cudaError_t cudaGetLastError() { const cudaError_t was = last; last = cudaSuccess; return was; }
 cudaError_t cudaGetDevice(int* device) { *device = 3; return cudaSuccess; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { *value = able; return last; }
 cudaError_t moved(const void* at, std::size_t size, int device, cudaStream_t stream) {
-  calls += at == pages && size == sizeof pages && (device == 3 || device == -1) && stream != nullptr ? 1 : 100;
+  const bool all = at == pages ? size == sizeof pages : at == pages + 1 && size == 65536;
+  calls += all && (device == 3 || device == -1) && stream != nullptr ? 1 : 100;
   back += device == -1;
+  on = *stream;
   if (fails != cudaSuccess) last = fails;
   return fails;
 }
 cudaError_t advice(const void* at, std::size_t size, int device) {
-  advised += calls == 0 && at == pages && size == sizeof pages && device == 3 ? 1 : 100;
+  advised += calls == 0 && device == 3 && (at == pages ? size == sizeof pages : size == 65536) ? 1 : 100;
   if (fails != cudaSuccess) last = fails;
   return fails;
 }
@@ -462,9 +496,25 @@ int main() {
   for (const auto& one : cases) {
     for (const KescoPages where : {KescoDevice, KescoHost, KescoBoth}) {
       calls = back = advised = 0, last = one.before, fails = one.fails, able = one.able;
-      kesco_prefetch(one.at, kesco_streams().stream[0], where);
+      kesco_prefetch(&kesco_streams(), one.at, kesco_streams().stream[0], where);
       std::printf("%s %d %d %d %d\\n", one.what, calls, back, advised, static_cast<int>(last));
     }
+  }
+  KescoStreams& all = kesco_streams();
+  able = 1, fails = last = cudaSuccess;
+  for (const unsigned each : {0u, ~0u, 1u, ~(1u << 6), ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 2u}) {
+    busy = each, recorded = on = -1;
+    kesco_prefetch(&all, pages, all.stream[0]);
+    std::printf("busy %x: on %d, waits for %d, %d\\n", each, on, recorded, static_cast<int>(last));
+  }
+  busy = ~0u;
+  kesco_prefetch(&all, pages, all.stream[0], KescoHost);
+  std::printf("back: on %d, %d streams, mode %d\\n", on, streams, static_cast<int>(mode));
+  for (const std::size_t least : {std::size_t{1}, KescoStreams::large + 0, static_cast<std::size_t>(-1)}) {
+    all.least = least, calls = 0;
+    kesco_prefetch(&all, pages, all.stream[0]);
+    kesco_prefetch(&all, pages + 1, all.stream[0]);
+    std::printf("of two %d\\n", calls);
   }
 }
 """
@@ -478,10 +528,26 @@ def test_what_the_inserted_function_does(tmp_path: Path, version: int) -> None:
         ["g++", "-std=c++17", "-Wall", "-Werror", "-pthread", "app.cpp", "-o", "app"], cwd=tmp_path, check=True
     )
     said = subprocess.run([tmp_path / "app"], capture_output=True, text=True, check=True).stdout.split("\n")
-    nothing = ["unable", "inside", "small", "unknown", "null"]
-    assert said[:-1] == [  # calls, those to the host, advice, and the error that the program sees
-        *("moves 1 0 0 0", "moves 1 1 0 0", "moves 1 0 1 0"),
-        *("fails 1 0 0 0", "fails 1 1 0 0", "fails 0 0 1 0"),  # and the program does not learn of it
-        *("pending 0 0 0 2",) * 3,
-        *(f"{one} 0 0 0 0" for one in nothing for _ in range(3)),
+    nothing = ["unable", "inside", "unknown", "null"]
+    place = said.index("busy 0: on 0, waits for -1, 0")
+    assert said[place + 1 : -1] == [  # it has streams 0 and 1 of its own, and at most eight beside them
+        "busy ffffffff: on 2, waits for 2, 0",
+        "busy 1: on 3, waits for 3, 0",
+        "busy ffffffbf: on 6, waits for 6, 0",
+        *(f"busy ffffffff: on {n}, waits for {n}, 0" for n in (5, 6, 7, 8, 9, 2)),
+        "busy 2: on 0, waits for -1, 0",
+        "back: on 0, 10 streams, mode 0",
+        *("of two 2", "of two 1", "of two 0"),
     ]
+    # Calls, those to the host, advice, and the error that the program sees.
+    assert (
+        said[:place]
+        == [
+            *("moves 1 0 0 0", "moves 1 1 0 0", "moves 1 0 1 0"),
+            *("fails 1 0 0 0", "fails 1 1 0 0", "fails 0 0 1 0"),  # and the program does not learn of it
+            *("pending 0 0 0 2",) * 3,
+            *(f"{one} 0 0 0 0" for one in nothing[:2] for _ in range(3)),
+            *("small 1 0 0 0", "small 0 0 0 0", "small 1 0 1 0"),
+            *(f"{one} 0 0 0 0" for one in nothing[2:] for _ in range(3)),
+        ]
+    )

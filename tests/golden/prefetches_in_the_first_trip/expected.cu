@@ -14,11 +14,11 @@ int main(int argc, char**) {
   cudaMallocManaged(&b, n * sizeof(float));
   for (int i = 0; i < n; ++i) left[i] = right[i] = i;
   KescoStreams* kesco = &kesco_streams();
-  kesco_prefetch(left, kesco->stream[0]);  // kesco: ahead of gather#1
+  kesco_prefetch(kesco, left, kesco->stream[0]);  // kesco: ahead of gather#1
   for (int step = 1; step < argc; ++step) {
     gather<<<1, 256, 0, kesco->stream[0]>>>(left, a, n);
     if (step == 1) {  // kesco: once, behind the launches that come first
-      kesco_prefetch(right, kesco->stream[1]);  // kesco: ahead of gather#2
+      kesco_prefetch(kesco, right, kesco->stream[1]);  // kesco: ahead of gather#2
     }
     gather<<<1, 256, 0, kesco->stream[1]>>>(right, b, n);
     scale<<<1, 256, 0, kesco->stream[0]>>>(a, n);
