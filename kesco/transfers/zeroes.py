@@ -15,12 +15,12 @@ leaves the function.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from kesco.ir import program as ir
 from kesco.ir.access import BufferKind
-from kesco.ir.flow import Iteration, Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.transfers import Zeroes
 from kesco.source import Span
 from kesco.transfers.away import touches
@@ -37,9 +37,8 @@ def with_memsets(program: ir.Program, region: Region) -> tuple[Region, Zeroes | 
     """The region in which such stores are memsets, and which they are."""
     function = next(f for f in program.functions if f.here and f.span == region.span)
     stores = {s.zeroes for s in region.sites if s.role is Role.HOST and s.zeroes >= 0}
-    loops = {
-        n: loop for n, around in _stores(function.body) if n in stores and (loop := _loop(program, region, n, around))
-    }
+    each = ((n, _loop(program, region, n, around)) for n, around in _stores(function.body) if n in stores)
+    loops = {n: loop for n, loop in each if loop is not None}
     while True:
         kept = {n: loop for n, loop in loops.items() if _is_apart(region, n, loop, loops)}
         if len(kept) == len(loops):
@@ -47,9 +46,10 @@ def with_memsets(program: ir.Program, region: Region) -> tuple[Region, Zeroes | 
         loops = kept
     if region.serial_because or not loops:
         return region, None
-    waits = {loop.span: loop for n, loop in loops.items() if _reaches(region, _sites(region, n), None, loops)}
+    behind = {loop.span.start: loop for n, loop in loops.items() if _reaches(region, _sites(region, n), None, loops)}
+    waits = [behind[start] for start in sorted(behind)]
     found = replace(region, sites=tuple(_as_work(program, s, loops) for s in region.sites))
-    return _waiting(found, waits.values(), loops), Zeroes(frozenset(loops), tuple(sorted(waits, key=lambda w: w.start)))
+    return _waiting(found, waits, loops), Zeroes(frozenset(loops), tuple(loop.span for loop in waits))
 
 
 def _stores(
@@ -71,9 +71,8 @@ def _sites(region: Region, store: int) -> list[Site]:
 def _loop(program: ir.Program, region: Region, store: int, around: tuple[Around, ...]) -> ir.Loop | None:
     """The innermost loop around a store in which a kernel uses the memory, if all its sites are certain."""
     sites, place = _sites(region, store), program.operations[store].statement
-    if place is None or any(
-        s.zeroes != store for s in region.sites if s.role is Role.HOST and s.span.start == place.start
-    ):
+    here = [s for s in region.sites if place is not None and s.role is Role.HOST and s.span.start == place.start]
+    if len(here) != len(sites):
         return None
     keys = {s.accesses[0].buffer.key for s in sites}
     for one in reversed(around):
@@ -130,21 +129,19 @@ def _as_work(program: ir.Program, site: Site, stores: Collection[int]) -> Site:
     zeroing = program.operations[site.zeroes].zeroing if site.zeroes in stores else None
     if zeroing is None or site.role is not Role.HOST:
         return site
-    label = f"zero of {site.accesses[0].buffer.name}"
-    work = replace(site, operation=site.zeroes, label=label, kind=SiteKind.MEMSET, role=Role.MOVABLE)
-    return replace(work, bytes=zeroing.bytes)
+    work = replace(site, operation=site.zeroes, kind=SiteKind.MEMSET, role=Role.MOVABLE, bytes=zeroing.bytes)
+    return replace(work, label=f"zero of {site.accesses[0].buffer.name}")
 
 
-def _waiting(region: Region, loops: Collection[ir.Loop], stores: Collection[int]) -> Region:
-    """The region in which the host waits behind these loops, in each iteration of unrolled ones around them."""
+def _waiting(region: Region, loops: Iterable[ir.Loop], stores: Collection[int]) -> Region:
+    """The region in which the host waits behind these loops, the outer ones first, in each trip of unrolled ones."""
     weaver = Weaver(region)
     for loop in loops:
         own = {n.number for n in ir.walk(loop) if isinstance(n, ir.Loop)}
-        every = inside(region, loop.span, ())
-        trips: dict[tuple[Iteration, ...], None] = {}
-        for site in (region.sites[n] for n in every if region.sites[n].zeroes in stores):
-            trips[tuple(i for i in site.iterations if i.loop not in own)] = None
+        within = (region.sites[n] for n in inside(region, loop.span, ()))
+        trips = {tuple(i for i in s.iterations if i.loop not in own): None for s in within if s.zeroes in stores}
+        behind = replace(loop.span, start=loop.span.end)
         for trip in trips:
-            wait = Site(0, -1, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, loop.span, trip, added=True)
+            wait = Site(0, -1, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, behind, trip, added=True)
             weaver.add_behind(wait, inside(region, loop.span, trip), loop=True)
     return weaver.finish()
