@@ -10,6 +10,7 @@ import pytest
 from kesco.options import Options
 from kesco.pipeline import compile_file
 from kesco.proving import verify_files
+from kesco.toolchain.model import Toolchain
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -183,13 +184,20 @@ BROKEN = {
 }
 
 
+@pytest.fixture(scope="module")
+def output(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The program, and what becomes of it."""
+    folder = tmp_path_factory.mktemp("output")
+    return folder / "a.cu", compiled(folder, TEXT)
+
+
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_the_proof_refuses(tmp_path: Path, name: str) -> None:
+def test_what_the_proof_refuses(output: tuple[Path, str], tmp_path: Path, name: str) -> None:
+    program, text = output
     old, new = BROKEN[name]
-    text = compiled(tmp_path, TEXT)
     assert old in text
     (tmp_path / "b.cu").write_text(text.replace(old, new))
-    found = verify_files(str(tmp_path / "a.cu"), str(tmp_path / "b.cu"), Options())
+    found = verify_files(str(program), str(tmp_path / "b.cu"), Options())
     assert any(one.problems for one in found)
 
 
