@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.program import Function, Program
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
-    from kesco.ir.transfers import Fetches, Prefetch, Sends
+    from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
     from kesco.model.forecast import Prices
     from kesco.options import Options
 
@@ -159,12 +159,12 @@ def _with_transfers(
     from kesco.synchronize.leaving import watched
 
     result = None
-    for more, prefetches in (*_variants(program, region, options, stay), (region, ())):
+    for more, prefetches, zeroes in (*_variants(program, region, options, stay), (region, (), None)):
         waiting, leaving = watched(program, more) if waits else (more, ())
         if waits and not leaving:
             continue
         original = region if more is not region else None
-        result = _planned(program, waiting, options, prices, prefetches, leaving, original)
+        result = _planned(program, waiting, options, prices, prefetches, leaving, original, zeroes)
         if result.rewritten:
             return replace(result, before=region if waiting is not region else None)
     return result
@@ -172,21 +172,24 @@ def _with_transfers(
 
 def _variants(
     program: Program, region: Region, options: Options, stay: Collection[int]
-) -> Iterator[tuple[Region, tuple[Prefetch, ...]]]:
+) -> Iterator[tuple[Region, tuple[Prefetch, ...], Zeroes | None]]:
     """What can be made of a function's transfers, the most first."""
-    from kesco.transfers import insert
+    from kesco.transfers import insert, zeroed
     from kesco.transfers.copies import moved
 
     streams = options.emit == "streams"
-    more, prefetches = insert(program, region) if options.prefetch and streams else (region, ())
-    if options.copies != "keep" and streams:
-        renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
-        renamed.difference_update(stay)
-        with_copies = moved(more, renamed)
-        if with_copies is not more:
-            yield with_copies, prefetches
-    if prefetches:
-        yield more, prefetches
+    asked = options.prefetch and streams
+    variants = zeroed(program, region) if asked else ((region, None),)
+    for start, zeroes in variants:
+        more, prefetches = insert(program, start) if asked else (start, ())
+        if options.copies != "keep" and streams:
+            renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
+            renamed.difference_update(stay)
+            with_copies = moved(more, renamed)
+            if with_copies is not more:
+                yield with_copies, prefetches, zeroes
+        if prefetches or zeroes is not None:
+            yield more, prefetches, zeroes
 
 
 def _planned(
@@ -197,6 +200,7 @@ def _planned(
     prefetches: tuple[Prefetch, ...] = (),
     watched: tuple[int, ...] = (),
     original: Region | None = None,
+    zeroes: Zeroes | None = None,
 ) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting; `original`: before copies moved."""
     from kesco import dataflow
@@ -219,9 +223,9 @@ def _planned(
     found = replace(found, needless=gone)
     width = max(levels.width(dfg), levels.stages(dfg))
     result = FunctionResult(
-        region, dfg, schedule, found, width, prefetches=prefetches, fetches=fetches, watched=watched
+        region, dfg, schedule, found, width, prefetches=prefetches, fetches=fetches, watched=watched, zeroes=zeroes
     )
-    if prices is not None and options.profile and not (region.serial_because or prefetches or found.replays):
+    if prices is not None and options.profile and not (region.serial_because or prefetches or zeroes or found.replays):
         from kesco.choosing import expected, in_model
 
         if dfg.graph and in_model(within):
@@ -349,4 +353,5 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
         result.sends,
         result.watched,
         result.fetches,
+        result.zeroes,
     )

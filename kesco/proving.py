@@ -80,8 +80,10 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     before = Session(serial, options, observe)
     after = Session(concurrent, options, observe)
     _check_prologue(concurrent, after.text)
-    before.looks |= after.looks
-    again = resolve(after.program, after.effects, streams=True, looks=before.looks, wraps=after.wraps)
+    before.strays = before.zeroings() > after.zeroings()  # some may have become memsets
+    before.looks = before.looks or after.looks or before.strays
+    looks, strays = before.looks, before.strays
+    again = resolve(after.program, after.effects, streams=True, looks=looks, wraps=after.wraps, strays=strays)
     theirs = {(r.function, n): r for n, r in numbered(again)}
     wrong = tuple(_replayed(after.program, again, after.text))
     verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []

@@ -91,7 +91,13 @@ class Session:
         self.device_code = texts
         observe("effects", self.effects)
         self.again = self.program  # what `regions_of` read last
+        self.strays = options.prefetch and self.zeroings() > 0
+        self.looks = self.looks or self.strays
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
+
+    def zeroings(self) -> int:
+        """How many stores of zero there are that could be memsets."""
+        return sum(one.zeroing is not None for one in self.program.operations)
 
     def _same_since(self, began: int) -> None:
         """Raise `InputError` if the source or a header of the user's is another one than when reading began.
@@ -114,21 +120,25 @@ class Session:
 
     def regions(self) -> tuple[Region, ...]:
         """The regions of the serial program."""
-        from kesco.analysis.resolve import resolve
-
-        return resolve(self.program, self.effects, looks=self.looks, wraps=self.wraps, uncounted=self._uncounted)
+        return self._resolved(self.program, self._uncounted, streams=False)
 
     def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
         """The regions of another text for the same file, with streams and events included."""
-        from kesco.analysis.resolve import resolve
         from kesco.emit.hooks import without_hooks
         from kesco.emit.prologue import stand_in
         from kesco.frontend.parse import parse
 
         self.file.reparse(stand_in(without_hooks(text)))
         self.again = parse(self.file, self.arguments, self.program)
-        known = set(self._uncounted)
-        return resolve(self.again, self.effects, streams=streams, looks=self.looks, wraps=self.wraps, uncounted=known)
+        return self._resolved(self.again, set(self._uncounted), streams=streams)
+
+    def _resolved(self, program: Program, uncounted: set[int], *, streams: bool) -> tuple[Region, ...]:
+        from kesco.analysis.resolve import resolve
+
+        looks, wraps, strays = self.looks, self.wraps, self.strays
+        return resolve(
+            program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted
+        )
 
 
 def _first_told(host: Future[SourceFile], device: Future[str]) -> SourceFile:

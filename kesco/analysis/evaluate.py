@@ -15,6 +15,7 @@ from kesco.analysis.integers import ZERO, Symbols, combined, holds, is_moved, ki
 from kesco.analysis.integers import converted as converted_formula
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.state import State, converted, fold, is_kesco
+from kesco.analysis.zeroes import certain_part
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode
 from kesco.ir.flow import Iteration
@@ -213,6 +214,10 @@ class Evaluator(Casts):
         if not expression.operator:
             value = self.stored(_declared(expression.target), value, written_type(expression.value))
             self.assign(state, places, unknown, value)
+            if expression.operation >= 0:
+                zeroing = self.program.operations[expression.operation].zeroing
+                part = certain_part(places, unknown, zeroing.bytes if zeroing is not None else None)
+                self.now.zeroing = expression.operation, part
             return value
         old = self.read_all(state, places, unknown, _declared(expression.target))
         if old.number is not None and value.number is not None:

@@ -33,6 +33,8 @@ class Places(Escapes):
         self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
         self.stack: list[Activation] = []
         self.guarded: dict[str, set[Place]] = {}  # entry values whose distinctness is only assumed, by name
+        self.strays = False  # whether that becomes sites, too, which the host does to memory that is not known
+        self.spoilt: set[int] = set()  # stores to zero and memsets that may be something else, too
         self.looks = False  # whether places that may show how far the device is become sites
         self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is
         self.reached: dict[str, Buffer] = {}  # memory of the host that work of the device writes, by its object
@@ -154,8 +156,11 @@ class Places(Escapes):
 
         What ran before ``main`` is nothing.
         """
-        if certain and not self.now.failing and self.now.function.name != "main":
-            self.now.outside = True
+        if not certain or self.now.failing:
+            return
+        if self.strays:
+            self.now.host[UNSEEN_HOST] = AccessMode.READ_WRITE
+        self.now.outside = self.now.outside or self.now.function.name != "main"
 
     def look(self) -> None:
         """Note that something here may show how far the device is, unless a call of CUDA has failed."""

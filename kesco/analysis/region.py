@@ -50,6 +50,7 @@ class Draft:
     outside: bool = False
     mark: Mark | None = None
     loop: str = ""
+    zeroes: int = -1  # the operation that sets its one access to zero
     seen: set[Buffer] = field(default_factory=set)  # what the host may read behind it, before the next site
     waits: bool = False  # the host waits here for all before
     records: str = ""  # the event that is recorded here
@@ -181,6 +182,7 @@ class RegionBuilder:
                     outside=d.outside,
                     mark=d.mark,
                     loop=d.loop,
+                    zeroes=d.zeroes,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

@@ -23,6 +23,7 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store
 from kesco.analysis.region import RegionBuilder, without_idle_marks
 from kesco.analysis.signals import keep_signals
 from kesco.analysis.state import Activation, State, is_kesco
+from kesco.analysis.zeroes import only_certain
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
@@ -45,18 +46,20 @@ def resolve(
     streams: bool = False,
     looks: bool = False,
     wraps: bool = False,
+    strays: bool = False,
     uncounted: set[int] | None = None,
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
 
     With `looks`, so does what may show how far the device is (see `Site.looks`). `wraps` tells that signed integers
-    wrap around (``-fwrapv``): then those that are not known are not followed. The loops in `uncounted` are not
+    wrap around (``-fwrapv``): then those that are not known are not followed. With `strays`, what the host does through
+    pointers that are not known becomes sites, and stores of zero are told apart. The loops in `uncounted` are not
     unrolled; those that turn out to be of that kind are added to it.
     """
     uncounted = set[int]() if uncounted is None else uncounted
     walker = Interpreter(program, dict(effects), streams=streams)
     walker.unroll = dict.fromkeys(uncounted, False)
-    walker.looks, walker.symbols.off = looks, wraps
+    walker.looks, walker.symbols.off, walker.strays = looks, wraps, strays
     walker.written_outside, walker.static_keys = _written_by_others(program), _statics(program)
     regions: list[Region] = []
     why = next((text for name, text in _FILE_WIDE.items() for n, _ in program.constructs if n == name), "")
@@ -70,7 +73,7 @@ def resolve(
         (_walk_main if function.name == "main" else _walk_generic)(walker, function)
     if walker.uncounted:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
-        return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, uncounted=uncounted)
+        return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted)
     keep_signals(walker.activations, walker.watched, walker.volatile)
     for operation in walker.leaks.keys() - walker.taken_in:
         why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
@@ -86,10 +89,11 @@ def resolve(
         # what unseen code left on streams of its own may also be running where a function of this file is called
         regions = [replace(r, open=r.function != "main") for r in regions]
     regions = [_with_linked(program, walker, closed, r) if r.function == "main" else r for r in regions]
-    return tuple(
-        replace(without_idle_marks(r), linked=None if r.linked is None else without_idle_marks(r.linked))
-        for r in regions
-    )
+
+    def finished(region: Region) -> Region:
+        return only_certain(without_idle_marks(region), walker.spoilt)
+
+    return tuple(replace(finished(r), linked=None if r.linked is None else finished(r.linked)) for r in regions)
 
 
 def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], region: Region) -> Region:

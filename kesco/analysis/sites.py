@@ -14,7 +14,7 @@ from kesco.analysis.memory import TOP, Object, Place, Value
 from kesco.analysis.region import Draft
 from kesco.analysis.state import State
 from kesco.ir import program as ir
-from kesco.ir.access import UNSEEN_HOST, Buffer, BufferKind
+from kesco.ir.access import UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Handle, Role, SiteKind
 from kesco.source import Span
 
@@ -63,6 +63,11 @@ class Sites(Aggregates):
         for number in state.frontier if self.now.seen else ():
             self.now.builder.drafts[number].seen |= self.now.seen
         self.now.seen = set()
+        zeroing, self.now.zeroing = self.now.zeroing, None
+        part = zeroing[1] if zeroing is not None and self.strays else None
+        if part is None or self.now.looked or self.now.asked or self.now.host != {part[0]: AccessMode.WRITE}:
+            self.spoilt |= {zeroing[0]} if zeroing is not None else set()
+            part = None
         if not (self.now.host or self.now.looked or self.now.asked):
             return
         span = self.now.statement or self.now.function.span
@@ -74,7 +79,9 @@ class Sites(Aggregates):
         self.now.looked = self.now.asked = False
         for one, mode in touched.items():
             buffer = UNSEEN_HOST if one.kind is BufferKind.UNKNOWN else one  # the host cannot reach all memory
-            draft.touch(buffer, "host", mode)
+            draft.touch(buffer, "host", mode, part[1] if part is not None else None)
+        if zeroing is not None and part is not None:
+            draft.zeroes = zeroing[0]
 
     def device_site(
         self,

@@ -13,6 +13,7 @@ from kesco.analysis.memory import NOTHING, TOP, Value
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.analysis.sites import Sites
 from kesco.analysis.state import State
+from kesco.analysis.zeroes import certain_part
 from kesco.frontend.api_table import CudaCall, cuda_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
@@ -79,6 +80,11 @@ class Transfers(Sites):
                 self.access(state, draft, value, mode, length if plane is None else plane, on_host=on_host)
                 if plane is not None and entry.kind == "memset":
                     self._one_row(state, draft, entry, values, value)
+        if name == "cudaMemset" and self.strays:
+            if values[1].number == 0 and certain_part(values[0].places, values[0].unknown, size) is not None:
+                draft.zeroes = call.operation
+            else:
+                self.spoilt.add(call.operation)
         if entry.kind == "prefetch":
             self.access(state, draft, values[0], AccessMode.WRITE)
         return NOTHING

@@ -17,7 +17,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends
+from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends, Zeroes
 from kesco.source import Span
 
 
@@ -37,6 +37,7 @@ class Rewrite:
     sends: Sends | None = None
     watched: tuple[int, ...] = ()
     fetches: Fetches | None = None
+    zeroes: Zeroes | None = None
 
 
 class CannotInsert(Exception):

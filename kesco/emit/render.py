@@ -40,6 +40,7 @@ from kesco.emit.places import (
 from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
+from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Role, Site, SiteKind
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
@@ -167,6 +168,8 @@ class _Writer:
             after = [line for o in operations for line in self.after.get(o, ())]
             result += around(self.program, place, operations[0], before, after)
         result += renamed(self.program, self.region)
+        if self.rewrite.zeroes is not None:
+            result += waits(self.program, self.rewrite.zeroes.behind)
         if (sends := self.rewrite.sends) is not None:
             result += [lines_before(self.program.text, at, [_SENT]) for at in sends.before]
             result += [lines_before(self.program.text, at, [_SENT], inside=True) for at in sends.ends]
@@ -213,6 +216,8 @@ class _Writer:
         return f"{self.name}->stream[{index}]"
 
     def _stream_edits(self, operation: ir.Operation, sites: list[Site]) -> list[Edit]:
+        if operation.zeroing is not None:
+            return [memset(self.program, operation, self._stream_text(sites))]
         if operation.stream_text is None:
             raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
         start, end = operation.stream_text

@@ -12,6 +12,8 @@ It refuses goto, labels, inline assembly and try: they become an `Obstacle`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
@@ -21,6 +23,7 @@ from kesco.frontend.containers import elements_of
 from kesco.frontend.declarations import CLASSES, functions_within
 from kesco.frontend.operations import header_semicolons, semicolon_between
 from kesco.frontend.types import TypeTable
+from kesco.frontend.zeroing import zeroing
 from kesco.ir import program as ir
 from kesco.ir.tree import breaks
 
@@ -96,11 +99,24 @@ class Statements(Bindings):
         if kind in _DECLARATIONS_WITHOUT_EFFECT:
             return ir.Block(span, ())
         if kind.is_expression():
-            return self.whole(cursor) or ir.Evaluate(span, self.value(cursor))
+            return self.whole(cursor) or self._zeroing(cursor, ir.Evaluate(span, self.value(cursor)))
         inner = [c for c in clang.children(cursor) if kind_of(c).is_statement() or kind_of(c).is_expression()]
         if kind is K.UNEXPOSED_STMT and len(inner) == 1:  # a statement with attributes, or behind #pragma unroll
             return self._statement(inner[0])
         return self._refused(cursor, "a statement of unknown form")
+
+    def _zeroing(self, cursor: Cursor, lowered: ir.Evaluate) -> ir.Stmt:
+        """The statement; it has an operation if all it does is to set a number to zero."""
+        found = None if self._inside_macro else zeroing(cursor, self.text, lowered)
+        if found is None or not isinstance(lowered.expression, ir.Assign):
+            return lowered
+        number = self._operation(cursor, None)
+        place = self.operations[number].statement
+        if place is None or self.operations[number].stuck or self.text[lowered.span.end : place.end].strip() != b";":
+            self.operations.pop()
+            return lowered
+        self.operations[number] = replace(self.operations[number], zeroing=found)
+        return replace(lowered, expression=replace(lowered.expression, operation=number))
 
     def _refused(self, cursor: Cursor, reason: str) -> ir.Stmt:
         """A statement that is not followed; what it mentions it may change."""

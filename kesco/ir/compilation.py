@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.timeline import Timeline
-    from kesco.ir.transfers import Fetches, Prefetch, Sends
+    from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class FunctionResult:
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
     `reordered` are the statements that are issued in another order, likewise.
     `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
+    `zeroes` are stores of the host that in `region` are memsets.
     """
 
     region: Region
@@ -47,6 +48,7 @@ class FunctionResult:
     sends: Sends | None = None
     watched: tuple[int, ...] = ()
     fetches: Fetches | None = None
+    zeroes: Zeroes | None = None
 
     @property
     def rewritten(self) -> bool:

@@ -112,7 +112,9 @@ class Site:
     `held` tells until when a movable copy keeps the host, where that is certain. `stuck` marks a copy that stays on the
     default stream in any case: what it would have to wait for has no place in the text. `task` is the name of the task
     that it belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only
-    reached where a call of CUDA has failed.
+    reached where a call of CUDA has failed. `zeroes` is negative but where all that a site of the host, or a memset,
+    does is to set the bytes of its one access to zero, and its buffer is one allocation, the only one of that name:
+    then it is the operation of the statement or call.
     """
 
     number: int
@@ -139,6 +141,7 @@ class Site:
     outside: bool = False
     mark: Mark | None = None
     loop: str = ""
+    zeroes: int = -1
 
 
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})

@@ -55,6 +55,15 @@ from kesco.source import Span
 
 
 @dataclass(frozen=True, slots=True)
+class Zeroing:
+    """A statement that sets `bytes` bytes at `pointer` to zero and does nothing else; `target` is what it assigns."""
+
+    pointer: str
+    target: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """A launch or call as text, with what is needed to edit it.
 
@@ -66,6 +75,7 @@ class Operation:
     otherwise; None where it cannot be edited. `defaults` counts the arguments that must be spelled out between the last
     written one and the stream (a launch without shared memory has one). `rename` is the range of the call's name and
     its asynchronous sibling, where it has to become that. `stuck` says in words why it cannot be edited.
+    `zeroing` is what a statement does that is no operation of the device, and could be one.
     """
 
     number: int
@@ -77,6 +87,7 @@ class Operation:
     defaults: tuple[str, ...] = ()
     rename: tuple[tuple[int, int], str] | None = None
     stuck: str = ""
+    zeroing: Zeroing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f"; {site.mark.name.lower()} {site.loop}" if site.mark is not None else ""
     text += "; foreign" * site.foreign + "; put in" * site.added
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""
+    text += f"; only sets to zero @{site.zeroes}" if site.zeroes >= 0 else ""
     text += "" if site.acts else "; may be none"
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
@@ -354,7 +355,8 @@ class _Printer:
             case ir.Unary(operator, operand):
                 return f"{operator}{say(operand)}"
             case ir.Assign(target, operator, value, post=post):
-                return f"{say(target)} {operator}= {say(value)}" + " (afterwards)" * post
+                number = f" @{one.operation}" if one.operation >= 0 else ""
+                return f"{say(target)} {operator}= {say(value)}" + " (afterwards)" * post + number
             case ir.Branch(condition, then, other):
                 return f"({say(condition)} ? {say(then)} : {say(other)})"
             case ir.Cast(operand, shape):

@@ -46,6 +46,14 @@ class Prefetch:
     only: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Zeroes:
+    """Stores of zero that are memsets, by their operations, and the loops behind which the host waits for them."""
+
+    operations: frozenset[int]
+    behind: tuple[Span, ...]
+
+
 SEND, SENT = "kesco_send", "kesco_sent"
 """`COPY` to the device whose source may be read in the background, and the wait until all such have been."""
 FETCH, FETCHED = "kesco_fetch", "kesco_fetched"

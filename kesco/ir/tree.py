@@ -107,13 +107,17 @@ class Unary(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Assign(Expr):
-    """``target operator= value``; plain assignment has an empty operator. `post` marks ``x++`` and ``x--``."""
+    """``target operator= value``; plain assignment has an empty operator. `post` marks ``x++`` and ``x--``.
+
+    `operation` is that of a statement which does nothing but set a number to zero (`Operation.zeroing`).
+    """
 
     target: Expr
     operator: str
     value: Expr
     span: Span
     post: bool = False
+    operation: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from kesco.ir.lifetimes import Moved
 from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import Pages, Prefetch
+from kesco.ir.transfers import Pages, Prefetch, Zeroes
 from kesco.remarks.barriers import Apart, kept_apart
 from kesco.remarks.calls import advice
 from kesco.remarks.gain import gain, is_refused
+from kesco.remarks.managed import said_of_zeroes
 from kesco.remarks.memory import known, peak, weights_of
 from kesco.source import Span
 
@@ -72,6 +73,10 @@ class Result(Protocol):
     @property
     def prefetches(self) -> tuple[Prefetch, ...]:
         """What was put into it."""
+
+    @property
+    def zeroes(self) -> Zeroes | None:
+        """The host's stores in it that are memsets."""
 
     @property
     def schedule(self) -> Schedule:
@@ -145,6 +150,7 @@ def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[
         message = f"'{region.function}' stays serial: {result.left_because}"
         found.append(Diagnostic("K204", Severity.REMARK, message, region.span))
     found += _prefetched(result)
+    found += said_of_zeroes(region, result.zeroes if result.rewritten else None)
     found += _moved(result)
     told: set[int] = set()
     for site in region.sites:

@@ -52,7 +52,7 @@ def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
     barriers = [
         s.number
         for s in region.sites
-        if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC and s.operation not in moving
+        if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC and s.operation not in moving and not s.added
     ]
     if region.function != "main":
         return (0, *barriers) if barriers else ()

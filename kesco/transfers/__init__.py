@@ -28,7 +28,7 @@ from itertools import chain
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, through_parameter
 from kesco.ir.flow import SMALL, Region, Role, Site, SiteKind
-from kesco.ir.transfers import Pages, Prefetch
+from kesco.ir.transfers import Pages, Prefetch, Zeroes
 from kesco.source import Span
 from kesco.transfers.away import may_be_shared, touched_by_host, touches
 from kesco.transfers.first_trip import behind_launches
@@ -39,6 +39,7 @@ from kesco.transfers.reading import Reading, Unit, root_of
 from kesco.transfers.results import reads, results
 from kesco.transfers.spots import Spot, Trip, Trips, inside
 from kesco.transfers.weave import Weaver
+from kesco.transfers.zeroes import with_memsets
 
 _BY_HAND = ("cudaMemAdvise", "cudaStreamAttachMem")
 _LABELS = {Pages.DEVICE: "prefetch", Pages.HOST: "prefetch to host", Pages.BOTH: "prefetch to both"}
@@ -73,6 +74,15 @@ def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch,
         return region, ()
     chosen = list(_in_place(region, found.values()))
     return _woven(region, chosen), tuple(prefetch for prefetch, _ in chosen)
+
+
+def zeroed(program: ir.Program, region: Region) -> tuple[tuple[Region, Zeroes | None], ...]:
+    """The function with memsets in place of stores of zero, if there are any, and as it is."""
+    as_it_is = region, None
+    if region.serial_because or not has_managed(region) or _is_tuned(program):
+        return (as_it_is,)
+    found = with_memsets(program, region)
+    return (found, as_it_is) if found[1] is not None else (as_it_is,)
 
 
 def has_managed(region: Region) -> bool:

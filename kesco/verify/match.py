@@ -14,8 +14,8 @@ It decides nothing about order, and it does not compare arguments other than buf
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass, replace
 
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE
@@ -57,6 +57,20 @@ def is_sync(site: Site) -> bool:
 def plain_label(site: Site) -> str:
     """The name without its ``#k``."""
     return site.label.split("#")[0]
+
+
+def may_be_none(site: Site) -> bool:
+    """Whether work on the default stream may turn out to be none."""
+    return is_work(site) and site.stream is None and not site.acts
+
+
+def left_out(region: Region, sites: Collection[int]) -> Region:
+    """The region in which these sites do nothing and order nothing."""
+    idle = (
+        replace(s, role=Role.HOST, kind=SiteKind.HOST_USE, accesses=()) if s.number in sites else s
+        for s in region.sites
+    )
+    return replace(region, sites=tuple(idle))
 
 
 def match(serial: Region, concurrent: Region) -> Matching:

@@ -35,9 +35,10 @@ from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.knowledge import Facts
 from kesco.verify.lifetimes import as_compared, moved_names, problems
-from kesco.verify.match import Matching, is_work, loops, match, plain_label, through
+from kesco.verify.match import Matching, is_work, left_out, loops, match, may_be_none, plain_label, through
 from kesco.verify.paths import first_of, reachable, turns_of
 from kesco.verify.pipelines import Pipelines
+from kesco.verify.zeroes import with_memsets
 
 _MAY_WAIT = (SiteKind.COPY, SiteKind.ALLOC, SiteKind.FREE)
 _BUDGET = 20_000  # block visits spent on telling paths apart before a doubt stands
@@ -89,17 +90,17 @@ class Verdict:
 def verify_region(serial: Region, concurrent: Region) -> Verdict:
     """Prove one function, or say what stands against it."""
     names, original = moved_names(concurrent), serial
-    serial = as_compared(serial, names)
-    proof = _Proof(serial, concurrent)
+    serial, stores = with_memsets(as_compared(serial, names), concurrent)
+    proof = _Proof(serial, concurrent, stores)
     verdict = proof.verdict()
     if names:
         lives = problems(original, concurrent, proof.matching.to_serial)
         verdict = replace(verdict, unmatched=(*verdict.unmatched, *lives))
-    vague = frozenset(s.number for s in concurrent.sites if _may_be_nothing(s))
+    vague = frozenset(s.number for s in concurrent.sites if may_be_none(s))
     if not vague:
         return verdict
     theirs = frozenset(s for s, c in enumerate(proof.matching.to_concurrent) if c in vague)
-    again = _Proof(_left_out(serial, theirs), _left_out(concurrent, vague)).verdict()
+    again = _Proof(left_out(serial, theirs), left_out(concurrent, vague), stores).verdict()
     known = {(u.first.number, u.second.number, u.rule) for u in verdict.unordered}
     more = [u for u in again.unordered if (u.first.number, u.second.number, u.rule) not in known]
     return replace(
@@ -114,20 +115,6 @@ def same_members(serial: Region, concurrent: Region | None) -> Region | None:
     if concurrent is None or [name for name, _ in concurrent.members] != [name for name, _ in serial.members]:
         return None
     return concurrent
-
-
-def _may_be_nothing(site: Site) -> bool:
-    """Whether work on the default stream may turn out to be none."""
-    return is_work(site) and site.stream is None and not site.acts
-
-
-def _left_out(region: Region, sites: Collection[int]) -> Region:
-    """The region in which these sites do nothing and order nothing."""
-    idle = (
-        replace(s, role=Role.HOST, kind=SiteKind.HOST_USE, accesses=()) if s.number in sites else s
-        for s in region.sites
-    )
-    return replace(region, sites=tuple(idle))
 
 
 def explain(unordered: Unordered, region: Region) -> Diagnostic:
@@ -186,10 +173,13 @@ def _in_words(path: tuple[int, ...], region: Region) -> str:
 
 
 class _Proof:
-    """One function's proof; masks and numbers are those of concurrent sites unless said otherwise."""
+    """One function's proof; masks and numbers are those of concurrent sites unless said otherwise.
 
-    def __init__(self, serial: Region, concurrent: Region) -> None:
-        self.serial, self.concurrent = serial, concurrent
+    `stores` are serial sites that were the host's own.
+    """
+
+    def __init__(self, serial: Region, concurrent: Region, stores: Collection[int]) -> None:
+        self.serial, self.concurrent, self.stores = serial, concurrent, stores
         self.matching: Matching = match(serial, concurrent)
         to_serial, sites = self.matching.to_serial, concurrent.sites
         paired = [serial.sites[s].accesses if s >= 0 else () for s in to_serial]
@@ -312,6 +302,8 @@ class _Proof:
         to_concurrent = self.matching.to_concurrent
         for site in self.serial.sites:
             here = to_concurrent[site.number]
+            if site.number in self.stores and here >= 0:
+                after[here] |= 1 << here
             waits = site.role in (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC)
             may_wait = site.kind in _MAY_WAIT and site.role is Role.LEGACY and "Async" not in site.label
             if site.number not in facts or not (waits or may_wait):

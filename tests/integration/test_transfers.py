@@ -11,6 +11,7 @@ from integration.compiled import read_host_side
 
 from kesco.check import Run, observe, prepare, record
 from kesco.errors import InputError
+from kesco.ir.flow import SiteKind
 from kesco.ir.transfers import Pages
 from kesco.options import Options
 from kesco.pipeline import compile_file
@@ -70,7 +71,13 @@ def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_
     (main,) = (one for one in done.functions if one.rewritten)
     ways = Counter(site.label.partition("#")[0] for site in main.region.sites if site.added)
     assert (main.schedule.streams, len(main.plan.events), len(main.plan.waits), ways["prefetch"]) == INSERTED[name]
-    assert {*ways} == {"prefetch"}  # results are read behind the last wait, or in a branch
+    zeroes = sorted(s.label for s in main.region.sites if s.kind is SiteKind.MEMSET and s.zeroes >= 0)
+    ours = ["auth_norm", "auth_row", "hub_norm", "hub_row"] if name == "hits" else []
+    assert zeroes == [f"zero of {one}" for one in ours]
+    assert done.text.count(b"cudaMemsetAsync(") - (WORKLOADS / name / "managed.cu").read_bytes().count(
+        b"cudaMemsetAsync("
+    ) == len(ours)
+    assert {*ways} - {"prefetch"} == ({"cudaDeviceSynchronize"} if ours else set())  # the host's wait for the zeros
     (tmp_path / "output.cu").write_bytes(done.text)
     finished = read_host_side(toolchain, tmp_path / "output.cu", f"-I{WORKLOADS / name}")
     assert finished.returncode == 0, finished.stderr
@@ -84,19 +91,20 @@ def test_first_kernel_of_hits_waits_for_as_many_prefetches_as_by_hand(tmp_path: 
     assert Counter(one.only for one in main.prefetches) == {"": 4, "inner == 0": 4}
     (tmp_path / "output.cu").write_bytes(done.text)
     ours = _issued(tmp_path / "output.cu", (f"-I{WORKLOADS / 'hits'}",), tmp_path / "ours")
-    assert ours.rstrip("|") == ("PPPPKPPPPKKKKK|KKKKKK|KKKKKK|" * 2).rstrip("|")
+    assert ours.replace("|", "") == "PPPPKPPPPKKKKKMMMMKKKKKKMMMMKKKKKKMMMM" * 2
+    assert len(re.findall(r"MMMM\|", ours)) == 2  # the host waits behind the inner loop
     by_hand = _issued(WORKLOADS / "hits/async.cu", ("-DPREFETCH",), tmp_path / "by_hand")
-    assert by_hand.replace("|", "") == ours.replace("|", "")
+    assert re.sub("[M|]", "", by_hand) == re.sub("[M|]", "", ours)
 
 
 def _issued(program: Path, flags: tuple[str, ...], folder: Path) -> str:
-    """What HITS issues in two repetitions of three trips: prefetches, kernels, and where the host waits for all."""
+    """What HITS issues in two repetitions of three trips: prefetches, kernels, memsets, and waits for all."""
     folder.mkdir()
     prepared = prepare(str(program), (), Options(flags=flags), folder)
     arguments = ("--n", "40000", "--iters", "2", "--inner", "3", "--no-check")
     _, trace = record(prepared, Run(arguments, limit=60, watch=False))
     assert trace is not None
-    letters = {"Prefetched": "P", "Launched": "K", "Synchronized": "|"}
+    letters = {"Prefetched": "P", "Launched": "K", "Copied": "M", "Synchronized": "|"}
     return "".join(letters.get(type(event).__name__, "") for event in trace.events)
 
 
