@@ -41,14 +41,14 @@ COUNTS = {
 
 # The same with prefetches put in, and how many.
 INSERTED = {
-    "vec": (2, 1, 1, 2),
+    "vec": (2, 1, 1, 3),
     "bs": (10, 0, 0, 10),
-    "img": (4, 5, 6, 4),
-    "ml": (3, 3, 3, 3),
+    "img": (4, 5, 6, 6),
+    "ml": (3, 3, 3, 6),
     "hits": (2, 2, 2, 8),
-    "dl": (3, 2, 2, 3),
-    "m1": (7, 10, 10, 12),
-    "m2": (13, 17, 17, 18),
+    "dl": (3, 2, 2, 8),
+    "m1": (7, 10, 10, 21),
+    "m2": (13, 17, 17, 21),
 }
 
 pytestmark = pytest.mark.usefixtures("toolchain")
@@ -141,7 +141,9 @@ def test_prefetches_both_ways_and_advice_are_taken_in_a_dry_run(toolchain: Toolc
     prepared = prepare(str(tmp_path / "output.cu"), (), Options(), tmp_path)
     assert observe(prepared, Run((), limit=30)).diagnostics == ()
     (tmp_path / "wrong").mkdir()
-    (tmp_path / "wrong.cu").write_text(told.replace("size <= 65536) return;", "size <= 65536) return; size += 9999;"))
+    wrong = told.replace("KescoStreams::large)) return;", "KescoStreams::large)) return;\n  size += 9999;")
+    assert wrong != told
+    (tmp_path / "wrong.cu").write_text(wrong)
     prepared = prepare(str(tmp_path / "wrong.cu"), (), Options(), tmp_path / "wrong")
     with pytest.raises(InputError, match="SIGABRT"):  # beyond the end: refused, which this program does not hide
         observe(prepared, Run((), limit=30))

@@ -400,7 +400,7 @@ RUNTIME = """\
 #define CUDART_VERSION VERSION
 using cudaStream_t = int*;
 using cudaEvent_t = int*;
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorOfTheProgram, cudaErrorNotReady };
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorOfTheProgram };
 enum cudaDeviceAttr { cudaDevAttrConcurrentManagedAccess = 89 };
 enum { cudaEnableDefault, cudaEventDisableTiming, cudaStreamNonBlocking, cudaCpuDeviceId = -1 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed = 2 };
@@ -421,8 +421,14 @@ int range(unsigned long long* base, std::size_t* size, unsigned long long at) {
   if (at == begin + 1) ++*base;
   return 0;
 }
+int query(cudaStream_t s) {
+  if (mode != cudaStreamCaptureModeRelaxed) return 900;
+  return busy >> *s & 1 ? 600 : 0;
+}
 cudaError_t entry_of(const char* name, void** entry) {
-  *entry = std::strcmp(name, "cuMemGetAddressRange") ? nullptr : reinterpret_cast<void*>(&range);
+  *entry = nullptr;
+  if (!std::strcmp(name, "cuMemGetAddressRange")) *entry = reinterpret_cast<void*>(&range);
+  if (!std::strcmp(name, "cuStreamQuery")) *entry = reinterpret_cast<void*>(&query);
   return cudaSuccess;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* n, void** e, unsigned, int, cudaDriverEntryPointQueryResult*) {
@@ -432,10 +438,6 @@ cudaError_t cudaGetDriverEntryPoint(const char* n, void** e, int) { return entry
 cudaError_t cudaFree(void*) { return cudaSuccess; }
 cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new int(streams++); return cudaSuccess; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { return cudaStreamCreate(s); }
-cudaError_t cudaStreamQuery(cudaStream_t s) {
-  if (mode != cudaStreamCaptureModeRelaxed) return last = cudaErrorInvalidValue;
-  return busy >> *s & 1 ? last = cudaErrorNotReady : cudaSuccess;
-}
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) {
   const cudaStreamCaptureMode was = mode;
   mode = *other, *other = was;
