@@ -53,6 +53,12 @@ def test_who_asks(tmp_path: Path, many: int, copy: str, reads: bool, asks: bool)
     assert (ASKS in text.partition(b"// ---- kesco: end")[0]) == asks
 
 
+@pytest.mark.parametrize(("name", "asks"), [("m2", True), ("m1", False)])  # 13 streams, and seven
+def test_prefetches_ask_too(name: str, asks: bool) -> None:
+    text = compile_file(str(WORKLOADS / name / "managed.cu"), Options(prefetch=True)).text
+    assert (ASKS in text) == asks
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """What the program finds in its environment behind its own beginning, for an environment."""

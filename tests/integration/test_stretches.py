@@ -180,3 +180,51 @@ def test_it_is_tried_again_much_later_since_chance_may_err(timed: Path) -> None:
     assert set(modes[first : first + 350]) == {"1"}
     assert last < 425, "it went back to several streams"
     assert modes[last + 1 :] == "S" * (449 - last)
+
+
+THREE = """\
+// Prints for each repetition whether all prefetches are made (A), those of what is large (L), or none on one stream (N).
+int main(int, char** arguments) {
+  KescoStreams* kesco = &kesco_streams();
+  for (int i = 0; i < 60; ++i) {
+    kesco = kesco_stretch(kesco, 0);
+    const bool single = kesco->stream[0] == nullptr;
+    const char way = kesco->least == 1 ? 'A' : kesco->least == KescoStreams::large ? 'L' : 'N';
+    std::printf("%c", single == (way == 'N') ? way : '?');
+    Clock::ticks += std::atoi(arguments[way == 'A' ? 1 : way == 'N' ? 2 : 3]);
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def prefetching(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The part of the prologue that does not prefetch itself."""
+    folder = tmp_path_factory.mktemp("prefetching")
+    text = prologue(2, 1, Parts(stretches=1, prefetches=True)).replace("std::chrono::steady_clock", "Clock")
+    ways, found, _ = text.partition("// The pages of a managed allocation")
+    assert found
+    (folder / "ways.cpp").write_text(RUNTIME + ways + "}\n" + THREE)
+    subprocess.run(
+        ["g++", "-std=c++17", "-Wall", "-Werror", "-pthread", "ways.cpp", "-o", "ways"], cwd=folder, check=True
+    )
+    return folder / "ways"
+
+
+@pytest.mark.parametrize(
+    ("times", "environment", "wanted"),
+    [
+        ((10, 20, 15), {}, "AAAAANNNNLLLLL" + "AAAAALLLLL" * 2 + "A" * 26),  # none takes twice as long
+        ((10, 12, 11), {}, "AAAAANNNNNLLLLL" * 3 + "A" * 15),
+        ((14, 12, 11), {}, "AAAAANNNNNLLLLL" * 3 + "L" * 15),
+        ((14, 10, 11), {}, "AAAAANNNNNLLLLL" * 3 + "N" * 15),
+        ((5000, 1, 1), {}, "A" * 60),
+        ((14, 10, 11), {"KESCO_STREAMS": "2"}, "A" * 60),
+        ((14, 10, 11), {"KESCO_STREAMS": "1"}, "N" * 60),  # the serial program
+    ],
+)
+def test_it_finds_out_which_prefetches_pay(
+    prefetching: Path, times: tuple[int, ...], environment: dict[str, str], wanted: str
+) -> None:
+    done = subprocess.run([prefetching, *map(str, times)], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == wanted
