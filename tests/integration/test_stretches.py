@@ -183,7 +183,7 @@ def test_it_is_tried_again_much_later_since_chance_may_err(timed: Path) -> None:
 
 
 THREE = """\
-// Prints for each repetition whether all prefetches are made (A), those of what is large (L), or none on one stream (N).
+// Prints for each repetition which prefetches are made: all (A), of what is large (L), or none, on one stream (N).
 int main(int, char** arguments) {
   KescoStreams* kesco = &kesco_streams();
   for (int i = 0; i < 60; ++i) {
