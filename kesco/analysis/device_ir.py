@@ -54,11 +54,12 @@ class Instr(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter; `pointers` are the byte offsets of pointers in what a ``byval`` parameter points to."""
+    """A parameter; `pointers` and `raw` are where what a ``byval`` parameter points to has pointers, or their bytes."""
 
     pointer: bool
     byval: int = 0  # size of the structure passed by value, 0 if the parameter is passed directly
     pointers: tuple[int, ...] | None = ()  # None: the layout could not be read
+    raw: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

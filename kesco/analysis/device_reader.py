@@ -21,6 +21,7 @@ from typing import Any
 
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour, unseen
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
+from kesco.analysis.device_layouts import layout_of
 from kesco.analysis.device_names import NAME, bare, display_name
 from kesco.analysis.device_spins import Spins
 from kesco.analysis.device_tags import declared_pointers
@@ -206,25 +207,9 @@ class DeviceModule:
                 if struct is None:
                     return Param(True, 1 << 20, None)
                 size = max(1, self._layout.get_abi_size(struct))
-                return Param(True, size, tuple(self._pointers(struct, 0)))
+                layout = layout_of(struct, self._layout)
+                return Param(True, size, layout.pointers, layout.raw)
         return Param(bool(argument.type.is_pointer))
-
-    def _pointers(self, type_: Any, base: int) -> list[int]:
-        """Byte offsets of the pointers in a type."""
-        if type_.is_pointer:
-            return [base]
-        if type_.is_struct:
-            return [
-                offset
-                for i, element in enumerate(type_.elements)
-                for offset in self._pointers(element, base + self._layout.get_element_offset(type_, i))
-            ]
-        if type_.is_array or type_.is_vector:
-            element = next(iter(type_.elements))
-            inner = self._pointers(element, 0)
-            size = self._layout.get_abi_size(element)
-            return [base + i * size + o for i in range(type_.element_count) for o in inner] if inner else []
-        return []
 
     def _shape_of(self, type_: Any) -> Shape:
         key = hash(type_)

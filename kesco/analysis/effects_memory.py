@@ -7,7 +7,7 @@ and size, so that the two pointers of a structure stay apart as long as their of
 from __future__ import annotations
 
 from kesco.analysis.device_ir import Param
-from kesco.analysis.effects_origins import INTEGER, NULL, Origins, Root
+from kesco.analysis.effects_origins import FIELD, INTEGER, NULL, Origins, Root
 
 EVERYTHING = 1 << 40  # a size that covers any object
 _POINTER = 8
@@ -33,7 +33,10 @@ class LocalMemory:
         return self._numbers[key]
 
     def parameter(self, index: int, param: Param) -> int:
-        """The kernel's copy of by-value parameter `index`: its pointers are roots, all else is integers."""
+        """The kernel's copy of by-value parameter `index`: its pointers are roots, all else is integers.
+
+        Those where bytes of pointers may be, too, are kept apart from integers in fields of their own.
+        """
         number = self.object(("parameter", index))
         if param.pointers is None:
             self.store(number, None, EVERYTHING, self._origins.bit(Root((index, -1))))
@@ -43,8 +46,10 @@ class LocalMemory:
         at = 0
         for offset in (*sorted(param.pointers), param.byval):
             if offset > at:
-                self.store(number, at, offset - at, INTEGER)
+                self.store(number, at, offset - at, FIELD)
             at = offset + _POINTER
+        for offset, size in param.raw:
+            self.store(number, offset, size, INTEGER)
         return number
 
     def store(self, number: int, offset: int | None, size: int, mask: int) -> None:
@@ -61,14 +66,15 @@ class LocalMemory:
             self.version += 1
 
     def load(self, number: int, offset: int | None, size: int, pointer: bool) -> int:
-        """What a read of `size` bytes may see; a `pointer`, so declared, is no integer where it may be a true one."""
+        """What a read of `size` bytes may see; a `pointer`, so declared, is not read from an integer's own field."""
         result = 0
         for (start, length), mask in self._contents[number].items():
             if offset is None or start is None or (start < offset + size and offset < start + length):
-                result |= mask & ~INTEGER if pointer and length < _POINTER else mask
-        if pointer and result & ~(INTEGER | NULL):
-            result &= ~INTEGER  # a neighbouring field, seen because the offset is unknown
-        return result
+                result |= mask
+        if not result & FIELD:
+            return result
+        result &= ~FIELD  # seen because the offset is unknown, if there are pointers as well
+        return result if pointer and result & ~(INTEGER | NULL) else result | INTEGER
 
     def copy(self, source: int, start: int | None, target: int, to: int | None, size: int) -> None:
         """Add what `size` bytes of one object hold to another object."""
@@ -84,4 +90,4 @@ class LocalMemory:
         for content in self._contents:
             for mask in content.values():
                 result |= mask
-        return result
+        return result & ~FIELD | INTEGER if result & FIELD else result

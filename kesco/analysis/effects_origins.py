@@ -1,7 +1,7 @@
 """Where a pointer may come from, as sets that cost one machine operation to join.
 
 An *origin* is a root of the kernel (a parameter, a field of one, a device symbol), reached directly or through memory;
-a place in memory of the kernel's own (stack, shared memory, its copy of a by-value parameter); or one of four special
+a place in memory of the kernel's own (stack, shared memory, its copy of a by-value parameter); or one of five special
 ones. A set of origins is an integer, one bit an origin, so that joining sets is ``|``.
 
 An origin is *data* when it was read as something other than a pointer: an integer loaded from memory may be a pointer
@@ -17,6 +17,7 @@ NULL = 1  # null or undefined: an access would fault
 INTEGER = 2  # an integer the host passed by value: data
 FORGED = 4  # such an integer, used as a pointer
 UNKNOWN = 8
+FIELD = 16  # an integer in a field of its own, which holds no address: only in memory of the kernel's own
 
 ParamBase = tuple[int, int]  # parameter, byte offset (-1: any field)
 Base = ParamBase | str  # a str is a device symbol
@@ -54,7 +55,7 @@ class Origins:
     def __init__(self) -> None:
         self._bits: dict[Origin, int] = {}
         self._of: dict[int, Origin] = {}
-        self._next = 16
+        self._next = 32
         self.data = INTEGER  # every origin that is data
         self.locals = 0  # every origin that is the kernel's own memory
         self._addresses: dict[int, int] = {}
@@ -75,7 +76,7 @@ class Origins:
 
     def each(self, mask: int) -> Iterator[Origin]:
         """The origins in a set, without the special ones."""
-        mask &= ~15
+        mask &= ~31
         while mask:
             low = mask & -mask
             yield self._of[low]

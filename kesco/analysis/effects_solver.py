@@ -145,12 +145,14 @@ class Solver:
 
     def _offset(self, frame: _Frame, instr: Instr) -> int:
         """A pointer plus an integer is a pointer; the integer, even if loaded from memory, is an offset."""
+        origins = self._machine.origins
+        operands = [self._get(frame, a) for a in instr.args]
+        pointed = [origins.pointers(mask) for mask in operands]
         mask = 0
-        for a in instr.args:
-            mask |= self._get(frame, a)
-        if self._machine.origins.pointers(mask):
-            mask &= ~self._machine.origins.data
-        return self._machine.origins.moved(mask, None)
+        for one, pointers in zip(operands, pointed, strict=True):
+            # What holds a pointer on some paths and an integer on others may be an address in either case.
+            mask |= one if pointers or not any(pointed) else one & ~origins.data
+        return origins.moved(mask, None)
 
     def _sub(self, frame: _Frame, instr: Instr) -> int:
         left, right = (self._machine.origins.pointers(self._get(frame, a)) for a in instr.args)

@@ -338,6 +338,7 @@ class _Proof:
         ours, theirs = self.matching.serial_graph, self.matching.concurrent_graph
         reach, reached = reachable(ours), reachable(theirs)
         sites = self.concurrent.sites
+        exits = {n for n in ours if sites[n].role is Role.EXIT}
         barriers = union(1 << n for n in ours if sites[n].role is Role.JOIN)
         everything = union(1 << n for n in ours)
         for first in sorted(ours):
@@ -347,12 +348,13 @@ class _Proof:
                 now = reached.get(first, 0) >> second & 1, reached.get(second, 0) >> first & 1
                 if order != now:
                     self._report(*((first, second) if order[0] else (second, first)), Rule.REVERSED)
-                elif all(order) and (turns := turns_of(ours, first, second)) != turns_of(theirs, first, second):
-                    pair = (second, first) if turns[0] == {second} else (first, second)
+                elif all(order) and (
+                    (turns := turns_of(ours, first, second, exits)) != turns_of(theirs, first, second, exits)
+                ):
+                    pair = (second, first) if turns[0] - exits == {second} else (first, second)
                     self._report(*pair, Rule.REVERSED)
         if all(len(s) <= 1 for s in (*ours.values(), *theirs.values())):
             return []
-        exits = {n for n in ours if sites[n].role is Role.EXIT}
         return [
             f"'{sites[n].label}' ({sites[n].span}) is reached on other paths than in the serial program"
             for n in sorted(ours)

@@ -77,6 +77,6 @@ def first_of(graph: Mapping[int, frozenset[int]], start: int, stops: set[int]) -
     return found
 
 
-def turns_of(graph: Mapping[int, frozenset[int]], first: int, second: int) -> tuple[set[int], ...]:
-    """Which of two sites may come next, from the entry and from each of them."""
-    return tuple(first_of(graph, start, {first, second}) for start in (0, first, second))
+def turns_of(graph: Mapping[int, frozenset[int]], first: int, second: int, ends: set[int]) -> tuple[set[int], ...]:
+    """Which of two sites, or of the ends of all paths, may come next, from the entry and from each of the two."""
+    return tuple(first_of(graph, start, {first, second} | ends) for start in (0, first, second))

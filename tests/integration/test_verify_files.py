@@ -48,3 +48,35 @@ def test_what_stays_as_it_was_need_not_be_followed(tmp_path: Path) -> None:
 def test_pointers_must_be_compared(tmp_path: Path) -> None:
     found = said(tmp_path, "kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1])", "kesco_streams()")
     assert found["work"][0] == ["work: the run-time check of its pointers is missing"]
+
+
+LEFT = """\
+__global__ void f(int* p) {{ *p += 1; }}
+__global__ void g(int* p) {{ *p *= 2; }}
+int main(int argc, char**) {{
+  int *a, h;
+  cudaMalloc(&a, 4);
+  cudaMemset(a, 0, 4);
+  for (int t = 0; t < argc; ++t) {{
+    {0}
+  }}
+  cudaMemcpy(&h, a, 4, cudaMemcpyDeviceToHost);
+  return h;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "right"),
+    [
+        ("f<<<1, 1>>>(a); g<<<1, 1>>>(a); if (argc > 3) break;", True),
+        ("f<<<1, 1>>>(a); if (argc > 3) break; g<<<1, 1>>>(a);", False),  # the last trip has one launch less
+        ("f<<<1, 1>>>(a); if (argc > 3) return 1; g<<<1, 1>>>(a);", False),
+    ],
+)
+def test_nothing_is_moved_behind_a_way_out_of_a_loop(tmp_path: Path, body: str, right: bool) -> None:
+    serial, concurrent = tmp_path / "a.cu", tmp_path / "b.cu"
+    serial.write_text(LEFT.format("f<<<1, 1>>>(a); g<<<1, 1>>>(a); if (argc > 3) break;"))
+    concurrent.write_text(LEFT.format(body))
+    (verdict,) = verify_files(str(serial), str(concurrent), Options())
+    assert (not verdict.problems) == right

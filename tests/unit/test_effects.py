@@ -781,10 +781,22 @@ def test_a_pointer_hidden_among_integers_of_a_structure_is_not_trusted() -> None
     assert kernel("ptr byval(%union.U) %u", body) == "?turns an integer into a pointer"
 
 
-@pytest.mark.parametrize(("tag", "expected"), [("", "turns an integer into a pointer"), (", !tbaa !0", "")])
-def test_an_address_among_integers_counts_unless_a_pointer_is_declared_there(tag: str, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("others", "tag", "expected"),
+    [
+        ("[3 x i64]", "", "turns an integer into a pointer"),
+        ("[3 x i64]", ", !tbaa !0", ""),
+        ("[6 x i32]", ", !tbaa !0", ""),
+        ("[3 x %union.U]", ", !tbaa !0", "turns an integer into a pointer"),  # one of its members may be a pointer
+        ("[24 x i8]", ", !tbaa !0", "turns an integer into a pointer"),  # bytes of pointers
+        ("[3 x { [8 x i8] }]", ", !tbaa !0", "turns an integer into a pointer"),
+    ],
+)
+def test_an_address_among_integers_counts_unless_a_pointer_is_declared_there(
+    others: str, tag: str, expected: str
+) -> None:
     ir = f"""
-%struct.Mixed = type {{ [3 x %union.U], ptr }}
+%struct.Mixed = type {{ {others}, ptr }}
 define ptx_kernel void @k(ptr byval(%struct.Mixed) %s, i64 %i) {{
   %a = getelementptr ptr, ptr %s, i64 %i
   %p = load ptr, ptr %a{tag}
