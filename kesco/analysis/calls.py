@@ -30,7 +30,8 @@ from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
 _THROWS = frozenset(
-    ("at", "value", "substr", "any_cast", "stoi", "stol", "stoll", "stoul", "stoull", "stof", "stod", "stold")
+    "any_cast at compare replace rethrow_exception stod stof stoi stol stold stoll stoul stoull substr test"
+    " throw_with_nested to_ullong to_ulong value".split()
 )
 """Functions of the library that throw where an argument is not what they expect, which a program may well catch."""
 _MEMORY = (ALLOCATE, FREE, FREED)

@@ -330,6 +330,7 @@ def test_the_prologue_holds_no_other_capital_names() -> None:
 
 
 THROWS = """\
+#include <bitset>
 #include <string>
 KERNELSstruct List { float* p[4]; float* get(int i) const { if (i > 3) throw i; return p[i]; } };
 static void refuse(int i) { throw i; }
@@ -352,6 +353,7 @@ int main() { return 0; }
         ("i = checked(i);", True),
         ("if (i > 3) refuse(i);", True),
         ('i = std::stoi("12");', True),
+        ("i = std::bitset<8>(255).test(i);", True),
         ("succeeds(cudaGetLastError());", False),
         ("i = i + 1;", False),
     ],
