@@ -9,6 +9,7 @@ of bytes, into which pointers are copied, and a union, whose LLVM type is that o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,17 @@ def layout_of(type_: Any, sizes: Any) -> Layout:
     pointers: list[int] = []
     raw: list[tuple[int, int]] = []
     _walk(type_, 0, sizes, pointers, raw)
-    return Layout(tuple(pointers), tuple(raw))
+    return Layout(
+        tuple(pointers), tuple(part for begin, size in raw for part in _between(begin, begin + size, pointers))
+    )
+
+
+def _between(begin: int, end: int, pointers: list[int]) -> Iterator[tuple[int, int]]:
+    """Offset and size of what is no pointer there: a union whose type has one is read as that one."""
+    for pointer in (*sorted(p for p in pointers if begin <= p < end), end):
+        if pointer > begin:
+            yield begin, pointer - begin
+        begin = pointer + _POINTER
 
 
 def _walk(type_: Any, base: int, sizes: Any, pointers: list[int], raw: list[tuple[int, int]]) -> None:

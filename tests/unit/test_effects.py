@@ -781,6 +781,19 @@ def test_a_pointer_hidden_among_integers_of_a_structure_is_not_trusted() -> None
     assert kernel("ptr byval(%union.U) %u", body) == "?turns an integer into a pointer"
 
 
+def test_a_union_whose_type_is_a_pointer_is_one() -> None:
+    ir = """
+%union.Sole = type { ptr }
+%struct.Sole = type { %union.Sole, ptr }
+define ptx_kernel void @k(ptr byval(%struct.Sole) %s) {
+  %p = load ptr, ptr %s
+  store float 0.0, ptr %p
+  ret void
+}
+"""
+    assert effects_of(ir) == "0:w"
+
+
 @pytest.mark.parametrize(
     ("others", "tag", "expected"),
     [
