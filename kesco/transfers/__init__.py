@@ -193,8 +193,7 @@ class _Finder:
         if all(b in self.kept and not self._reached_without(self.kept[b], sites) for b in buffers):
             return None
         argument = launch.node.arguments[index]
-        large = any(b.bytes is None or b.bytes > SMALL for b in buffers)
-        if large and self._is_shared(argument, sites, buffers, units):
+        if _light(buffers) is None and self._is_shared(argument, sites, buffers, units):
             spot = self._placed(launch, sites, argument, through, frozenset(), Pages.BOTH)
             if spot is not None:
                 self.kept |= {b: at for mine, at in spot.trips.values() for b in mine}
