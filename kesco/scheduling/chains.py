@@ -5,8 +5,9 @@ strategy of its own because streams cost nothing in a graph, where only their or
 `distributor.py` has few streams to give and so puts operations behind each other that need not be.
 
 1. In the order of the program, each operation goes behind one that it depends on and that is the last of its stream,
-the latest of these; if there is none, it gets a stream of its own. 2. In a loop the last operation of a stream is
-followed by its first. Where that does not depend on the last one, the last one gets a stream of its own.
+on the first of these streams: a graph that ends on the stream where it begins is done sooner (measured). If there is
+none, it gets a stream of its own. 2. In a loop the last operation of a stream is followed by its first. Where that does
+not depend on the last one, the last one gets a stream of its own.
 
 What it refuses to do: use more streams than the other strategy when it is told how many there are.
 """
@@ -25,7 +26,7 @@ def chains(dfg: Dfg, most: int) -> Schedule | None:
     for site in order:
         open_ends = [line for line in lines if site in dfg.graph[line[-1]] and line[-1] < site]
         if open_ends:
-            max(open_ends, key=lambda line: line[-1]).append(site)
+            open_ends[0].append(site)
         else:
             lines.append([site])
     for line in list(lines):

@@ -281,14 +281,14 @@ struct Clock {  // advanced by hand
   static time_point now() { return time_point(duration(ticks)); }
 };
 long Clock::ticks = 0;
-struct Graph { int nodes; };
+struct Graph { int nodes; int streams; int roots; char value; };
 struct Stream { Graph* capture; };
 struct Event { Graph* capture; };
 using cudaStream_t = Stream*;
 using cudaEvent_t = Event*;
 using cudaGraph_t = Graph*;
 using cudaGraphExec_t = Graph*;
-enum cudaError_t { cudaSuccess, cudaErrorUnknown };
+enum cudaError_t { cudaSuccess, cudaErrorUnknown, cudaErrorNotReady };
 enum { cudaEnableDefault, cudaEventDisableTiming, cudaStreamNonBlocking, cudaStreamCaptureModeRelaxed };
 enum cudaDriverEntryPointQueryResult { None };
 struct cudaGraphExecUpdateResultInfo { int result; };
@@ -314,6 +314,19 @@ cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new Stream{}; return cudaSuccess; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { *s = new Stream{}; return result("create"); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new Event{}; return cudaSuccess; }
+cudaError_t cudaEventCreate(cudaEvent_t* e) { *e = new Event{}; return result("timer"); }
+int launched, ready;  // the streams of the latest graph, and when its time is known
+char of;              // what it was captured of
+float times[16];
+cudaError_t cudaEventElapsedTime(float* time, cudaEvent_t, cudaEvent_t) {
+  if (fails == "busy" && ++ready % 3 != 0) return last = cudaErrorNotReady;
+  *time = times[launched];
+  return result("elapsed");
+}
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, void*, std::size_t* count) {
+  *count = graph->roots;
+  return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) { e->capture = s->capture; return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (e->capture != nullptr && s->capture != nullptr && e->capture != s->capture) return result("", true);
@@ -354,6 +367,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) { delete graph; return cudaSucce
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
   if (fails == "replay") return result("replay");
   done += exec->nodes;
+  launched = exec->streams;
+  of = exec->value;
   ++replayed;
   return cudaSuccess;
 }
@@ -423,10 +438,45 @@ int main(int, char** arguments) {
 }
 """
 
+NARROWER = """\
+// Prints from how many streams the graphs were captured that were launched, how often each, and all captures.
+#include <set>
+int main(int, char** arguments) {
+  fails = arguments[1];
+  const int roots = std::atoi(arguments[2]);
+  for (int i = 1; i <= 10; ++i) times[i] = std::atof(arguments[i + 2]);
+  KescoStreams* kesco = &kesco_streams();
+  int expected = 0, since = 0, was = 0;
+  for (int step = 0; step < 150; ++step) {
+    const int before = replayed;
+    char value = step < 60 || step % 2 == 0 ? 'a' : 'b';  // also of graphs that take turns
+    if (fails == "others" && step >= 45 && step < 50) value = 'c' + step - 45;  // a graph is given to other values
+    if (fails == "others" && step >= 100) value = 'f';
+    while (kesco_replay_alone(kesco, 0, kesco->stream[0], value)) {
+      std::set<cudaStream_t> streams;
+      for (cudaStream_t stream : kesco->stream) {
+        launch(stream);
+        streams.insert(stream);
+      }
+      if (Graph* graph = kesco->stream[0]->capture) {
+        graph->value = value;
+        graph->streams = streams.size();
+        graph->roots = roots;
+      }
+    }
+    if (done != (expected += 10) || (replayed > before && of != value) || last != cudaSuccess) std::printf("!");
+    if (was != launched && since > 0) std::printf("%dx%d ", was, since);
+    since = was == launched ? since + 1 : 1;
+    was = launched;
+  }
+  std::printf("%dx%d %d\\n", was, since, captures);
+}
+"""
 
-def built(folder: Path, stretches: int, driver: str) -> Path:
+
+def built(folder: Path, stretches: int, driver: str, streams: int = 3) -> Path:
     """The prologue on a runtime that only counts."""
-    text = prologue(3, 2, Parts(stretches=stretches, replays=1)).replace("std::chrono::steady_clock", "Clock")
+    text = prologue(streams, 2, Parts(stretches=stretches, replays=1)).replace("std::chrono::steady_clock", "Clock")
     runtime = RUNTIME.replace("KESCO_STREAMS_OF", ALL_STREAMS).replace(
         "*s = new Stream{};", "*s = new Stream{}; note(*s);"
     )
@@ -448,6 +498,39 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("tried"), 1, TRIED)
+
+
+@pytest.fixture(scope="module")
+def narrower(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("narrower"), 0, NARROWER, streams=10)
+
+
+# Times on one to ten streams, in microseconds.
+SHORT = (50.3, 28.6, 24.5, 19.9, 18.4, 17.3, 16.5, 15.6, 16.4, 17.6)
+SHORTER = (23.4, 15.4, 13.0, 11.9, 12.3, 11.6, 11.9, 12.4, 13.0, 13.8)
+LONG = (100.0, 50.0, 34.0, 25.0, 20.0, 20.0, 20.0, 20.0, 20.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("fails", "roots", "times", "wanted"),
+    [
+        ("", 10, SHORT, "10x42 8x12 7x13 8x83 5"),
+        ("", 10, SHORTER, "10x42 8x12 7x13 6x13 5x13 6x57 8"),
+        ("", 10, LONG, "10x42 8x5 10x103 3"),  # half as long again: not tried nine times
+        ("", 3, LONG, "10x42 2x5 10x103 3"),
+        ("", 1, SHORT, "10x150 2"),
+        ("busy", 10, SHORT, "10x60 8x32 7x31 8x27 5"),  # the host does not wait
+        ("others", 10, LONG, "10x42 8x12 10x96 7"),
+        ("timer", 10, SHORT, "10x150 2"),
+        ("elapsed", 10, SHORT, "10x150 2"),
+    ],
+)
+def test_a_graph_has_as_many_branches_as_make_it_fast(
+    narrower: Path, fails: str, roots: int, times: tuple[float, ...], wanted: str
+) -> None:
+    arguments = [fails or "-", str(roots), *map(str, times)]
+    found = subprocess.run([narrower, *arguments], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == wanted
 
 
 TURN = "SSSSS11111GGGGG"
