@@ -25,6 +25,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
+from kesco.ir.replay import FILL
 from kesco.ir.types import SIZE
 from kesco.source import Span
 
@@ -51,6 +52,9 @@ class Calls(Libraries):
             return self.kesco_copy(state, call)
         if self.streams and call.name.rpartition("::")[2] in _MEMORY:
             return self._memory(state, call, call.name.rpartition("::")[2])
+        if self.streams and call.name.rpartition("::")[2] == FILL:
+            entry = cuda_call("cudaMemsetAsync", len(call.arguments))
+            return self.cuda(state, replace(call, name="cudaMemsetAsync"), entry) if entry else self.opaque(state, call)
         if self.streams and is_kesco(call.name):
             return pointer(Place(KESCO))
         if call.container:

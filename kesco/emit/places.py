@@ -44,6 +44,8 @@ class CannotInsert(Exception):
     """A place where text would have to be inserted has none; the message is the reason in words."""
 
 
+_FILLS = ("cudaMemset", "cudaMemsetAsync")
+_FILL = re.compile(rb"cudaMemset(?:Async)?(?=\s*\()")
 QUEUES = 8
 """Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
 _TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
@@ -279,8 +281,20 @@ def marks_of(rewrite: Rewrite) -> tuple[int, ...]:
     return tuple(sorted({sites[one.mark].operation for one in rewrite.schedule.holds}))
 
 
-def needed_parts(text: bytes, rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
-    """What the prologue must have for these functions of a text."""
+def fills_of(program: ir.Program, rewrite: Rewrite) -> dict[int, tuple[int, int]]:
+    """The memsets in replays, of memory without rows: where the name of the call is, by operation."""
+    sites = (rewrite.region.sites[number] for one in rewrite.plan.replays for number in one.sites)
+    found = {}
+    for operation in {s.operation for s in sites if s.label.partition("#")[0] in _FILLS}:
+        one = program.operations[operation]
+        name = _FILL.match(program.text, one.span.start)
+        if name is not None:
+            found[operation] = name.span()
+    return found
+
+
+def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
+    """What the prologue must have for these functions of a file."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
     own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
     ranks = joined_ranks([r.schedule for r in rewrites], max(r.schedule.streams for r in rewrites))
@@ -300,7 +314,8 @@ def needed_parts(text: bytes, rewrites: Sequence[Rewrite], stretches: int, repla
         leaves=any(r.watched for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
         marks=sum(len(marks_of(r)) for r in rewrites),
-        queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in text
+        fills=any(fills_of(program, r) for r in rewrites),
+        queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(
             r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites
         ),

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
-    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|copy\w*|reach|settle"
+    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|fill|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
 _TYPES = (
-    "Kesco(?:Event|Streams|Stretch|Beside|Pages|Device|Host|Both|Graph|Replay|Ring|Relay|Sender|Fetches|Reach"
+    "Kesco(?:Event|Streams|Stretch|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
     "|Memory|Order|Leave|Marks)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
@@ -39,6 +39,7 @@ STAND_IN = (
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "enum KescoPages {{ KescoDevice, KescoHost, KescoBoth }}; "
     "void kesco_prefetch(const KescoStreams*, const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
+    "cudaError_t kesco_memset(void*, int, size_t, cudaStream_t); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
     "cudaError_t kesco_copy_2d(void*, size_t, const void*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t, "
     "bool = false); template <typename Kesco> cudaError_t kesco_copy_to_symbol(const Kesco&, const void*, size_t, "
@@ -79,6 +80,7 @@ class Parts:
     from_symbols: bool = False
     marks: int = 0
     queues: bool = False
+    fills: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -149,7 +151,7 @@ def is_genuine(text: bytes) -> bool:
     planes, to, of = (f"kesco_copy_{n}(" in written for n in ("2d", "to_symbol", "from_symbol"))
     parts = Parts(
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
-        to, of, marks, "kesco_queues" in written,
+        to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

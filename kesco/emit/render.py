@@ -29,6 +29,7 @@ from kesco.emit.places import (
     at_entry,
     fetch,
     fetch_place,
+    fills_of,
     line_end,
     lines_before,
     marks_of,
@@ -43,6 +44,7 @@ from kesco.emit.replays import loop_head, wrapped
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Role, Site, SiteKind
+from kesco.ir.replay import FILL
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
@@ -69,7 +71,7 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite]) -> list[Edit]:
         replays += len(rewrite.plan.replays)
         marks += len(marks_of(rewrite))
     streams = max(r.schedule.streams for r in chosen)
-    text = prologue(streams, events, needed_parts(program.text, chosen, stretches, replays), macros(program))
+    text = prologue(streams, events, needed_parts(program, chosen, stretches, replays), macros(program))
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
@@ -129,6 +131,7 @@ class _Writer:
         self.stretches: dict[int, int] = {}  # operation, or -1 for the entry → number in the file
         self.first_stretch, self.first_mark = first_stretch, first_mark
         self.replays = tuple(enumerate(self.plan.replays, first_replay))
+        self.fills = fills_of(program, rewrite)
         self.heads: dict[int, list[str]] = {}  # replay → lines before it
         self.inserted: list[str] = []  # all new text, without the user's own
         self.before: dict[int, list[str]] = {}  # operation → lines
@@ -226,7 +229,9 @@ class _Writer:
         text += "" if waits == "false" else f", {waits}"
         before = "".join(f", {d}" for d in operation.defaults)
         edits = [Edit(start, end, f"{before}, {text}" if start == end else text)]
-        if operation.rename is not None:
+        if operation.number in self.fills:
+            edits.append(Edit(*self.fills[operation.number], FILL))
+        elif operation.rename is not None:
             (first, last), name = operation.rename
             if sites[0].held is not None:
                 sends = self.rewrite.sends

@@ -15,6 +15,8 @@ ENDS = frozenset({"exit", "abort", "_Exit", "_exit", "quick_exit", "terminate"})
 ALONE, AMONG_OTHERS = "kesco_replay_alone", "kesco_replay"
 """The conditions of the emitted loops: where nothing else runs on the device, and anywhere."""
 REPLAYS = (ALONE, AMONG_OTHERS)
+FILL = "kesco_memset"
+"""``cudaMemsetAsync``, which is a kernel in a graph where it sets little memory."""
 
 
 @dataclass(frozen=True, slots=True)

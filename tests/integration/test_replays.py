@@ -113,7 +113,7 @@ def test_each_record_and_wait_is_needed(made: tuple[Path, str], proof) -> None: 
     ("old", "new", "said"),
     [
         ("block, 0, kesco->stream[0]>>>(x, part[0])", "block>>>(x, part[0])", "on a stream that is not captured"),
-        ("cudaMemsetAsync(y, 0, 4096, ", "cudaMemset(y, 0, 4096); //", "on a stream that is not captured"),
+        ("kesco_memset(y, 0, 4096, ", "cudaMemset(y, 0, 4096); //", "on a stream that is not captured"),
         ("      add<<<1, block", "      ++counter;\n      add<<<1, block", "lives on behind a replay"),
         ("      add<<<1, block", '      std::printf("again");\n      add<<<1, block', "would be left out"),
         ("      add<<<1, block", "      if (n > 3) break;\n      add<<<1, block", "control may leave a replay"),
@@ -419,6 +419,54 @@ int main(int, char** arguments) {
 """
 
 
+FILLS = """\
+// Prints for each size and kind of memory how it is set: by a kernel of so many blocks (k), or by a memset (m).
+#include <initializer_list>
+int main(int, char** arguments) {
+  fails = arguments[1];
+  Stream stream = {};
+  Graph graph = {};
+  kesco_streams();
+  for (const std::size_t bytes : {0, 1, 1024, 1025, 16383, 16384}) {
+    for (const int kind : {0, 1, 2, 3}) {  // not captured; captured; managed memory; of another device
+      stream.capture = kind > 0 ? &graph : nullptr;
+      type = kind == 2 ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
+      owner = kind == 3;
+      blocks = filled = 0;
+      const cudaError_t error = kesco_memset(&stream, 7, bytes, &stream);
+      if (error != cudaSuccess) std::printf("!");
+      if (filled != 1) std::printf("%d times", filled);
+      if (blocks > 0) std::printf("k%d", blocks);
+      else std::printf("m");
+    }
+    std::printf(" ");
+  }
+}
+"""
+FILLS_RUNTIME = """\
+#include <cstddef>
+#define __global__ [[maybe_unused]]
+struct Index { unsigned x; } blockIdx, blockDim, threadIdx, gridDim;
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+enum { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
+struct cudaPointerAttributes { int type; int device; };
+int type, owner, blocks, filled;
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus* found) {
+  *found = s->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) { *device = 0; return cudaSuccess; }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void*) {
+  *found = {type, owner};
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void*, int, std::size_t, cudaStream_t) { ++filled; return cudaSuccess; }
+void fill(unsigned many, unsigned char*, int, std::size_t bytes) {
+  if (std::size_t{many} * 1024 < bytes || many == 0) std::printf("?");
+  blocks = many;
+  ++filled;
+}
+"""
 TRIED = """\
 // Prints for each repetition the way it ran: on several streams (S), on one (1), or as a graph (G, g if not launched).
 int main(int, char** arguments) {
@@ -474,9 +522,11 @@ int main(int, char** arguments) {
 """
 
 
-def built(folder: Path, stretches: int, driver: str, streams: int = 3) -> Path:
+def built(folder: Path, stretches: int, driver: str, streams: int = 3, fills: bool = False) -> Path:
     """The prologue on a runtime that only counts."""
-    text = prologue(streams, 2, Parts(stretches=stretches, replays=1)).replace("std::chrono::steady_clock", "Clock")
+    text = prologue(streams, 2, Parts(stretches=stretches, replays=1, fills=fills))
+    text = (FILLS_RUNTIME if fills else "") + re.sub(r"kesco_fill<<<(.*), 256, 0, stream>>>\(", r"fill(\1, ", text)
+    text = text.replace("std::chrono::steady_clock", "Clock")
     runtime = RUNTIME.replace("KESCO_STREAMS_OF", ALL_STREAMS).replace(
         "*s = new Stream{};", "*s = new Stream{}; note(*s);"
     )
@@ -531,6 +581,19 @@ def test_a_graph_has_as_many_branches_as_make_it_fast(
     arguments = [fails or "-", str(roots), *map(str, times)]
     found = subprocess.run([narrower, *arguments], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == wanted
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, "mmmm mk1mm mk1mm mk2mm mk16mm mmmm"),  # only what is captured, small, and on this device
+        ({"DRIVER": "12020"}, "mmmm mmmm mmmm mmmm mmmm mmmm"),  # no kernel is loaded during a capture
+    ],
+)
+def test_a_small_memset_in_a_graph_is_a_kernel(tmp_path: Path, environment: dict[str, str], wanted: str) -> None:
+    program = built(tmp_path, 0, FILLS, fills=True)
+    done = subprocess.run([program, "-"], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == wanted
 
 
 TURN = "SSSSS11111GGGGG"
@@ -589,6 +652,35 @@ def test_no_work_is_lost_or_done_twice(
     arguments = [values, fails or "-", str(slow)]
     done = subprocess.run([running, *arguments], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == wanted
+
+
+MEMSETS = """\
+    cudaMemset(x, 0, 64);
+    k<<<1, 1>>>(x, 1);
+    cudaMemsetAsync(y, 0, 64);
+    cudaMemset2D(y, 8, 0, 4, 2);
+    k<<<1, 1>>>(y, 1);"""
+
+
+def test_memsets_in_a_graph_may_be_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "one.cu"
+    path.write_text(
+        "#include <cstdlib>\n__global__ void k(float* x, int n) { x[threadIdx.x] *= n; }\n"
+        "int main(int argc, char**) {\n  float *x, *y;\n  cudaMalloc(&x, 64);\n  cudaMalloc(&y, 64);\n"
+        f"{in_loop(MEMSETS)}\n  cudaMemset(x, 0, 64);\n  cudaDeviceSynchronize();\n}}\n"
+    )
+    text = compile_file(str(path), Options(emit="graph")).text.decode()
+    program = text.partition("// ---- kesco: end")[2]
+    assert re.findall(r"(\w*[mM]emset\w*)\(", program) == [
+        "kesco_memset", "kesco_memset", "cudaMemset2DAsync", "cudaMemsetAsync",
+    ]  # fmt: skip
+    (tmp_path / "graph.cu").write_text(text)
+    assert not any(one.problems for one in verify_files(str(path), str(tmp_path / "graph.cu"), Options()))
+    moved = re.sub(r"kesco_memset\(x, 0, 64, kesco->stream\[\d\]\)", "kesco_memset(x, 0, 64, kesco->stream[1])", text)
+    assert moved != text
+    (tmp_path / "graph.cu").write_text(moved)
+    assert any(one.problems for one in verify_files(str(path), str(tmp_path / "graph.cu"), Options()))
+    assert b"kesco_memset" not in compile_file(str(path), Options()).text
 
 
 def test_streams_have_no_graphs(tmp_path: Path) -> None:
