@@ -35,7 +35,7 @@ _THROWS = frozenset(
     " throw_with_nested to_ullong to_ulong value".split()
 )
 """Functions of the library that throw where an argument is not what they expect, which a program may well catch."""
-_MEMORY = (ALLOCATE, FREE, FREED)
+_MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
@@ -52,9 +52,6 @@ class Calls(Libraries):
             return self.kesco_copy(state, call)
         if self.streams and call.name.rpartition("::")[2] in _MEMORY:
             return self._memory(state, call, call.name.rpartition("::")[2])
-        if self.streams and call.name.rpartition("::")[2] == FILL:
-            entry = cuda_call("cudaMemsetAsync", len(call.arguments))
-            return self.cuda(state, replace(call, name="cudaMemsetAsync"), entry) if entry else self.opaque(state, call)
         if self.streams and is_kesco(call.name):
             return pointer(Place(KESCO))
         if call.container:
@@ -99,12 +96,12 @@ class Calls(Libraries):
         return self.opaque(state, call)
 
     def _memory(self, state: State, call: ir.Call, name: str) -> Value:
-        """A call of the prologue's that takes memory from a pool, gives it back, or stands where that was done."""
-        if name == FREED:
+        """A call of the prologue's that sets memory, takes it from a pool, gives it back, or stands where that was."""
+        if not _MEMORY[name]:
             self.argument_values(state, call)
             self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
             return NOTHING
-        entry = cuda_call("cudaMallocAsync" if name == ALLOCATE else "cudaFreeAsync", len(call.arguments))
+        entry = cuda_call(_MEMORY[name], len(call.arguments))
         return self.cuda(state, replace(call, name=name), entry) if entry is not None else self.opaque(state, call)
 
     def _vector(self, call: ir.Call, given: list[Value]) -> Value:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.names import macros
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.replay import FILL
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends, Zeroes
@@ -281,16 +282,15 @@ def marks_of(rewrite: Rewrite) -> tuple[int, ...]:
     return tuple(sorted({sites[one.mark].operation for one in rewrite.schedule.holds}))
 
 
-def fills_of(program: ir.Program, rewrite: Rewrite) -> dict[int, tuple[int, int]]:
-    """The memsets in replays, of memory without rows: where the name of the call is, by operation."""
+def filled(program: ir.Program, rewrite: Rewrite, *more: ir.Operation) -> tuple[ir.Operation, ...]:
+    """The operations, and `more`; memsets in replays, of memory without rows, get the name of kesco's own."""
     sites = (rewrite.region.sites[number] for one in rewrite.plan.replays for number in one.sites)
-    found = {}
-    for operation in {s.operation for s in sites if s.label.partition("#")[0] in _FILLS}:
-        one = program.operations[operation]
-        name = _FILL.match(program.text, one.span.start)
+    found = [*program.operations]
+    for number in {s.operation for s in sites if s.label.partition("#")[0] in _FILLS}:
+        name = _FILL.match(program.text, found[number].span.start)
         if name is not None:
-            found[operation] = name.span()
-    return found
+            found[number] = replace(found[number], rename=(name.span(), FILL))
+    return (*found, *more)
 
 
 def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
@@ -314,7 +314,7 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
         leaves=any(r.watched for r in rewrites),
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
         marks=sum(len(marks_of(r)) for r in rewrites),
-        fills=any(fills_of(program, r) for r in rewrites),
+        fills=any(filled(program, r) != program.operations for r in rewrites),
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(
             r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites

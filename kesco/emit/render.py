@@ -29,7 +29,7 @@ from kesco.emit.places import (
     at_entry,
     fetch,
     fetch_place,
-    fills_of,
+    filled,
     line_end,
     lines_before,
     marks_of,
@@ -44,7 +44,6 @@ from kesco.emit.replays import loop_head, wrapped
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Role, Site, SiteKind
-from kesco.ir.replay import FILL
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
@@ -107,7 +106,7 @@ class _Writer:
         first_replay: int = 0, first_mark: int = 0,
     ) -> None:  # fmt: skip
         self.rewrite, self.name = rewrite, name
-        self.program = replace(program, operations=(*program.operations, *map(as_operation, rewrite.prefetches)))
+        self.program = replace(program, operations=filled(program, rewrite, *map(as_operation, rewrite.prefetches)))
         self.region, self.plan = rewrite.region, rewrite.plan
         self.streams = rewrite.schedule.as_dict()
         self.newline = newline_of(program.text)
@@ -131,7 +130,6 @@ class _Writer:
         self.stretches: dict[int, int] = {}  # operation, or -1 for the entry → number in the file
         self.first_stretch, self.first_mark = first_stretch, first_mark
         self.replays = tuple(enumerate(self.plan.replays, first_replay))
-        self.fills = fills_of(program, rewrite)
         self.heads: dict[int, list[str]] = {}  # replay → lines before it
         self.inserted: list[str] = []  # all new text, without the user's own
         self.before: dict[int, list[str]] = {}  # operation → lines
@@ -229,9 +227,7 @@ class _Writer:
         text += "" if waits == "false" else f", {waits}"
         before = "".join(f", {d}" for d in operation.defaults)
         edits = [Edit(start, end, f"{before}, {text}" if start == end else text)]
-        if operation.number in self.fills:
-            edits.append(Edit(*self.fills[operation.number], FILL))
-        elif operation.rename is not None:
+        if operation.rename is not None:
             (first, last), name = operation.rename
             if sites[0].held is not None:
                 sends = self.rewrite.sends

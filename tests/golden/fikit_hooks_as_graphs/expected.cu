@@ -53,13 +53,13 @@ int main(int argc, char** argv) {
       kesco_before(0, 1, 32, 0, kesco->stream[0]);  // kesco: launch hook
       left<<<1, 32, 0, kesco->stream[0]>>>(a, b);
       kesco_after(0);  // kesco: launch hook
-      cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: right waits for this
       kesco_before(1, 1, 32, 0, kesco->stream[1]);  // kesco: launch hook
       middle<<<1, 32, 0, kesco->stream[1]>>>(c);
       kesco_after(1);  // kesco: launch hook
-      cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for left (WAR on b)
-      kesco_before(2, 1, 32, 0, kesco->stream[1]);  // kesco: launch hook
-      right<<<1, 32, 0, kesco->stream[1]>>>(b, c);
+      cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: right waits for this
+      cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for middle (RAW on c)
+      kesco_before(2, 1, 32, 0, kesco->stream[0]);  // kesco: launch hook
+      right<<<1, 32, 0, kesco->stream[0]>>>(b, c);
       kesco_after(2);  // kesco: launch hook
     }
   }

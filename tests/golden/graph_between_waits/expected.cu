@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
       add<<<settings.blocks, block, 0, kesco->stream[0]>>>(total, part[0], n);  // the first of them
       cudaEventRecord(kesco->done[1], kesco->stream[0]);  // kesco: add#2, add#3 wait for this
       if (argc > 1) {
-        CHECK(cudaMemsetAsync(part[0], 0, 16, kesco->stream[0]));
+        CHECK(kesco_memset(part[0], 0, 16, kesco->stream[0]));
         cudaStreamWaitEvent(kesco->stream[1], kesco->done[1], 0);  // kesco: wait for add#1 (RAW on total, WAW on total)
         add<<<settings.blocks, block, 0, kesco->stream[1]>>>(total, part[1], n);
       }

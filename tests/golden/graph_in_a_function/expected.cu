@@ -19,10 +19,10 @@ void Solver::step(int block) {
   // kesco: a graph that is captured again where these values change
   while (kesco_replay(kesco, 0, kesco->stream[0], block, this->y, this->n, this->z, this->x)) {
     twice<<<1, block, 0, kesco->stream[0]>>>(y, n);
-    cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: add waits for this
     twice<<<1, block, 0, kesco->stream[1]>>>(z, n);
-    cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for twice#1 (RAW on this->y)
-    add<<<1, block, 0, kesco->stream[1]>>>(x, y, z);
+    cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: add waits for this
+    cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for twice#2 (RAW on this->z)
+    add<<<1, block, 0, kesco->stream[0]>>>(x, y, z);
   }
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream

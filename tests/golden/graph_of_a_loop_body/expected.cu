@@ -16,10 +16,10 @@ int main(int argc, char** argv) {
     // kesco: a graph that is captured again where these values change
     while (kesco_replay(kesco, 0, kesco->stream[0], a, b, c)) {
       left<<<1, 32, 0, kesco->stream[0]>>>(a, b);
-      cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: right waits for this
       middle<<<1, 32, 0, kesco->stream[1]>>>(c);
-      cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for left (WAR on b)
-      right<<<1, 32, 0, kesco->stream[1]>>>(b, c);
+      cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: right waits for this
+      cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for middle (RAW on c)
+      right<<<1, 32, 0, kesco->stream[0]>>>(b, c);
     }
   }
   cudaDeviceSynchronize();

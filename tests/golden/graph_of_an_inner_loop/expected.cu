@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
         odd<<<1, 32, 0, kesco->stream[0]>>>(y, z);
         cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: cudaMemset waits for this
         cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for odd (WAR on z)
-        cudaMemsetAsync(z, 0, 64, kesco->stream[1]);
+        kesco_memset(z, 0, 64, kesco->stream[1]);
         cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: odd waits for this
       }
     }

@@ -22,10 +22,10 @@ int main(int argc, char** argv) {
     // kesco: a graph that is captured again where these values change
     while (kesco_replay_alone(kesco, 0, kesco->stream[0], y, z, x)) {
       twice<<<1, 32, 0, kesco->stream[0]>>>(y);
-      cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: add waits for this
       twice<<<1, 32, 0, kesco->stream[1]>>>(z);
-      cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for twice#1 (RAW on y)
-      add<<<1, 32, 0, kesco->stream[1]>>>(x, y, z);
+      cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: add waits for this
+      cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for twice#2 (RAW on z)
+      add<<<1, 32, 0, kesco->stream[0]>>>(x, y, z);
     }
     cudaDeviceSynchronize();
     kesco = kesco_stretch(kesco, -1);  // kesco: what follows need not be timed
