@@ -569,7 +569,7 @@ LONG = (100.0, 50.0, 34.0, 25.0, 20.0, 20.0, 20.0, 20.0, 20.0, 10.0)
         ("", 10, SHORTER, "10x42 8x12 7x13 6x13 5x13 6x57 8"),
         ("", 10, LONG, "10x42 8x5 10x103 3"),  # half as long again: not tried nine times
         ("", 3, LONG, "10x42 2x5 10x103 3"),
-        ("", 3, TINY, "10x42 2x108 4"),  # never on one: the host would see nothing of it
+        ("", 3, TINY, "10x42 2x108 3"),  # never on one: the host would see nothing of it
         ("", 2, SHORT, "10x150 2"),
         ("busy", 10, SHORT, "10x60 8x32 7x31 8x27 5"),  # the host does not wait
         ("others", 10, LONG, "10x42 8x12 10x96 7"),
