@@ -57,6 +57,25 @@ def _build(cmake: str, folder: Path) -> tuple[Path, Path]:
     return folder / "passes", Path(tools.read_text().strip())
 
 
+def test_an_llvm_that_is_too_old_is_not_looked_at(tmp_path: Path) -> None:
+    """Debian's LLVM 14 cannot even be looked at without a C compiler; it must not keep kesco from being installed."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no CMake")
+    old = tmp_path / "lib" / "cmake" / "llvm"
+    old.mkdir(parents=True)
+    (old / "LLVMConfig.cmake").write_text('message(FATAL_ERROR "looked at")\n')
+    (old / "LLVMConfigVersion.cmake").write_text(
+        'set(PACKAGE_VERSION "14.0.6")\nset(PACKAGE_VERSION_COMPATIBLE FALSE)\n'
+    )
+    made = subprocess.run(
+        [cmake, "-S", ROOT, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tmp_path}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert "passes: " in made.stdout
+
+
 def _programs(plugins: Path, tools: Path, toolchain: Toolchain) -> Path:
     """The folder of the programs that the tests of ScheduleAction start; not there where they cannot be run."""
     folder = plugins / "programs"
