@@ -55,6 +55,7 @@ _EXPLAINED = (  # what an inserted line has, and what it does; kesco's variable 
     (r"kesco_mark\(", "Marks how far a task has come, for less urgent ones to wait for"),
     (r"kesco_hold\(\w+->part\[.+?\], (\d+), \w+->stream\[(.+?)\]\)", "Stream {1} waits until {0} % of that is done"),
     (r"kesco_replay\(", "Runs this work as a CUDA graph while these values stay the same"),
+    (r"kesco_memset\(", "A memset on a stream; a kernel where it is little memory and becomes part of a CUDA graph"),
     (r"kesco_sent\(", "The host waits until memory that is read in the background has been read"),
     (r"kesco_copy\w*\(|kesco_send\(", "A copy on a stream, through pinned memory where it is large"),
     (r"kesco_malloc\(|kesco_free\(", "Memory that is handed on in the order of streams"),
