@@ -815,6 +815,7 @@ class Run:
             return self._memory(name, self.place(arguments[0]) if name == "kesco_free" else values[0], values)
         if name in ("kesco_replay", "kesco_replay_alone"):
             return self._replay(name, *values)
+        name = "cudaMemsetAsync" if name == "kesco_memset" else name  # what it does is the same
         return self._api(name.replace("Async", ""), values, "Async" in name)
 
     def _stretch(self, streams: Streams, begins: int, ends: bool = True) -> Streams:
