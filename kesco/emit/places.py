@@ -288,7 +288,7 @@ def filled(program: ir.Program, rewrite: Rewrite, *more: ir.Operation) -> tuple[
     found = [*program.operations]
     for number in {s.operation for s in sites if s.label.partition("#")[0] in _FILLS}:
         name = _FILL.match(program.text, found[number].span.start)
-        if name is not None:
+        if name is not None and name[0].decode() not in macros(program):
             found[number] = replace(found[number], rename=(name.span(), FILL))
     return (*found, *more)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
-    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|fill|memset|copy\w*|reach|settle"
+    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")

@@ -68,7 +68,6 @@ class Anchors(Invocations):
         return lowered
 
     _inside_macro = False
-    macros: frozenset[str] = frozenset()  # names that are defined as macros in the file and in the user's headers
     _leaves = False  # whether the statement being lowered contains a way out of the function
     first_operation = 0  # the first one of this parse; earlier ones belong to an earlier text
     top = 0  # offset of the outermost declaration around what is being lowered

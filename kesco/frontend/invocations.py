@@ -36,6 +36,8 @@ def kernel_symbol(cursor: Cursor) -> str:
 class Invocations(Expressions):
     """Lowers calls and launches; other expressions come from the base class."""
 
+    macros: frozenset[str] = frozenset()  # names that are defined as macros in the file and in the user's headers
+
     def _call(self, cursor: Cursor) -> ir.Expr:
         inner = self.children(cursor)
         if len(inner) >= 2 and kind_of(inner[1]) is K.CALL_EXPR and inner[1].spelling == "__cudaPushCallConfiguration":
@@ -282,8 +284,8 @@ class Invocations(Expressions):
             return nothing
         start, _ = file_range(cursor)
         name = (start.offset, start.offset + len(called))
-        if self.text[slice(*name)] != called.encode():
-            return nothing
+        if self.text[slice(*name)] != called.encode() or (entry.stream is None and called in self.macros):
+            return nothing  # another name would not be that macro any more
         close = closing_parenthesis(self.text, name[1])
         if close is None:
             return nothing

@@ -104,6 +104,7 @@ def run_program(
     """Run a program that `build` made; its calls are in `record` afterwards."""
     environment = {
         "KESCO_COPIES": "move",  # an output's copies as they are in the long run, not the default stream's
+        "KESCO_GRAPHS": "plain",  # with all streams that the text has, and memsets whose bytes are known
         **environ,
         "CUDA_DRY_RUN_RECORD": str(record),
         "CUDA_DRY_RUN_KERNELS": str(kernels),

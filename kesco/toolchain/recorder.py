@@ -109,6 +109,7 @@ def run_program(
     folders = [environ.get("LD_LIBRARY_PATH", ""), str(program.parent), *_libraries(toolchain)]
     preloaded = environ.get("LD_PRELOAD", "")
     environment = {
+        "KESCO_GRAPHS": "plain",  # with all streams that the text has, and memsets whose bytes are known
         **environ,
         "CUDA_RECORDER_RECORD": str(record),
         "CUDA_RECORDER_KERNELS": str(kernels),

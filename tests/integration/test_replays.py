@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kesco.check import Run, observe, prepare
+from kesco.check import Run, observe, prepare, record
 from kesco.emit.prologue import Parts, prologue
 from kesco.errors import VerificationError
 from kesco.options import Options
@@ -301,7 +301,10 @@ cudaError_t result(const char* name, bool bad = false) {
 }
 cudaError_t cudaGetLastError() { const cudaError_t was = last; last = cudaSuccess; return was; }
 cudaError_t cudaPeekAtLastError() { return last; }
-cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, int, cudaDriverEntryPointQueryResult*) {
+ENTRY_POINTS
+cudaError_t cudaGetDriverEntryPointByVersion(
+    const char* name, void** entry, unsigned, int, cudaDriverEntryPointQueryResult*) {
+  if (std::string(name) == "cuMemGetAddressRange") *entry = ADDRESS_RANGE;
   return cudaSuccess;
 }
 cudaError_t cudaFree(void*) { return cudaSuccess; }
@@ -428,13 +431,18 @@ int main(int, char** arguments) {
   Graph graph = {};
   kesco_streams();
   for (const std::size_t bytes : {0, 1, 1024, 1025, 16383, 16384}) {
-    for (const int kind : {0, 1, 2, 3}) {  // not captured; captured; managed memory; of another device
+    for (const int kind : {0, 1, 2, 3, 4}) {  // not captured; captured; managed memory; of another device; too much
       stream.capture = kind > 0 ? &graph : nullptr;
       type = kind == 2 ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
       owner = kind == 3;
       blocks = filled = 0;
-      const cudaError_t error = kesco_memset(&stream, 7, bytes, &stream);
+      unsigned char* const to = kind == 4 ? memory + sizeof memory - bytes + 1 : memory + 5;
+      std::memset(memory, 0, sizeof memory);
+      last = cudaErrorUnknown;  // of an earlier launch, which is not this one's
+      const cudaError_t error = kesco_memset(to, 263, bytes, &stream);
       if (error != cudaSuccess) std::printf("!");
+      if (blocks > 0 && (memory[4] != 0 || memory[5] != 7 || memory[4 + bytes] != 7 || memory[5 + bytes] != 0))
+        std::printf("?");
       if (filled != 1) std::printf("%d times", filled);
       if (blocks > 0) std::printf("k%d", blocks);
       else std::printf("m");
@@ -446,11 +454,13 @@ int main(int, char** arguments) {
 FILLS_RUNTIME = """\
 #include <cstddef>
 #define __global__ [[maybe_unused]]
-struct Index { unsigned x; } blockIdx, blockDim, threadIdx, gridDim;
+struct Index { unsigned x; } blockIdx, blockDim, threadIdx;
+struct dim3 { explicit dim3(unsigned given) : x(given) {} unsigned x; };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
 enum { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
 struct cudaPointerAttributes { int type; int device; };
 int type, owner, blocks, filled;
+unsigned char memory[20000];
 cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus* found) {
   *found = s->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
@@ -461,10 +471,22 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void*) 
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void*, int, std::size_t, cudaStream_t) { ++filled; return cudaSuccess; }
-void fill(unsigned many, unsigned char*, int, std::size_t bytes) {
-  if (std::size_t{many} * 1024 < bytes || many == 0) std::printf("?");
-  blocks = many;
+template <typename Kernel>
+cudaError_t cudaLaunchKernel(Kernel* kernel, dim3 grid, dim3 block, void** arguments, std::size_t, cudaStream_t) {
+  unsigned char* const to = *static_cast<unsigned char**>(arguments[0]);
+  const auto value = *static_cast<unsigned char*>(arguments[1]);
+  const auto bytes = *static_cast<unsigned*>(arguments[2]);
+  blockDim.x = block.x;
+  for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
+    for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) kernel(to, value, bytes);
+  blocks = grid.x;
   ++filled;
+  return result("launch");
+}
+int address_range(unsigned long long* base, std::size_t* size, unsigned long long) {
+  *base = reinterpret_cast<unsigned long long>(memory);
+  *size = sizeof memory;
+  return 0;
 }
 """
 TRIED = """\
@@ -525,9 +547,12 @@ int main(int, char** arguments) {
 def built(folder: Path, stretches: int, driver: str, streams: int = 3, fills: bool = False) -> Path:
     """The prologue on a runtime that only counts."""
     text = prologue(streams, 2, Parts(stretches=stretches, replays=1, fills=fills))
-    text = (FILLS_RUNTIME if fills else "") + re.sub(r"kesco_fill<<<(.*), 256, 0, stream>>>\(", r"fill(\1, ", text)
+    text = (FILLS_RUNTIME if fills else "") + text
     text = text.replace("std::chrono::steady_clock", "Clock")
-    runtime = RUNTIME.replace("KESCO_STREAMS_OF", ALL_STREAMS).replace(
+    range_ = "int address_range(unsigned long long*, std::size_t*, unsigned long long);" if fills else ""
+    runtime = RUNTIME.replace("ENTRY_POINTS", range_)
+    runtime = runtime.replace("ADDRESS_RANGE", "reinterpret_cast<void*>(address_range)" if fills else "nullptr")
+    runtime = runtime.replace("KESCO_STREAMS_OF", ALL_STREAMS).replace(
         "*s = new Stream{};", "*s = new Stream{}; note(*s);"
     )
     runtime = runtime.replace("struct Event", "void note(Stream*);\nstruct Event", 1)
@@ -571,6 +596,7 @@ LONG = (100.0, 50.0, 34.0, 25.0, 20.0, 20.0, 20.0, 20.0, 20.0, 10.0)
         ("", 3, LONG, "10x42 2x5 10x103 3"),
         ("", 3, TINY, "10x42 2x108 3"),  # never on one: the host would see nothing of it
         ("", 2, SHORT, "10x150 2"),
+        ("plain", 10, SHORT, "10x150 2"),
         ("busy", 10, SHORT, "10x60 8x32 7x31 8x27 5"),  # the host does not wait
         ("others", 10, LONG, "10x42 8x12 10x96 7"),
         ("timer", 10, SHORT, "10x150 2"),
@@ -581,15 +607,17 @@ def test_a_graph_has_as_many_branches_as_make_it_fast(
     narrower: Path, fails: str, roots: int, times: tuple[float, ...], wanted: str
 ) -> None:
     arguments = [fails or "-", str(roots), *map(str, times)]
-    found = subprocess.run([narrower, *arguments], capture_output=True, text=True, check=True)
+    environment = {"KESCO_GRAPHS": "plain"} if fails == "plain" else {}
+    found = subprocess.run([narrower, *arguments], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == wanted
 
 
 @pytest.mark.parametrize(
     ("environment", "wanted"),
     [
-        ({}, "mmmm mk1mm mk1mm mk2mm mk16mm mmmm"),  # only what is captured, small, and on this device
-        ({"DRIVER": "12020"}, "mmmm mmmm mmmm mmmm mmmm mmmm"),  # no kernel is loaded during a capture
+        ({}, "mmmmm mk1mmm mk4mmm mk5mmm mk64mmm mmmmm"),  # only what is captured, small, and on this device
+        ({"KESCO_GRAPHS": "plain"}, "mmmmm mmmmm mmmmm mmmmm mmmmm mmmmm"),
+        ({"DRIVER": "12020"}, "mmmmm mmmmm mmmmm mmmmm mmmmm mmmmm"),  # no kernel is loaded during a capture
     ],
 )
 def test_a_small_memset_in_a_graph_is_a_kernel(tmp_path: Path, environment: dict[str, str], wanted: str) -> None:
@@ -683,6 +711,40 @@ def test_memsets_in_a_graph_may_be_kernels(tmp_path: Path) -> None:
     (tmp_path / "graph.cu").write_text(moved)
     assert any(one.problems for one in verify_files(str(path), str(tmp_path / "graph.cu"), Options()))
     assert b"kesco_memset" not in compile_file(str(path), Options()).text
+
+
+@pytest.mark.parametrize(
+    ("macro", "call"),
+    [
+        ("cudaMemsetAsync(p, v, n, s) cudaMemsetAsync(p, v, (n) * sizeof(float), s)", "cudaMemsetAsync(y, 0, 16, "),
+        ("cudaMemset(p, v, n) cudaMemset(p, v, (n) * sizeof(float))", "cudaMemset(y, 0, 16);"),
+        ("cudaMemset(p, v, n) if (cudaMemset(p, v, n) != cudaSuccess) std::exit(1)", "cudaMemset(y, 0, 16);"),
+    ],
+)
+def test_what_is_a_macro_keeps_its_name(tmp_path: Path, macro: str, call: str) -> None:
+    """With another name the call would not go through the macro any more."""
+    path = tmp_path / "one.cu"
+    statement = "cudaMemsetAsync(y, 0, 16, 0);" if "Async" in call else call
+    path.write_text(
+        f"#include <cstdlib>\n__global__ void k(float* x, int n) {{ x[threadIdx.x] *= n; }}\n#define {macro}\n"
+        "int main(int argc, char**) {\n  float *x, *y;\n  cudaMalloc(&x, 64);\n  cudaMalloc(&y, 64);\n"
+        f"  for (int s = 0; s < argc; ++s) {{\n    k<<<1, 1>>>(x, argc);\n    {statement}\n    k<<<1, 1>>>(y, argc);\n"
+        "    k<<<1, 1>>>(x, 2);\n  }\n  cudaDeviceSynchronize();\n}\n"
+    )
+    for emit in ("graph", "streams"):
+        text = compile_file(str(path), Options(emit=emit, force=True)).text.decode()
+        program = text.partition("// ---- kesco: end")[2] or text
+        assert call in program.replace(macro, ""), program
+
+
+def test_a_check_sees_graphs_as_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "asks.cu"
+    path.write_text(
+        '#include <cstdlib>\n#include <cstring>\nint main() {\n  const char* graphs = std::getenv("KESCO_GRAPHS");\n'
+        '  return graphs != nullptr && std::strcmp(graphs, "plain") == 0 ? 3 : 4;\n}\n'
+    )
+    ran, _ = record(prepare(str(path), (), Options(), tmp_path), Run((), limit=60))
+    assert ran.returncode == 3
 
 
 def test_streams_have_no_graphs(tmp_path: Path) -> None:
