@@ -142,7 +142,7 @@ def _judged(serial: Region, other: Region, text: bytes, guards: tuple[str, ...] 
 
 def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> list[Diagnostic]:
     """What speaks against the graphs of a text, and against what it copies in the background."""
-    from kesco.emit.prologue import replays_in
+    from kesco.emit.prologue import is_ours, replays_in
     from kesco.verify.destinations import destination_problems
     from kesco.verify.replays import replay_problems
     from kesco.verify.sources import source_problems
@@ -151,6 +151,7 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
         *replay_problems(program, regions, replays_in(text)),
         *source_problems(program),
         *destination_problems(program),
+        *((f.span, f"'{f.name}' has a name of kesco's own") for f in program.functions if is_ours(f.name)),
     )
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
 

@@ -156,6 +156,11 @@ def is_genuine(text: bytes) -> bool:
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 
+def is_ours(name: str) -> bool:
+    """Whether a function has a name that only the prologue's may have."""
+    return OUR_NAMES.fullmatch(name.rpartition("::")[2].encode()) is not None
+
+
 def replays_in(text: bytes) -> int:
     """For how many replays a file's genuine prologue has room."""
     found = _REPLAYS.search(text.decode("utf-8", "surrogateescape"))

@@ -710,6 +710,16 @@ def test_memsets_in_a_graph_may_be_kernels(tmp_path: Path) -> None:
     assert moved != text
     (tmp_path / "graph.cu").write_text(moved)
     assert any(one.problems for one in verify_files(str(path), str(tmp_path / "graph.cu"), Options()))
+    for other in (
+        "template <class T> {} kesco_memset(T*, int, size_t, cudaStream_t)",
+        "{} kesco_memset(float*, int, long)",
+    ):
+        own = other.format("cudaError_t") + " { return cudaSuccess; }\nint main("  # which the call might mean
+        (tmp_path / "graph.cu").write_text(text.replace("int main(", own))
+        found = [
+            d.message for one in verify_files(str(path), str(tmp_path / "graph.cu"), Options()) for d in one.problems
+        ]
+        assert any("a name of kesco's own" in message for message in found)
     assert b"kesco_memset" not in compile_file(str(path), Options()).text
 
 
