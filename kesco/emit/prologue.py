@@ -158,7 +158,7 @@ def is_genuine(text: bytes) -> bool:
 
 def is_ours(name: str) -> bool:
     """Whether a function has a name that only the prologue's may have."""
-    return OUR_NAMES.fullmatch(name.rpartition("::")[2].encode()) is not None
+    return re.fullmatch(_FUNCTIONS, name.rpartition("::")[2]) is not None
 
 
 def replays_in(text: bytes) -> int:
