@@ -249,6 +249,7 @@ class Interpreter(Objects):
         if variable.type.shape is ir.Shape.REFERENCE:
             places, unknown = self.places(state, statement.initial)
             state.store.write((place,), Value(places, None, unknown))
+            self.extends(state, variable, statement.initial)
             return
         built = statement.initial if isinstance(statement.initial, ir.Call) and statement.initial.constructs else None
         self.making = variable.name if built is not None else ""

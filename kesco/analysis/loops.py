@@ -43,6 +43,10 @@ class Loops(Turns):
         """Left to the subclass."""
         raise NotImplementedError
 
+    def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
+        """Left to the subclass."""
+        raise NotImplementedError
+
     def walk_loop(self, loop: ir.Loop, state: State) -> State | None:
         """The state behind a loop; None when control cannot come out of it."""
         condition = loop.condition
@@ -235,6 +239,7 @@ class Loops(Turns):
             out = left.merge(out)
         if end is not None and loop.step is not None:
             self.evaluate(end, loop.step)
+            self.temporaries(end, loop.step, loop.span)
             self.flush_host(end)
         if loop.tested_after and end is not None:
             done = self._test(loop, end)
@@ -249,6 +254,7 @@ class Loops(Turns):
         if loop.condition is None:
             return None
         value = self.evaluate(state, loop.condition)
+        self.temporaries(state, loop.condition, loop.span)
         self.flush_host(state)
         if value.number is None:
             return state.fork()

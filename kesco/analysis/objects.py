@@ -10,7 +10,7 @@ keeps the whole file serial. 3. A destructor is code that is not seen: work is j
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kesco.analysis.loops import Loops
 from kesco.analysis.memory import TOP, Object, Place, Value
@@ -21,6 +21,9 @@ from kesco.ir.flow import Role, SiteKind
 from kesco.ir.types import MARKS
 from kesco.source import Span
 
+_NAMED = (ir.Name, ir.Select, ir.Subscript, ir.Dereference)
+_RUNS = (ir.Call, ir.Launch, ir.Assign, ir.New, ir.Unknown)
+
 
 class Objects(Loops):
     """Makes and destroys objects; statements are left to the subclass."""
@@ -29,6 +32,7 @@ class Objects(Loops):
         super().__init__(*arguments, **options)
         self.destructors = any(r.destructor for r in self.program.records.values())
         self.leaks: dict[int, Span] = {}  # constructor calls whose object something else knows
+        self.extended: dict[str, ir.Record] = {}  # references, by key, that a temporary lives as long as
         self.making = ""  # the variable whose constructor is about to be called
         self.taken_in: set[int] = set()  # those of them whose object is a variable
 
@@ -99,10 +103,11 @@ class Objects(Loops):
         self._look_at_marks(self.in_scope())
         if leaves:
             self._wait_before_leaving(state, span, operation)
-        records = map(self.destroyed, self.in_scope())
-        found = next((r for r in records if r is not None), None)
-        if found is None:
+        records = [(v, r) for v in self.in_scope() if (r := self.destroyed(v)) is not None]
+        if not records:
             return
+        self._escape(state, (v for v, _ in records))
+        found = records[0][1]
         if leaves:
             self.now.touches_device = self.now.foreign = True
             self.forget(state)
@@ -127,14 +132,25 @@ class Objects(Loops):
 
     def destroyed(self, variable: ir.Variable) -> ir.Record | None:
         """The record whose destructor runs when a variable goes out of scope."""
-        return destroyed(self.program, variable)
+        return destroyed(self.program, variable) or self.extended.get(variable.key)
+
+    def extends(self, state: State, variable: ir.Variable, initial: ir.Expr) -> None:
+        """A reference may bind a temporary object, which is then destroyed as a variable is."""
+        made = self._made_in(initial) if self.destructors else None
+        if made is not None:
+            self.extended[variable.key] = made
+            self._escape_named(state, initial)
+
+    def _escape(self, state: State, gone: Iterable[ir.Variable]) -> None:
+        """What a destructor can reach: the object, and what its members point to."""
+        for variable in gone:
+            self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
 
     def destroy(self, declared: Sequence[ir.Variable], state: State, operation: int) -> None:
         """Objects with destructors of their own go out of scope: code that is not seen runs."""
         self._look_at_marks(declared)
         gone = [(v, r) for v in reversed(declared) if (r := self.destroyed(v)) is not None]
-        for variable, _ in gone:
-            self.escape_values(state, Value(frozenset((Place(self.object_of(variable)),))))
+        self._escape(state, (v for v, _ in gone))
         if gone and not self.now.scopes:  # the end of the function: everything has been joined before it
             self.now.touches_device = self.now.foreign = True
             self.forget(state)
@@ -144,15 +160,30 @@ class Objects(Loops):
 
     def temporaries(self, state: State, expression: ir.Expr, span: Span, *, but: ir.Expr | None = None) -> None:
         """Destructors of temporary objects run at the end of the expression, all but that of the object declared."""
-        if not self.destructors:
-            return
+        made = self._made_in(expression, but) if self.destructors else None
+        if made is not None:
+            self._escape_named(state, expression)
+            self.run_unseen(state, f"~{made.name}", span)
+
+    def _escape_named(self, state: State, expression: ir.Expr) -> None:
+        """A temporary object may keep the address of all that is named where it is made."""
         for node in ir.walk(expression):
-            if node is but or not isinstance(node, ir.Call) or node.type is None or node.reference:
+            if isinstance(node, _NAMED) and not any(isinstance(n, _RUNS) for n in ir.walk(node)):
+                places, unknown = self.places(state, node)
+                self.escape_values(state, Value(places, None, unknown))
+
+    def _made_in(self, expression: ir.Expr, but: ir.Expr | None = None) -> ir.Record | None:
+        """The class of an object with a destructor that an expression makes."""
+        for node in ir.walk(expression):
+            if node is but:
                 continue
-            record = self.program.records.get(node.type.record)
-            if record is not None and record.destructor:
-                self.run_unseen(state, f"~{record.name}", span)
-                return
+            if isinstance(node, ir.Unknown) and node.what == ir.DESTROYED:
+                return ir.Record(node.what, (), destructor=True, standard=False)
+            if isinstance(node, ir.Call) and node.type is not None and not node.reference:
+                record = self.program.records.get(node.type.record)
+                if record is not None and record.destructor:
+                    return record
+        return None
 
     def holds_references(self, declared: ir.Type) -> bool:
         """Whether an object of this type has members that are references."""

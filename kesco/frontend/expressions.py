@@ -131,18 +131,22 @@ class Expressions(Declarations):
         declared = self.types.lower(cursor.type)
         if declared.shape in (ir.Shape.INTEGER, ir.Shape.POINTER) and len(inner) == 1:
             return self._item(inner[0])
-        found = placed(self.types, cursor.type, inner)
-        if isinstance(found, Followed):
-            what = "a conversion in a list" if found is Followed.CODE else "?"
-            parts = [self._item(c) for c in inner]
-            if self.types.references():
-                parts += [ir.AddressOf(one) for one in parts if isinstance(one, _LVALUES)]
-            return ir.Unknown(tuple(parts), what, span)
-        items = tuple(self._item(c) if c is not None else ir.Unknown((), "?", span) for c in found)
         each: ir.Type | None = declared
         while each is not None and each.shape is ir.Shape.ARRAY:
             each = each.element
         record = self.types.records.get(each.record) if each is not None and each.shape is ir.Shape.RECORD else None
+        destroys = record is not None and record.destructor and not record.standard
+        found = placed(self.types, cursor.type, inner)
+        if isinstance(found, Followed):
+            what = ir.DESTROYED if destroys else "a conversion in a list" if found is Followed.CODE else "?"
+            parts = [self._item(c) for c in inner]
+            if self.types.references() or self.types.wraps or destroys:
+                parts += [ir.AddressOf(one) for one in parts if isinstance(one, _LVALUES)]
+            return ir.Unknown(tuple(parts), what, span)
+        items = tuple(self._item(c) if c is not None else ir.Unknown((), "?", span) for c in found)
+        lvalues = [ir.AddressOf(one) for one in items if isinstance(one, _LVALUES)]
+        if destroys or (lvalues and self.types.wraps):  # whose members keep the addresses of what they got
+            return ir.Unknown((*items, *lvalues), ir.DESTROYED if destroys else "?", span)
         if record is not None and record.code:
             return ir.Unknown(items, "default of a member", span)
         return listed(declared, items)
@@ -287,10 +291,24 @@ class Expressions(Declarations):
         for outer in self.captured:
             outer |= names
         span = self.span(cursor)
+        if any(self._copies_with_code(self.variables[n]) for n in names) and not self.by_reference(cursor):
+            self.hidden = self.hidden or f"an object that a lambda holds (line {span.line})"
         parts = [ir.AddressOf(ir.Name(self.variables[n], span)) for n in sorted(names)]
         if self.in_method:
             parts.append(ir.AddressOf(ir.Dereference(ir.Literal("this"), span)))
         return ir.Unknown(tuple(parts), "lambda", span)
+
+    def _copies_with_code(self, variable: ir.Variable) -> bool:
+        """Whether code of the user's runs where a variable is copied, or where the copy goes."""
+        record = self.types.records.get(variable.type.record) if variable.type.shape is ir.Shape.RECORD else None
+        return record is not None and not record.standard and (record.destructor or not record.plain)
+
+    def by_reference(self, cursor: Cursor) -> bool:
+        """Whether a lambda holds nothing but references."""
+        head = self.text[self.span(cursor).start :].partition(b"]")[0]
+        return all(
+            one.strip().startswith((b"[&", b"&", b"this", b"[this")) or one.strip() == b"[" for one in head.split(b",")
+        )
 
     def _call(self, cursor: Cursor) -> ir.Expr:
         """Left to the subclass."""

@@ -50,6 +50,9 @@ _OPENMP = re.compile(rb'^[ \t]*#[ \t]*pragma[ \t]+omp\b|\b_Pragma\s*\(\s*"\s*omp
 _COROUTINES = re.compile(rb"\bco_(?:await|yield|return)\b")
 _OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
 _ALLOCATION = re.compile(rb"\boperator\s*(?:new|delete)\b")
+_WRAPPED = re.compile(
+    rb"\breference_wrapper\b|\b(?:pair|tuple)\s*<[^;{}]*&"
+)  # they keep the addresses of what they get
 _MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _COMMENT = re.compile(
@@ -85,7 +88,7 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     file, whose functions in headers need not be lowered again.
     """
     own = (source.text, *source.user_headers())
-    types = TypeTable(*(any(one.search(text) for text in own) for one in (_OPERATOR, _ALLOCATION)))
+    types = TypeTable(*(any(one.search(text) for text in own) for one in (_OPERATOR, _ALLOCATION, _WRAPPED)))
     statements = Functions(source, types)
     texts = _texts(source, arguments)
     defined = _macros(texts, arguments)

@@ -46,7 +46,7 @@ _BIT_FIELD = Type(Shape.OTHER, "bit-field")  # which keeps only some bits of its
 class TypeTable:
     """Interns types by spelling and collects the records that they mention."""
 
-    def __init__(self, operators: bool = False, allocates: bool = False) -> None:
+    def __init__(self, operators: bool = False, allocates: bool = False, wraps: bool = False) -> None:
         self._types: dict[str, Type] = {}
         self._lowered: dict[bytes, Type] = {}  # by libclang's own value, which is one type as long as the file is read
         self._with_code: dict[bytes, bool] = {}
@@ -54,6 +54,7 @@ class TypeTable:
         self.records: dict[str, Record] = {}
         self.operators = operators  # whether the user's code defines functions that the library finds by their name
         self.allocates = allocates  # whether it says itself how objects get their memory
+        self.wraps = wraps  # whether it has objects of the library that keep the addresses of what they are made of
         self.with_code: dict[str, bool] = {}
 
     def lower(self, clang_type: ClangType) -> Type:

@@ -222,6 +222,10 @@ class Launch(Expr):
     operation: int
 
 
+DESTROYED = "an object with a destructor"
+"""What an `Unknown` is that makes an object by a list, when something of the user's runs as it goes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown(Expr):
     """Anything else: evaluates `parts`, and what comes out is not known."""
