@@ -280,6 +280,8 @@ class Places(Escapes):
             if is_kesco(expression.name) and self.streams:
                 return value.places, False
             if expression.reference:
+                if not value.places:  # such as std::max: to one of its arguments, perhaps
+                    self.escape_names(state, expression)
                 return value.places, value.unknown or not value.places
             return self._temporary(state, value, expression.operation), False
         self.evaluate(state, expression)
