@@ -50,9 +50,9 @@ _OPENMP = re.compile(rb'^[ \t]*#[ \t]*pragma[ \t]+omp\b|\b_Pragma\s*\(\s*"\s*omp
 _COROUTINES = re.compile(rb"\bco_(?:await|yield|return)\b")
 _OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
 _ALLOCATION = re.compile(rb"\boperator\s*(?:new|delete)\b")
-_WRAPPED = re.compile(
-    rb"\breference_wrapper\b|\b(?:pair|tuple)\s*<[^;{}]*&"
-)  # they keep the addresses of what they get
+_WRAPPED = re.compile(  # they keep the addresses of what they are made of
+    rb"\breference_wrapper\b|\b(?:pair|tuple)\s*<(?:[^<>;{}()]|<[^<>;{}()]*>)*&"
+)
 _MACRO = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _COMMENT = re.compile(
