@@ -291,7 +291,7 @@ class Expressions(Declarations):
         for outer in self.captured:
             outer |= names
         span = self.span(cursor)
-        if any(self._copies_with_code(self.variables[n]) for n in names) and not self.by_reference(cursor):
+        if any(self._copies_with_code(self.variables[n]) for n in names) and not self._by_reference(span):
             self.hidden = self.hidden or f"an object that a lambda holds (line {span.line})"
         parts = [ir.AddressOf(ir.Name(self.variables[n], span)) for n in sorted(names)]
         if self.in_method:
@@ -303,11 +303,11 @@ class Expressions(Declarations):
         record = self.types.records.get(variable.type.record) if variable.type.shape is ir.Shape.RECORD else None
         return record is not None and not record.standard and (record.destructor or not record.plain)
 
-    def by_reference(self, cursor: Cursor) -> bool:
-        """Whether a lambda holds nothing but references."""
-        head = self.text[self.span(cursor).start :].partition(b"]")[0]
-        return all(
-            one.strip().startswith((b"[&", b"&", b"this", b"[this")) or one.strip() == b"[" for one in head.split(b",")
+    def _by_reference(self, span: Span) -> bool:
+        """Whether a lambda holds nothing but references, as far as it stands in the file."""
+        head = self.text[span.start + 1 :].partition(b"]")[0]
+        return span.path == self.source.path and all(
+            one.strip().startswith((b"&", b"this")) or not one.strip() for one in head.split(b",")
         )
 
     def _call(self, cursor: Cursor) -> ir.Expr:
