@@ -10,6 +10,7 @@ overloaded operators become calls, launches are taken out of `CALL_EXPR`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from clang.cindex import Cursor, CursorKind, TypeKind
@@ -291,7 +292,8 @@ class Expressions(Declarations):
         for outer in self.captured:
             outer |= names
         span = self.span(cursor)
-        if any(self._copies_with_code(self.variables[n]) for n in names) and not self._by_reference(span):
+        coded = any(self._copies_with_code(self.variables[n]) for n in names)
+        if (coded or self.in_method) and not self._by_reference(cursor, coded):
             self.hidden = self.hidden or f"an object that a lambda holds (line {span.line})"
         parts = [ir.AddressOf(ir.Name(self.variables[n], span)) for n in sorted(names)]
         if self.in_method:
@@ -303,12 +305,13 @@ class Expressions(Declarations):
         record = self.types.records.get(variable.type.record) if variable.type.shape is ir.Shape.RECORD else None
         return record is not None and not record.standard and (record.destructor or not record.plain)
 
-    def _by_reference(self, span: Span) -> bool:
-        """Whether a lambda holds nothing but references, as far as it stands in the file."""
-        head = self.text[span.start + 1 :].partition(b"]")[0]
-        return span.path == self.source.path and all(
-            one.strip().startswith((b"&", b"this")) or not one.strip() for one in head.split(b",")
-        )
+    def _by_reference(self, cursor: Cursor, coded: bool) -> bool:
+        """Whether a lambda copies no object with code, where the variables that it uses are `coded` or not."""
+        words = [token.spelling for token in itertools.islice(cursor.get_tokens(), 200)]
+        if words[:1] != ["["] or "]" not in words:  # the text is a macro's
+            return False
+        held = "".join(words[1 : words.index("]")]).split(",")
+        return "*this" not in held and (not coded or all(one.startswith(("&", "this")) or not one for one in held))
 
     def _call(self, cursor: Cursor) -> ir.Expr:
         """Left to the subclass."""
