@@ -29,7 +29,7 @@ PROGRAM = """\
 import ctypes, fcntl, mmap, os, sys, time
 tasks = {tasks}
 if "CUDA_MPS_PIPE_DIRECTORY" in os.environ and int(os.environ["CUDA_DEVICE_MAX_CONNECTIONS"]) > {queues}:
-    with open(os.path.join(os.environ["CUDA_MPS_LOG_DIRECTORY"], "server.log"), "w") as log:
+    with open(os.path.join(os.environ["CUDA_MPS_LOG_DIRECTORY"], "server.log"), "a") as log:
         log.write("[Info] started\\nError: no queues are left\\n")
     sys.exit("out of memory")
 with open(os.environ["MP_START"], "r+b") as file:
