@@ -92,9 +92,7 @@ class Harmless:
             return name == "dim3"
         if call.standard and not (call.destroys or call.runs):
             return call.name in _VALUES or (call.name.startswith(_CONTAINERS) and name in _LOOKS)
-        record = self.program.records.get(call.type.record) if call.type is not None else None
-        destroys = record is not None and record.destructor and not call.reference
-        return call.key in self.functions and not any(call.references) and not destroys and self._function(call.key)
+        return call.key in self.functions and not any(call.references) and self._function(call.key)
 
     def _function(self, key: str) -> bool:
         """Whether calling a function of the program is harmless, whatever its arguments."""

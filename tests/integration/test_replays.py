@@ -289,7 +289,8 @@ using cudaEvent_t = Event*;
 using cudaGraph_t = Graph*;
 using cudaGraphExec_t = Graph*;
 enum cudaError_t { cudaSuccess, cudaErrorUnknown, cudaErrorNotReady };
-enum { cudaEnableDefault, cudaEventDisableTiming, cudaStreamNonBlocking, cudaStreamCaptureModeRelaxed };
+enum { cudaEnableDefault, cudaEventDisableTiming, cudaStreamDefault, cudaStreamNonBlocking };
+enum { cudaStreamCaptureModeRelaxed };
 enum cudaDriverEntryPointQueryResult { None };
 struct cudaGraphExecUpdateResultInfo { int result; };
 #define CUDART_VERSION 12050
@@ -315,6 +316,9 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new Stream{}; return cudaSuccess; }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* low, int* high) { *low = 0; *high = -5; return cudaSuccess; }
+cudaError_t cudaStreamGetPriority(cudaStream_t, int* priority) { *priority = 0; return cudaSuccess; }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, int, int) { *s = new Stream{}; return result("create"); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, int) { *s = new Stream{}; return result("create"); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new Event{}; return cudaSuccess; }
 cudaError_t cudaEventCreate(cudaEvent_t* e) { *e = new Event{}; return result("timer"); }
@@ -544,9 +548,11 @@ int main(int, char** arguments) {
 """
 
 
-def built(folder: Path, stretches: int, driver: str, streams: int = 3, fills: bool = False) -> Path:
+def built(
+    folder: Path, stretches: int, driver: str, streams: int = 3, fills: bool = False, ranks: tuple[int, ...] = ()
+) -> Path:
     """The prologue on a runtime that only counts."""
-    text = prologue(streams, 2, Parts(stretches=stretches, replays=1, fills=fills))
+    text = prologue(streams, 2, Parts(stretches=stretches, replays=1, fills=fills, ranks=ranks))
     text = (FILLS_RUNTIME if fills else "") + text
     text = text.replace("std::chrono::steady_clock", "Clock")
     range_ = "int address_range(unsigned long long*, std::size_t*, unsigned long long);" if fills else ""
@@ -610,6 +616,12 @@ def test_a_graph_has_as_many_branches_as_make_it_fast(
     environment = {"KESCO_GRAPHS": "plain"} if fails == "plain" else {}
     found = subprocess.run([narrower, *arguments], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == wanted
+
+
+def test_streams_of_several_priorities_stay_apart(tmp_path: Path) -> None:
+    program = built(tmp_path, 0, NARROWER, streams=10, ranks=(0,) + (1,) * 9)
+    found = subprocess.run([program, "-", "10", *map(str, SHORT)], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "10x150 2"
 
 
 @pytest.mark.parametrize(

@@ -145,3 +145,20 @@ def test_objects_of_a_thread_go_too_early(tmp_path: Path) -> None:
     assert "kesco_send" not in body(outcome, "thread")
     lines = [line.replace("CHECK(kesco_copy(a", "CHECK(kesco_send(a") for line in outcome.lines]
     assert "objects of a thread's own" in outcome.refuses(lines)
+
+
+@pytest.mark.parametrize("made", ["Bump{h};", "bump(h);", "if (Bump{h}.h == nullptr) ++k;", "eat({h});", "raised(h);"])
+def test_a_destructor_may_change_what_is_read(tmp_path: Path, made: str) -> None:
+    path = tmp_path / "app.cu"
+    path.write_text(
+        HEAD
+        + "struct Bump { float* h; ~Bump() { h[0] += 1; } };\ninline Bump bump(float* h) { return {h}; }\n"
+        + "inline void eat(Bump) {}\n"
+        + "struct Raise { float* h; explicit Raise(float* p) : h(p) {} ~Raise() { h[0] += 1; } };\n"
+        + "inline Raise raised(float* p) { return Raise(p); }\n"
+        + FUNCTION.replace("@NAME@", "gone").replace("@BEHIND@", made)
+    )
+    text = body(compile_and_keep(path, SEND), "gone")
+    sent = [at for at, line in enumerate(text.split("\n")) if "kesco_sent();" in line]
+    gone = next(at for at, line in enumerate(text.split("\n")) if made in line)
+    assert "kesco_send" not in text or any(at < gone for at in sent), text
