@@ -7,7 +7,7 @@ behind out-parameters. What the table calls opaque joins pending work and is oth
 from __future__ import annotations
 
 from kesco.analysis.evaluate import kernel_named
-from kesco.analysis.integers import ZERO
+from kesco.analysis.integers import ZERO, size_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
 from kesco.analysis.state import State
@@ -28,6 +28,11 @@ _MEMORY = {
     "async": BufferKind.DEVICE,
 }
 _OURS = {ALLOCATE: ALLOCATE, FREE: FREE}
+
+
+def _apart(value: Value) -> Value:
+    """What is left of a value whose bytes may not be those of the parameter that it is for: what it may point to."""
+    return Value(value.every_place(), None, value.any_unknown())
 
 
 class CudaApi(Transfers):
@@ -130,12 +135,23 @@ class CudaApi(Transfers):
         if kernel is None or index is None or index >= len(values):
             return self.opaque(state, call)
         arguments = []
-        for position in range(len(kernel.parameters)):
+        for position, parameter in enumerate(kernel.parameters):
             at = self.offset(values[index], position)
             slot = self.read_all(state, at.places, at.unknown)
-            arguments.append(self.read_all(state, slot.places, slot.unknown or not slot.places))
+            given_to = self.read_all(state, slot.places, slot.unknown or not slot.places)
+            arguments.append(given_to if self._is_whole_argument(slot, parameter) else _apart(given_to))
         self.kernel_site(state, kernel, arguments, values[1:3], call.operation, call.span, stream, given)
         return NOTHING
+
+    def _is_whole_argument(self, slot: Value, parameter: ir.Type) -> bool:
+        """Whether a variable with all the bytes of a parameter stands where its argument is taken from."""
+        found = [self.variables.get(place.object.key) if not place.path else None for place in slot.places]
+        kinds = [None if variable is None else variable.type for variable in found]
+        if parameter.shape is ir.Shape.RECORD:
+            return all(kind is None or kind.record == parameter.record for kind in kinds)
+        wide = size_of(parameter)
+        plain = (ir.Shape.INTEGER, ir.Shape.POINTER)
+        return wide is not None and all(k is not None and k.shape in plain and (size_of(k) or 0) >= wide for k in kinds)
 
     def _free(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         values = self.argument_values(state, call)
@@ -148,10 +164,13 @@ class CudaApi(Transfers):
         return NOTHING
 
     def _ordered(self, state: State, call: ir.Call, entry: CudaCall, values: list[Value], kind: SiteKind) -> Draft:
-        """Stream-ordered allocation and deallocation: stays where it is."""
+        """Stream-ordered allocation and deallocation: stays where it is, behind a join.
+
+        The next allocation may get the memory at once, with nothing for the device to do in between.
+        """
         stream, given = self.stream_argument(call, values, entry)
         handle = self.handle_of(stream) if given else None
-        role = Role.LEGACY if handle is None else Role.MOVABLE
+        role = Role.JOIN if handle is None else Role.MOVABLE
         draft = self.site(state, _OURS.get(call.name, entry.name), kind, role, call.operation, call.span)
         self.put_on(draft, handle, call.name, call.span)
         draft.acts = False

@@ -61,6 +61,8 @@ def _passed(value: Poly | None, declared: ir.Type, given: ir.Type | None) -> Pol
 
 
 def _dimensions(shape: Value) -> tuple[Poly | None, ...]:
+    if shape.unknown:  # what is known of its members may be out of date
+        return (None,) * 3
     if not shape.fields:
         alone = None if shape.places or shape.integer is None else _counted(shape.integer)
         return (alone, *([constant(1)] * 2)) if alone is not None else (None,) * 3

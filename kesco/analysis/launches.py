@@ -234,8 +234,9 @@ class Launches(CudaApi):
             return None if inner is None else (best.name, *inner)
         if best.type.shape is ir.Shape.ARRAY:
             element = best.type.element
-            simple = element is not None and element.shape is ir.Shape.POINTER
-            return (best.name, (offset - best.offset) // 8) if simple else None
+            at, within = divmod(offset - best.offset, 8)
+            simple = element is not None and element.shape is ir.Shape.POINTER and within == 0
+            return (best.name, at) if simple and at < best.type.count else None  # behind it are members without a name
         return (best.name,) if best.offset == offset else None
 
     def _root(self, value: Value, effect: RootEffect, why: str, touched: _Touched) -> None:

@@ -209,6 +209,7 @@ class Store:
         base = found or NOTHING
         if result.unknown:
             base = base | result
+            parts = {path: part | result for path, part in parts.items()}
         if parts:
             base = replace(base, fields=tuple(sorted(parts.items(), key=lambda item: tuple(map(str, item[0])))))
         return base

@@ -95,7 +95,7 @@ class CudaCall:
     host_waits: str = "no"  # until when the call keeps the host: no, stream, device, maybe
     to_host_waits: bool = False  # a copy that waits after all if DeviceToHost, unless to managed memory
     async_form: str | None = None  # the same with a stream as one more argument
-    defaults: tuple[str, ...] = ()  # what its last arguments are where they are left out
+    defaults: tuple[str, ...] = ()  # what its last arguments, before a stream, are where left out
     pitched: tuple[int, ...] = ()  # memory in rows: the next argument is the bytes from one row to the next
     width: int | None = None  # bytes of a row that are touched
     rows: int | None = None

@@ -290,16 +290,15 @@ class Invocations(Expressions):
         if close is None:
             return nothing
         written = [a for a in arguments if a.extent.start.offset or a.extent.end.offset]
-        if entry.stream is None:
-            lacking = len(arguments) - len(written)
-            complete = lacking <= len(entry.defaults) and entry.async_form is not None
-            left_out = entry.defaults[len(entry.defaults) - lacking :]
-            return ((close, close), left_out, (name, entry.async_form or "")) if complete else nothing
-        if entry.stream < len(written):
+        if entry.stream is not None and entry.stream < len(written):
             first, last = file_range(written[entry.stream])
             inside = name[1] < first.offset < last.offset <= close
             return ((first.offset, last.offset) if inside else None), (), None
-        return ((close, close) if entry.stream == len(written) else None), (), None
+        lacking = (len(arguments) if entry.stream is None else entry.stream) - len(written)
+        if lacking > len(entry.defaults):
+            return nothing
+        left_out = entry.defaults[len(entry.defaults) - lacking :]
+        return (close, close), left_out, None if entry.async_form is None else (name, entry.async_form)
 
 
 def _changeable(declared: ClangType, unseen: bool) -> bool:

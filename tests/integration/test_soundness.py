@@ -14,6 +14,7 @@ import pytest
 
 from kesco.options import Options
 from kesco.pipeline import FunctionResult, compile_file
+from kesco.proving import verify_files
 from kesco.scheduling.levels import phases
 
 HERE = Path(__file__).parent / "soundness"
@@ -317,3 +318,21 @@ def test_names_in_a_header_that_the_hooks_have(tmp_path: Path) -> None:
     assert any("names that the hooks need" in d.message for d in result.diagnostics)
     (tmp_path / "names.h").write_text("")
     assert b"kesco_after(0)" in compile_file(str(program), Options(fikit=True)).text
+
+
+def test_memory_that_is_given_back_on_the_default_stream_may_be_handed_out_again(tmp_path: Path) -> None:
+    """The allocation behind it may be the same memory, with nothing for the device to do in between."""
+    program, written, broken = tmp_path / "program.cu", tmp_path / "written.cu", tmp_path / "broken.cu"
+    program.write_text(
+        f"{KERNELS}int main() {{\n  float *x, *y, *z;\n  cudaMalloc(&z, 256);\n  cudaMallocAsync(&x, 256, 0);\n"
+        "  k1<<<1, 1>>>(x);\n  k1<<<1, 1>>>(z);\n  cudaFreeAsync(x, 0);\n  cudaMallocAsync(&y, 256, 0);\n"
+        "  k2<<<1, 1>>>(z);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}\n"
+    )
+    text = compile_file(str(program), Options(force=True)).text.decode()
+    joins = [line for line in text.splitlines() if "cudaStreamWaitEvent(cudaStreamLegacy" in line]
+    assert [line.rpartition("kesco: ")[2].partition(" ")[0] for line in joins] == ["cudaFreeAsync"] * 2
+    assert text.index(joins[-1]) < text.index("cudaFreeAsync(x, 0)") < text.index("k2<<<1, 1, 0, kesco->stream")
+    written.write_text(text)
+    assert not any(one.problems for one in verify_files(str(program), str(written), Options()))
+    broken.write_text(text.replace(joins[0], ""))
+    assert any(one.problems for one in verify_files(str(program), str(broken), Options()))
