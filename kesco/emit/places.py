@@ -51,6 +51,7 @@ QUEUES = 8
 """Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
 _TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
 """What gains by more of them."""
+_ATTRIBUTE = re.compile(rb"\[\[(?:[^][]|\[[^][]*\])*\]\]\s*\Z")
 _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
@@ -115,8 +116,9 @@ def line_end(source: bytes, offset: int) -> int:
 def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool = False) -> Edit:
     """Lines before the statement at an offset; with `inside`, before the brace there, as statements of its block.
 
-    Pragmas right above a statement are about it, and stay with it.
+    Pragmas and attributes right above a statement are about it, and stay with it.
     """
+    offset = offset if inside else _before_attributes(source, offset)
     newline = newline_of(source)
     indent = line_indent(source, offset)
     if inside:
@@ -168,6 +170,16 @@ def around(
             raise CannotInsert(f"line {first.span.line}: its line goes on behind the end of the line")
         edits.append(Edit(end, end, text))
     return edits
+
+
+def _before_attributes(source: bytes, offset: int) -> int:
+    """Where the attributes of the statement at an offset begin: the offset itself where it has none."""
+    while found := _ATTRIBUTE.search(source, max(0, offset - 400), offset):
+        line = source[source.rfind(b"\n", 0, found.start()) + 1 : found.start()]
+        if b"//" in line:
+            break
+        offset = found.start()
+    return offset
 
 
 def _above_pragmas(source: bytes, offset: int) -> int:

@@ -1,0 +1,27 @@
+// What is put before a loop stands before its attributes, too; [[these]] are none.
+__global__ void up(float* p) { p[threadIdx.x] += 1; }
+__global__ void sum(float* to, const float* from) { to[threadIdx.x] += from[threadIdx.x]; }
+// <prologue: 2 streams, 1 events>
+
+int main(int argc, char**) {
+  float *a, *b, *c;
+  cudaMalloc(&a, 4096); cudaMalloc(&b, 4096); cudaMalloc(&c, 4096);
+  // [[likely]]
+  KescoStreams* kesco = &kesco_streams();
+  [[likely]] for (int i = 0; i < argc; ++i) {
+    up<<<1, 32, 0, kesco->stream[0]>>>(a);
+    up<<<1, 32, 0, kesco->stream[1]>>>(b);
+    cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: sum#2, sum#3 wait for this
+  }
+  cudaMemsetAsync(c, 0, 4096, kesco->stream[0]);
+  [[likely]] if (argc > 1) {
+    sum<<<1, 32, 0, kesco->stream[0]>>>(c, a);
+    cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for up#2 (RAW on b)
+    sum<<<1, 32, 0, kesco->stream[0]>>>(c, b);
+  }
+  if (argc) {
+    cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for up#2 (RAW on b, WAW on b)
+    [[likely]] sum<<<1, 32, 0, kesco->stream[0]>>>(b, c);
+  }
+  cudaDeviceSynchronize();
+}
