@@ -27,7 +27,7 @@ _MEMORY = {
     "array": BufferKind.DEVICE,
     "async": BufferKind.DEVICE,
 }
-_OURS = {ALLOCATE: ALLOCATE, FREE: FREE}
+_OURS = (ALLOCATE, FREE)
 
 
 def _apart(value: Value) -> Value:
@@ -170,8 +170,9 @@ class CudaApi(Transfers):
         """
         stream, given = self.stream_argument(call, values, entry)
         handle = self.handle_of(stream) if given else None
-        role = Role.JOIN if handle is None else Role.MOVABLE
-        draft = self.site(state, _OURS.get(call.name, entry.name), kind, role, call.operation, call.span)
+        ours = call.name in _OURS
+        role = Role.MOVABLE if handle is not None else Role.LEGACY if ours else Role.JOIN
+        draft = self.site(state, call.name if ours else entry.name, kind, role, call.operation, call.span)
         self.put_on(draft, handle, call.name, call.span)
         draft.acts = False
         draft.note = "stream-ordered memory stays on the default stream"

@@ -221,7 +221,8 @@ class Evaluator(Casts):
             return value
         old = self.read_all(state, places, unknown, _declared(expression.target))
         if old.number is not None and value.number is not None:
-            folded = fold(expression.operator, old.number, value.number)
+            signed = min(old.number, value.number) < 0 and expression.operator in ("/", "%")  # or their type is not
+            folded = None if signed else fold(expression.operator, old.number, value.number)
             exact = None if folded is None else converted(folded, _declared(expression.target))
             new = NOTHING if exact is None else number(exact)
         elif expression.operator in ("+", "-") and old.places:

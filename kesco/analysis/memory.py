@@ -106,9 +106,8 @@ class Value:
         if self == other:
             return self
         number = self.number if self.number == other.number else None
-        fields = dict(self.fields)
-        for path, value in other.fields:
-            fields[path] = fields[path] | value if path in fields else value
+        mine, its = dict(self.fields), dict(other.fields)  # a part that one of them leaves out may be anything there
+        fields = {path: mine.get(path, NOTHING) | its.get(path, NOTHING) for path in mine.keys() | its.keys()}
         merged = tuple(sorted(fields.items(), key=lambda item: tuple(map(str, item[0]))))
         formula = self.formula if self.formula == other.formula else None
         return Value(self.places | other.places, number, self.unknown or other.unknown, merged, formula)
@@ -227,6 +226,10 @@ class Store:
             for path in [p for p in entries if p[: len(place.path)] == place.path]:
                 del entries[path]
         scalar = replace(value, fields=())
+        parts = dict(value.fields)
+        for path in [] if certain else [p for p in entries if p[: len(place.path)] == place.path != p]:
+            if path[len(place.path) :] not in parts:
+                entries[path] = entries[path] | scalar  # the new value leaves that part out
         for path, part in (((), scalar), *value.fields):
             at = place.path if OVERLAID in place.path else place.path + path
             if not certain and at in entries:

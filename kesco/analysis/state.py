@@ -106,7 +106,7 @@ def converted(value: int, to: ir.Type | None) -> int | None:
     if to.shape is not ir.Shape.INTEGER:
         return None
     if not bits:
-        return value if -(2**31) <= value < 2**31 else None  # an enumeration
+        return value if 0 <= value < 128 else None  # an enumeration, of whatever size
     if bits == 1:
         return int(value != 0)
     value &= (1 << bits) - 1

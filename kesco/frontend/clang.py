@@ -60,6 +60,7 @@ def load(library: str) -> None:
     lib.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    lib.clang_EvalResult_isUnsignedInt.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsDouble.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsDouble.restype = ctypes.c_double
     lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
@@ -311,7 +312,10 @@ def constant(cursor: Cursor) -> int | None:
     if not result:
         return None
     try:
-        return int(lib.clang_EvalResult_getAsLongLong(result)) if lib.clang_EvalResult_getKind(result) == 1 else None
+        if lib.clang_EvalResult_getKind(result) != 1:
+            return None
+        value = int(lib.clang_EvalResult_getAsLongLong(result))
+        return value + (1 << 64) if value < 0 and lib.clang_EvalResult_isUnsignedInt(result) else value
     finally:
         lib.clang_EvalResult_dispose(result)
 

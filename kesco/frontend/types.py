@@ -85,6 +85,8 @@ class TypeTable:
         kind = canonical.kind
         volatile = bool(canonical.is_volatile_qualified())
         spelling = canonical.spelling
+        if kind is TypeKind.ENUM and canonical.get_declaration().enum_type.kind is TypeKind.BOOL:
+            return Type(Shape.OTHER, spelling, volatile=volatile)  # it holds 0 and 1, whatever it is made of
         if kind in _INTEGERS:
             return Type(Shape.INTEGER, spelling, volatile=volatile)
         if kind is TypeKind.POINTER:

@@ -89,7 +89,7 @@ def as_planned(region: Region) -> Region:
             label = f"allocation of {made[site.number].name}"
             return replace(site, label=label, role=Role.MOVABLE, accesses=(access,), note="", acts=True)
         if site.kind is SiteKind.FREE and keys and keys <= ours:
-            if site.role is Role.JOIN:
+            if site.acts:  # cudaFree
                 return replace(site, role=Role.DEVICE_SYNC, accesses=())
             return replace(site, label=f"end of {site.accesses[0].buffer.name}", role=Role.MOVABLE, note="", acts=True)
         return site

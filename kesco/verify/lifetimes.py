@@ -123,7 +123,7 @@ def _states(region: Region, name: str, ends: set[int]) -> list[set[tuple[_Life, 
 
 
 def _is_free(site: Site) -> bool:
-    return site.kind is SiteKind.FREE and site.role is Role.JOIN and len(site.accesses) == 1
+    return site.kind is SiteKind.FREE and site.role is Role.JOIN and site.acts and len(site.accesses) == 1  # cudaFree
 
 
 def _knows_all(site: Site) -> bool:

@@ -1,0 +1,16 @@
+// An enumeration of 8 bits. Ordered: k1, k2
+__global__ void c1(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k1(float* p) { p[threadIdx.x] = 1; }
+enum E : unsigned char { Z };
+int main(int argc, char** argv) {
+  float *x, *y, *w;
+  cudaMalloc(&x, 1024);
+  cudaMalloc(&y, 1024);
+  cudaMalloc(&w, 1024);
+  c1<<<1, 64>>>(w);
+  E e = (E)320; int off = e;
+  k1<<<1, 64>>>(x + off);
+  k2<<<1,64>>>(x + 64);
+  return cudaDeviceSynchronize();
+}

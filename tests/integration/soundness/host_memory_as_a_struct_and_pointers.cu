@@ -1,0 +1,17 @@
+// Host memory used as a struct and as an array of pointers. Ordered: k1, k2
+#include <cstdlib>
+__global__ void c1(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k2(float* q) { q[threadIdx.x] *= 2; }
+__global__ void k1(float* p) { p[threadIdx.x] = 1; }
+struct S { float* a; float* b; };
+int main(int argc, char** argv) {
+  float *x, *y, *w;
+  cudaMalloc(&x, 1024);
+  cudaMalloc(&y, 1024);
+  cudaMalloc(&w, 1024);
+  c1<<<1, 64>>>(w);
+  void* m = malloc(32); S* s = (S*)m; s->b = x; float** pp = (float**)m; pp[1] = y;
+  k1<<<1,64>>>(s->b);
+  k2<<<1,64>>>(y);
+  return cudaDeviceSynchronize();
+}
