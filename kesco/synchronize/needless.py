@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from kesco.ir.access import BufferKind
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 
 
 def needless(region: Region, whole: Collection[int], single: Collection[int] = ()) -> tuple[int, ...]:
@@ -80,7 +80,11 @@ def without(region: Region, gone: Collection[int]) -> Region:
 def _on_the_device(site: Site) -> bool:
     """Whether the host cannot see what the site's work does, except through a call of CUDA."""
     if site.kind is SiteKind.COPY and "Async" not in site.label and (site.held or site.role is Role.LEGACY):
-        return True  # the host waits for it
+        if site.held in (Held.ALL, Held.LATER):
+            return True  # the host waits for it
+        # Else it may be until the source is read.
+        behind = (a.buffer for a in site.accesses if site.held is None or a.mode != AccessMode.READ)
+        return not any(b.kind in (BufferKind.MANAGED, BufferKind.PINNED) for b in behind)
     works = site.role in (Role.MOVABLE, Role.LEGACY) or site.kind is SiteKind.LIBRARY
     return not works or all(access.buffer.on_device for access in site.accesses)
 

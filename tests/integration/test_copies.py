@@ -301,3 +301,34 @@ def test_a_loop_with_two_copies_that_may_be_of_nothing(tmp_path: Path) -> None:
     path.write_text(HEAD + text)
     assert compile_and_keep(path).rewritten
     assert compiled(tmp_path, body=text).rewritten
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "cudaMemcpy(m, h, n, cudaMemcpyHostToDevice);",  # waits until it has read what it copies
+        "cudaMemcpy(m, b, n, cudaMemcpyDeviceToDevice);",  # does not wait at all
+        "cudaMemcpy(b, m, n, cudaMemcpyDeviceToDevice);",
+    ],
+)
+def test_the_copy_behind_one_to_managed_memory_waits_for_it(tmp_path: Path, work: str) -> None:
+    """The host goes on to that memory behind a copy on a stream, which must wait as it did where it stood."""
+    text = f"""void f() {{
+  const size_t n = 1 << 24;
+  static float h[1 << 22];
+  float *a, *b, *m;
+  cudaMalloc(&a, n); cudaMalloc(&b, n); cudaMallocManaged(&m, n);
+  up<<<32, 64>>>(a, a); up<<<32, 64>>>(b, b);
+  {work}
+  cudaMemcpy(a, h, n, cudaMemcpyHostToDevice);
+  m[3] = 1;
+  up<<<32, 64>>>(a, a); up<<<32, 64>>>(b, b);
+  cudaDeviceSynchronize();
+}}
+"""
+    outcome = compiled(tmp_path, body=text)
+    line = next(one for one in outcome.lines if "kesco_copy(a, h, n, cudaMemcpyHostToDevice" in one)
+    assert line.endswith(", true);")
+    assert "may not be done when the host reaches" in outcome.refuses(
+        [one.replace(", true);", ");") if one == line else one for one in outcome.lines]
+    )
