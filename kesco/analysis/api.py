@@ -30,11 +30,6 @@ _MEMORY = {
 _OURS = (ALLOCATE, FREE)
 
 
-def _apart(value: Value) -> Value:
-    """What is left of a value whose bytes may not be those of the parameter that it is for: what it may point to."""
-    return Value(value.every_place(), None, value.any_unknown())
-
-
 class CudaApi(Transfers):
     """What the calls of the runtime API do."""
 
@@ -139,7 +134,7 @@ class CudaApi(Transfers):
             at = self.offset(values[index], position)
             slot = self.read_all(state, at.places, at.unknown)
             given_to = self.read_all(state, slot.places, slot.unknown or not slot.places)
-            arguments.append(given_to if self._is_whole_argument(slot, parameter) else _apart(given_to))
+            arguments.append(given_to if self._is_whole_argument(slot, parameter) else given_to.without_shape())
         self.kernel_site(state, kernel, arguments, values[1:3], call.operation, call.span, stream, given)
         return NOTHING
 

@@ -211,7 +211,7 @@ class Launches(CudaApi):
     def _part(self, value: Value, declared: ir.Type | None, offset: int) -> Value:
         """The pointer at a byte offset of a by-value argument."""
         if declared is None or declared.shape is not ir.Shape.RECORD:
-            return value if not value.fields else Value(value.every_place(), None, value.any_unknown())
+            return value if not value.fields else value.without_shape()
         path = self._field_path(declared, offset) if offset >= 0 else None
         parts = [part for at, part in value.fields if path is not None and may_equal(at, path)]
         if path is None or not parts:

@@ -53,9 +53,7 @@ class Libraries(Containers):
 
     def library(self, state: State, call: ir.Call, entry: LibraryCall) -> Value:
         """A call that is followed."""
-        values = [
-            Value(v.every_place(), None, v.any_unknown()) if v.fields else v for v in self.argument_values(state, call)
-        ]
+        values = [v.without_shape() if v.fields else v for v in self.argument_values(state, call)]
         site = self.site(state, entry.name, SiteKind.LIBRARY, Role.JOIN, call.operation, call.span)
         for indexes, mode in ((entry.reads, AccessMode.READ), (entry.writes, AccessMode.WRITE)):
             for index in indexes:

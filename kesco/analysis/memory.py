@@ -119,6 +119,10 @@ class Value:
             result |= part.every_place()
         return result
 
+    def without_shape(self) -> Value:
+        """What may be pointed to from anywhere in the value, for who cannot tell its parts apart."""
+        return Value(self.every_place(), None, self.any_unknown())
+
     def any_unknown(self) -> bool:
         """Whether the value or any part of it is unknown."""
         return self.unknown or any(part.any_unknown() for _, part in self.fields)
@@ -222,14 +226,13 @@ class Store:
 
     def _write(self, place: Place, value: Value, certain: bool) -> None:
         entries = dict(self.objects.get(place.object, {}))
-        if certain:
-            for path in [p for p in entries if p[: len(place.path)] == place.path]:
-                del entries[path]
         scalar = replace(value, fields=())
         parts = dict(value.fields)
-        for path in [] if certain else [p for p in entries if p[: len(place.path)] == place.path != p]:
-            if path[len(place.path) :] not in parts:
-                entries[path] = entries[path] | scalar  # the new value leaves that part out
+        for path in [p for p in entries if p[: len(place.path)] == place.path]:
+            if certain:
+                del entries[path]
+            elif path != place.path and path[len(place.path) :] not in parts:
+                entries[path] = entries[path] | NOTHING | scalar  # the new value leaves that part out
         for path, part in (((), scalar), *value.fields):
             at = place.path if OVERLAID in place.path else place.path + path
             if not certain and at in entries:

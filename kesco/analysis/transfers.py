@@ -44,7 +44,7 @@ class Transfers(Sites):
     def transfer(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         """A copy, a memset or a prefetch."""
         values = [
-            Value(v.every_place(), None, v.any_unknown()) if v.fields else v  # a cudaPitchedPtr by value
+            v.without_shape() if v.fields else v  # a cudaPitchedPtr by value
             for v in self.argument_values(state, call)
         ]
         stream, given = self.stream_argument(call, values, entry)

@@ -313,7 +313,7 @@ def test_a_loop_with_two_copies_that_may_be_of_nothing(tmp_path: Path) -> None:
 )
 def test_the_copy_behind_one_to_managed_memory_waits_for_it(tmp_path: Path, work: str) -> None:
     """The host goes on to that memory behind a copy on a stream, which must wait as it did where it stood."""
-    text = f"""void f() {{
+    text = f"""int main() {{
   const size_t n = 1 << 24;
   static float h[1 << 22];
   float *a, *b, *m;

@@ -20,5 +20,8 @@ int main() {
   cudaLaunchKernel(inc, dim3(1), dim3(32), third, 0, kesco->stream[2]);
   cudaMemcpyToSymbolAsync(scale, c, sizeof(scale), 0, cudaMemcpyDeviceToDevice, kesco->stream[2]);
   cudaLaunchKernel(inc, dim3(1), dim3(32), first, 64, kesco->stream[1]);
+  float* h;
+  cudaMallocHost(&h, sizeof(scale));
+  cudaMemcpyFromSymbolAsync(h, scale, sizeof(scale), 0, cudaMemcpyDeviceToHost, kesco->stream[2]);
   cudaDeviceSynchronize();
 }

@@ -15,5 +15,8 @@ int main() {
   cudaLaunchKernel(inc, dim3(1), dim3(32), third);
   cudaMemcpyToSymbolAsync(scale, c, sizeof(scale), 0, cudaMemcpyDeviceToDevice);
   cudaLaunchKernel(inc, dim3(1), dim3(32), first, 64);
+  float* h;
+  cudaMallocHost(&h, sizeof(scale));
+  cudaMemcpyFromSymbolAsync(h, scale, sizeof(scale));
   cudaDeviceSynchronize();
 }
