@@ -129,7 +129,8 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
 def _judged(serial: Region, other: Region, text: bytes, guards: tuple[str, ...] = ()) -> FunctionVerdict:
     """The proof of one function; `guards` are further pointers that were taken to be distinct."""
     from kesco.verify.guards import guarded
-    from kesco.verify.order import explain, verify_region
+    from kesco.verify.order import verify_region
+    from kesco.verify.verdict import explain
 
     verdict = verify_region(serial, other)
     problems = [explain(u, other) for u in verdict.unordered]

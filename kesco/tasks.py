@@ -27,20 +27,20 @@ _WORK = (Role.MOVABLE, Role.LEGACY)
 
 def marked(program: ir.Program, regions: Sequence[Region]) -> tuple[Region, ...]:
     """The regions with the tasks of their sites; the same ones where nothing is marked."""
-    task_of = _task_of(program)
-    return tuple(_with_tasks(region, task_of) for region in regions) if task_of else tuple(regions)
+    tasks = task_of(program)
+    return tuple(_with_tasks(region, tasks) for region in regions) if tasks else tuple(regions)
 
 
-def _with_tasks(region: Region, task_of: dict[int, tuple[str, int]]) -> Region:
+def _with_tasks(region: Region, tasks: dict[int, tuple[str, int]]) -> Region:
     def one(site: Site) -> Site:
-        name, priority = task_of.get(site.operation, ("", site.priority))
+        name, priority = tasks.get(site.operation, ("", site.priority))
         return replace(site, task=name, priority=priority) if name and site.role in _WORK else site
 
-    linked = _with_tasks(region.linked, task_of) if region.linked is not None else None
+    linked = _with_tasks(region.linked, tasks) if region.linked is not None else None
     return replace(region, sites=tuple(map(one, region.sites)), linked=linked)
 
 
-def _task_of(program: ir.Program) -> dict[int, tuple[str, int]]:
+def task_of(program: ir.Program) -> dict[int, tuple[str, int]]:
     """The name and priority of the task of each operation that has one."""
     found: dict[int, tuple[str, int]] = {}
     for launch in _launches(program):
@@ -104,10 +104,10 @@ def _empty(program: ir.Program) -> list[Diagnostic]:
     """Tasks that give the device nothing."""
     if not program.tasks:
         return []
-    task_of = _task_of(program)
+    tasks = task_of(program)
     works = {n.operation for n in _launches(program)}
     works |= {one.number for one in program.operations if one.stream_text is not None}
-    busy = {task_of[number][0] for number in works if number in task_of}
+    busy = {tasks[number][0] for number in works if number in tasks}
     return [
         Diagnostic("K215", Severity.WARNING, f"task '{t.name}' gives the device nothing to do", t.span,
                    help="mark the statement or the function that launches, in this file")

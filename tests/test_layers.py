@@ -17,10 +17,9 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("nesting",),
     ("ir", "options"),
-    ("parts", "model"),
+    ("parts", "model", "tasks"),
     (
         *(
-            "tasks",
             "toolchain",
             "frontend",
             "analysis",

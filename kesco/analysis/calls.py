@@ -186,8 +186,9 @@ class Calls(Libraries):
         if call.receiver is not None:
             self.places(state, call.receiver)  # a chain of ``<<`` stands there
         values = self.argument_values(state, call)
-        if host.kind == "memory":
-            self.escape_values(state, *values)
+        if host.kind == "memory":  # what is in it may be copied to where it is not followed
+            self.escape_values(state, *values, told=False)
+            self.escape_contents(state, (p.object for value in values for p in value.places))
         count = len(values)
         reads = set(host.reads) | set(range(host.reads_from, count) if host.reads_from is not None else ())
         writes = set(host.writes) | set(range(host.writes_from, count) if host.writes_from is not None else ())

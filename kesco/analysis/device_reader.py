@@ -141,6 +141,11 @@ class DeviceModule:
         """Whether the linker may put another file's function of that name in its place."""
         return self._module.get_function(name).linkage.name in ("weak_any", "linkonce_any")
 
+    def keeps_addresses(self, name: str) -> bool:
+        """Whether a function may store the address of what one of its parameters points to, or of what is in one."""
+        pointers = (a for a in self._module.get_function(name).arguments if a.type.is_pointer)
+        return any(b"captures(none)" not in a.attributes for a in pointers)
+
     def parameter_sizes(self, name: str) -> tuple[int, ...] | None:
         """The sizes of a function's parameters as the caller passes them; None where one cannot be told."""
         sizes = []

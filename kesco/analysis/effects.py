@@ -58,4 +58,5 @@ def _effects(module: DeviceModule, name: str) -> KernelEffects:
         symbols=tuple(sorted(symbols, key=lambda one: one[0])),
         opaque=found.opaque,
         order=frozenset(order),
+        keeps=module.keeps_addresses(name),
     )

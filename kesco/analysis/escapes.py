@@ -26,11 +26,17 @@ class Escapes:
         self.objects: dict[str, Object] = {}
         self.variables: dict[str, ir.Variable] = {}
         self.escaped: set[Object] = set()  # what code that is not seen may change
+        self.told: set[Object] = set()  # those of them whose address code of the host that is not seen may know
 
-    def escape_values(self, state: State, *values: Value) -> None:
-        """Whatever these values reach may from now on be changed by code that is not seen."""
+    def escape_values(self, state: State, *values: Value, told: bool = True) -> None:
+        """Whatever these values reach may from now on be changed by code that is not seen.
+
+        Unless it is `told` of them that is code which keeps no address.
+        """
         places = [p for v in values for p in v.every_place()]
-        self.escaped |= {o for o in state.store.reachable(places) if o.handle is None}
+        reached = {o for o in state.store.reachable(places) if o.handle is None}
+        self.escaped |= reached
+        self.told |= reached if told else set()
 
     def escape_addresses(self, state: State, *values: Value) -> None:
         """The same, but not for memory that only the device reaches: addresses that the host may get back."""

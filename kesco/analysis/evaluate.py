@@ -20,6 +20,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import AccessMode
 from kesco.ir.flow import Iteration
 from kesco.ir.poly import Poly, least
+from kesco.ir.volatiles import is_volatile
 from kesco.source import Span
 
 
@@ -60,7 +61,10 @@ class Evaluator(Casts):
             return self._name(state, expression)
         if isinstance(expression, (ir.Select, ir.Subscript, ir.Dereference)):
             places, unknown = self.places(state, expression)
-            return self.read_all(state, places, unknown, kind_of(expression))
+            self.watching = is_volatile(expression)
+            value = self.read_all(state, places, unknown, kind_of(expression))
+            self.watching = False
+            return value
         if isinstance(expression, ir.AddressOf):
             places, unknown = self.places(state, expression.target)
             return Value(places, None, unknown)

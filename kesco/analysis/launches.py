@@ -89,8 +89,11 @@ class Launches(CudaApi):
             note = self._apply(kernel, seen, arguments, touched) or note
         if stated and (candidates is None or any(e.opaque for e in candidates)):
             self._apply_stated(kernel, stated, arguments, touched)
-        for value in arguments:  # what a kernel is given may be kept and changed by it
-            self.escape_values(state, value)
+        keeps = candidates is None or any(effects.keeps for effects in candidates)
+        for index, value in enumerate(arguments):  # what a kernel is given may be kept and changed by it
+            declared = kernel.parameters[index] if index < len(kernel.parameters) else None
+            known = declared is not None and declared.shape is ir.Shape.POINTER
+            self.escape_values(state, value, told=keeps or not known)
         written = {key[0] for key, m in touched.items() if m & AccessMode.WRITE}
         self.note_reached([p.object for v in arguments for p in v.every_place()], written)
         if written:

@@ -39,6 +39,7 @@ class Places(Escapes):
         self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is
         self.reached: dict[str, Buffer] = {}  # memory of the host that work of the device writes, by its object
         self.volatile: set[int] = set()  # the operations that are given a pointer to volatile memory
+        self.watching = False  # whether what is read is read as volatile
         self.rolled = 0  # loops around the current point whose iterations are not told apart
 
     @property
@@ -144,12 +145,12 @@ class Places(Escapes):
         if buffer is None:
             buffer = self.reached.get(place.object.key)
         if buffer is not None and mode & AccessMode.READ and not buffer.on_device:
-            self.now.seen.add(buffer)
+            self.now.seen.add((buffer, self.watching))
 
     def see(self, certain: bool) -> None:
         """Note that the host may look at memory that is not known."""
         if certain:
-            self.now.seen.add(UNSEEN_HOST)
+            self.now.seen.add((UNSEEN_HOST, False))
 
     def go_outside(self, certain: bool = True) -> None:
         """Note that the host may touch memory that its function did not make, unless a call of CUDA has failed.

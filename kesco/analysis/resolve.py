@@ -21,13 +21,14 @@ from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import linked, members_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
 from kesco.analysis.region import RegionBuilder, without_idle_marks
-from kesco.analysis.signals import keep_signals
+from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.analysis.zeroes import only_certain
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Held, Region, Role
+from kesco.tasks import task_of
 
 _FILE_WIDE = {
     "threads": "the file starts host threads",
@@ -74,7 +75,8 @@ def resolve(
     if walker.uncounted:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
         return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted)
-    keep_signals(walker.activations, walker.watched, walker.volatile)
+    tasks = {operation: name for operation, (name, _) in task_of(program).items()}
+    mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
     for operation in walker.leaks.keys() - walker.taken_in:
         why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
-from kesco.analysis.region import Frontier, RegionBuilder
+from kesco.analysis.region import Frontier, RegionBuilder, Seen
 from kesco.analysis.zeroes import Part
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
@@ -62,7 +62,7 @@ class Activation:
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
     zeroing: tuple[int, Part | None] | None = None  # the store to zero since the last site, and where it goes
-    seen: set[Buffer] = field(default_factory=set)  # what the host has read since the last site
+    seen: set[Seen] = field(default_factory=set)  # what the host has read since the last site
     looked: bool = False
     asked: bool = False  # for errors of the device
     outside: bool = False  # the host has touched memory that the function did not make

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 from kesco.dataflow.turning import turning_facts
-from kesco.ir.access import UNKNOWN, AccessMode, Buffer, BufferKind
+from kesco.ir.access import UNKNOWN, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.dfg import Dependence, DependenceKind, Dfg
 from kesco.ir.flow import Held, Region, Role, Site, is_sure_barrier
 from kesco.parts import Parts
@@ -63,11 +63,22 @@ def build(region: Region) -> Dfg:
     facts = found(frozenset())
     forward = found(retreating) if retreating else facts
     known = {buffer.key: buffer for buffer in known.values()}
-    dependences = tuple(
-        Dependence(source, target, kind, known[key], (source, target, kind, key) not in forward)
-        for source, target, kind, key in sorted(facts, key=lambda fact: (*fact[:2], fact[2].value, fact[3]))
+    ordered = sorted(facts, key=lambda fact: (*fact[:2], fact[2].value, fact[3]))
+    kinds = [_kind(region, source, target, kind, known[key]) for source, target, kind, key in ordered]
+    every = (
+        Dependence(source, target, kind, known[key], (source, target, hazard, key) not in forward)
+        for (source, target, hazard, key), kind in zip(ordered, kinds, strict=True)
     )
+    dependences = tuple(dict.fromkeys(every))
     return Dfg(region, _graph(region, dependences), dependences)
+
+
+def _kind(region: Region, source: int, target: int, hazard: DependenceKind, buffer: Buffer) -> DependenceKind:
+    """What a dependence is: a hazard between what both touch themselves, or what a flag tells of others."""
+    for site in (region.sites[source], region.sites[target]):
+        if len(site.own) < len(site.accesses) and not any(may_alias(a.buffer, buffer) for a in site.own):
+            return DependenceKind.RELEASE
+    return hazard
 
 
 def _of_buffers(facts: set[_Fact], known: dict[str, Buffer]) -> set[_Fact]:

@@ -95,6 +95,10 @@ class Access:
     bytes: ByteRange | None = None
 
 
+RELEASED = "the host may watch what it writes"
+"""The `why` of what an operation does not touch itself, but whoever sees what it writes may: it comes behind that."""
+
+
 def through_parameter(index: int) -> str:
     """The `why` of what a kernel touches through its parameter of that index, from 0."""
     return f"parameter {index + 1}"

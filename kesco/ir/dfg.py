@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 
 class DependenceKind(enum.Enum):
-    """The three hazards: read after write, write after read, write after write."""
+    """The three hazards: read after write, write after read, write after write; and what a flag tells of the others.
+
+    At a release one of the two sites does not touch the buffer, but whoever sees what it writes may.
+    """
 
     RAW = "RAW"
     WAR = "WAR"
     WAW = "WAW"
+    RELEASE = "release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,11 @@ class Dependence:
 
     def reason(self, region: Region) -> str:
         """The dependence in words, such as ``RAW on d_small: blur#1 writes it, sobel#1 reads it``."""
-        verb = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}[self.kind.value]
         a, b = region.sites[self.source].label, region.sites[self.target].label
         around = " (in an earlier iteration)" if self.carried else ""
+        if self.kind is DependenceKind.RELEASE:
+            return f"release of {self.buffer.name}: the host may look at it between {a}{around} and {b}"
+        verb = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}[self.kind.value]
         return f"{self.kind.value} on {self.buffer.name}: {a} {verb[0]} it{around}, {b} {verb[1]} it"
 
 

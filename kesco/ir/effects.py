@@ -96,6 +96,7 @@ class KernelEffects:
     ``"assert"`` (may trap), ``"texture"`` (reads a texture or surface object handle that is not a pointer),
     ``"unseen"`` (it calls code that is not seen, which may print and allocate, too).
     `outputs` and `priority` are what the author stated with KeSCo's trailing parameters, if anything.
+    `keeps` tells that it may store the address of what it is given where others find it.
     """
 
     name: str
@@ -106,6 +107,7 @@ class KernelEffects:
     order: frozenset[str] = frozenset()
     outputs: int | None = None
     priority: int | None = None
+    keeps: bool = True
 
     def __or__(self, other: KernelEffects) -> KernelEffects:
         """What holds when either may run: the same kernel compiled for another architecture, say."""
@@ -120,5 +122,5 @@ class KernelEffects:
         merged = tuple(ParamEffect(i, tuple(sorted(f.items()))) for i, f in sorted(params.items()))
         return KernelEffects(
             self.name, self.display, merged, tuple(sorted(symbols.items())), self.opaque or other.opaque,
-            self.order | other.order, self.outputs, self.priority,
+            self.order | other.order, self.outputs, self.priority, self.keeps or other.keeps,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from kesco.ir.access import Access
+from kesco.ir.access import RELEASED, Access
 from kesco.source import Span
 
 SMALL = 65536
@@ -142,6 +142,11 @@ class Site:
     mark: Mark | None = None
     loop: str = ""
     zeroes: int = -1
+
+    @property
+    def own(self) -> tuple[Access, ...]:
+        """What it touches itself, without what whoever sees its flag may touch."""
+        return tuple(a for a in self.accesses if a.why != RELEASED)
 
 
 _BARRIERS = frozenset({Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC})

@@ -176,7 +176,7 @@ def _is_in(site: Site, piece: Piece) -> bool:
 
 def _kind(site: Site) -> _Kind | None:
     """Which runs a site of the serial program may be a part of."""
-    if site.stream is not None or site.stuck or not site.accesses:
+    if site.stream is not None or site.stuck or site.note or not site.accesses:
         return None
     if site.kind in (SiteKind.KERNEL, SiteKind.MEMSET):
         return _Kind(launches=True, waits=False) if site.role is Role.MOVABLE and site.held is None else None

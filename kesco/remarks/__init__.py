@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
-from kesco.ir.access import Access, AccessMode, BufferKind
+from kesco.ir.access import RELEASED, Access, AccessMode, BufferKind
 from kesco.ir.costs import Expected
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, Site, SiteKind
@@ -39,6 +39,7 @@ _UNSEEN_HELP = (
 _OTHER_WAYS = (
     ("through a surface", "write through a pointer instead of a surface object: where that leads is not followed"),
     ("reads a texture", "read through a pointer instead of a texture object: where that leads is not followed"),
+    (RELEASED, "wait for the device in front of the call, or the end, where others may look at it"),
     ("pointers loaded from", "pass each array as an argument of its own instead of pointers stored in memory"),
 )
 _WORK = (Role.MOVABLE, Role.LEGACY)
@@ -164,6 +165,8 @@ def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[
         if site.role is Role.MOVABLE and unknown and moved > 1:
             verb = "writes" if any(AccessMode.WRITE & a.mode for a in unknown) else "reads"
             message = f"'{site.label}' {verb} memory that is not known, so it is ordered against everything"
+            if all(a.why == RELEASED for a in unknown):
+                message = f"'{site.label}' writes what others may watch, so it is ordered against everything"
             notes = tuple(Note(a.why) for a in unknown[:2])
             found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _known_instead(site, unknown)))
     return found + apart

@@ -53,7 +53,7 @@ def insert(program: ir.Program, region: Region) -> tuple[Region, tuple[Prefetch,
     kernels: dict[int, list[Site]] = {}
     for site in region.sites:
         if site.kind is SiteKind.KERNEL and site.role is Role.MOVABLE:
-            kernels.setdefault(site.operation, []).append(site)
+            kernels.setdefault(site.operation, []).append(replace(site, accesses=site.own))
     function = next(f for f in program.functions if f.here and f.span == region.span)
     finder = _Finder(program, region, Reading(program, _failed(region, function.body)), function.body)
     found: dict[tuple[Span, str, bool], tuple[Prefetch, Spot]] = {}
@@ -88,7 +88,7 @@ def zeroed(program: ir.Program, region: Region) -> tuple[tuple[Region, Zeroes | 
 def has_managed(region: Region) -> bool:
     """Whether kernels whose streams can be chosen touch managed memory."""
     kernels = (s for s in region.sites if s.kind is SiteKind.KERNEL and s.role is Role.MOVABLE)
-    touched = (a.buffer.kind is BufferKind.MANAGED for s in kernels for a in s.accesses)
+    touched = (a.buffer.kind is BufferKind.MANAGED for s in kernels for a in s.own)
     return not region.serial_because and any(touched)
 
 

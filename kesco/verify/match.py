@@ -199,7 +199,7 @@ def _pair(
         return tuple(i.value for i in site.iterations)
 
     def buffers(site: Site) -> Hashable:
-        return tuple(sorted((a.buffer.name, a.mode.value) for a in site.accesses))
+        return tuple(sorted((a.buffer.name, a.mode.value) for a in site.own))
 
     rounds: tuple[Callable[[Site], Hashable], ...] = (
         lambda site: (name(site), iteration(site), buffers(site)),

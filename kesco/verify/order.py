@@ -22,69 +22,35 @@ It refuses to guess: what cannot be paired or proven is reported, never passed o
 
 from __future__ import annotations
 
-import enum
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kesco.diagnostics import Diagnostic, Note, Severity
-from kesco.ir.access import Buffer
+from kesco.ir.access import Access
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.verify.conflicts import bits, conflicts, hazards, union
 from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.knowledge import Facts
 from kesco.verify.lifetimes import as_compared, moved_names, problems
-from kesco.verify.match import Matching, is_work, left_out, loops, match, may_be_none, plain_label, through
+from kesco.verify.match import (
+    Matching,
+    is_work,
+    left_out,
+    loops,
+    match,
+    may_be_none,
+    plain_label,
+    through,
+)
 from kesco.verify.paths import first_of, reachable, turns_of
 from kesco.verify.pipelines import Pipelines
+from kesco.verify.verdict import Rule, Unordered, Verdict
 from kesco.verify.zeroes import with_memsets
 
+_Accesses = tuple[list[tuple[Access, ...]], list[tuple[Access, ...]]]  # by the serial and the concurrent program
 _MAY_WAIT = (SiteKind.COPY, SiteKind.ALLOC, SiteKind.FREE)
 _BUDGET = 20_000  # block visits spent on telling paths apart before a doubt stands
-
-
-class Rule(enum.Enum):
-    """What was broken."""
-
-    CONFLICT = "conflict"  # two pieces of device work touch the same memory and nothing orders them
-    HOST = "host"  # the host looks before the device is done, where the serial program had waited
-    JOIN = "join"  # the legacy default stream is not ordered after work that is pending at a join or exit
-    FOREIGN = "foreign"  # work of a callee on streams that are not seen here is not waited for
-    REVERSED = "reversed"  # conflicting operations are issued in another order than in the serial program
-
-
-@dataclass(frozen=True, slots=True)
-class Unordered:
-    """`second` must come after `first` (sites of the concurrent region), and may not.
-
-    `buffer` is None where the order matters whatever is touched. `kinds` holds the hazards. `path` is a
-    shortest way of control from `first` to `second`, or the other way round where they are reversed.
-    """
-
-    first: Site
-    second: Site
-    buffer: Buffer | None
-    kinds: tuple[str, ...]
-    path: tuple[int, ...]
-    rule: Rule
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the proof found: `sites` paired, `pairs` of them in conflict, and the text's `waits` and `events`."""
-
-    unordered: tuple[Unordered, ...] = ()
-    unmatched: tuple[str, ...] = ()
-    sites: int = 0
-    pairs: int = 0
-    waits: int = 0
-    events: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Whether the order is proven."""
-        return not self.unordered and not self.unmatched
 
 
 def verify_region(serial: Region, concurrent: Region) -> Verdict:
@@ -117,58 +83,6 @@ def same_members(serial: Region, concurrent: Region | None) -> Region | None:
     return concurrent
 
 
-def explain(unordered: Unordered, region: Region) -> Diagnostic:
-    """The finding as a diagnostic; `region` is the concurrent one."""
-    rule, second = unordered.rule, unordered.second.label
-    first = "what ran before the function" if unordered.first.role is Role.ENTRY else unordered.first.label
-    hazard = "whatever it touches"
-    if unordered.buffer:
-        hazard = f"{', '.join(unordered.kinds)} on '{unordered.buffer.name}'"
-    message, advice = {
-        Rule.CONFLICT: (
-            f"'{second}' may run before '{first}' is done ({hazard})",
-            f"record an event right after '{first}' and make the stream of '{second}' wait for it",
-        ),
-        Rule.HOST: (
-            f"'{first}' may not be done when the host reaches '{second}' ({hazard}); the serial program waits",
-            f"synchronize with the stream of '{first}' before '{second}'",
-        ),
-        Rule.JOIN: (
-            f"'{first}' is not joined to the default stream at '{second}' ({hazard})",
-            f"record an event after '{first}' and make the default stream wait for it before '{second}'",
-        ),
-        Rule.FOREIGN: (
-            f"'{second}' does not wait for what '{first}' may have put on other streams ({hazard})",
-            f"put a device synchronize or work on the default stream between '{first}' and '{second}'",
-        ),
-        Rule.REVERSED: (
-            f"'{second}' may be issued before '{first}', unlike in the serial program ({hazard})",
-            "issue conflicting operations in the order of the serial program",
-        ),
-    }[rule]
-    notes = (
-        Note(f"this must come first: '{first}'{_place(unordered.first)}", unordered.first.span),
-        Note(f"this must come second: '{second}'{_place(unordered.second)}", unordered.second.span),
-        Note("on the path " + _in_words(unordered.path, region)),
-    )
-    return Diagnostic("K401", Severity.ERROR, message, unordered.second.span, notes, advice)
-
-
-def _place(site: Site) -> str:
-    if not is_work(site):
-        return " on the host" if site.role is Role.HOST else ""
-    if site.stream is None:
-        return " on the legacy default stream"
-    return f" on stream '{site.stream.name}'" + ("" if site.stream.certain else ", one of several")
-
-
-def _in_words(path: tuple[int, ...], region: Region) -> str:
-    steps = [f"{region.sites[n].label} (line {region.sites[n].span.line})" for n in path]
-    if len(steps) > 9:
-        steps[4:-4] = [f"{len(steps) - 8} more"]
-    return " → ".join(steps)
-
-
 # ---- the proof ----------------------------------------------------
 
 
@@ -182,12 +96,16 @@ class _Proof:
         self.serial, self.concurrent, self.stores = serial, concurrent, stores
         self.matching: Matching = match(serial, concurrent)
         to_serial, sites = self.matching.to_serial, concurrent.sites
-        paired = [serial.sites[s].accesses if s >= 0 else () for s in to_serial]
+        theirs = [serial.sites[s] if s >= 0 else None for s in to_serial]
+        paired = [s.accesses if s is not None else () for s in theirs]
+        itself = [s.own if s is not None else () for s in theirs]
         added = {c.number for c in sites if c.kind is SiteKind.PREFETCH and to_serial[c.number] < 0}
-        own = [() if c.number in added else c.accesses for c in sites]
+        own = [() if c.number in added else c.own for c in sites]  # who may watch the serial program says
         self.accesses = paired, own
-        self.conflicts = self._both("", "")
-        self.pipelines = Pipelines(concurrent, {ours: self._both(theirs, ours) for ours, theirs in self._loops()})
+        self.conflicts = self._both(self.accesses)
+        self.host_conflicts = self.conflicts if itself == paired else self._both((itself, own))
+        turning = {one: self._both(self.accesses, (other, one)) for one, other in self._loops()}
+        self.pipelines = Pipelines(concurrent, turning)
         self.together = [a | b for a, b in zip(conflicts(paired), conflicts(own), strict=True)]
         self.work = union(1 << s.number for s in sites if is_work(s))
         self.boundary = union(1 << s.number for s in sites if s.role is Role.ENTRY)
@@ -203,13 +121,13 @@ class _Proof:
         """The loops whose trips are marked in both programs, by their names in the concurrent and the serial one."""
         return loops(self.serial, self.concurrent, self.matching).items()
 
-    def _both(self, *by_loop: str) -> list[int]:
-        """For each site those that it must come behind, by the serial or the concurrent program.
+    def _both(self, accesses: _Accesses, by_loop: tuple[str, str] = ("", "")) -> list[int]:
+        """For each site those that it must come behind, by what it touches in the serial or the concurrent program.
 
         With the names of a loop in both, only in other trips of it.
         """
         sites = self.concurrent.sites
-        paired, own = (those_before(sites, one, loop) for one, loop in zip(self.accesses, by_loop, strict=True))
+        paired, own = (those_before(sites, one, loop) for one, loop in zip(accesses, by_loop, strict=True))
         return [a | b for a, b in zip(paired, own, strict=True)]
 
     def verdict(self) -> Verdict:
@@ -245,7 +163,7 @@ class _Proof:
             self._report_all(Rule.CONFLICT, "unordered", (conflicting | self.boundary) & ~self.foreign, site)
             self._report_all(Rule.FOREIGN, "unordered", self.foreign, site)
             return
-        seen = conflicting
+        seen = self.host_conflicts[site.number]
         if site.role in (Role.JOIN, Role.EXIT):
             seen = self.work
             self._report_all(Rule.JOIN, "unordered", self.work, site)

@@ -18,7 +18,8 @@ from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import Handle, Iteration, Region, Role, Site, SiteKind
 from kesco.source import Span
 from kesco.verify.conflicts import conflicts
-from kesco.verify.order import Rule, Verdict, explain, verify_region
+from kesco.verify.order import verify_region
+from kesco.verify.verdict import Rule, Verdict, explain
 
 NONBLOCKING = {"n", "m"}
 UNCERTAIN = {"any"}
