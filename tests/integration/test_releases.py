@@ -205,8 +205,10 @@ OTHERS = {
     f"int main() {{\n{MEMORY}  start(p, x, f);\n{WATCH}{READ}{END}}}\n",
     "a method of the same object": f"struct Job {{\n  float *p, *x;\n  int* f;\n  void start() {{\n{THREE}}}\n"
     "  bool ready() const { return *(volatile int*)f != 0; }\n};\n"
-    f"int main() {{\n{MEMORY}  Job j;\n  j.p = p, j.x = x, j.f = f, j.start();\n  while (!j.ready()) {{\n  }}\n{READ}{END}}}\n",
-    "a method that nobody calls here": f"struct Job {{\n  float *p, *x;\n  int* f;\n  void start();\n  bool ready() const;\n}};\n"
+    f"int main() {{\n{MEMORY}  Job j;\n  j.p = p, j.x = x, j.f = f, j.start();\n"
+    f"  while (!j.ready()) {{\n  }}\n{READ}{END}}}\n",
+    "a method that nobody calls here": "struct Job {\n  float *p, *x;\n  int* f;\n"
+    "  void start();\n  bool ready() const;\n};\n"
     f"void Job::start() {{\n{THREE}}}\nbool Job::ready() const {{ return *(volatile int*)f != 0; }}\n",
     "another function, of a global": f"static int* f;\nstatic float *p, *x;\n"
     "void prepare() { cudaMallocHost(&f, 4), cudaMallocHost(&p, 256), cudaMalloc(&x, 256); }\n"
@@ -216,8 +218,8 @@ OTHERS = {
     f"void start(float* p, float* x, Shared* f) {{\n{THREE}}}\n",
     "who has the volatile pointer": "struct Job {\n  float *p, *x;\n  volatile int* g;\n  void start();\n};\n"
     f"void Job::start() {{\n  int* f = const_cast<int*>(g);\n{THREE}}}\n",
-    "the host by another name": "void start(float* p, float* x, const float* view) {\n  int* f;\n  cudaMallocHost(&f, 4);\n"
-    f'  *f = 0;\n{THREE}{WATCH}  std::printf("%f", view[0]);\n  cudaDeviceSynchronize();\n}}\n',
+    "the host by another name": "void start(float* p, float* x, const float* view) {\n  int* f;\n"
+    f'  cudaMallocHost(&f, 4);\n  *f = 0;\n{THREE}{WATCH}  std::printf("%f", view[0]);\n  cudaDeviceSynchronize();\n}}\n',
     "the host, which overwrites by another name": "void start(float* p, float* x, float* view) {\n  int* f;\n"
     f"  cudaMallocHost(&f, 4);\n  *f = 0;\n{THREE}{WATCH}  view[0] = 5;\n  cudaDeviceSynchronize();\n}}\n",
 }
@@ -248,15 +250,15 @@ static int poll(const int* d) {
 }
 """
     work = "  third<<<1, 64>>>(y);\n  second<<<1, 64>>>(x);\n  tell<<<1, 1>>>(d);\n"
-    inner = f'  int *d, v;\n  cudaMalloc(&d, 4);\n{work}  do v = poll(d);\n  while (!v);\n  std::printf("%d", poll((int*)x));\n'
-    assert planned(tmp_path, inner, poll)[0] == {("second", "tell")}
+    look = '  do v = poll(d);\n  while (!v);\n  std::printf("%d", poll((int*)x));\n'
+    assert planned(tmp_path, f"  int *d, v;\n  cudaMalloc(&d, 4);\n{work}{look}", poll)[0] == {("second", "tell")}
 
 
 @pytest.mark.parametrize(
     ("before", "kept"),
     [
-        ("#include <deque>\nstd::deque<int*> all;\nvoid wait();\n", "  all.push_back(f);\n"),
-        ("std::atomic<int*> all;\nvoid wait();\n", "  all.store(f);\n"),
+        ("#include <deque>\nstd::deque<int*> known;\nvoid wait();\n", "  known.push_back(f);\n"),
+        ("std::atomic<int*> known;\nvoid wait();\n", "  known.store(f);\n"),
         (
             "__global__ void keep(int** t, int** o) { o[0] = t[0]; }\nvoid share(int**);\nvoid wait();\n",
             "  int **t, **o;\n  cudaMallocManaged(&t, 8), cudaMallocManaged(&o, 8), t[0] = f, share(o);\n"
