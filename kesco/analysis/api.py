@@ -38,6 +38,7 @@ class CudaApi(Transfers):
     def cuda(self, state: State, call: ir.Call, entry: CudaCall) -> Value:
         """A call that the table knows."""
         kind = entry.kind
+        self.note_volatile(call.operation, call.arguments)
         if kind in ("query", "advise"):
             return self._query(state, call, entry)
         if kind == "alloc":

@@ -203,7 +203,7 @@ class Calls(Libraries):
             for place in value.places:
                 if index in reads:
                     self.touch(place, AccessMode.READ)
-                if index in out:
+                if index in out or index == host.frees:
                     self.touch(place, AccessMode.WRITE)
         if host.kind == "io":  # an address that was printed or stored may be read back
             given = [value for index, value in enumerate(values) if index in reads - out]
@@ -262,6 +262,9 @@ class Calls(Libraries):
         reach = state.store.reachable([p for v in values for p in v.every_place()])
         for one in reach:
             self.touch(Place(one), _BOTH)
+        gives = call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
+        if call.receiver is not None or gives or call.constructs:
+            self.kept |= reach
         changed = [o for o in reach if self.holds(state, o) or o.kind is not ObjectKind.BUFFER]
         state.store.clobber(changed)
         self.escaped |= set(changed)
@@ -276,7 +279,10 @@ class Calls(Libraries):
         self.escape_values(state, *values)
         site = self.unseen_site(state, name or call.name or "a call through a pointer", call.operation, call.span)
         site.foreign = foreign
-        for one in state.store.reachable([p for v in values for p in v.every_place()]):
+        reached = state.store.reachable([p for v in values for p in v.every_place()])
+        if any(v.any_unknown() for v in values) or reached & state.store.clobbered:
+            self.told |= self.kept
+        for one in reached:
             if one.buffer is not None:
                 site.touch(one.buffer, "reachable from its arguments", _BOTH)
         self.forget(state)
@@ -287,6 +293,8 @@ class Calls(Libraries):
         site = self.site(state, name, SiteKind.CALL, Role.JOIN, operation, span)
         site.foreign = True
         site.touch(UNKNOWN, "what it does is not visible", _BOTH)
+        if self.outside_globals() & (state.store.clobbered | self.kept):
+            self.told |= self.kept
         self.now.touches_device = self.now.foreign = True
         self.now.unseen_in = self.now.statement
         return site

@@ -27,6 +27,7 @@ class Escapes:
         self.variables: dict[str, ir.Variable] = {}
         self.escaped: set[Object] = set()  # what code that is not seen may change
         self.told: set[Object] = set()  # those of them whose address code of the host that is not seen may know
+        self.kept: set[Object] = set()  # what the library may keep or give back where that is not followed
 
     def escape_values(self, state: State, *values: Value, told: bool = True) -> None:
         """Whatever these values reach may from now on be changed by code that is not seen.

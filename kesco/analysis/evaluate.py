@@ -20,7 +20,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import AccessMode
 from kesco.ir.flow import Iteration
 from kesco.ir.poly import Poly, least
-from kesco.ir.volatiles import is_volatile
+from kesco.ir.volatiles import is_volatile, is_watched
 from kesco.source import Span
 
 
@@ -46,6 +46,13 @@ class Evaluator(Casts):
             state.store.write((Place(self.object_of(expression.variable)),), value)  # the next read sees the same
         return value
 
+    def decided(self, state: State, condition: ir.Expr) -> Value:
+        """The value of an expression that only decides where control goes on."""
+        outer, self.deciding = self.deciding, True
+        value = self.evaluate(state, condition)
+        self.deciding = outer
+        return value
+
     def _is_own(self, state: State, variable: ir.Variable) -> bool:
         """Whether a variable changes only where the function that is walked says so."""
         one = self.object_of(variable)
@@ -61,7 +68,7 @@ class Evaluator(Casts):
             return self._name(state, expression)
         if isinstance(expression, (ir.Select, ir.Subscript, ir.Dereference)):
             places, unknown = self.places(state, expression)
-            self.watching = is_volatile(expression)
+            self.watching = self.deciding and is_volatile(expression)
             value = self.read_all(state, places, unknown, kind_of(expression))
             self.watching = False
             return value
@@ -108,6 +115,8 @@ class Evaluator(Casts):
             values = [self._perhaps(state, part) for part in expression.parts]
             if expression.what == "delete":
                 self.go_outside()  # the caller's memory, perhaps
+                for place in (p for v in values for p in v.places):
+                    self.touch(place, AccessMode.WRITE)
             else:
                 self.escape_values(state, *values)
             if expression.what == "unexposed_expr":  # such as __atomic_store_n, for which others may wait
@@ -319,6 +328,8 @@ class Evaluator(Casts):
     def _cast(self, state: State, expression: ir.Cast) -> Value:
         value = self.evaluate(state, expression.operand)
         to, source = expression.type, expression.source
+        if is_watched(source, self.program.records) and not is_watched(to, self.program.records):
+            self.watched |= {p.object.buffer for p in value.places if p.object.buffer is not None}
         if value.number is not None:
             if to.shape is ir.Shape.POINTER:
                 known = value.number in (0, 1, 2)  # 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread

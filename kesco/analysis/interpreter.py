@@ -170,13 +170,14 @@ class Interpreter(Objects):
         if state is None:
             return self._skip_to_case(statement)
         outer, self.now.statement = self.now.statement, statement.span
+        deciding, self.deciding = self.deciding, False
         self.ended = []
         try:
             result = self._execute(statement, state)
         finally:
             if isinstance(statement, (ir.Evaluate, ir.Declare)):
                 self.flush_host(state)
-            self.now.statement = outer
+            self.now.statement, self.deciding = outer, deciding
         return result
 
     def _skip_to_case(self, statement: ir.Stmt) -> State | None:
@@ -277,7 +278,7 @@ class Interpreter(Objects):
                 return None
             state = after
         self._no_destructors(statement.before, statement.span)
-        condition = self.evaluate(state, statement.condition)
+        condition = self.decided(state, statement.condition)
         self.temporaries(state, statement.condition, statement.span)
         if any(e is state for e in self.ended):
             return None
@@ -313,7 +314,7 @@ class Interpreter(Objects):
                 return None
             state = after
         self._no_destructors(statement.before, statement.span)
-        self.evaluate(state, statement.condition)
+        self.decided(state, statement.condition)
         self.temporaries(state, statement.condition, statement.span)
         self.flush_host(state)
         self.now.cases.append(state)

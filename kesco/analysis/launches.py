@@ -25,7 +25,7 @@ from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, AccessMode, Buf
 from kesco.ir.effects import Footprint, KernelEffects, RootEffect
 from kesco.ir.flow import SiteKind
 from kesco.ir.poly import ByteRange
-from kesco.ir.volatiles import is_watched, points_to_volatile
+from kesco.ir.volatiles import is_watched
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
@@ -94,16 +94,18 @@ class Launches(CudaApi):
             declared = kernel.parameters[index] if index < len(kernel.parameters) else None
             known = declared is not None and declared.shape is ir.Shape.POINTER
             self.escape_values(state, value, told=keeps or not known)
+            self.told |= state.store.reachable(value.every_place()) - {p.object for p in value.every_place()}
         written = {key[0] for key, m in touched.items() if m & AccessMode.WRITE}
-        self.note_reached([p.object for v in arguments for p in v.every_place()], written)
+        self.note_reached(p.object for v in arguments for p in v.every_place())
         if written:
             self.device_wrote(state, arguments, written)
         site = self.device_site(state, kernel.name, SiteKind.KERNEL, operation, span, stream, has_stream, note)
         site.acts = operation in self._certain
         for (buffer, why, part), mode in touched.items():
             site.touch(buffer, why, mode, part)
-        if any(map(is_watched, kernel.parameters)) or any(map(points_to_volatile, given)):
+        if any(is_watched(one, self.program.records) for one in kernel.parameters):
             self.volatile.add(operation)
+        self.note_volatile(operation, given)
         if kernel.priority is not None:
             site.priority = kernel.priority
 

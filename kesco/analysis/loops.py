@@ -253,7 +253,7 @@ class Loops(Turns):
         """The state when the condition fails: None if it cannot, `state` itself if it always does."""
         if loop.condition is None:
             return None
-        value = self.evaluate(state, loop.condition)
+        value = self.decided(state, loop.condition)
         self.temporaries(state, loop.condition, loop.span)
         self.flush_host(state)
         if value.number is None:

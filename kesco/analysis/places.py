@@ -37,9 +37,10 @@ class Places(Escapes):
         self.spoilt: set[int] = set()  # stores to zero and memsets that may be something else, too
         self.looks = False  # whether places that may show how far the device is become sites
         self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is
-        self.reached: dict[str, Buffer] = {}  # memory of the host that work of the device writes, by its object
+        self.reached: dict[str, Buffer] = {}  # memory of the host that the device is given, by its object
         self.volatile: set[int] = set()  # the operations that are given a pointer to volatile memory
-        self.watching = False  # whether what is read is read as volatile
+        self.deciding = False  # whether it is decided where to go on
+        self.watching = False  # whether what is read only decides that, and is volatile
         self.rolled = 0  # loops around the current point whose iterations are not told apart
 
     @property
@@ -145,12 +146,14 @@ class Places(Escapes):
         if buffer is None:
             buffer = self.reached.get(place.object.key)
         if buffer is not None and mode & AccessMode.READ and not buffer.on_device:
-            self.now.seen.add((buffer, self.watching))
+            self.now.seen.add((buffer, AccessMode.READ, self.watching))
+        if buffer is not None and mode & AccessMode.WRITE and buffer.kind in (BufferKind.HOST, BufferKind.ENTRY):
+            self.now.seen.add((buffer, AccessMode.WRITE, False))
 
     def see(self, certain: bool) -> None:
         """Note that the host may look at memory that is not known."""
         if certain:
-            self.now.seen.add((UNSEEN_HOST, False))
+            self.now.seen.add((UNSEEN_HOST, AccessMode.READ, False))
 
     def go_outside(self, certain: bool = True) -> None:
         """Note that the host may touch memory that its function did not make, unless a call of CUDA has failed.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kesco.analysis.state import Activation
 
 Frontier = frozenset[int]
-Seen = tuple[Buffer, bool]
-"""What the host reads, and whether it does as of volatile memory."""
+Seen = tuple[Buffer, AccessMode, bool]
+"""What the host reads or writes, and whether it only decides by it where to go on, and reads it as volatile memory."""
 ANY_SIZE = 1 << 63
 SiteKey = tuple[int, str, tuple[Iteration, ...]]
 
@@ -53,7 +53,7 @@ class Draft:
     mark: Mark | None = None
     loop: str = ""
     zeroes: int = -1  # the operation that sets its one access to zero
-    seen: set[Seen] = field(default_factory=set)  # what the host may read behind it, before the next site
+    seen: set[Seen] = field(default_factory=set)  # what the host may do behind it, before the next site
     waits: bool = False  # the host waits here for all before
     records: str = ""  # the event that is recorded here
     awaits: str = ""  # the event that the host waits for

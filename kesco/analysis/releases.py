@@ -7,32 +7,34 @@ the host. Other work need not wait for a release, unless it writes what is looke
 looks: volatile, atomic, or plainly in a loop that gives up its time.
 
 1. For each site: what the host may read and write behind it before it next waits for the device. A call of a function
-of the file is entered, and left into its caller; unseen code may do all to what it knows. 2. Work that writes any of
-that is a release, and touches it all. 3. Where others may look who are not seen (callers of what came in as a pointer
-to volatile memory, threads and processes that were given it), it touches all memory. 4. Tasks that the author marked
-may end in any order: a release does not wait for another task because the host looks at that one's flag as well, if it
-only looks at it as volatile.
+of the file is entered, and left into its caller; unseen code may do all to what it knows. So may whoever copies on a
+stream that does not wait for the others. 2. Work that writes what is read then is a release, and touches it all, and
+what threads of unseen code may have been told of. 3. Where others may look who are not seen (callers of what came in as
+a pointer to volatile memory, who was told of the flag), or callers whose memory has no name here, it touches all
+memory. 4. Tasks that the author marked may end in any order: a release does not wait for another task because the host
+decides by that one's flag, too, where to go on, if it reads it as volatile.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kesco.analysis.memory import Object
-from kesco.analysis.region import Draft
+from kesco.analysis.region import Draft, Seen
 from kesco.analysis.state import Activation
-from kesco.ir.access import RELEASED, UNKNOWN, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.access import RELEASED, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import Held, Role, SiteKind
 
 Activations = Mapping[str, Mapping[str, Activation]]
 _Node = tuple[int, int, bool]  # activation, site, whether a function that it calls has returned
-_Look = tuple[Buffer, AccessMode, bool]  # what the host may do, and whether it reads as volatile only
-_Looks = frozenset[_Look]
+_Looks = frozenset[Seen]
 _NOT_SHOWN = (BufferKind.DEVICE, BufferKind.ORDER, BufferKind.UNKNOWN)  # the last comes behind all else as it is
 _OWN = (BufferKind.PINNED, BufferKind.MANAGED)  # memory that CUDA gave to the process: others must be told of it
-_ALLOCATED = (*_OWN, BufferKind.DEVICE, BufferKind.HOST)
+_UNKNOWN = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
+_READS = (AccessMode.READ, AccessMode.READ_WRITE)
 _ANYTHING: _Looks = frozenset({(UNKNOWN, AccessMode.READ_WRITE, False)})
 _NOTHING: _Looks = frozenset()
 _WORK = (Role.MOVABLE, Role.LEGACY)
@@ -61,20 +63,34 @@ class Watchers:
 
     def elsewhere(self, written: Buffer) -> bool:
         """Whether code that is not seen may look at a buffer."""
-        return written.kind not in _OWN or written in self.told
+        return written.kind not in (*_OWN, BufferKind.DEVICE) or written in self.told
+
+    def tells(self, draft: Draft, shown: Iterable[Buffer]) -> bool:
+        """Whether the program says that a draft writes what is watched; members have one name in all functions."""
+        if draft.operation in self.volatile:
+            return True
+        names = {_last(one) for one in self.watched if one.kind is BufferKind.ENTRY}
+        return any(one in self.watched or (one.kind is BufferKind.ENTRY and _last(one) in names) for one in shown)
+
+
+def _last(buffer: Buffer) -> str:
+    """The last of the names in what a pointer was called that came in from outside."""
+    return re.split(r"->|\.|::", buffer.name)[-1]
 
 
 def mark_releases(activations: Activations, watchers: Watchers) -> None:
     """Let work that the host may watch touch what whoever sees it may touch."""
     every = [a for known in activations.values() for a in known.values()]
     drafts = [(a, d, _shown(d)) for a in every for d in a.builder.drafts if d.role is Role.MOVABLE and d.held is None]
-    drafts = [(a, d, shown) for a, d, shown in drafts if shown]
-    if not drafts:
-        return
     looks = _looks(every)
+    polled = {b for a in every for d in a.builder.drafts if _is_alone(d) for b, mode, _ in _at(d) if mode in _READS}
+    drafts = [(a, d, shown | (_written(d) & polled)) for a, d, shown in drafts]
     found = [(a, d, _released(d, shown, looks[id(a), d.number, False], watchers)) for a, d, shown in drafts]
-    touched = _Touched(every, watchers.tasks)
+    released = {d.operation for _, d, seen in found if seen}
+    touched = _Touched(every, watchers)
     for activation, draft, seen in found:
+        if activation.generic and draft.operation in released:
+            seen = seen or _ANYTHING  # a caller looks, whose memory has other names here
         if seen:
             draft.note = RELEASED
         for buffer, mode in touched.by(activation, draft, seen):
@@ -83,7 +99,7 @@ def mark_releases(activations: Activations, watchers: Watchers) -> None:
 
 def _released(draft: Draft, shown: Iterable[Buffer], looks: _Looks, watchers: Watchers) -> _Looks:
     """What whoever sees what a draft writes may do; nothing if nobody may see it before the host waits."""
-    tells = draft.operation in watchers.volatile or any(one in watchers.watched for one in shown)
+    tells = watchers.tells(draft, shown)
     if any(watchers.elsewhere(one) and (tells or _may_show(one, looks, watchers)) for one in shown):
         return _ANYTHING
     return looks if any(_may_show(one, looks, watchers) for one in shown) else _NOTHING
@@ -104,15 +120,23 @@ def _shown(draft: Draft) -> set[Buffer]:
     """What work writes that the host can reach without CUDA."""
     if draft.kind is SiteKind.PREFETCH:
         return set()
-    written = {one[0] for one, mode in draft.accesses.items() if mode & AccessMode.WRITE}
-    return {one for one in written if one.kind not in _NOT_SHOWN and not one.on_device}
+    return {one for one in _written(draft) if one.kind not in _NOT_SHOWN and not one.on_device}
+
+
+def _written(draft: Draft) -> set[Buffer]:
+    return {one[0] for one, mode in draft.accesses.items() if mode & AccessMode.WRITE}
+
+
+def _is_alone(draft: Draft) -> bool:
+    """Whether a site is on a stream of the program's own that does not wait for other work."""
+    return draft.stream is not None and not (draft.stream.blocking and draft.stream.certain)
 
 
 class _Touched:
     """What the device touches: of all that is looked at only that matters."""
 
-    def __init__(self, activations: Iterable[Activation], tasks: Mapping[int, str]) -> None:
-        self._tasks = tasks
+    def __init__(self, activations: Iterable[Activation], watchers: Watchers) -> None:
+        self._tasks, self._told = watchers.tasks, watchers.told
         self._any: set[Buffer] = set()
         self._in: dict[int, set[Buffer]] = {}
         self._writers: defaultdict[Buffer, set[str]] = defaultdict(set)
@@ -122,7 +146,7 @@ class _Touched:
                 for (buffer, _, _), mode in draft.accesses.items():
                     own.add(buffer)
                     if mode & AccessMode.WRITE:
-                        self._writers[buffer].add(tasks.get(draft.operation, ""))
+                        self._writers[buffer].add(self._tasks.get(draft.operation, ""))
             self._any |= own
 
     def by(self, activation: Activation, draft: Draft, looks: _Looks) -> list[tuple[Buffer, AccessMode]]:
@@ -133,11 +157,14 @@ class _Touched:
             writers = self._writers[buffer]
             if watching and task and writers and not writers & {task, ""}:
                 continue  # another task's flag
-            if buffer.kind in (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST):
+            if buffer.kind in _UNKNOWN or buffer in self._in[id(activation)]:
                 found[buffer] |= mode
+            elif buffer.kind is BufferKind.ENTRY:  # it may be what has another name here
+                found[UNSEEN_HOST] |= mode
             elif buffer in self._any:
-                known = buffer.kind in _ALLOCATED or buffer in self._in[id(activation)]
-                found[buffer if known else UNKNOWN] |= mode
+                found[buffer] |= mode
+        if looks:
+            found |= dict.fromkeys(self._told & self._any, AccessMode.READ_WRITE)
         return list(found.items())
 
 
@@ -152,19 +179,20 @@ def _waits(activation: Activation, draft: Draft) -> bool:
 def _at(draft: Draft) -> _Looks:
     """What the host may do at a site, which is no wait and no call of a function that was walked.
 
-    What is on a stream of the program's own does not wait for other work, and so tells as much as the host does.
+    What is on a stream of the program's own that does not wait for others tells as much as the host does. What the host
+    reads is among what is seen behind the site before; who frees memory of the device waits.
     """
-    own = draft.stream is not None and not draft.stream.key.startswith("kesco:")
-    if draft.callee is not None or not (own or draft.role in (Role.HOST, Role.JOIN)):
+    if draft.callee is not None or not (_is_alone(draft) or draft.role in (Role.HOST, Role.JOIN)):
         return _NOTHING
-    host = draft.role is Role.HOST  # what it reads is among what is seen
-    kept = AccessMode.WRITE if host else AccessMode.READ_WRITE
-    return frozenset((one[0], mode & kept, False) for one, mode in draft.accesses.items() if mode & kept)
+    kept = AccessMode.WRITE if draft.role is Role.HOST else AccessMode.READ_WRITE
+    done = ((one[0], mode & kept) for one, mode in draft.accesses.items())
+    freed = draft.kind is SiteKind.FREE and draft.role is Role.JOIN
+    return frozenset((b, mode, False) for b, mode in done if mode and not (freed and b.on_device))
 
 
 def _behind_it(draft: Draft) -> _Looks:
-    """What the host may read behind a site, before the next one."""
-    return frozenset((one, AccessMode.READ, watching) for one, watching in draft.seen)
+    """What the host may do behind a site, before the next one."""
+    return frozenset(draft.seen)
 
 
 def _looks(activations: Iterable[Activation]) -> dict[_Node, _Looks]:

@@ -75,8 +75,9 @@ def resolve(
     if walker.uncounted:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
         return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted)
-    tasks = {operation: name for operation, (name, _) in task_of(program).items()}
-    mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
+    if not streams:  # what is promised to whoever watches the serial program says
+        tasks = {operation: name for operation, (name, _) in task_of(program).items()}
+        mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
     for operation in walker.leaks.keys() - walker.taken_in:
         why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)

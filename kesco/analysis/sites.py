@@ -16,6 +16,7 @@ from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.access import UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Handle, Role, SiteKind
+from kesco.ir.volatiles import points_to_volatile
 from kesco.source import Span
 
 
@@ -144,11 +145,16 @@ class Sites(Aggregates):
             return one.buffer
         return Buffer(f"host:{one.key}", one.name, BufferKind.HOST)
 
-    def note_reached(self, objects: Iterable[Object], written: set[Buffer]) -> None:
-        """Memory of the host that the device writes, if it may: what the host reads of that from now on is noted."""
+    def note_volatile(self, operation: int, given: Iterable[ir.Expr]) -> None:
+        """Whether an operation is given a pointer to volatile memory, which somebody watches."""
+        if any(points_to_volatile(one, self.program.records) for one in given):
+            self.volatile.add(operation)
+
+    def note_reached(self, objects: Iterable[Object]) -> None:
+        """The device is given memory of the host: what the host does with that from now on is noted."""
         for one in objects:
             buffer = self.buffer_of(Place(one))
-            if buffer.kind is BufferKind.HOST and buffer in written:
+            if buffer.kind is BufferKind.HOST:
                 self.reached[one.key] = buffer
 
     # ---- arguments ---

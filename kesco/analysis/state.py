@@ -62,7 +62,7 @@ class Activation:
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran
     host: dict[Buffer, AccessMode] = field(default_factory=dict)
     zeroing: tuple[int, Part | None] | None = None  # the store to zero since the last site, and where it goes
-    seen: set[Seen] = field(default_factory=set)  # what the host has read since the last site
+    seen: set[Seen] = field(default_factory=set)  # what the host has done since the last site
     looked: bool = False
     asked: bool = False  # for errors of the device
     outside: bool = False  # the host has touched memory that the function did not make

@@ -123,6 +123,8 @@ class Transfers(Sites):
         for place in value.places:
             why = "copies" if draft.kind is SiteKind.COPY else draft.kind.value
             draft.touch(self.buffer_of(place), why, mode, copied(place, length))
+            if draft.role is Role.MOVABLE:
+                self.note_reached((place.object,))
             if mode & AccessMode.READ:  # pointers in it may come back from there
                 self.escape_contents(state, (place.object,))
             if mode & AccessMode.WRITE:

@@ -7,8 +7,10 @@ Apart because the analysis asks, and the proof does for itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kesco.ir import tree as ir
-from kesco.ir.types import Shape, Type
+from kesco.ir.types import Record, Shape, Type
 
 _POINTS = (Shape.POINTER, Shape.ARRAY)
 
@@ -23,15 +25,24 @@ def is_volatile(expression: ir.Expr) -> bool:
     return kind is not None and kind.volatile
 
 
-def points_to_volatile(expression: ir.Expr) -> bool:
+def points_to_volatile(expression: ir.Expr, records: Mapping[str, Record]) -> bool:
     """Whether a pointer, before it is converted, points to what is volatile or atomic."""
-    return is_watched(_type(expression)) or (isinstance(expression, ir.Cast) and points_to_volatile(expression.operand))
+    inside = isinstance(expression, ir.Cast) and points_to_volatile(expression.operand, records)
+    return inside or is_watched(_type(expression), records)
 
 
-def is_watched(kind: Type | None) -> bool:
-    """Whether a type is a pointer to what is volatile or atomic."""
-    inner = _element(kind)
-    return inner is not None and (inner.volatile or "atomic" in inner.spelling)
+def is_watched(kind: Type | None, records: Mapping[str, Record]) -> bool:
+    """Whether a type is a pointer to what is volatile or atomic, or has such members."""
+    return _watched(_element(kind), records, frozenset())
+
+
+def _watched(kind: Type | None, records: Mapping[str, Record], around: frozenset[str]) -> bool:
+    while kind is not None and kind.shape is Shape.ARRAY and not kind.volatile:
+        kind = kind.element
+    if kind is None or kind.volatile or "atomic" in kind.spelling:
+        return kind is not None
+    record = records.get(kind.record) if kind.shape is Shape.RECORD and kind.record not in around else None
+    return record is not None and any(_watched(f.type, records, around | {kind.record}) for f in record.fields)
 
 
 def _type(expression: ir.Expr) -> Type | None:

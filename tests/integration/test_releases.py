@@ -190,6 +190,110 @@ def test_a_function_is_given_what_callers_that_are_not_seen_watch(tmp_path: Path
     assert {("first", kernel), ("second", kernel)} <= edges(found)
 
 
+def function_edges(tmp_path: Path, text: str, name: str, force: bool = False) -> Edges:
+    """The dependences of one function of a program."""
+    program = tmp_path / "flag.cu"
+    program.write_text(KERNELS + text)
+    return edges(
+        next(f for f in compile_file(str(program), Options(force=force)).functions if f.region.function == name)
+    )
+
+
+THREE = "  first<<<1, 64>>>(p);\n  second<<<1, 64>>>(x);\n  tell<<<1, 1>>>(f);\n"
+OTHERS = {
+    "a caller in the file": f"void start(float* p, float* x, int* f) {{\n{THREE}}}\n"
+    f"int main() {{\n{MEMORY}  start(p, x, f);\n{WATCH}{READ}{END}}}\n",
+    "a method of the same object": f"struct Job {{\n  float *p, *x;\n  int* f;\n  void start() {{\n{THREE}}}\n"
+    "  bool ready() const { return *(volatile int*)f != 0; }\n};\n"
+    f"int main() {{\n{MEMORY}  Job j;\n  j.p = p, j.x = x, j.f = f, j.start();\n"
+    f"  while (!j.ready()) {{\n  }}\n{READ}{END}}}\n",
+    "a method that nobody calls here": "struct Job {\n  float *p, *x;\n  int* f;\n"
+    "  void start();\n  bool ready() const;\n};\n"
+    f"void Job::start() {{\n{THREE}}}\nbool Job::ready() const {{ return *(volatile int*)f != 0; }}\n",
+    "another function, of a global": f"static int* f;\nstatic float *p, *x;\n"
+    "void prepare() { cudaMallocHost(&f, 4), cudaMallocHost(&p, 256), cudaMalloc(&x, 256); }\n"
+    f"void start() {{\n{THREE}}}\nbool ready() {{ return *(volatile int*)f != 0; }}\n",
+    "who has the struct with the flag": "struct Shared {\n  int n;\n  volatile int flag;\n};\n"
+    "__global__ void tell(Shared* s) { s->flag = 1; }\n"
+    f"void start(float* p, float* x, Shared* f) {{\n{THREE}}}\n",
+    "who has the volatile pointer": "struct Job {\n  float *p, *x;\n  volatile int* g;\n  void start();\n};\n"
+    f"void Job::start() {{\n  int* f = const_cast<int*>(g);\n{THREE}}}\n",
+    "the host by another name": "void start(float* p, float* x, const float* view) {\n  int* f;\n"
+    f"  cudaMallocHost(&f, 4);\\n  *f = 0;\\n{THREE}{WATCH}"
+    '  std::printf("%f", view[0]);\\n  cudaDeviceSynchronize();\\n}\\n',
+    "the host, which overwrites by another name": "void start(float* p, float* x, float* view) {\n  int* f;\n"
+    f"  cudaMallocHost(&f, 4);\n  *f = 0;\n{THREE}{WATCH}  view[0] = 5;\n  cudaDeviceSynchronize();\n}}\n",
+}
+
+
+@pytest.mark.parametrize("who", OTHERS)
+def test_others_look(tmp_path: Path, who: str) -> None:
+    found = function_edges(tmp_path, OTHERS[who], "start", force=True)
+    before = {("first", "second"), ("second", "tell")} <= found  # in a row
+    assert before or ("first", "tell") in found
+
+
+def test_a_memset_may_be_the_flag_of_a_caller(tmp_path: Path) -> None:
+    flag = "  cudaMemsetAsync((void*)f, 1, 4);\n"
+    text = f"void start(float* p, float* x, volatile int* f) {{\n{THREE.replace('  tell<<<1, 1>>>(f);', flag)}}}\n"
+    assert {("first", "cudaMemset"), ("second", "cudaMemset")} <= function_edges(tmp_path, text, "start")
+
+
+def test_a_flag_in_device_memory_that_is_copied_on_a_stream_which_does_not_wait(tmp_path: Path) -> None:
+    poll = """\
+static int poll(const int* d) {
+  static cudaStream_t own;
+  if (!own) cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
+  int h;
+  cudaMemcpyAsync(&h, d, 4, cudaMemcpyDeviceToHost, own);
+  cudaStreamSynchronize(own);
+  return h;
+}
+"""
+    work = "  third<<<1, 64>>>(y);\n  second<<<1, 64>>>(x);\n  tell<<<1, 1>>>(d);\n"
+    look = '  do v = poll(d);\n  while (!v);\n  std::printf("%d", poll((int*)x));\n'
+    assert planned(tmp_path, f"  int *d, v;\n  cudaMalloc(&d, 4);\n{work}{look}", poll)[0] == {("second", "tell")}
+
+
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        ("#include <deque>\nstd::deque<int*> known;\nvoid wait();\n", "  known.push_back(f);\n"),
+        ("std::atomic<int*> known;\nvoid wait();\n", "  known.store(f);\n"),
+        (
+            "__global__ void keep(int** t, int** o) { o[0] = t[0]; }\nvoid share(int**);\nvoid wait();\n",
+            "  int **t, **o;\n  cudaMallocManaged(&t, 8), cudaMallocManaged(&o, 8), t[0] = f, share(o);\n"
+            "  keep<<<1, 1>>>(t, o);\n  cudaDeviceSynchronize();\n",
+        ),
+    ],
+)
+def test_unseen_code_finds_the_flag_where_the_library_or_a_kernel_has_kept_it(
+    tmp_path: Path, before: str, kept: str
+) -> None:
+    found, _, _ = planned(tmp_path, f"{kept}{WORK}{TELL}  wait();\n", before)
+    assert {("first", "tell"), ("second", "tell")} <= found
+
+
+def test_a_thread_of_unseen_code_is_told_once_the_flag_is_seen(tmp_path: Path) -> None:
+    before = "void share(float*);\nextern std::atomic<bool> go;\n"
+    found, _, _ = planned(tmp_path, f"  share(p);\n{WORK}{TELL}{WATCH}  go.store(true);\n", before)
+    assert {("first", "tell"), ("second", "tell")} & found == {("first", "tell")}
+
+
+@pytest.mark.parametrize("overwrites", ["p[0] = 5;", "memset(p, 0, 256);", 'scanf("%f", p);', "free(p);"])
+def test_memory_of_the_host_that_is_overwritten_once_the_flag_is_seen(tmp_path: Path, overwrites: str) -> None:
+    memory = MEMORY.replace("cudaMallocHost(&p, 256), ", "p = (float*)malloc(256), cudaHostRegister(p, 256, 0), ")
+    found, _, _ = planned(
+        tmp_path, f"  use<<<1, 64>>>(p, x);\n  second<<<1, 64>>>(y);\n{TELL}{WATCH}  {overwrites}\n", memory=memory
+    )
+    assert {("use", "tell"), ("second", "tell")} & found == {("use", "tell")}
+
+
+def test_who_frees_memory_of_the_device_waits(tmp_path: Path) -> None:
+    found, _, _ = planned(tmp_path, f"{WORK}{TELL}{WATCH}{READ}  cudaFree(x);\n")
+    assert {("first", "tell"), ("second", "tell")} & found == {("first", "tell")}
+
+
 # ---- waits -----------------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +375,11 @@ def test_the_second_tasks_flag_tells_of_a_plain_read_of_what_the_first_ones_writ
 ) -> None:
     found, _, _ = planned(tmp_path, two_tasks(marked, '  if (*f) std::puts("");\n'))
     assert ("tell#1", "tell#2") in found
+
+
+def test_a_result_that_is_read_as_volatile_is_no_flag(tmp_path: Path) -> None:
+    found, _, _ = planned(tmp_path, two_tasks(True, '  std::printf("%f", ((volatile float*)p)[0]);\n'))
+    assert ("first", "tell#2") in found
 
 
 @pytest.mark.parametrize("marked", [False, True])
