@@ -156,6 +156,19 @@ def is_genuine(text: bytes) -> bool:
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
 
+def queues() -> str:
+    """What asks for more work queues, once in a process: before its first CUDA call."""
+    return _text_of("queues.cu.j2").rstrip("\n")
+
+
+def without_queues(text: bytes) -> tuple[bytes, bool]:
+    """The text with empty lines where its genuine prologue asks for work queues, and whether it does."""
+    asking = next((a for a in (queues().encode(), queues().replace("\n", "\r\n").encode()) if a in text), None)
+    if asking is None or not is_genuine(text):
+        return text, False
+    return text.replace(asking, b"\n" * asking.count(b"\n"), 1), True
+
+
 def is_ours(name: str) -> bool:
     """Whether a function has a name that only the prologue's may have."""
     return re.fullmatch(_FUNCTIONS, name.rpartition("::")[2]) is not None

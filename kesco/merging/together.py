@@ -3,7 +3,9 @@
 In: programs with priorities, and what is asked of each compilation. Out: the text. Nothing is written.
 
 1. Each program is compiled and proven by itself: with its streams it does what it does serially. Copies that the host
-waits for stay: the threads that would make them belong to no task. 2. What they would share as one process refuses the
+waits for stay: the threads that would make them belong to no task. Where one asks for more work queues, which a process
+has for all its programs, the merged text asks in its place, as kesco always asks for the most that there are; not where
+a program minds them itself. 2. What they would share as one process refuses the
 merge (`state`). 3. The merged text is read again, and every name in each program's part must refer to what it refers to
 in the program by itself, with the same type, in the same order: the namespace has hidden nothing, and no macro or
 header of one has changed the other. 4. Both compilers' sides must accept it.
@@ -23,6 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kesco.diagnostics import Diagnostic, Severity
+from kesco.emit.prologue import queues, without_queues
 from kesco.errors import InputError
 from kesco.ir.compilation import Compilation
 from kesco.merging.specs import Spec
@@ -36,9 +39,10 @@ from kesco.toolchain.compile import check_compiles, host_arguments
 from kesco.toolchain.model import Toolchain
 
 CHANGED = "K126"
+QUEUES = b"CUDA_DEVICE_MAX_CONNECTIONS"
 _NEEDED = (
     *("algorithm", "condition_variable", "cstdio", "cstdlib", "cstring", "map", "mutex", "thread", "vector"),
-    *("unistd.h", "cuda_runtime.h"),
+    *("string", "unistd.h", "cuda_runtime.h"),
 )
 _NEEDED_BY_ONE = ("cerrno", "cxxabi.h", "sys/mman.h", "ucontext.h")
 
@@ -69,20 +73,24 @@ def merge(
         raise InputError(Diagnostic(NOT_A_TASKS, Severity.ERROR, what, help="leave the flag out"))
     programs: list[Compilation] = []
     units: list[Unit] = []
+    asks = False
     for spec in specs:
         progress(spec.name)
         programs.append(compile_file(spec.path, replace(options, copies="keep")))
-        units.append(read_unit(spec.path, programs[-1].text, arguments))
+        text, more = without_queues(programs[-1].text)
+        asks |= more
+        units.append(read_unit(spec.path, text, arguments))
     problems = diagnose([spec.name for spec in specs], units)
     if problems:
         raise InputError(*problems)
-    text = written(specs, [wrapped(unit) for unit in units], one_thread)
+    asks &= not any(QUEUES in unit.text for unit in units)
+    text = written(specs, [wrapped(unit) for unit in units], one_thread, asks)
     _check(specs, units, text, toolchain, options)
     return Merged(text, tuple(programs))
 
 
-def written(specs: Sequence[Spec], parts: Sequence[Wrapped], one_thread: bool = False) -> bytes:
-    """The merged text."""
+def written(specs: Sequence[Spec], parts: Sequence[Wrapped], one_thread: bool = False, asks: bool = False) -> bytes:
+    """The merged text; `asks` for more work queues."""
     from jinja2 import Environment, StrictUndefined
 
     levels = sorted({spec.priority for spec in specs}, reverse=True)
@@ -99,7 +107,7 @@ def written(specs: Sequence[Spec], parts: Sequence[Wrapped], one_thread: bool = 
     needed = (*_NEEDED, *(_NEEDED_BY_ONE if one_thread else ()))
     includes = dict.fromkeys((*needed, *(header for part in parts for header in part.headers)))
     text = template.render(includes=tuple(includes), needed=needed, tasks=tasks, own=own_calls(),
-                           order=", ".join(map(str, order)), one_thread=one_thread)  # fmt: skip
+                           order=", ".join(map(str, order)), one_thread=one_thread, queues=queues() if asks else "")  # fmt: skip
     return text.encode("utf-8", "surrogateescape")
 
 
