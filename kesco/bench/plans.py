@@ -6,8 +6,8 @@ today's: figures are tied to the digest of the plan that gave them (`figures`), 
 
 1. The prologue, comments, strings and preprocessor lines are blanked: how kesco says something is not what is done.
 2. Launches and the calls that give the device work, order it or wait for it are listed as they stand, each as deep as
-it is nested. 3. Streams and events are numbered as they appear, since which is which makes no difference; where streams
-differ in priority, that is said at the end.
+it is nested; not where a program asks, as it runs, whether one stream is faster. 3. Streams and events are numbered as
+they appear, since which is which makes no difference; where streams differ in priority, that is said at the end.
 
 It refuses nothing: what it does not know is not in the description.
 """
@@ -38,14 +38,14 @@ _WORK = re.compile(
 _COPY = re.compile(r"cudaMemcpy\w*|kesco_(?:copy\w*|send|fetch)")
 _WAIT = re.compile(r"cuda(?:Device|Thread|Stream|Event)Synchronize")
 _EVENTS = ("cudaEventRecord", "cudaStreamWaitEvent")
-_OURS = re.compile(r"kesco_(?!streams$|context$)\w+")
+_OURS = re.compile(r"kesco_(?!streams$|context$|stretch$)\w+")
 _STREAM_AT = {
     "cudaMemcpyAsync": 4, "cudaMemcpy2DAsync": 7, "cudaMemsetAsync": 3, "cudaMemset2DAsync": 5,
     "cudaMemcpyToSymbolAsync": 5, "cudaMemcpyFromSymbolAsync": 5, "cudaMallocAsync": 2, "cudaFreeAsync": 1,
     "cudaLaunchKernel": 5, "cudaGraphLaunch": 1, "<<<": 3,
 }  # fmt: skip
 _LEGACY = ("0", "nullptr", "NULL", "cudaStreamLegacy")
-_NUMBERED = re.compile(r"\w+->(stream|done|part)\[([^][]*)\]")
+_NUMBERED = re.compile(r"\w+->(stream|done|part|tail)\[([^][]*)\]")
 _STREAMS = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};")
 _PRIORITIES = re.compile(r"const (?:bool urgent|int rank)\[\d+\] = \{([\w, ]*)\};")
 

@@ -59,6 +59,7 @@ def regress_command(
         named = (programs.of(str(file), file, options, setting) for file in files)
         found = regress.states(chain(named, programs.compiled(tree) if tree is not None else ()), known)
         worse, changed = regress.compare(before, found)
+        many = f"{len(found)} program{'s' * (len(found) != 1)}"
         if update:
             write_whole(baseline, regress.to_json(found).encode())
         if as_json:
@@ -67,7 +68,7 @@ def regress_command(
             sys.exit(1 if worse and not update else 0)
         if update:
             if not quiet:
-                click.echo(f"{baseline}: {len(found)} programs", err=True)
+                click.echo(f"{baseline}: {many}", err=True)
             return
         if quiet:
             changed = []
@@ -76,4 +77,4 @@ def regress_command(
         if worse:
             sys.exit(1)
         if diagnostics == "text" and not quiet:
-            click.echo(f"{len(found)} program{'s' * (len(found) != 1)}, none worse", err=True)
+            click.echo(f"{many}, none worse", err=True)
