@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -254,6 +255,10 @@ def test_merged_programs_are_merged_again(tmp_path: Path, toolchain: Toolchain) 
         ("a", "1/5"), ("b_2", "1/5/2"), ("a_2", "1/5/3"), ("b", "9"),
     ]  # fmt: skip
     assert re.findall(r"\}, (\d), \{argv", again) == ["1", "2", "1", "0"]
+    words = [f"{tmp_path}/more.cu=1", f"{tmp_path}/b.cu=9", "-o", f"{tmp_path}/alone.cu"]
+    alone = subprocess.run([sys.executable, "-m", "kesco", "merge", *words], capture_output=True, check=False)
+    assert alone.returncode == 0, alone.stderr  # in a process that has compiled nothing before
+    assert (tmp_path / "alone.cu").read_bytes() == again.encode()
     _, b = run(built("b.cu"))
     ours = [["a main: 2 x 3 200, 101 8"], ["a main: 0  3 200, 101 8"]]
     assert run(built("again.cu"), "x", "y", "--", "--", "--") == (7, sorted([*ours[0], *b, *ours[1], *b]))
