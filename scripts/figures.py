@@ -134,8 +134,8 @@ def _measured(table: Table, arguments: argparse.Namespace, until: float) -> int:
         write(f"{table.path.stem}: is of another card, {kept.environment['gpu']}: measure it with --all", sys.stderr)
         return 3
     if not table.whole:  # what was not measured again stays as it was, and says so
+        environment = kept.environment | environment
         environment["commit"] = f"{kept.environment['commit']}; measured again: {environment['commit']}"
-        environment["method"] = kept.environment["method"]
     return (_shared if table.of_mixes else _rows)(table, kept, build, environment, arguments, until)
 
 

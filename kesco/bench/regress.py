@@ -113,11 +113,8 @@ def read(path: Path) -> dict[str, State]:
     try:
         return {name: State(**facts) for name, facts in json.loads(path.read_text("utf-8")).items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
+        away = "move it away, and " if path.exists() else ""
+        help_ = f"{away}'kesco regress --update' writes one"
         raise UsageError(
-            Diagnostic(
-                NO_BASELINE,
-                Severity.ERROR,
-                f"{path} is no baseline: {error}",
-                help="'kesco regress --update' writes one",
-            )
+            Diagnostic(NO_BASELINE, Severity.ERROR, f"{path} is no baseline: {error}", help=help_)
         ) from None

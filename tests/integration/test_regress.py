@@ -103,9 +103,12 @@ def test_costs_come_from_a_file(program: Path) -> None:
 def test_a_bad_baseline_is_told(program: Path, text: str | None, code: str) -> None:
     if text is not None:
         program.with_suffix(".json").write_text(text)
-    done = regress(program)
-    assert done.exit_code == 2
-    assert code in done.output
+    for options in ((), ("--update",)) if text is not None else ((),):
+        done = regress(program, *options)
+        assert done.exit_code == 2
+        assert code in done.output
+        assert ("move it away" in done.output) == (text is not None)
+        assert text is None or program.with_suffix(".json").read_text() == text
 
 
 def test_bad_costs_are_told(program: Path) -> None:
