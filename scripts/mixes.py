@@ -76,7 +76,7 @@ def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
     wanted = arguments.schemes.split(",") if arguments.schemes else mixes.MEASURED
     names = choose("scheme", ("alone", *wanted), mixes.SCHEMES)  # all others are compared with the first
     environment = {
-        "gpu": _gpu(),
+        "gpu": gpu(),
         "cuda": build.made["cuda"],
         "flags": build.made["flags"],
         "commit": build.made["commit"],
@@ -84,7 +84,7 @@ def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
         "method": f"schemes in turn, {arguments.rounds} rounds, {arguments.repeats} for each start of the programs "
         "behind one that warms up",
     }
-    shared = Shared((), environment)
+    shared = Shared((), environment, build.plans())
     until = time.monotonic() + arguments.time_limit
     schemes = [mixes.SCHEMES[name] for name in names]
     began = time.monotonic()
@@ -94,7 +94,7 @@ def _measured(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared:
 
     rounds, repeats = arguments.rounds, arguments.repeats
     for outcomes in share(build, chosen, schemes, rounds, arguments.timeout, until, progress, repeats):
-        shared = Shared(outcomes, environment)
+        shared = Shared(outcomes, environment, build.plans())
         if arguments.json is not None:
             arguments.json.write_text(mix_results.to_json(shared), "utf-8")
     return shared
@@ -111,7 +111,8 @@ def _predicted(arguments: argparse.Namespace, chosen: list[mixes.Mix]) -> Shared
     return shared
 
 
-def _gpu() -> str:
+def gpu() -> str:
+    """The GPU and its driver."""
     ask = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         return subprocess.run(ask, capture_output=True, text=True, timeout=30, check=True).stdout.strip()

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from kesco.bench.plans import Planned, described
 from kesco.bench.suite import FORMS, PROGRAMS, STYLES, Style, Workload
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError, UsageError
@@ -31,7 +32,10 @@ SHARED = ("-fPIC", "-fno-gnu-unique")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program: `path` is relative to the folder; `streams` is 1 where kesco left the serial program alone."""
+    """One program: `path` is relative to the folder; `streams` is 1 where kesco left the serial program alone.
+
+    `plan` says what kesco made of it, with a digest (`plans`); it is empty for what is written by hand.
+    """
 
     workload: str
     style: str
@@ -39,6 +43,12 @@ class Program:
     path: str
     streams: int = 1
     waits: int = 0
+    plan: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name in results and baselines."""
+        return f"{self.workload}/{self.style}/{self.program}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,10 @@ class Build:
         """One of the programs, or None where it was not built."""
         wanted = (workload, style, program)
         return next((p for p in self.programs if (p.workload, p.style, p.program) == wanted), None)
+
+    def plans(self) -> dict[str, str]:
+        """What kesco made of each program that it wrote."""
+        return {one.key: one.plan for one in self.programs if one.plan}
 
     def require(self, in_turns: bool) -> None:
         """Raises `UsageError` (K523) where the programs were built for another way of running them."""
@@ -92,12 +106,11 @@ def build(
         source, macros = found
         name = f"{workload.name}-{style.name}-{program}"
         made_as = (f"{name}.so", "-DTURNS", "-shared", "-Xcompiler", ",".join(SHARED)) if in_turns else (name,)
-        streams = waits = 0
+        plan = None
         if program in FORMS:
-            options = Options(flags=macros, prefetch=style.insert, emit=FORMS[program], copies=style.copies)
-            source, streams, waits = rewrite(source, options, folder / f"{name}.cu")
+            source, plan = rewrite(source, options_of(style, program), folder / f"{name}.cu")
         nvcc_makes(name, [*made_as[1:], *macros, f"-I{workload.folder}", str(source)], made_as[0])
-        return Program(workload.name, style.name, program, made_as[0], max(streams, 1), waits)
+        return written(Program(workload.name, style.name, program, made_as[0]), plan)
 
     def nvcc_makes(name: str, arguments: Sequence[str], target: str) -> None:
         made = run([nvcc, *flags, *arguments, "-o", str(folder / target)], timeout=600)
@@ -143,15 +156,23 @@ def read(folder: Path) -> Build:
         ) from None
 
 
-def rewrite(source: Path, options: Options, target: Path) -> tuple[Path, int, int]:
-    """What kesco makes of a file, how many streams it uses, and how many waits it needs."""
+def options_of(style: Style, program: str) -> Options:
+    """How kesco compiles a serial program of that style for one of `FORMS`."""
+    return Options(flags=style.serial_flags, prefetch=style.insert, emit=FORMS[program], copies=style.copies)
+
+
+def rewrite(source: Path, options: Options, target: Path) -> tuple[Path, Planned]:
+    """What kesco makes of a file: its text in `target`, and the plan."""
     from kesco.pipeline import compile_file
 
     done = compile_file(str(source), options)
     target.write_bytes(done.text)
-    rewritten = [f for f in done.functions if f.rewritten]
-    streams = max((f.schedule.streams for f in rewritten), default=1)
-    return target, streams, sum(len(f.plan.waits) for f in rewritten)
+    return target, described(done.text)
+
+
+def written(program: Program, plan: Planned | None) -> Program:
+    """The program with its plan, where kesco has written it."""
+    return program if plan is None else replace(program, streams=plan.streams, waits=plan.waits, plan=str(plan))
 
 
 def _commit(workloads: Sequence[Workload]) -> str:

@@ -138,7 +138,7 @@ def record_of(source: Path, options: Options, arguments: Sequence[str]) -> Trace
     """The record of a dry run of what kesco makes of a program."""
     os.environ["MP_UNWATCHED"] = "1"  # for the merged programs, in which kernels tell that a task is done
     with TemporaryDirectory(prefix="kesco-model-") as name:
-        target, _, _ = rewrite(source, options, Path(name) / source.name)
+        target, _ = rewrite(source, options, Path(name) / source.name)
         return dry_run(target, (f"-I{source.parent}",), arguments, Path(name))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from kesco.bench.mixes import Mix
@@ -24,10 +24,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Outcomes, and where and how they came to be."""
+    """Outcomes, and where and how they came to be; `plans` as `figures` reads them."""
 
     outcomes: tuple[Outcome, ...]
     environment: dict[str, str]
+    plans: dict[str, str] = field(default_factory=dict)
 
     def find(self, mix: str, scheme: str) -> Outcome | None:
         """The outcome of a scheme, if it has times."""
@@ -151,7 +152,8 @@ def _inverse(value: float | None) -> float | None:
 def to_json(shared: Shared) -> str:
     """The results as JSON text."""
     outcomes = [asdict(one) for one in shared.outcomes]
-    return json.dumps({"version": VERSION, "environment": shared.environment, "mixes": outcomes}, indent=1) + "\n"
+    made = {"environment": shared.environment, "plans": shared.plans}
+    return json.dumps({"version": VERSION, **made, "mixes": outcomes}, indent=1) + "\n"
 
 
 def read(path: Path) -> Shared:
@@ -164,7 +166,7 @@ def read(path: Path) -> Shared:
             Outcome(**{**one, "times": {name: tuple(times) for name, times in one["times"].items()}})
             for one in found["mixes"]
         )
-        return Shared(outcomes, dict(found["environment"]))
+        return Shared(outcomes, dict(found["environment"]), dict(found.get("plans", {})))
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"{path} holds no results of mixes: {error}"
         help_ = "scripts/mixes.py --json FILE writes them"

@@ -64,6 +64,8 @@ SCHEMES = {
         Scheme("one-thread", "one-thread", "one program, a host thread that goes from task to task"),
     )
 }
+STYLE = "tasks"
+"""What stands for a memory style in the names of their programs."""
 PROCESSES = ("serial", "kesco")
 """The programs of which there is one for each task."""
 FAIR = "zones-fair"

@@ -107,7 +107,7 @@ def traced(workload: Workload, style: str, program: str, n: int) -> Trace:
         folder = Path(name)
         if program == "kesco":
             options = Options(flags=flags, prefetch=STYLES[style].insert)
-            source, _, _ = rewrite(source, options, folder / "kesco.cu")
+            source, _ = rewrite(source, options, folder / "kesco.cu")
         watch = "managed" in STYLES[style].serial
         numbers = {"--n": n, "--grid": workload.grid, "--iters": 2}
         arguments = [str(part) for pair in numbers.items() for part in pair]

@@ -1,23 +1,24 @@
-"""Watch what kesco makes of programs: streams, waits and modelled time may not get worse unnoticed.
+"""Watch what kesco makes of programs: no operation, wait or microsecond may get worse unnoticed.
 
-In: files, costs and a baseline, a JSON file kept beside them. Out: what changed. For each function of each file the
-baseline has the number of streams and waits, the schedule (operation by operation) and the model's microseconds. More
-waits, more time, or a function that is no longer rewritten is a regression; any other difference is only told.
+In: programs, costs and a baseline, a JSON file kept beside them. Out: what changed. For each program the baseline has
+its plan (`plans`) line by line, with its counts and its digest, and the model's microseconds. A function that is no
+longer rewritten, an operation that goes to the default stream, more waits, fewer copies on streams, fewer graphs or
+more time is a regression; any other difference is only told.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kesco.bench.costs import Costs
 from kesco.bench.model import predict
+from kesco.bench.programs import Made
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
-from kesco.options import Options
-from kesco.pipeline import FunctionResult, compile_file
 
 NO_BASELINE = "K527"
 WORSE = "K528"
@@ -28,46 +29,33 @@ _SLACK = 1.005
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What kesco makes of one function; `schedule` is ``label@stream`` for each operation, `model_us` microseconds."""
+    """What kesco makes of one program; `rewritten` functions, `default` operations by name, `model_us` microseconds."""
 
-    rewritten: bool
+    digest: str
+    rewritten: int
     streams: int
+    operations: int
+    default: dict[str, int]
     waits: int
+    moved: int
+    graphs: int
     model_us: float
     serial_us: float
-    schedule: str
+    plan: list[str]
 
 
-def states(
-    paths: Iterable[Path], options: Options, costs: Costs, settings: Mapping[str, tuple[str, int]] | None = None
-) -> dict[str, State]:
-    """The state of every function that launches something, as ``file:function``.
-
-    `settings` says for a file's path which costs to take and how often loops run; without it every kernel costs the
-    same and every loop runs once.
-    """
-    found: dict[str, State] = {}
-    for path in paths:
-        setting, passes = (settings or {}).get(str(path), ("", 1))
-        for function in compile_file(str(path), options).functions:
-            if function.schedule.stream_of:
-                found[f"{path}:{function.region.function}"] = _state(function, costs, setting, passes)
-    return found
+def states(programs: Iterable[Made], costs: Costs) -> dict[str, State]:
+    """The state of every program that gives the device work; what no costs are known of costs the same everywhere."""
+    return {one.name: _state(one, costs) for one in programs if one.plan.operations}
 
 
-def _state(function: FunctionResult, costs: Costs, setting: str, passes: int) -> State:
-    times = predict(function, costs, setting, passes)
-    sites = function.region.sites
-    return State(
-        function.rewritten,
-        function.schedule.streams if function.rewritten else 1,
-        len(function.plan.waits) if function.rewritten else 0,
-        round(times["kesco"], 1),
-        round(times["serial"], 1),
-        " ".join(f"{sites[n].label}@{stream}" for n, stream in function.schedule.stream_of)
-        if function.rewritten
-        else "",
-    )
+def _state(one: Made, costs: Costs) -> State:
+    plan = one.plan
+    times = [predict(f, costs, one.setting, one.passes) for f in one.functions if f.schedule.stream_of]
+    model, serial = (round(sum(each[name] for each in times), 1) for name in ("kesco", "serial"))
+    return State(plan.digest, sum(f.rewritten for f in one.functions), plan.streams, plan.operations,
+                 dict(sorted(Counter(plan.default).items())), plan.waits, plan.moved, plan.graphs, model, serial,
+                 list(plan.lines))  # fmt: skip
 
 
 def compare(baseline: Mapping[str, State], found: Mapping[str, State]) -> tuple[list[Diagnostic], list[Diagnostic]]:
@@ -80,28 +68,35 @@ def compare(baseline: Mapping[str, State], found: Mapping[str, State]) -> tuple[
         if old is None or new is None:
             what = "is not in the baseline" if old is None else "is no longer there"
             changed.append(_told(CHANGED, Severity.WARNING, f"{name} {what}"))
-            continue
-        reasons = []
-        if old.rewritten and not new.rewritten:
-            reasons.append("it is no longer rewritten")
-        if new.waits > old.waits:
-            reasons.append(f"{old.waits} waits became {new.waits}")
-        if new.model_us > old.model_us * _SLACK:
-            reasons.append(f"{old.model_us:g} µs became {new.model_us:g} in the model")
-        if reasons:
+        elif reasons := list(_worse(old, new)):
             worse.append(_told(WORSE, Severity.ERROR, f"{name}: {'; '.join(reasons)}"))
         else:
             changed.append(_told(CHANGED, Severity.WARNING, f"{name}: {_difference(old, new)}"))
     return worse, changed
 
 
+def _worse(old: State, new: State) -> Iterable[str]:
+    if new.rewritten < old.rewritten:
+        yield f"{old.rewritten - new.rewritten} of {old.rewritten} functions no longer rewritten"
+    if gone := Counter(new.default) - Counter(old.default):
+        yield f"on the default stream now: {', '.join(f'{name} ({many})' for name, many in sorted(gone.items()))}"
+    if new.waits > old.waits:
+        yield f"{old.waits} waits became {new.waits}"
+    if new.moved < old.moved:
+        yield f"{old.moved} copies on streams became {new.moved}"
+    if new.graphs < old.graphs:
+        yield f"{old.graphs} graphs became {new.graphs}"
+    if new.model_us > old.model_us * _SLACK:
+        yield f"{old.model_us:g} µs became {new.model_us:g} in the model"
+
+
 def _difference(old: State, new: State) -> str:
     parts = [
         f"{field}: {before} became {after}"
         for field, before in asdict(old).items()
-        if field != "schedule" and (after := getattr(new, field)) != before
+        if isinstance(before, int | float) and (after := getattr(new, field)) != before
     ]
-    return "; ".join(parts) or "another schedule of the same length"
+    return "; ".join(parts) or "another plan of the same counts"
 
 
 def _told(code: str, severity: Severity, message: str) -> Diagnostic:
@@ -118,11 +113,8 @@ def read(path: Path) -> dict[str, State]:
     try:
         return {name: State(**facts) for name, facts in json.loads(path.read_text("utf-8")).items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
+        away = "move it away, and " if path.exists() else ""
+        help_ = f"{away}'kesco regress --update' writes one"
         raise UsageError(
-            Diagnostic(
-                NO_BASELINE,
-                Severity.ERROR,
-                f"{path} is no baseline: {error}",
-                help="'kesco regress --update' writes one",
-            )
+            Diagnostic(NO_BASELINE, Severity.ERROR, f"{path} is no baseline: {error}", help=help_)
         ) from None

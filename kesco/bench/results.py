@@ -10,7 +10,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from kesco.bench.measure import Row, Setting
@@ -23,10 +23,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Rows, and where and how they came to be (GPU, driver, CUDA, commit, settings)."""
+    """Rows, and where and how they came to be (GPU, driver, CUDA, commit, settings); `plans` are for `figures`."""
 
     rows: tuple[Row, ...]
     environment: dict[str, str]
+    plans: dict[str, str] = field(default_factory=dict)
 
     def settings(self) -> list[Setting]:
         """The settings measured, in order."""
@@ -72,7 +73,8 @@ def geometric_mean(values: Sequence[float]) -> float | None:
 def to_json(results: Results) -> str:
     """The results as JSON text."""
     rows = [asdict(row) for row in results.rows]
-    return json.dumps({"version": VERSION, "environment": results.environment, "rows": rows}, indent=1) + "\n"
+    made = {"environment": results.environment, "plans": results.plans}
+    return json.dumps({"version": VERSION, **made, "rows": rows}, indent=1) + "\n"
 
 
 def read(path: Path) -> Results:
@@ -84,7 +86,7 @@ def read(path: Path) -> Results:
         rows = tuple(
             Row(**{**one, "setting": Setting(**one["setting"]), "times": tuple(one["times"])}) for one in found["rows"]
         )
-        return Results(rows, dict(found["environment"]))
+        return Results(rows, dict(found["environment"]), dict(found.get("plans", {})))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             Diagnostic(

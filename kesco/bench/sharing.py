@@ -31,7 +31,7 @@ from pathlib import Path
 
 from kesco.bench import mps
 from kesco.bench.build import Build
-from kesco.bench.mixes import PROCESSES, SCHEMES, Mix, Scheme, Task
+from kesco.bench.mixes import PROCESSES, SCHEMES, STYLE, Mix, Scheme, Task
 from kesco.errors import ToolchainError
 from kesco.toolchain.process import Finished, run
 
@@ -133,7 +133,7 @@ def _commands(build: Build, mix: Mix, scheme: Scheme) -> list[tuple[list[str], t
 
 
 def _program(build: Build, name: str, program: str) -> str:
-    found = build.find(name, "tasks", program)
+    found = build.find(name, STYLE, program)
     if found is None:
         raise Failed(f"'{name}' was not built for {program}")
     return str((build.folder / found.path).absolute())

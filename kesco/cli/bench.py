@@ -176,7 +176,7 @@ def _run(
 
     environment = _environment(build, plan)
     rows: list[Row] = []
-    results = Results((), environment)
+    results = Results((), environment, build.plans())
     until = time.monotonic() + limit if limit else float("inf")
     with Progress(disable=quiet or not sys.stderr.isatty()) as bar:
         task = bar.add_task("measuring", total=len(wanted))
@@ -195,7 +195,7 @@ def _run(
         )
         for row in found:
             rows.append(row)
-            results = Results(tuple(rows), environment)
+            results = Results(tuple(rows), environment, build.plans())
             if row.setting not in done:
                 done.add(row.setting)
                 bar.advance(task)

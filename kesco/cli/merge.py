@@ -50,6 +50,7 @@ def merge_command(programs: tuple[str, ...], output: str, as_json: bool, **v: An
         elif as_json:
             what = "with -o - the standard output is the program's, not --json's"
             raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give -o a name"))
+        from kesco.emit.prologue import streams_in
         from kesco.merging.together import merge
 
         options = Options(
@@ -64,17 +65,12 @@ def merge_command(programs: tuple[str, ...], output: str, as_json: bool, **v: An
             sys.stdout.buffer.write(merged.text)
         else:
             write_whole(target, merged.text)
-        pairs = list(zip(specs, merged.programs, strict=True))
+        told = [(s, streams_in(p.text), "proven" if p.functions else "as it was") for s, p in merged.tasks]
         if as_json:
-            tasks = [{"name": s.name, "file": s.path, "priority": s.priority, "streams": _streams(p)} for s, p in pairs]
-            told = {"output": output, "tasks": tasks, "diagnostics": [d.to_json() for d in said]}
-            click.echo(json.dumps(told, indent=2))
+            tasks = [{"name": s.name, "file": s.path, "priority": s.priority, "streams": many} for s, many, _ in told]
+            said_all = {"output": output, "tasks": tasks, "diagnostics": [d.to_json() for d in said]}
+            click.echo(json.dumps(said_all, indent=2))
         elif not v["quiet"] and v["diagnostics"] == "text":
-            for spec, one in pairs:
-                streams = _streams(one)
-                how = f"priority {spec.priority}, {streams} stream{'s' if streams > 1 else ''}, proven"
+            for spec, streams, done in told:
+                how = f"priority {spec.label}, {streams} stream{'s' if streams > 1 else ''}, {done}"
                 click.echo(f"{output}: task '{spec.name}' from {spec.path}: {how}", err=True)
-
-
-def _streams(program: Any) -> int:
-    return max((f.schedule.streams for f in program.functions if f.rewritten), default=1)

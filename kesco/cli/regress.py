@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import chain
 from pathlib import Path
 
 import click
 
 from kesco.cli.flags import in_one_argument
 from kesco.cli.output import Printer, ends_well, write_whole
+from kesco.diagnostics import Diagnostic, Severity
+from kesco.errors import UsageError
 from kesco.options import Options
 
 
 @click.command("regress")
-@click.argument("files", nargs=-1, required=True, metavar="FILE.cu...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="[FILE.cu]...", type=click.Path(path_type=Path))
+@click.option("--tree", type=click.Path(file_okay=False, path_type=Path), help="kesco's source tree: all its programs.")
 @click.option(
     "--baseline", type=click.Path(dir_okay=False, path_type=Path), required=True, help="What it was, as JSON."
 )
@@ -27,6 +31,7 @@ from kesco.options import Options
 @click.option("--quiet", "-q", is_flag=True, help="Only errors, and what got worse.")
 def regress_command(
     files: tuple[Path, ...],
+    tree: Path | None,
     baseline: Path,
     update: bool,
     costs: Path | None,
@@ -36,26 +41,34 @@ def regress_command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Compare streams, waits and modelled time of each function of FILE.cu... with a baseline."""
+    """Compare the plan and the modelled time of each FILE.cu with a baseline."""
     printer = Printer("json" if as_json else diagnostics, False)
     with ends_well(printer):
         from kesco.bench import costs as prices
-        from kesco.bench import regress
+        from kesco.bench import programs, regress
 
+        if not files and tree is None:
+            what = "nothing to compare"
+            raise UsageError(
+                Diagnostic("K104", Severity.ERROR, what, help="name files, or the source tree with --tree")
+            )
+        costs = tree / "workloads/costs.toml" if costs is None and tree is not None else costs
         known = prices.read(costs) if costs is not None else prices.Costs()
         before = {} if update and not baseline.exists() else regress.read(baseline)
-        settings = {str(file): (setting, 1) for file in files}
-        found = regress.states(files, Options(flags=in_one_argument(flags)), known, settings)
+        options = Options(flags=in_one_argument(flags))
+        named = (programs.of(str(file), file, options, setting) for file in files)
+        found = regress.states(chain(named, programs.compiled(tree) if tree is not None else ()), known)
         worse, changed = regress.compare(before, found)
+        many = f"{len(found)} program{'s' * (len(found) != 1)}"
         if update:
             write_whole(baseline, regress.to_json(found).encode())
         if as_json:
-            told = {"functions": len(found), "worse": len(worse), "changed": len(changed), "updated": update}
+            told = {"programs": len(found), "worse": len(worse), "changed": len(changed), "updated": update}
             click.echo(json.dumps({**told, "diagnostics": [d.to_json() for d in (*worse, *changed)]}, indent=2))
             sys.exit(1 if worse and not update else 0)
         if update:
             if not quiet:
-                click.echo(f"{baseline}: {len(found)} functions", err=True)
+                click.echo(f"{baseline}: {many}", err=True)
             return
         if quiet:
             changed = []
@@ -64,4 +77,4 @@ def regress_command(
         if worse:
             sys.exit(1)
         if diagnostics == "text" and not quiet:
-            click.echo(f"{len(found)} function{'s' * (len(found) != 1)}, none worse", err=True)
+            click.echo(f"{many}, none worse", err=True)

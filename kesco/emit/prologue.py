@@ -174,6 +174,12 @@ def is_ours(name: str) -> bool:
     return re.fullmatch(_FUNCTIONS, name.rpartition("::")[2]) is not None
 
 
+def streams_in(text: bytes) -> int:
+    """How many streams a file's prologue has room for; 1 without one: that of the serial program."""
+    found = _SIZES.search(text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape"))
+    return int(found[1]) if found else 1
+
+
 def replays_in(text: bytes) -> int:
     """For how many replays a file's genuine prologue has room."""
     found = _REPLAYS.search(text.decode("utf-8", "surrogateescape"))

@@ -31,7 +31,7 @@ _VALUES = (K.VAR_DECL, K.PARM_DECL, K.ENUM_CONSTANT_DECL)
 
 def harmless(top: Sequence[Cursor], main: Cursor | None) -> frozenset[Place]:
     """The places of calls that change nothing for others, and of nothing else that names these functions."""
-    named = [c for c in _all(top) if kind_of(c) is K.DECL_REF_EXPR and c.spelling in (_SET, _RESET)]
+    named = [c for c in _all(top) if kind_of(c) is K.DECL_REF_EXPR and _name(c) in (_SET, _RESET)]
     if not named:
         return frozenset()
     callees = [_callee(c) for c in _all(top) if kind_of(c) is K.CALL_EXPR and c.spelling == _SET and _is_zero(c)]
@@ -47,6 +47,11 @@ def _all(cursors: Sequence[Cursor]) -> Iterator[Cursor]:
 def _place(cursor: Cursor) -> Place:
     place = file_place(cursor.location)
     return place.file, place.offset
+
+
+def _name(cursor: Cursor) -> str:
+    """What is named; in a merged text, what that stands in for."""
+    return str(cursor.spelling).removeprefix("kesco_")
 
 
 def _callee(call: Cursor) -> Cursor | None:
@@ -75,7 +80,7 @@ def _last(top: Sequence[Cursor], main: Cursor) -> Iterator[Cursor]:
         inside = list(statement.walk_preorder())
         if not all(map(_is_quiet, inside)):
             return
-        yield from (c for c in inside if kind_of(c) is K.DECL_REF_EXPR and c.spelling == _RESET)
+        yield from (c for c in inside if kind_of(c) is K.DECL_REF_EXPR and _name(c) == _RESET)
 
 
 def _goes_later(variable: Cursor, main: Cursor) -> bool:
@@ -93,6 +98,6 @@ def _is_quiet(cursor: Cursor) -> bool:
     target = cursor.referenced if kind in (K.CALL_EXPR, K.DECL_REF_EXPR) else None
     if target is None or kind_of(target) in _VALUES:
         return kind is not K.CALL_EXPR
-    name, file = str(target.spelling), file_place(target.location).file
-    ours = bool(file) and not is_standard_path(file)
+    name, file = _name(target), file_place(target.location).file
+    ours = bool(file) and not is_standard_path(file) and name == target.spelling
     return name in (_RESET, *_TELL) or not (ours or name.startswith(("cu", "__cuda")))

@@ -17,11 +17,27 @@ _SPEC = re.compile(r"(?P<path>.+?)(?::(?P<function>[A-Za-z_]\w*))?=(?P<priority>
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One program: its file, its priority (9 comes first), and a name that no other one has."""
+    """One program: its file, its priority (9 comes first), and a name that no other one has.
+
+    A task of a program that is a merge itself has the program's priority, and its rank `inside` (0 comes first); the
+    priority that it had there is `within`.
+    """
 
     path: str
     priority: int
     name: str
+    inside: int = 0
+    within: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its priority in words."""
+        return f"{self.priority}/{self.within}" if self.within else str(self.priority)
+
+    @property
+    def level(self) -> tuple[int, int]:
+        """What its urgency goes by: less comes first."""
+        return -self.priority, self.inside
 
 
 def parse(words: Sequence[str]) -> tuple[Spec, ...]:
@@ -41,7 +57,11 @@ def parse(words: Sequence[str]) -> tuple[Spec, ...]:
 
 def _name(path: str, taken: set[str]) -> str:
     """A name for a namespace; ASCII, since names of kernels are made of it, and PTX knows no other letters."""
-    stem = re.sub(r"[^0-9A-Za-z_]", "_", Path(path).stem)
+    return unlike(re.sub(r"[^0-9A-Za-z_]", "_", Path(path).stem), taken)
+
+
+def unlike(stem: str, taken: set[str]) -> str:
+    """A name like this one that nobody has."""
     names = (stem, *(f"{stem}_{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name not in taken)
 

@@ -3,12 +3,13 @@
 In: programs with priorities, and what is asked of each compilation. Out: the text. Nothing is written.
 
 1. Each program is compiled and proven by itself: with its streams it does what it does serially. Copies that the host
-waits for stay: the threads that would make them belong to no task. Where one asks for more work queues, which a process
-has for all its programs, the merged text asks in its place, as kesco always asks for the most that there are; not where
-a program minds them itself. 2. What they would share as one process refuses the
-merge (`state`). 3. The merged text is read again, and every name in each program's part must refer to what it refers to
-in the program by itself, with the same type, in the same order: the namespace has hidden nothing, and no macro or
-header of one has changed the other. 4. Both compilers' sides must accept it.
+waits for stay: the threads that would make them belong to no task. A program that is a merge itself comes apart into
+its tasks (`apart`), which are taken as they are. 2. Where one asks for more work queues, which a process has for all
+its programs, the merged text asks in its place, as kesco always asks for the most that there are; not where a program
+minds them itself. 3. What they would share as one process refuses the merge (`state`). 4. The merged text is read
+again, and every name in each program's part must refer to what it refers to in the program by itself, with the same
+type, in the same order: the namespace has hidden nothing, and no macro or header of one has changed the other. 5. Both
+compilers' sides must accept it.
 
 So each part is proven as a program of its own; and two parts share neither memory, nor streams, nor anything of
 ``process_state.toml``.
@@ -17,7 +18,7 @@ So each part is proven as a program of its own; and two parts share neither memo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import zip_longest
@@ -27,14 +28,16 @@ from tempfile import TemporaryDirectory
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.emit.prologue import queues, without_queues
 from kesco.errors import InputError
+from kesco.frontend.clang import load
 from kesco.ir.compilation import Compilation
+from kesco.merging.apart import Whole, apart
 from kesco.merging.specs import Spec
 from kesco.merging.state import NOT_A_TASKS, diagnose, own_calls
-from kesco.merging.units import Reference, Unit, merged_references, read_unit
+from kesco.merging.units import Reference, Unit, merged_units, read_unit
 from kesco.merging.wrap import Wrapped, wrapped
 from kesco.options import Options
 from kesco.pipeline import compile_file
-from kesco.session import toolchain_for
+from kesco.session import read, toolchain_for
 from kesco.toolchain.compile import check_compiles, host_arguments
 from kesco.toolchain.model import Toolchain
 
@@ -49,10 +52,16 @@ _NEEDED_BY_ONE = ("cerrno", "cxxabi.h", "sys/mman.h", "ucontext.h")
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The text of all programs, and what was done in each of them."""
+    """The text of all programs, and what was done in each of them: tasks of an earlier merge are as they were."""
 
     text: bytes
     programs: tuple[Compilation, ...]
+    specs: tuple[Spec, ...]
+
+    @property
+    def tasks(self) -> tuple[tuple[Spec, Compilation], ...]:
+        """Each program with what was made of it."""
+        return tuple(zip(self.specs, self.programs, strict=True))
 
 
 def merge(
@@ -67,39 +76,71 @@ def merge(
     """
     toolchain = toolchain_for(options)
     arguments = host_arguments(toolchain, options.flags)
+    load(str(toolchain.libclang))
     odd = next((f for f in options.flags if re.search("per-thread|PER_THREAD_DEFAULT|openmp", f)), None)
     if odd is not None:
         what = f"'{odd}': what the threads of a task do is not known to belong to it"
         raise InputError(Diagnostic(NOT_A_TASKS, Severity.ERROR, what, help="leave the flag out"))
-    programs: list[Compilation] = []
-    units: list[Unit] = []
+    tasks: list[_Task] = []
     asks = False
+    names = {spec.name for spec in specs}
     for spec in specs:
         progress(spec.name)
-        programs.append(compile_file(spec.path, replace(options, copies="keep")))
-        text, more = without_queues(programs[-1].text)
+        source = read(spec.path)
+        whole = apart(source, written)
+        if whole is not None:
+            asks |= whole.asks
+            tasks += _again(spec, source, whole, whole.under(spec, names), arguments)
+            continue
+        done = compile_file(spec.path, replace(options, copies="keep"))
+        text, more = without_queues(done.text)
         asks |= more
-        units.append(read_unit(spec.path, text, arguments))
-    problems = diagnose([spec.name for spec in specs], units)
+        tasks.append(_Task(spec, done, read_unit(spec.path, text, arguments)))
+    problems = diagnose([one.spec.name for one in tasks], [one.unit for one in tasks])
     if problems:
         raise InputError(*problems)
-    asks &= not any(QUEUES in unit.text for unit in units)
-    text = written(specs, [wrapped(unit) for unit in units], one_thread, asks)
-    _check(specs, units, text, toolchain, options)
-    return Merged(text, tuple(programs))
+    asks &= not any(QUEUES in one.unit.text for one in tasks)
+    parts = [one.part or wrapped(one.unit) for one in tasks]
+    text = written([one.spec for one in tasks], parts, one_thread, asks)
+    _check(tasks, text, toolchain, options)
+    return Merged(text, tuple(one.program for one in tasks), tuple(one.spec for one in tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A program on its way; `part` is its text in another merge, where it comes from one."""
+
+    spec: Spec
+    program: Compilation
+    unit: Unit
+    part: Wrapped | None = None
+
+
+def _again(
+    outer: Spec, source: bytes, whole: Whole, specs: Sequence[Spec], arguments: tuple[str, ...]
+) -> Iterator[_Task]:
+    """The tasks of a program that is a merge itself; raises `InputError` (K126) where one launches past its stream."""
+    names = [one.name for one in whole.specs]
+    texts = [one.text.encode("utf-8", "surrogateescape") for one in whole.parts]
+    units = merged_units(outer.path, source, arguments, dict(zip(names, texts, strict=True)))
+    for name, spec, part, text in zip(names, specs, whole.parts, texts, strict=True):
+        if not units[name].references:
+            what = f"{outer.path}: a launch of '{name}' is not on its task's stream"
+            raise InputError(Diagnostic(CHANGED, Severity.ERROR, what, help="merge its programs anew"))
+        yield _Task(spec, Compilation(spec.path, text, text, (), ()), units[name], part)
 
 
 def written(specs: Sequence[Spec], parts: Sequence[Wrapped], one_thread: bool = False, asks: bool = False) -> bytes:
     """The merged text; `asks` for more work queues."""
     from jinja2 import Environment, StrictUndefined
 
-    levels = sorted({spec.priority for spec in specs}, reverse=True)
+    levels = sorted({spec.level for spec in specs})
     tasks = [
-        {"name": s.name, "priority": s.priority, "path": s.path, "rank": levels.index(s.priority),
-         "macros": one.macros, "text": one.text}
+        {"name": s.name, "label": s.label, "path": s.path, "rank": levels.index(s.level), "macros": one.macros,
+         "text": one.text}
         for s, one in zip(specs, parts, strict=True)
     ]  # fmt: skip
-    order = sorted(range(len(specs)), key=lambda number: (-specs[number].priority, number))
+    order = sorted(range(len(specs)), key=lambda number: (specs[number].level, number))
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
@@ -107,22 +148,20 @@ def written(specs: Sequence[Spec], parts: Sequence[Wrapped], one_thread: bool = 
     needed = (*_NEEDED, *(_NEEDED_BY_ONE if one_thread else ()))
     includes = dict.fromkeys((*needed, *(header for part in parts for header in part.headers)))
     text = template.render(includes=tuple(includes), needed=needed, tasks=tasks, own=own_calls(),
-                           order=", ".join(map(str, order)), one_thread=one_thread, queues=queues() if asks else "")  # fmt: skip
+                           order=", ".join(map(str, order)), one_thread=one_thread,
+                           queues=queues() if asks else "")  # fmt: skip
     return text.encode("utf-8", "surrogateescape")
 
 
-def _check(
-    specs: Sequence[Spec], units: Sequence[Unit], text: bytes, toolchain: Toolchain, options: Options
-) -> None:  # fmt: skip
-    """Steps 3 and 4; raises `InputError` (K126)."""
+def _check(tasks: Sequence[_Task], text: bytes, toolchain: Toolchain, options: Options) -> None:
+    """Steps 4 and 5; raises `InputError` (K126)."""
     help_ = "give the two another name, or start the programs as processes of their own"
     with TemporaryDirectory(prefix="kesco-") as folder:
         path = Path(folder) / "merged.cu"
         path.write_bytes(text)
         try:
-            found = merged_references(
-                str(path), text, host_arguments(toolchain, options.flags), [s.name for s in specs]
-            )
+            names = dict.fromkeys((one.spec.name for one in tasks), b"")
+            found = merged_units(str(path), text, host_arguments(toolchain, options.flags), names)
             done = check_compiles(toolchain, str(path), options.flags)
             said = "" if done.returncode == 0 else next(iter(done.stderr.strip().splitlines()), "nothing said")
         except InputError as error:
@@ -130,14 +169,14 @@ def _check(
     if said:
         what = f"inside a namespace a program is no longer valid: {said}"
         raise InputError(Diagnostic(CHANGED, Severity.ERROR, what, help=help_))
-    for spec, unit in zip(specs, units, strict=True):
-        pair = _difference(unit.references, found[spec.name])
+    for task in tasks:
+        pair = _difference(task.unit.references, found[task.spec.name].references)
         if pair is None:
             continue
         one, other = pair
         name = one.name if one is not None else other.name if other is not None else ""
         subject = f"'{name}'" if name else "this"
-        what = f"{subject} would mean something else inside a namespace of '{spec.name}'"
+        what = f"{subject} would mean something else inside a namespace of '{task.spec.name}'"
         raise InputError(Diagnostic(CHANGED, Severity.ERROR, what, one.span if one is not None else None, help=help_))
 
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from clang.cindex import Cursor, CursorKind
 
@@ -123,21 +122,29 @@ def _brought(included: Sequence[Inclusion]) -> Iterator[Inclusion]:
         yield Inclusion(one.source, one.line, file)
 
 
-def merged_references(path: str, text: bytes, arguments: tuple[str, ...], names: Sequence[str]) -> dict[str, Any]:
-    """The references of each program in a merged text, by its name; raises `InputError` with clang's messages."""
+def merged_units(path: str, text: bytes, arguments: tuple[str, ...], parts: Mapping[str, bytes]) -> dict[str, Unit]:
+    """The programs in a merged text, by name, each with the text of its part; raises `InputError` as `read_unit`.
+
+    One of which a launch is not on the task's stream has no references.
+    """
     file = SourceFile(path, text, arguments)
-    found: dict[str, Any] = {}
-    for name in names:
+    found: dict[str, Unit] = {}
+    for name, part in parts.items():
         spaces = [
             c
             for c in file.unit.cursor.get_children()
             if kind_of(c) is CursorKind.NAMESPACE and c.spelling == PREFIX + name
         ]
-        walked = list(_walk(child for space in spaces for child in space.get_children()))
-        found[name] = tuple(_references(walked, PREFIX + name))
+        top = [child for space in spaces for child in space.get_children()]
+        walked = list(_walk(top))
+        references = tuple(_references(walked, PREFIX + name))
         launches = [c for c, _ in walked if kind_of(c) is CursorKind.CALL_EXPR and c.spelling == _LAUNCH]
         if not all(any(c.spelling == f"{PREFIX}on" for c, _ in _walk([launch])) for launch in launches):
-            found[name] = ()  # a launch is not on the task's stream
+            references = ()
+        main = next((c for c in top if c.spelling == "main" and c.is_definition()), None)
+        found[name] = Unit(
+            path, part, references, (), None, tuple(_elsewhere(walked)), _c_names(top), (), harmless(top, main)
+        )
     return found
 
 

@@ -1,7 +1,7 @@
-"""What kesco makes of the workloads, function by function, and the model beside what was measured on a GPU.
+"""What kesco makes of every program in the tree, and the model beside what was measured on a GPU.
 
-`workloads/baseline.json` holds streams, waits, schedules and modelled times; ``pytest --update-golden`` rewrites it,
-and the diff is the review.
+`workloads/baseline.json` holds plans, their counts and modelled times; ``pytest --update-golden`` rewrites it, and the
+diff is the review. Published figures are compared with it (`test_plans`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import pytest
 
 from kesco.bench import costs as prices
 from kesco.bench import model as model_of_bench
-from kesco.bench import recorded, regress
+from kesco.bench import programs as all_programs
+from kesco.bench import recorded
 from kesco.bench import results as kept
-from kesco.bench.model import INNER, errors, predicted
+from kesco.bench.mixes import MERGED, STRATEGIES
+from kesco.bench.model import errors, predicted
+from kesco.bench.programs import compiled
 from kesco.bench.regress import compare, read, states, to_json
 from kesco.bench.results import Results
-from kesco.bench.suite import load
+from kesco.bench.suite import STYLES, load
 from kesco.model.gpu import Kind, makespan
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
@@ -43,17 +46,17 @@ def _compiled_once() -> Iterator[None]:
             known[key] = compile_file(path, options)
         return known[key]
 
-    with mock.patch.object(regress, "compile_file", once), mock.patch.object(model_of_bench, "compile_file", once):
+    with mock.patch.object(all_programs, "compile_file", once), mock.patch.object(model_of_bench, "compile_file", once):
         yield
 
 
-def test_no_workload_got_worse(monkeypatch: pytest.MonkeyPatch, update_golden: bool) -> None:
-    monkeypatch.chdir(WORKLOADS)
-    names = [workload.name for workload in load(Path())]
-    files = [Path(name) / f"{style}.cu" for name in names for style in ("serial", "managed", "pinned")]
-    settings = {str(file): (f"{file.parent}/1gb/32", INNER.get(str(file.parent), 1)) for file in files}
-    found = states(files, Options(), COSTS, settings)
-    assert len(found) == len(files)
+def test_no_program_got_worse(update_golden: bool) -> None:
+    found = states(compiled(ROOT), COSTS)
+    styles = {name.split("/")[1] for name in found if name.startswith("vec/")}
+    assert styles == {*STYLES, "tasks"}
+    mixed = {name.partition("/")[2] for name in found if name.startswith("MP-")}
+    assert mixed == {f"tasks/{one}" for one in (*STRATEGIES, *MERGED)}
+    assert {name.split("/")[1] for name in found if name.startswith("examples/")} >= {"01_image_pipeline", "08_copies"}
     if update_golden:
         (WORKLOADS / "baseline.json").write_text(to_json(found))
     worse, changed = compare(read(WORKLOADS / "baseline.json"), found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -225,3 +227,49 @@ def test_what_cannot_stand_in_a_namespace(tmp_path: Path, toolchain: Toolchain) 
         wrap("#define NDEBUG\n#include <assert.h>\nint main() {}\n")
     assert caught.value.diagnostics[0].code == "K125"
     wrap("#include <assert.h>\n#define NDEBUG\nint main() {}\n")
+
+
+def test_merged_programs_are_merged_again(tmp_path: Path, toolchain: Toolchain) -> None:
+    """Each task does what it does alone, in the order of the arguments; within its program it keeps its place."""
+    for name, text in (("a.cu", A), ("b.cu", B), ("shared.h", SHARED)):
+        (tmp_path / name).write_text(text)
+
+    def made(name: str, *words: str) -> bytes:
+        done = CliRunner().invoke(main, ["merge", *(f"{tmp_path}/{w}" for w in words), "-o", f"{tmp_path}/{name}"])
+        assert done.exit_code == 0, done.output
+        assert done.output.count("as it was") == {"both.cu": 0, "more.cu": 2, "again.cu": 3}[name]
+        return (tmp_path / name).read_bytes()
+
+    def built(name: str) -> Path:
+        folder = tmp_path / f"{name}-built"
+        folder.mkdir()
+        return build(toolchain, [f"{tmp_path}/{name}"], (), folder)
+
+    both = made("both.cu", "b.cu=2", "a.cu=3")
+    text = made("more.cu", "a.cu=5", "both.cu=5").decode()
+    found = re.findall(r"task (\w+), priority ([\d/]+)", text)
+    assert found == [("a", "5"), ("b", "5/2"), ("a_2", "5/3")]
+    assert re.findall(r"\}, (\d), \{argv", text) == ["0", "1", "0"]
+    again = made("again.cu", "more.cu=1", "b.cu=9").decode()
+    assert re.findall(r"task (\w+), priority ([\d/]+)", again) == [
+        ("a", "1/5"), ("b_2", "1/5/2"), ("a_2", "1/5/3"), ("b", "9"),
+    ]  # fmt: skip
+    assert re.findall(r"\}, (\d), \{argv", again) == ["1", "2", "1", "0"]
+    words = [f"{tmp_path}/more.cu=1", f"{tmp_path}/b.cu=9", "-o", f"{tmp_path}/alone.cu"]
+    alone = subprocess.run([sys.executable, "-m", "kesco", "merge", *words], capture_output=True, check=False)
+    assert alone.returncode == 0, alone.stderr  # in a process that has compiled nothing before
+    assert (tmp_path / "alone.cu").read_bytes() == again.encode()
+    _, b = run(built("b.cu"))
+    ours = [["a main: 2 x 3 200, 101 8"], ["a main: 0  3 200, 101 8"]]
+    assert run(built("again.cu"), "x", "y", "--", "--", "--") == (7, sorted([*ours[0], *b, *ours[1], *b]))
+    # What is not word for word what kesco writes is a program like any other; what leaves its stream is refused.
+    for old, new, code in (
+        (b"detach();", b"join();", "K121"),
+        (b"work<<<1, N, 0, kesco_on( kesco->stream[1])>>>", b"work<<<1, N, 0, kesco->stream[1]>>>", "K126"),
+        (b"  ++counter;", b"  setenv(argv[0], argv[0], 1);", "K121"),
+    ):
+        assert old in both
+        (tmp_path / "both.cu").write_bytes(both.replace(old, new, 1))
+        with pytest.raises(InputError) as caught:
+            merge(parse([f"{tmp_path}/both.cu=1", f"{tmp_path}/b.cu=2"]), Options())
+        assert caught.value.diagnostics[0].code == code

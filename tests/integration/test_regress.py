@@ -42,12 +42,12 @@ def test_nothing_changed(program: Path) -> None:
     done = regress(program, "--update")
     assert done.exit_code == 0, done.output
     (state,) = read(program.with_suffix(".json")).values()
-    assert (state.rewritten, state.streams, state.waits) == (True, 2, 1)
+    assert (state.rewritten, state.streams, state.operations, state.default, state.waits) == (1, 2, 3, {}, 1)
     assert state.model_us < state.serial_us
-    assert state.schedule == "fill#1@0 fill#2@1 add@1" or state.schedule == "fill#1@0 fill#2@1 add@0"
+    assert [line.strip() for line in state.plan if " on " in line][:2] == ["fill on stream 0", "fill on stream 1"]
     done = regress(program)
     assert done.exit_code == 0
-    assert "none worse" in done.output
+    assert "1 program, none worse" in done.output
 
 
 def test_a_program_that_lost_its_concurrency_fails(program: Path) -> None:
@@ -56,9 +56,20 @@ def test_a_program_that_lost_its_concurrency_fails(program: Path) -> None:
     done = regress(program)
     assert done.exit_code == 1
     assert "K528" in done.output
-    assert "no longer rewritten" in done.output
+    assert "1 of 1 functions no longer rewritten" in done.output
+    assert "on the default stream now: add (2), fill (1)" in done.output
     assert regress(program, "--update").exit_code == 0
     assert regress(program).exit_code == 0
+
+
+def test_an_operation_that_goes_to_the_default_stream_fails(program: Path) -> None:
+    """Though its function is still rewritten, and needs no more waits."""
+    regress(program, "--update")
+    unknown = PROGRAM.replace("int main", "float* elsewhere();\nint main")
+    program.write_text(unknown.replace("add<<<1, 32>>>(a, b);", "add<<<1, 32>>>(a, elsewhere());"))
+    done = regress(program)
+    assert done.exit_code == 1
+    assert "on the default stream now: add (1)" in done.output
 
 
 def test_a_difference_that_is_no_loss_is_told(program: Path) -> None:
@@ -67,7 +78,14 @@ def test_a_difference_that_is_no_loss_is_told(program: Path) -> None:
     done = regress(program)
     assert done.exit_code == 0
     assert "K529" in done.output
+    assert "operations: 3 became 2" in done.output
     assert "waits: 1 became 0" in done.output
+
+
+def test_nothing_to_compare(program: Path) -> None:
+    done = CliRunner().invoke(main, ["regress", "--baseline", str(program.with_suffix(".json"))])
+    assert done.exit_code == 2
+    assert "K104" in done.output
 
 
 def test_costs_come_from_a_file(program: Path) -> None:
@@ -85,9 +103,12 @@ def test_costs_come_from_a_file(program: Path) -> None:
 def test_a_bad_baseline_is_told(program: Path, text: str | None, code: str) -> None:
     if text is not None:
         program.with_suffix(".json").write_text(text)
-    done = regress(program)
-    assert done.exit_code == 2
-    assert code in done.output
+    for options in ((), ("--update",)) if text is not None else ((),):
+        done = regress(program, *options)
+        assert done.exit_code == 2
+        assert code in done.output
+        assert ("move it away" in done.output) == (text is not None)
+        assert text is None or program.with_suffix(".json").read_text() == text
 
 
 def test_bad_costs_are_told(program: Path) -> None:
@@ -104,7 +125,7 @@ def test_diagnostics_as_json(program: Path) -> None:
     assert json.loads(done.output) == []
 
 
-BEFORE = State(True, 2, 3, 100.0, 150.0, "a@0 b@1")
+BEFORE = State("1", 1, 2, 4, {"f": 1}, 3, 2, 1, 100.0, 150.0, ["a on stream 0", "b on stream 1"])
 
 
 @pytest.mark.parametrize(
@@ -112,11 +133,16 @@ BEFORE = State(True, 2, 3, 100.0, 150.0, "a@0 b@1")
     [
         (replace(BEFORE, waits=4), True),
         (replace(BEFORE, model_us=101.0), True),
-        (replace(BEFORE, rewritten=False), True),
+        (replace(BEFORE, rewritten=0), True),
+        (replace(BEFORE, default={"f": 2}), True),
+        (replace(BEFORE, default={"g": 1}), True),
+        (replace(BEFORE, moved=1), True),
+        (replace(BEFORE, graphs=0), True),
+        (replace(BEFORE, default={}), False),
         (replace(BEFORE, waits=2), False),
         (replace(BEFORE, model_us=90.0), False),
         (replace(BEFORE, streams=3), False),
-        (replace(BEFORE, schedule="a@1 b@0"), False),
+        (replace(BEFORE, digest="2", plan=["a on stream 0", "b on stream 0"]), False),
     ],
 )
 def test_what_counts_as_worse(after: State, is_worse: bool) -> None:
@@ -124,7 +150,7 @@ def test_what_counts_as_worse(after: State, is_worse: bool) -> None:
     assert (len(worse), len(changed)) == (is_worse, not is_worse)
 
 
-def test_functions_that_come_and_go_are_told() -> None:
+def test_programs_that_come_and_go_are_told() -> None:
     worse, changed = compare({"f": BEFORE}, {"g": BEFORE})
     assert worse == []
     assert [d.message for d in changed] == ["f is no longer there", "g is not in the baseline"]
