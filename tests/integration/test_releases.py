@@ -219,8 +219,8 @@ OTHERS = {
     "who has the volatile pointer": "struct Job {\n  float *p, *x;\n  volatile int* g;\n  void start();\n};\n"
     f"void Job::start() {{\n  int* f = const_cast<int*>(g);\n{THREE}}}\n",
     "the host by another name": "void start(float* p, float* x, const float* view) {\n  int* f;\n"
-    f"  cudaMallocHost(&f, 4);\\n  *f = 0;\\n{THREE}{WATCH}"
-    '  std::printf("%f", view[0]);\\n  cudaDeviceSynchronize();\\n}\\n',
+    f"  cudaMallocHost(&f, 4);\n  *f = 0;\n{THREE}{WATCH}"
+    '  std::printf("%f", view[0]);\n  cudaDeviceSynchronize();\n}\n',
     "the host, which overwrites by another name": "void start(float* p, float* x, float* view) {\n  int* f;\n"
     f"  cudaMallocHost(&f, 4);\n  *f = 0;\n{THREE}{WATCH}  view[0] = 5;\n  cudaDeviceSynchronize();\n}}\n",
 }
