@@ -237,7 +237,7 @@ def _planned(
         why = "it launches nothing that could be moved"
     if not why and not options.force and width > 1:
         why = _cannot_pay(result)
-    if not why and schedule.streams < 2 and not options.force:
+    if not why and schedule.streams < 2 and not (options.force and _host_goes_on(result)):
         why = why_one_stream(within, width)
     if not why and not options.force and not levels.overlaps(dfg, schedule):
         why = "only memsets could overlap with anything, which does not pay for the streams"
@@ -292,6 +292,15 @@ def _functions(program: Program, region: Region) -> tuple[Function, ...]:
     spans = [region.span, *(span for _, span in region.members)]
     found = {f.span: f for f in program.functions if f.here}
     return tuple(found[span] for span in spans)
+
+
+def _host_goes_on(result: FunctionResult) -> bool:
+    """Whether the host runs beside the device where it waited, or the device has less to launch, on one stream, too."""
+    from kesco.ir.flow import Held
+
+    later = any(site.held is Held.LATER for site in result.region.sites)
+    plan = result.plan
+    return later or bool(plan.needless or plan.replays or result.sends or result.fetches or result.prefetches)
 
 
 def _cannot_pay(result: FunctionResult) -> str:
