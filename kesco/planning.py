@@ -237,7 +237,7 @@ def _planned(
         why = "it launches nothing that could be moved"
     if not why and not options.force and width > 1:
         why = _cannot_pay(result)
-    if not why and schedule.streams < 2 and not (options.force and _host_goes_on(result)):
+    if not why and schedule.streams < 2 and not (options.force and _gains_alone(result)):
         why = why_one_stream(within, width)
     if not why and not options.force and not levels.overlaps(dfg, schedule):
         why = "only memsets could overlap with anything, which does not pay for the streams"
@@ -294,11 +294,12 @@ def _functions(program: Program, region: Region) -> tuple[Function, ...]:
     return tuple(found[span] for span in spans)
 
 
-def _host_goes_on(result: FunctionResult) -> bool:
-    """Whether the host runs beside the device where it waited, or the device has less to launch, on one stream, too."""
-    from kesco.ir.flow import Held
+def _gains_alone(result: FunctionResult) -> bool:
+    """Whether one stream is good for something: the host goes on where it waited, memory is used again, a graph."""
+    from kesco.ir.flow import Held, Role, SiteKind
 
-    later = any(site.held is Held.LATER for site in result.region.sites)
+    sites = result.region.sites
+    later = any(s.held is Held.LATER or (s.kind is SiteKind.ALLOC and s.role is Role.MOVABLE) for s in sites)
     plan = result.plan
     return later or bool(plan.needless or plan.replays or result.sends or result.fetches or result.prefetches)
 
