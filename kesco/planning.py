@@ -237,7 +237,7 @@ def _planned(
         why = "it launches nothing that could be moved"
     if not why and not options.force and width > 1:
         why = _cannot_pay(result)
-    if not why and schedule.streams < 2 and not options.force:
+    if not why and schedule.streams < 2 and not (options.force and _gains_alone(result)):
         why = why_one_stream(within, width)
     if not why and not options.force and not levels.overlaps(dfg, schedule):
         why = "only memsets could overlap with anything, which does not pay for the streams"
@@ -292,6 +292,16 @@ def _functions(program: Program, region: Region) -> tuple[Function, ...]:
     spans = [region.span, *(span for _, span in region.members)]
     found = {f.span: f for f in program.functions if f.here}
     return tuple(found[span] for span in spans)
+
+
+def _gains_alone(result: FunctionResult) -> bool:
+    """Whether one stream is good for something: the host goes on where it waited, memory is used again, a graph."""
+    from kesco.ir.flow import Held, Role, SiteKind
+
+    sites = result.region.sites
+    later = any(s.held is Held.LATER or (s.kind is SiteKind.ALLOC and s.role is Role.MOVABLE) for s in sites)
+    plan = result.plan
+    return later or bool(plan.needless or plan.replays or result.sends or result.fetches or result.prefetches)
 
 
 def _cannot_pay(result: FunctionResult) -> str:

@@ -1,4 +1,4 @@
-"""The proof of a text, and of any pair of files: `verify/` asked about every function.
+"""The proof of a text, and of a pair of files: `verify/` asked about every function.
 
 In: a `Session` and what was made of it, or two paths. Out: nothing, or a `FunctionVerdict` for each function; what is
 not proven is an error. It is apart from the pipeline, which it ends, because `kesco verify` has nothing else.
@@ -69,7 +69,7 @@ class FunctionVerdict:
 def verify_files(
     serial: str, concurrent: str, options: Options, observe: Observer = silent
 ) -> tuple[FunctionVerdict, ...]:
-    """Prove any pair of programs, function by function; raises `InputError` when there is nothing to compare."""
+    """Prove a pair of programs, function by function; raises `InputError` when there is nothing to compare."""
     return deep(serial, lambda: _verify_files(serial, concurrent, options, observe))
 
 

@@ -96,6 +96,27 @@ class Flow:
         last = self._last[block]
         return (last,) if len(self.after(block)) > 1 else ()
 
+    def deciders(self) -> dict[int, frozenset[int]]:
+        """For each block those from whose branches it depends at once whether control comes there.
+
+        A branch decides of a block if one of its ways leads there for certain and another one may not. Where no end of
+        the function can be reached any more, each branch may have decided.
+        """
+        end = -1
+        back: nx.DiGraph[int] = self._graph.reverse()
+        back.add_node(end)
+        back.add_edges_from((end, block) for block in self.blocks if not self.after(block))
+        behind: dict[int, int] = nx.immediate_dominators(back, end)
+        behind.pop(end, None)
+        branches = frozenset(block for block in self.blocks if self.conditions(block))
+        found: dict[int, set[int]] = {block: set() if block in behind else set(branches) for block in self.blocks}
+        for branch in branches:
+            for at in self.after(branch):
+                while at in behind and at != behind.get(branch):
+                    found[at].add(branch)
+                    at = behind[at]
+        return {block: frozenset(one) for block, one in found.items()}
+
     def loops(self) -> list[frozenset[int]]:
         """The natural loops, each as its blocks; those with one head are one."""
         found: dict[int, set[int]] = {}

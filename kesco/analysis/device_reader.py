@@ -17,6 +17,7 @@ It refuses text that LLVM rejects, and judges nothing: an opcode it has no word 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour, unseen
@@ -79,7 +80,7 @@ class DeviceModule:
                     help="use a clang whose LLVM is not newer than llvmlite's",
                 )
             ) from error
-        self._layout: Any = llvm.create_target_data(self._module.data_layout)
+        self.layout: Any = llvm.create_target_data(self._module.data_layout)
         self._structs: dict[str, Any] = {t.name: t for t in self._module.struct_types if t.name}
         text = str(self._module)
         self.kernels = tuple(sorted(bare(n) for n in _KERNEL.findall(text)))
@@ -90,7 +91,7 @@ class DeviceModule:
             self._add_global(bare(name), rest)
         self._declared = declared_pointers(text)
         self._functions: dict[str, Function | None] = {}
-        self._spins = Spins(self._body)
+        self._spins = Spins(self.body)
         self._behaviours: dict[str, Behaviour] = {}
         self._shapes: dict[int, Shape] = {}
         self._constants: dict[int, Constant | Behaviour | str | None] = {}
@@ -126,10 +127,10 @@ class DeviceModule:
     def function(self, name: str) -> Function | None:
         """The function of that name if it has a body here."""
         if name not in self._functions:
-            self._functions[name] = None if (ref := self._body(name)) is None else self._read(name, ref)
+            self._functions[name] = None if (ref := self.body(name)) is None else self._read(name, ref)
         return self._functions[name]
 
-    def _body(self, name: str) -> Any:
+    def body(self, name: str) -> Any:
         """The function as LLVM has it; None where it has no body here."""
         try:
             ref = self._module.get_function(name)
@@ -150,15 +151,15 @@ class DeviceModule:
         """The sizes of a function's parameters as the caller passes them; None where one cannot be told."""
         sizes = []
         for argument in self._module.get_function(name).arguments:
-            param = self._param(argument)
+            param = self.param(argument)
             if param.byval and param.pointers is None:
                 return None
-            sizes.append(param.byval or self._layout.get_abi_size(argument.type))
+            sizes.append(param.byval or self.layout.get_abi_size(argument.type))
         return tuple(sizes)
 
     def footprints(self, name: str) -> dict[int, Footprint]:
         """The footprints of a kernel's pointer parameters, by index."""
-        return footprints(self._module.get_function(name), self._layout)
+        return footprints(self._module.get_function(name), self.layout)
 
     def waits_for_others(self, name: str) -> bool:
         """Whether a kernel, or a function that it calls, waits for memory that somebody else changes."""
@@ -182,7 +183,7 @@ class DeviceModule:
         params = []
         for argument in ref.arguments:
             slot[hash(argument)] = len(slot)
-            params.append(self._param(argument))
+            params.append(self.param(argument))
         declared: set[int] = set()
         tags = self._declared.get(name, [])
         if any(tags):
@@ -204,15 +205,16 @@ class DeviceModule:
         constants = tuple(reader.constants.items())
         return Function(name, tuple(params), tuple(instrs), constants, reader.next, straight)
 
-    def _param(self, argument: Any) -> Param:
+    def param(self, argument: Any) -> Param:
+        """What is known of a function's parameter."""
         for attribute in argument.attributes:
             if attribute.startswith(b"byval("):
                 spelled = attribute.decode()[len("byval(") : -1]
                 struct = self._structs.get(bare(spelled[1:])) if spelled.startswith("%") else None
                 if struct is None:
                     return Param(True, 1 << 20, None)
-                size = max(1, self._layout.get_abi_size(struct))
-                layout = layout_of(struct, self._layout)
+                size = max(1, self.layout.get_abi_size(struct))
+                layout = layout_of(struct, self.layout)
                 return Param(True, size, layout.pointers, layout.raw)
         return Param(bool(argument.type.is_pointer))
 
@@ -220,7 +222,7 @@ class DeviceModule:
         key = hash(type_)
         if key not in self._shapes:
             spelled = str(type_)
-            size = 0 if spelled in _UNSIZED else self._layout.get_abi_size(type_)
+            size = 0 if spelled in _UNSIZED else self.layout.get_abi_size(type_)
             pointer = "ptr" in spelled or "%" in spelled
             floats = not pointer and not re.search(r"\bi\d", spelled)
             floating = spelled in ("void", "half", "bfloat", "float", "double")
@@ -256,19 +258,21 @@ class DeviceModule:
     def _gep(
         self, result: int, instruction: Any, operands: list[Any], args: tuple[int, ...], reader: _Operands
     ) -> Instr:
-        steps = [self._integer(o) for o in operands[1:]]
-        offset: int | None = None
-        if all(step == 0 for step in steps):
-            offset = 0
-        elif len(steps) == 1 and steps[0] is not None and _BYTE_STEP.search(str(instruction)):
-            offset = steps[0]
-        known = self._constant(operands[0]) if args[0] >= reader.first_constant else None
+        offset = self.constant_step(instruction, operands)
+        known = self.constant(operands[0]) if args[0] >= reader.first_constant else None
         null = isinstance(known, Constant) and known.null
         return Instr("gep", result, args, offset=offset, null_base=null)
 
+    def constant_step(self, instruction: Any, operands: Sequence[Any]) -> int | None:
+        """How many bytes address arithmetic adds; None where that is not the same number each time."""
+        steps = [self._integer(o) for o in operands[1:]]
+        if all(step == 0 for step in steps):
+            return 0
+        return steps[0] if len(steps) == 1 and _BYTE_STEP.search(str(instruction)) else None
+
     def _call(self, result: int, instruction: Any, reader: _Operands) -> Instr | None:
         *operands, callee = instruction.operands
-        target = self._callee(callee)
+        target = self.callee(callee)
         if isinstance(target, Behaviour) and target.plain and not operands:
             return None
         args = tuple(reader.slot(o) for o in operands)
@@ -277,9 +281,9 @@ class DeviceModule:
         lengths = tuple(self._integer(o) for o in operands)
         return Instr("call", result, args, self._shape_of(instruction.type), call=target, lengths=lengths)
 
-    def _callee(self, callee: Any) -> str | Behaviour:
+    def callee(self, callee: Any) -> str | Behaviour:
         """The name of a function with a body, or what is known of anything else that is called."""
-        known = self._constant(callee) if callee.is_constant or _kind(callee) == "inline_asm" else None
+        known = self.constant(callee) if callee.is_constant or _kind(callee) == "inline_asm" else None
         if isinstance(known, Behaviour):
             return known
         names = (known,) if isinstance(known, str) else known.names if isinstance(known, Constant) else ()
@@ -305,7 +309,7 @@ class DeviceModule:
             return int(operand.get_constant_value(signed_int=True))
         return None
 
-    def _constant(self, operand: Any) -> Constant | Behaviour | str | None:
+    def constant(self, operand: Any) -> Constant | Behaviour | str | None:
         """What a constant operand means: None if it cannot be a pointer, a function's name, an inline assembly."""
         key = hash(operand)
         if key not in self._constants:
@@ -378,7 +382,7 @@ class _Operands:
         found = self._slot.get(key)
         if found is not None:
             return found
-        known = None if key in self._ignored else self._module._constant(operand)
+        known = None if key in self._ignored else self._module.constant(operand)
         if isinstance(known, str):
             known = Constant((known,))
         if not isinstance(known, Constant):

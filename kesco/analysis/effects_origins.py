@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kesco.ir.effects import ParamBase
+
 NULL = 1  # null or undefined: an access would fault
 INTEGER = 2  # an integer the host passed by value: data
 FORGED = 4  # such an integer, used as a pointer
 UNKNOWN = 8
 FIELD = 16  # an integer in a field of its own, which holds no address: only in memory of the kernel's own
 
-ParamBase = tuple[int, int]  # parameter, byte offset (-1: any field)
 Base = ParamBase | str  # a str is a device symbol
 
 

@@ -4,7 +4,7 @@ In: a source file, arguments for the program, options. Out: a `Report`: diagnost
 
 1. `toolchain.dryrun` builds the program against a CUDA runtime that records every call instead of needing a device, or
    `toolchain.recorder` builds it for a GPU, to be run with a recorder in front of the real runtime; meanwhile the
-   effects of its kernels are read from its device code;
+   effects of its kernels, and what steers them, are read from its device code;
 2. `kernel_table` tells the recorder which bytes of a launch are arguments;
 3. the program runs; `verify.races` reads the record;
 4. `places` turns addresses of calls into lines, `messages` and `endings` turn findings into diagnostics.
@@ -24,7 +24,7 @@ from kesco.check import endings, messages
 from kesco.check.places import Places
 from kesco.diagnostics import Diagnostic
 from kesco.errors import InputError, ToolchainError
-from kesco.ir.effects import KernelEffects
+from kesco.ir.effects import KernelEffects, Steering
 from kesco.options import Options
 from kesco.session import read as source_text
 from kesco.toolchain import dryrun, recorder
@@ -74,11 +74,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A program that was built to be run, on a GPU if `gpu`, and its kernels' effects; it lies in `folder`."""
+    """A program that was built to be run, on a GPU if `gpu`, and what is known of its kernels; it lies in `folder`."""
 
     source: str
     folder: Path
     effects: Mapping[str, KernelEffects]
+    steering: Mapping[str, Steering]
     toolchain: Toolchain
     arch: str
     gpu: bool = False
@@ -98,10 +99,11 @@ def prepare(path: str, others: Sequence[str], options: Options, folder: Path, gp
     toolchain = discover(clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang)
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit((recorder if gpu else dryrun).build, toolchain, sources, options.flags, folder)
-        effects, sizes = _kernels(toolchain, sources, options.flags)
+        effects, steering, sizes = _kernels(toolchain, sources, options.flags)
         building.result()
     (folder / "kernels").write_text(kernel_table(effects, sizes))
-    return Prepared(path, folder, effects, toolchain, architectures(toolchain, options.flags)[0], gpu)
+    arch = architectures(toolchain, options.flags)[0]
+    return Prepared(path, folder, effects, steering, toolchain, arch, gpu)
 
 
 def observe(prepared: Prepared, run: Run) -> Report:
@@ -109,7 +111,7 @@ def observe(prepared: Prepared, run: Run) -> Report:
     program = prepared.folder / "program"
     ran, found = record(prepared, run)
     trace = found or read("")
-    findings: Findings = find_races(trace, prepared.effects)
+    findings: Findings = find_races(trace, prepared.effects, prepared.steering)
     places = Places.of(program, prepared.toolchain)
     places.load(trace)
     ended = endings.how_it_ended(prepared.source, ran, findings, places, run.limit, found, prepared.gpu)
@@ -137,21 +139,25 @@ def record(prepared: Prepared, run: Run) -> tuple[dryrun.Ran, Trace | None]:
 
 def _kernels(
     toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str]
-) -> tuple[dict[str, KernelEffects], dict[str, tuple[int, ...]]]:
-    """The effects of the kernels in all files with device code, and the sizes of their parameters."""
+) -> tuple[dict[str, KernelEffects], dict[str, Steering], dict[str, tuple[int, ...]]]:
+    """The effects of the kernels in all files with device code, what steers them, and their parameters' sizes."""
+    from kesco.analysis.device_steering import kernel_steering
     from kesco.analysis.effects import kernel_effects
     from kesco.analysis.kernel_parameters import kernel_parameters
     from kesco.toolchain.compile import device_ir
 
     effects: dict[str, KernelEffects] = {}
+    steering: dict[str, Steering] = {}
     sizes: dict[str, tuple[int, ...]] = {}
     for source in sources:
         if Path(source).suffix in _DEVICE_CODE:
             text = device_ir(toolchain, source, flags)
             sizes |= kernel_parameters(text)
-            for one in kernel_effects(text):
-                effects[one.name] = effects[one.name] | one if one.name in effects else one
-    return effects, sizes
+            for name, one in kernel_steering(text).items():
+                steering[name] = one if steering.get(name, one) == one else {}
+            for effect in kernel_effects(text):
+                effects[effect.name] = effects[effect.name] | effect if effect.name in effects else effect
+    return effects, steering, sizes
 
 
 def kernel_table(effects: Mapping[str, KernelEffects], sizes: Mapping[str, tuple[int, ...]]) -> str:

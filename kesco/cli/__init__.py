@@ -119,7 +119,7 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Issue independent copies, and launches of a graph, as they are needed, or keep the program's order.",
         ),
         click.option("--fikit", is_flag=True, help="Put a runtime's hooks around each launch (kesco fikit)."),
-        click.option("--force", is_flag=True, help="Rewrite even where no gain is expected."),
+        click.option("--force", is_flag=True, help="Rewrite whatever can overlap, even where no gain is expected."),
         click.option(
             "--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."
         ),
@@ -278,7 +278,7 @@ def _target(source: str, output: str | None) -> Path | None:
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @_compile_options
 def verify_command(serial: str, concurrent: str, as_json: bool, **values: Any) -> None:
-    """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, whoever wrote it."""
+    """Prove that ASYNC.cu, which kesco wrote, keeps every dependence of SERIAL.cu."""
     from kesco.proving import verify_files
 
     printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])

@@ -87,10 +87,10 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     `arguments` are clang's, searched for ``-D`` that matter. `earlier` is the program of an earlier parse of the same
     file, whose functions in headers need not be lowered again.
     """
-    own = (source.text, *source.user_headers())
-    types = TypeTable(*(any(one.search(text) for text in own) for one in (_OPERATOR, _ALLOCATION, _WRAPPED)))
-    statements = Functions(source, types)
     texts = _texts(source, arguments)
+    asked = (_OPERATOR, _ALLOCATION, _WRAPPED)  # without comments: the output's say ``std::array::operator[]``
+    types = TypeTable(*(any(one.search(text.bare) for text in texts) for one in asked))
+    statements = Functions(source, types)
     defined = _macros(texts, arguments)
     statements.macros = frozenset(defined)
     # functions within the file, such as those of local classes, are lowered again, since their places changed

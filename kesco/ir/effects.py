@@ -8,7 +8,9 @@ of levels down.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kesco.ir.access import AccessMode
 from kesco.ir.poly import ByteRange, Poly, Symbol
@@ -29,6 +31,21 @@ def argument(index: int, bits: int, signed: bool) -> Symbol:
     """A kernel's integer argument, counted from 0, as its bits are read with or without a sign."""
     name = f"{'s' if signed else 'u'}{bits} arg{index}"
     return Symbol(name, -(1 << (bits - 1)) if signed else 0, (1 << (bits - signed)) - 1)
+
+
+ParamBase = tuple[int, int]  # a root among the parameters: which one, and the byte offset in it (-1: any field)
+
+
+class ArgumentBytes(NamedTuple):
+    """Some bytes of one argument of a launch, counted from 0."""
+
+    argument: int
+    start: int
+    end: int
+
+
+Steering = Mapping[ParamBase | str, frozenset[ArgumentBytes]]
+"""Of a kernel's roots: what decides where its accesses are, and whether they are made; a root left out: everything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ that moment.
 - A kernel touches the allocation that a pointer of its arguments points into. It is remembered where the pointer
   points, and where the kernel's footprint bounds it, between which addresses it stays. Pointers stored in memory were
   followed by the recorder.
+- A kernel that is given one pointer on several streams, with different values of what steers its accesses there,
+  touches a *part* behind it each time. Other arguments say nothing of where.
 - A kernel whose code cannot be followed, or that follows pointers which a kernel before it may have written, touches
   every allocation (*vague*), and so does one whose arguments are not known.
 """
@@ -21,11 +23,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kesco.ir.access import AccessMode
-from kesco.ir.effects import DIMENSIONS, KernelEffects, RootEffect
+from kesco.ir.effects import DIMENSIONS, KernelEffects, ParamBase, RootEffect, Steering
 from kesco.ir.poly import Poly, Symbol, constant
 from kesco.verify.trace import Allocated, Copied, Freed, Handle, Launched, Range, Touched
 
 _ARGUMENT = re.compile(r"([su])(\d+) arg(\d+)")
+
+
+Part = tuple[str, bytes]
+"""What a kernel touches behind a pointer, where it is given that for several parts: the kernel, and what steers it."""
 
 
 class Access(NamedTuple):
@@ -36,8 +42,17 @@ class Access(NamedTuple):
     bytes: Range
     exact: bool
     most: tuple[int, int] | None = None  # the addresses between which a kernel stays at most
-    part: bool = False  # a kernel that is given the same pointer several times, for several parts
+    part: Part | None = None  # one of several parts
     vague: str = ""  # why it counts as touching this, where nothing says that it does
+
+
+class Given(NamedTuple):
+    """A root of a launch: where it points, what the kernel does through it, and the bytes that steer it there."""
+
+    root: ParamBase | str
+    pointer: int
+    effect: RootEffect
+    steered: bytes
 
 
 @dataclass(slots=True)
@@ -111,8 +126,8 @@ class Memory:
 class Footprints:
     """Accesses of events, asked for in their order."""
 
-    def __init__(self, effects: Mapping[str, KernelEffects]) -> None:
-        self.effects = effects
+    def __init__(self, effects: Mapping[str, KernelEffects], steering: Mapping[str, Steering]) -> None:
+        self.effects, self._steering = effects, steering
         self.memory = Memory()
         self.parts: set[tuple[str, int]] = set()
         self.unknown: dict[str, str] = {}  # kernels that count as touching everything, and why
@@ -133,36 +148,47 @@ class Footprints:
             return
         deep = AccessMode.NONE
         sources: list[int] = []
-        for pointer, root, _ in self.pointers(event, effect):
-            found = self.memory.at(pointer)
-            deep |= root.deep
+        behind: Part | None = None
+        for one in self.roots(event, effect):
+            found = self.memory.at(one.pointer)
+            part = (event.name, one.steered) if (event.name, one.pointer) in self.parts else None
+            deep |= one.effect.deep
             if found is not None:
-                if root.deep:
+                if one.effect.deep:
                     sources.append(found.id)
-                yield from self._through(event, found.id, pointer, root.direct, self._most(event, pointer, root))
-        for name, root in effect.symbols:
-            number = self.memory.symbols.get(name)
-            deep |= root.deep
-            if number is not None:
-                if root.deep:
-                    sources.append(number)
-                yield from self._through(event, number, self.memory.all[number].base, root.direct)
+                    behind = (event.name, (behind[1] if behind else b"") + part[1]) if part else behind
+                most = self._most(event, one.pointer, one.effect)
+                yield from self._through(found.id, one.pointer, one.effect.direct, most, part)
         if deep and not self.memory.written.isdisjoint(sources):
             yield from self._everything(event, "it follows pointers that a kernel may have written")
         elif deep:
             for number in event.reached:
-                yield from self._through(event, number, self.memory.all[number].base, deep)
+                yield from self._through(number, self.memory.all[number].base, deep, part=behind)
         if "texture" in effect.order:
             yield from self._handles(event)
 
-    def pointers(self, event: Launched, effect: KernelEffects) -> Iterator[tuple[int, RootEffect, tuple[int, int]]]:
-        """The pointers among a kernel's arguments, with what it does through them and where they stand."""
+    def roots(self, event: Launched, effect: KernelEffects) -> Iterator[Given]:
+        """What a launch reaches memory through: the pointers among its arguments, and device symbols."""
+        if event.arguments is None:
+            return
+        known = self._steering.get(event.name, {})
+
+        def steered(root: ParamBase | str) -> bytes:
+            arguments = event.arguments or ()
+            if root not in known:
+                return b"".join(arguments)
+            return b"".join(arguments[one.argument][one.start : one.end] for one in sorted(known[root]))
+
         for param in effect.params:
-            argument = event.arguments[param.index] if event.arguments and param.index < len(event.arguments) else b""
+            argument = event.arguments[param.index] if param.index < len(event.arguments) else b""
             for offset, root in param.fields:
                 value = int.from_bytes(argument[offset : offset + 8], "little")
                 if value:
-                    yield value, root, (param.index, offset)
+                    yield Given((param.index, offset), value, root, steered((param.index, offset)))
+        for name, root in effect.symbols:
+            number = self.memory.symbols.get(name)
+            if number is not None:
+                yield Given(name, self.memory.all[number].base, root, steered(name))
 
     def _most(self, event: Launched, pointer: int, root: RootEffect) -> tuple[int, int] | None:
         """Between which addresses a launch stays behind a pointer, where its footprint says so."""
@@ -193,10 +219,14 @@ class Footprints:
         return None if low is None or high is None else (pointer + low, pointer + high)
 
     def _through(
-        self, event: Launched, number: int, pointer: int, mode: AccessMode, most: tuple[int, int] | None = None
+        self,
+        number: int,
+        pointer: int,
+        mode: AccessMode,
+        most: tuple[int, int] | None = None,
+        part: Part | None = None,
     ) -> Iterator[Access]:
         one = self.memory.all[number]
-        part = (event.name, pointer) in self.parts
         whole = one.base + one.size - pointer
         if AccessMode.READ in mode:
             yield Access(number, False, Range(False, pointer, whole), exact=False, most=most, part=part)
@@ -217,14 +247,11 @@ class Footprints:
                 found = self.memory.at(handle[0]) if handle else None
                 if handle and found is not None:
                     mode = AccessMode.READ_WRITE if handle[1] else AccessMode.READ
-                    yield from self._through(event, found.id, handle[0], mode)
+                    yield from self._through(found.id, handle[0], mode)
 
 
 def uses(events: tuple[object, ...], footprints: Footprints) -> dict[int, Use]:
-    """A first walk over the run: where pointers into each allocation point, and which kernels are given parts.
-
-    A kernel that gets the same pointer on several streams, with other numbers beside it, works on a part each time.
-    """
+    """A first walk over the run: where pointers into each allocation point, and which kernels are given parts."""
     found: dict[int, Use] = {}
     launches: dict[tuple[str, int], tuple[set[bytes], set[int]]] = {}
     memory = footprints.memory
@@ -239,18 +266,18 @@ def uses(events: tuple[object, ...], footprints: Footprints) -> dict[int, Use]:
         elif isinstance(event, Copied):
             for access in footprints.ranges(event):
                 found[access.allocation].starts.add(access.bytes.low)
-        elif isinstance(event, Launched) and event.name in footprints.effects and event.arguments is not None:
-            pointers = list(footprints.pointers(event, footprints.effects[event.name]))
-            places = {place[0] for _, _, place in pointers}
-            numbers = b"".join(one for index, one in enumerate(event.arguments) if index not in places)
-            for pointer, _, _ in pointers:
-                if (allocation := memory.at(pointer)) is not None:
-                    found[allocation.id].starts.add(pointer)
-                    variants = launches.setdefault((event.name, pointer), (set(), set()))
-                    variants[0].add(numbers)
-                    variants[1].add(event.stream)
-                    if len(variants[0]) > 1 and len(variants[1]) > 1:
-                        footprints.parts.add((event.name, pointer))
-                        found[allocation.id].parts = True
+        elif isinstance(event, Launched) and event.name in footprints.effects:
+            for one in footprints.roots(event, footprints.effects[event.name]):
+                if (allocation := memory.at(one.pointer)) is None:
+                    continue
+                if not isinstance(one.root, str):
+                    found[allocation.id].starts.add(one.pointer)
+                variants = launches.setdefault((event.name, one.pointer), (set(), set()))
+                variants[0].add(one.steered)
+                variants[1].add(event.stream)
+                if len(variants[0]) > 1 and len(variants[1]) > 1:
+                    footprints.parts.add((event.name, one.pointer))
+                    for number in (allocation.id, *(event.reached if one.effect.deep else ())):
+                        found[number].parts = True
     footprints.memory = Memory()
     return found

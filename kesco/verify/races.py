@@ -9,17 +9,18 @@ what was given memory that is freed already. It shares no line with the stages t
 3. an access is forgotten when a later one that knows it covers it, or when the host has waited for it.
 
 How sure it is. A race is *certain* where both touch the same bytes for all that can be seen: exact ranges that overlap,
-the same pointer given to both, or an allocation of which nobody uses parts. It is *possible* where only the allocation
-is the same, or where a kernel's accesses are not known. What an operation on memory would do with certain values in it
-is not asked: a kernel that only reads under a condition counts as reading.
+the same pointer and the same part given to both, or an allocation of which nobody uses parts. It is *possible* where
+only the allocation is the same, or where a kernel's accesses are not known. What an operation on memory would do with
+certain values in it is not asked: a kernel that only reads under a condition counts as reading.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from kesco.ir.effects import KernelEffects
+from kesco.ir.effects import KernelEffects, Steering
 from kesco.verify.clocks import HOST, Clock, Clocks
 from kesco.verify.footprint import Access, Footprints, Use, uses
 from kesco.verify.trace import (
@@ -97,15 +98,16 @@ class _Past:
     epoch: int
 
 
-def find_races(trace: Trace, effects: Mapping[str, KernelEffects]) -> Findings:
-    """All races of a recorded run."""
-    return _Detector(trace, effects).run()
+def find_races(
+    trace: Trace, effects: Mapping[str, KernelEffects], steering: Mapping[str, Steering] = MappingProxyType({})
+) -> Findings:
+    """All races of a recorded run; a kernel that is not in `steering` is steered by all its arguments."""
+    return _Detector(trace, Footprints(effects, steering)).run()
 
 
 class _Detector:
-    def __init__(self, trace: Trace, effects: Mapping[str, KernelEffects]) -> None:
-        self.trace = trace
-        self.footprints = Footprints(effects)
+    def __init__(self, trace: Trace, footprints: Footprints) -> None:
+        self.trace, self.footprints = trace, footprints
         self.uses: dict[int, Use] = uses(trace.events, self.footprints)
         self.clocks = Clocks()
         self.past: dict[int, list[_Past]] = {}
@@ -170,9 +172,9 @@ class _Detector:
         operation = Operation(effect.display if effect else event.name, event.stack, event.stream)
         self.kernels += 1
         if effect is not None:
-            for pointer, root, _ in self.footprints.pointers(event, effect):
-                if root.direct or root.deep:
-                    self._given(operation, pointer)
+            for one in self.footprints.roots(event, effect):
+                if one.effect.direct or one.effect.deep:
+                    self._given(operation, one.pointer)
         self._device(operation, self.footprints.kernel(event))
 
     def _copied(self, event: Copied) -> None:
@@ -278,7 +280,7 @@ def certain(a: Access, b: Access, use: Use) -> bool:
         return False
     if (a.exact and b.exact) or use.whole:
         return True
-    if a.part or b.part:
+    if a.part != b.part:
         return False
     if a.exact or b.exact:
         exact, other = (a, b) if a.exact else (b, a)
@@ -296,7 +298,7 @@ def _covers(new: Access, old: Access, use: Use) -> bool:
         return False
     if use.whole and not new.exact:
         return True
-    if new.exact != old.exact or (new.part and not old.part):
+    if new.exact != old.exact or (new.part and new.part != old.part):
         return new.exact and not new.part and old.exact
     if not new.exact:
         return new.bytes.low == old.bytes.low

@@ -68,7 +68,7 @@ HEAD = KERNELS + "int main() {\n  float *x, *y, *m, h[64];\n  cudaMalloc(&x, 256
 def test_a_copy_for_which_the_host_may_wait_stays_in_place(tmp_path: Path, text: str, moved: bool) -> None:
     program = tmp_path / "copy.cu"
     memory = "  cudaMallocManaged(&m, 256);\n  float* p;\n  cudaMallocHost(&p, 256);\n"
-    launches = "  k1<<<1, 1>>>(m);\n  k2<<<1, 1>>>(x);\n"
+    launches = "  float* z;\n  cudaMalloc(&z, 256);\n  k1<<<1, 1>>>(m);\n  k2<<<1, 1>>>(x);\n  k2<<<1, 1>>>(z);\n"
     program.write_text(f"{HEAD}{memory}{launches}  {text}\n  h[0] = m[0];\n  return cudaDeviceSynchronize();\n}}\n")
     result = compile_file(str(program), Options(force=True))
     (copy,) = re.findall(r"cudaMemcpyAsync\(.*\);", result.text.decode())
@@ -215,7 +215,8 @@ def test_what_a_destructor_of_cudas_libraries_frees_is_no_longer_worked_on(tmp_p
         "vector::~vector() { cudaFree(p); }\n}  // namespace thrust\n"
     )
     program = tmp_path / "vector.cu"
-    inner = "  {\n    thrust::vector v{x};\n    k1<<<1, 1>>>(v.p);\n    k2<<<1, 1>>>(y);\n  }\n"
+    inner = "  {\n    thrust::vector v{x};\n    k1<<<1, 1>>>(v.p);\n    k1<<<1, 1>>>(x);\n"
+    inner += "    k2<<<1, 1>>>(y);\n  }\n"
     program.write_text(f'#include "{header}"\n{HEAD}{inner}  k1<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}}\n')
     text = compile_file(str(program), Options(force=True)).text.decode()
     assert "kesco: ~vector sees all of this as done" in text
@@ -287,7 +288,8 @@ def test_names_in_a_header_that_would_be_inserted(tmp_path: Path, name: str) -> 
 )
 def test_a_weak_function_may_be_another_files(tmp_path: Path, text: str, weak: bool) -> None:
     program = tmp_path / "weak.cu"
-    work = "  k1<<<1, 1>>>(x);\n  hook(x);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}\n"
+    work = "  k1<<<1, 1>>>(x);\n  k1<<<1, 1>>>(y);\n  hook(x);\n  k2<<<1, 1>>>(y);\n"
+    work += "  return cudaDeviceSynchronize();\n}\n"
     program.write_text(f"{text}\n{HEAD}{work}")
     done = compile_file(str(program), Options(force=True)).text.decode()
     assert ("hook sees all of this as done" in done) == weak

@@ -385,8 +385,8 @@ def test_what_has_no_name_at_entry_is_not_compared_there(tmp_path: Path, pointer
     program.write_text(
         f"{KERNELS}struct Base {{ union {{ float* either; double* other; }}; float* known; }};\n"
         "struct Derived : Base { float* x; };\nstatic union { float* of_file; double* other; };\n"
-        "void work(Base* base, float* a) {\n"
-        f"  k1<<<1, 1>>>({pointer});\n  k2<<<1, 1>>>(a);\n  k2<<<1, 1>>>(base->known);\n}}\n"
+        "void work(Base* base, float* a, float* b) {\n"
+        f"  k1<<<1, 1>>>({pointer});\n  k2<<<1, 1>>>(a);\n  k2<<<1, 1>>>(b);\n}}\n"
         "int main() { return 0; }\n"
     )
     result = compile_file(str(program), Options(force=True))

@@ -80,3 +80,59 @@ def test_nothing_is_moved_behind_a_way_out_of_a_loop(tmp_path: Path, body: str, 
     concurrent.write_text(LEFT.format(body))
     (verdict,) = verify_files(str(serial), str(concurrent), Options())
     assert (not verdict.problems) == right
+
+
+SERIAL = """\
+#include <cuda_runtime.h>
+__global__ void square(float* x) { x[threadIdx.x] *= x[threadIdx.x]; }
+__global__ void add(const float* x, const float* y, float* z) { z[threadIdx.x] = x[threadIdx.x] + y[threadIdx.x]; }
+int main() {
+  float *x, *y, *z, result;
+  cudaMalloc(&x, 1024);
+  cudaMalloc(&y, 1024);
+  cudaMalloc(&z, 1024);
+  cudaMemset(x, 0, 1024);
+  cudaMemset(y, 0, 1024);
+  square<<<1, 256>>>(x);
+  square<<<1, 256>>>(y);
+  add<<<1, 256>>>(x, y, z);
+  cudaMemcpy(&result, z, sizeof(float), cudaMemcpyDeviceToHost);
+  return result != 0;
+}
+"""
+BY_HAND = SERIAL
+for _old, _new in {
+    "result;\n": "result;\n  cudaStream_t s[2];\n  cudaEvent_t done;\n  cudaStreamCreate(&s[0]);\n"
+    "  cudaStreamCreate(&s[1]);\n  cudaEventCreate(&done);\n",
+    "square<<<1, 256>>>(x);": "square<<<1, 256, 0, s[0]>>>(x);",
+    "square<<<1, 256>>>(y);": "square<<<1, 256, 0, s[1]>>>(y);\n  cudaEventRecord(done, s[1]);",
+    "add<<<1, 256>>>": "cudaStreamWaitEvent(s[0], done, 0);\n  add<<<1, 256, 0, s[0]>>>",
+}.items():
+    BY_HAND = BY_HAND.replace(_old, _new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("", "", ""),
+        ("cudaStreamWaitEvent(s[0], done, 0);", "", "'add' may run before 'square#2' is done (RAW on 'y')"),
+        # right, but more than can be followed
+        ("#include", "#include <thread>\n#include", "'main' cannot be followed: the file starts host threads"),
+        (
+            "int main() {",
+            "static void work(float* x, cudaStream_t s) { square<<<1, 256, 0, s>>>(x); }\nint main() {",
+            "is missing from the concurrent program",
+        ),
+    ],
+)
+def test_what_was_written_by_hand(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    """What the reference says of such pairs."""
+    serial, concurrent = tmp_path / "a.cu", tmp_path / "b.cu"
+    serial.write_text(SERIAL)
+    text = BY_HAND.replace(old, new, 1) if old else BY_HAND
+    concurrent.write_text(text.replace("square<<<1, 256, 0, s[0]>>>(x)", "work(x, s[0])") if "work" in new else text)
+    verdicts = {
+        v.function: [d.message for d in v.problems] for v in verify_files(str(serial), str(concurrent), Options())
+    }
+    assert bool(verdicts["main"]) == bool(problem)
+    assert any(problem in one for one in verdicts["main"]) == bool(problem)

@@ -290,7 +290,11 @@ class TestBackToTheHost:
             ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); if (it > 9) break; }", [BACK]),
             ("for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(a, n); if (it > 9) return 0; }", []),
             ("for (int it = 0; it < argc; ++it) step<<<1, 32>>>(a, n);", []),
-            ("float* p = a; for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(p, n); p = v[it % 2]; }", []),
+            (
+                "step<<<1, 32>>>(a, n); other<<<1, 32>>>(b); float* p = a;\n"
+                "  for (int it = 0; it < argc; ++it) { step<<<1, 32>>>(p, n); p = v[it % 2]; }",
+                [],
+            ),
             ("for (int i = 0; i < 2; ++i) { step<<<1, 32>>>(a, n); }", [BACK]),
         ],
     )

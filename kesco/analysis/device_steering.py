@@ -1,0 +1,285 @@
+"""Device LLVM IR → which bytes of a launch's arguments *steer* a kernel: decide where it touches memory, and whether.
+
+In: the IR of one translation unit. Out: mangled name → root (`effects_origins`) → the bytes of the arguments that the
+addresses of the accesses through that root, and the conditions under which they are made, depend on. A root that is
+not in it may be steered by all arguments.
+
+A stage of its own because only whoever looks at a run asks for it: two launches that differ in nothing of this touch
+the same memory, whatever else they are given, if what they read there is the same.
+
+1. Each value is a set: of argument bytes, and of roots if it may be an address. A result depends on all its operands; a
+   `phi` also on the branches that decide which way control came.
+2. What is loaded depends on the address. Memory of the kernel's own (stack, shared memory, its copies of structures)
+   holds the union of all that was ever stored there, and of the conditions under which that was done. Memory of the
+   caller needs no such thing: where two launches read the same of it and one changes it, that is a race by itself.
+3. A function's parameters are what any call passes, and what decides of a call decides of all in it.
+4. An access depends on its address, on the branches that decide of its block, and on everything that may end a thread
+   early: a trap, ``exit``. Whether ``atomicCAS`` writes depends on what it compares with, too.
+5. All that is repeated until nothing grows.
+
+It does not ask what the values are, nor in which order things happen: each set is an upper limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kesco.analysis.device_calls import Behaviour, Special
+from kesco.analysis.device_flow import Flow, Node
+from kesco.analysis.device_ir import Constant
+from kesco.analysis.device_reader import DeviceModule
+from kesco.analysis.effects_machine import SHARED_SPACE
+from kesco.analysis.effects_origins import Base
+from kesco.ir.effects import ArgumentBytes, Steering
+
+_OWN, _COPY, _ANY = 1, 2, 4  # an address: in memory of the kernel's own, in a structure passed by value, anywhere
+_POINTER = re.compile(r"ptr|%")  # in a type: a structure that has a name may hold one
+_ENDS = re.compile(r"(?<![\w%])(?:exit|trap)\b")
+
+
+def kernel_steering(ir_text: str) -> dict[str, Steering]:
+    """What steers each kernel of the module; `InputError` (K110) if LLVM cannot read it."""
+    module = DeviceModule(ir_text)
+    return {name: _Kernel(module, name).solve() for name in module.kernels}
+
+
+class _Step(NamedTuple):
+    """One instruction as it is asked for again and again: values and blocks by their hashes."""
+
+    opcode: str
+    block: int
+    result: int
+    operands: tuple[int, ...]
+    pointer: bool = False  # what it gives may hold an address
+    callee: str | Behaviour = ""
+    ends: bool = False  # call: the thread may end there
+    field: ArgumentBytes | None = None  # load: what it reads of the kernel's arguments
+    before: tuple[int, ...] = ()  # phi: the blocks that control comes from
+
+
+class _Body(NamedTuple):
+    """One function."""
+
+    parameters: tuple[int, ...]
+    steps: tuple[_Step, ...]
+    deciders: Mapping[int, frozenset[int]]
+    conditions: Mapping[int, tuple[int, ...]]  # of each block that control leaves by several ways: what decides
+
+
+class _Kernel:
+    """The analysis of one kernel; see the module's docstring."""
+
+    def __init__(self, module: DeviceModule, name: str) -> None:
+        self._module, self._kernel = module, name
+        self._bits: dict[ArgumentBytes | Base, int] = {}
+        self._addresses = _OWN | _COPY | _ANY  # all bits that are no argument bytes
+        self._bodies: dict[str, _Body] = {}
+        # Whether anything still grows is asked of all sets at once, by what each of them is the set of.
+        self._values: dict[int, int] = {}
+        self._when: dict[int, int] = {}  # a block: what decides whether control comes there
+        self._called: dict[str, int] = {}
+        self._returned: dict[str, int] = {}
+        self._held: dict[int, int] = {}  # memory of the kernel's own
+        self._touched: dict[int, int] = {}  # a root's bit: what accesses through it depend on
+        self._always: dict[str, int] = {}  # what accesses through any root depend on
+        self._grew = False
+
+    def solve(self) -> Steering:
+        """Run to the fixpoint."""
+        self._read(self._kernel)
+        for index, argument in enumerate(self._module.body(self._kernel).arguments):
+            param = self._module.param(argument)
+            size = param.byval or int(self._module.layout.get_abi_size(argument.type))
+            root = _COPY if param.byval else self._root((index, 0)) if param.pointer else 0
+            self._values[hash(argument)] = self._bit(ArgumentBytes(index, 0, size)) | root
+        self._grew = True
+        while self._grew:
+            self._grew = False
+            for name, body in list(self._bodies.items()):
+                self._run(name, body)
+        some = [(bit, one) for one, bit in self._bits.items() if isinstance(one, ArgumentBytes)]
+        always = self._always.get("", 0)
+        found = {one: self._touched[bit] | always for one, bit in self._bits.items() if bit in self._touched}
+        return {
+            base: frozenset(one for bit, one in some if bit & mask)
+            for base, mask in found.items()
+            if not isinstance(base, ArgumentBytes)
+        }
+
+    # ---- sets ---------------------------------------------------------------------------------------------------
+
+    def _bit(self, key: ArgumentBytes | Base) -> int:
+        return self._bits.setdefault(key, 8 << len(self._bits))
+
+    def _root(self, base: Base) -> int:
+        bit = self._bit(base)
+        self._addresses |= bit
+        return bit
+
+    def _constant(self, operand: Any) -> int:
+        """The globals that a constant points to."""
+        known = self._module.constant(operand)
+        names = (known,) if isinstance(known, str) else known.names if isinstance(known, Constant) else ()
+        mask = _ANY if isinstance(known, Constant) and known.absolute else 0
+        for name in (target for one in names for target in self._module.targets(one)):
+            symbol = self._module.globals.get(name)
+            if symbol is not None:
+                mask |= _OWN if symbol.space == SHARED_SPACE else self._root(name)
+        return mask
+
+    # ---- one function -------------------------------------------------------------------------------------------
+
+    def _read(self, name: str) -> None:
+        ref = self._module.body(name)
+        flow = Flow(ref)
+        copies = [(hash(a), i) for i, a in enumerate(ref.arguments) if self._module.param(a).byval]
+        fields = {key: (index, 0) for key, index in copies} if name == self._kernel else {}
+        steps = tuple(self._step(flow, node, fields) for node in flow.order)
+        conditions = {b: tuple(hash(o) for one in flow.conditions(b) for o in one.operands) for b in flow.blocks}
+        self._bodies[name] = _Body(tuple(map(hash, ref.arguments)), steps, flow.deciders(), conditions)
+
+    def _step(self, flow: Flow, node: Node, fields: dict[int, tuple[int, int]]) -> _Step:
+        """One instruction; `fields` are the places in the kernel's structures that values point to."""
+        for operand in node.operands:
+            if operand.is_constant and (known := self._constant(operand)):
+                self._values[hash(operand)] = known
+        opcode, value, keys = node.opcode, node.value, tuple(map(hash, node.operands))
+        step = _Step(opcode, node.block, hash(value), keys)
+        if opcode == "phi":
+            return step._replace(before=tuple(block for _, block in flow.incoming(node)))
+        if opcode in ("getelementptr", "addrspacecast") and keys[0] in fields:
+            index, offset = fields[keys[0]]
+            by = self._module.constant_step(value, node.operands) if opcode == "getelementptr" else 0
+            if by is not None:
+                fields[step.result] = index, offset + by
+        elif opcode in ("load", "atomicrmw", "cmpxchg"):
+            step = step._replace(pointer=bool(_POINTER.search(str(value.type))))
+            if opcode == "load" and keys[0] in fields:
+                index, offset = fields[keys[0]]
+                size = int(self._module.layout.get_abi_size(value.type))
+                step = step._replace(field=ArgumentBytes(index, offset, offset + size))
+        elif opcode == "call":
+            callee = self._module.callee(node.operands[-1])
+            text = str(node.operands[-1]) if isinstance(callee, Behaviour) else ""
+            step = step._replace(operands=keys[:-1], callee=callee, ends=bool(_ENDS.search(text)), pointer=True)
+        return step
+
+    def _run(self, name: str, body: _Body) -> None:
+        """One pass over a function."""
+        for block, deciders in body.deciders.items():
+            mask = self._called.get(name, 0)
+            for one in deciders:
+                mask |= self._when.get(one, 0) | self._union(body.conditions[one]) & ~self._addresses
+            self._put(self._when, block, mask)
+        for step in body.steps:
+            self._put(self._values, step.result, self._made(name, body, step, self._when.get(step.block, 0)))
+
+    def _put(self, into: dict[Any, int], key: Any, mask: int) -> None:
+        old = into.get(key, 0)
+        if mask | old != old:
+            into[key] = mask | old
+            self._grew = True
+
+    def _union(self, keys: tuple[int, ...]) -> int:
+        mask = 0
+        for key in keys:
+            mask |= self._values.get(key, 0)
+        return mask
+
+    def _made(self, name: str, body: _Body, step: _Step, when: int) -> int:
+        """What an instruction's result is; `when` is what decides whether it is executed."""
+        every = self._union(step.operands)
+        first = self._values.get(step.operands[0], 0) if step.operands else 0
+        match step.opcode:
+            case "alloca":
+                return _OWN
+            case "load":
+                self._access(first, when)
+                return self._loaded(first, step)
+            case "store":
+                self._store(self._values.get(step.operands[1], 0), first, when)
+                return 0
+            case "atomicrmw" | "cmpxchg":
+                compared = self._values.get(step.operands[1], 0) if step.opcode == "cmpxchg" else 0
+                self._store(first, self._union(step.operands[1:]), when | compared & ~self._addresses)
+                return self._loaded(first, step)
+            case "phi":
+                for block in step.before:
+                    every |= self._when.get(block, 0) | self._union(body.conditions[block]) & ~self._addresses
+                return every
+            case "icmp" | "fcmp":
+                return every & ~self._addresses
+            case "ret":
+                self._put(self._returned, name, every | when)
+                return 0
+            case "unreachable":
+                self._put(self._always, "", when)
+                return 0
+            case "call":
+                return self._call(step, every, when)
+        return every
+
+    # ---- memory -------------------------------------------------------------------------------------------------
+
+    def _access(self, address: int, when: int) -> None:
+        """Memory is touched: through which roots, and what that depends on."""
+        depends = (address | when) & ~self._addresses
+        if address & _ANY or not address & self._addresses:
+            self._put(self._always, "", depends)
+        roots = address & self._addresses & ~(_OWN | _COPY | _ANY)
+        while roots:
+            bit = roots & -roots
+            roots ^= bit
+            self._touched.setdefault(bit, 0)
+            self._put(self._touched, bit, depends)
+
+    def _own(self, address: int) -> tuple[int, ...]:
+        """Which memory of the kernel's own an address may be in."""
+        anywhere = address & _ANY or not address & self._addresses
+        return tuple(kind for kind in (_OWN, _COPY) if anywhere or address & kind)
+
+    def _loaded(self, address: int, step: _Step) -> int:
+        """What comes from memory."""
+        if step.field is not None:
+            root = self._root((step.field.argument, step.field.start)) if step.pointer else 0
+            result = self._bit(step.field) | root | self._held.get(_COPY, 0)
+        else:
+            result = address & ~self._addresses
+            for kind in self._own(address):
+                result |= self._held.get(kind, 0)
+            result |= address & self._addresses & ~(_OWN | _COPY) | (_ANY if address & _COPY else 0)
+        return result if step.pointer else result & ~self._addresses
+
+    def _store(self, address: int, stored: int, when: int) -> None:
+        """Memory is changed; what it holds then depends on where that was, too."""
+        self._access(address, when)
+        for kind in self._own(address):
+            kept = stored | address & ~self._addresses | when
+            self._put(self._held, kind, kept | (_ANY if stored & _COPY else 0))
+
+    # ---- calls --------------------------------------------------------------------------------------------------
+
+    def _call(self, step: _Step, every: int, when: int) -> int:
+        callee = step.callee
+        if isinstance(callee, Behaviour):
+            return self._outside(step, callee, every, when)
+        if callee not in self._bodies:
+            self._read(callee)
+            self._grew = True
+        self._put(self._called, callee, when)
+        for parameter, given in zip(self._bodies[callee].parameters, step.operands, strict=False):
+            self._put(self._values, parameter, self._values.get(given, 0))
+        return self._returned.get(callee, 0)
+
+    def _outside(self, step: _Step, callee: Behaviour, every: int, when: int) -> int:
+        """A call whose body is not visible: where it touches memory, if it does, depends on all its arguments."""
+        if step.ends:
+            self._put(self._always, "", (every | when) & ~self._addresses)
+        if callee.special is Special.FRESH:
+            return _OWN
+        if callee.touches or callee.special in (Special.COPY, Special.FILL):
+            self._store(every, every, when)
+            return self._loaded(every, step)
+        return every
