@@ -15,9 +15,9 @@ from kesco.toolchain.runtimes import SOURCES
 
 CLIENT = "libkesco_fikit.so"
 DAEMON = "kesco-fikitd"
-_CLIENT = ("client", "attachment", "credit", "driver", "hooks", "intercept", "intercept_runtime",
-           "markers", "measure", "names", "policy_rule")  # fmt: skip
-_DAEMON = ("daemon", "server", "status", "guest", "driver", "costs_file", "recorder")
+_CLIENT = ("client", "attachment", "clock", "credit", "driver", "greeting", "hooks", "intercept", "intercept_runtime",
+           "markers", "measure", "names", "policy_rule", "process", "sample_file")  # fmt: skip
+_DAEMON = ("daemon", "server", "status", "guest", "clock", "costs_file", "recorder")
 _FAST = ("-Wl,-z,nodelete", "-ftls-model=initial-exec")  # in front of the program from its start, until its end
 _OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-as-needed", "-ldl", "-lpthread")
 

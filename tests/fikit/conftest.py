@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kesco.fikit import programs
+from kesco.fikit import programs as runtimes
 from kesco.toolchain.runtimes import SOURCES
 from tests.fikit.yard import HERE, Yard
 
@@ -22,18 +22,17 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "old").mkdir()
     subprocess.run((*common, *shared, "-ldl"), cwd=folder, check=True)
     subprocess.run((*common, "-DOLD_DRIVER", *shared, "-ldl"), cwd=folder / "old", check=True)
-    for name in ("task", "lender"):
-        words = (*common, "-o", name, str(HERE / f"{name}.cpp"), "-ldl", "-lpthread")
-        subprocess.run(words, cwd=folder, check=True)
-    counted = [str(HERE / "counting.cpp"), *(str(SOURCES / "fikit" / f"{name}.cpp") for name in ("markers", "driver"))]
-    subprocess.run((*common, "-o", "counting", *counted, "-ldl", "-lpthread"), cwd=folder, check=True)
+    programs = {"task": (), "careless": (), "lender": ("clock",), "counting": ("markers", "driver", "clock")}
+    for name, own in programs.items():
+        sources = (HERE / f"{name}.cpp", *(SOURCES / "fikit" / f"{one}.cpp" for one in own))
+        subprocess.run((*common, "-o", name, *map(str, sources), "-ldl", "-lpthread"), cwd=folder, check=True)
     return folder
 
 
 @pytest.fixture(scope="session")
 def runtime() -> tuple[Path, Path]:
     with ThreadPoolExecutor(2) as pool:
-        client, daemon = pool.submit(programs.client), pool.submit(programs.daemon)
+        client, daemon = pool.submit(runtimes.client), pool.submit(runtimes.daemon)
         return client.result(), daemon.result()
 
 

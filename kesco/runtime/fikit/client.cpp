@@ -1,11 +1,13 @@
 #include "client.h"
 
 #include "attachment.h"
+#include "clock.h"
 #include "credit.h"
 #include "driver.h"
 #include "futex.h"
 #include "markers.h"
 #include "measure.h"
+#include "process.h"
 
 #include <algorithm>
 #include <mutex>
@@ -80,7 +82,7 @@ bool stale(const Shared *shared, std::uint64_t time) {
 bool granted(Shared *shared, std::uint64_t ticket, std::uint64_t from, std::uint32_t since) {
     const std::uint64_t until = from + settings().deadline;
     std::uint64_t awake = from; // something may happen soon after this
-    while (true) {
+    for (bool slept = false;;) {
         const std::uint32_t seen = shared->grant_word.load(std::memory_order_acquire);
         if (shared->granted.load(std::memory_order_acquire) >= ticket)
             return true;
@@ -96,6 +98,8 @@ bool granted(Shared *shared, std::uint64_t ticket, std::uint64_t from, std::uint
                 pause();
             continue;
         }
+        if (std::exchange(slept, true))
+            ring(); // then it is soon known where the daemon is gone
         futex_wait(&shared->grant_word, seen, std::min(kSlice, until - time));
     }
 }
@@ -148,6 +152,20 @@ bool worth_an_event(const Shared &shared, std::uint64_t identity) {
            launched_at > marked_at() + kRarely;
 }
 
+// Nothing that another thread, or a parent, held or knew of.
+void anew() noexcept {
+    untie();
+    markers_forked();
+    measure_forked();
+    new (&gate()) std::timed_mutex;
+}
+
+// Before what is kept of this process is looked at.
+void here() noexcept {
+    if (!begun())
+        begin(anew);
+}
+
 } // namespace
 
 bool inside() noexcept {
@@ -168,6 +186,7 @@ bool enter(const Launch &launch) noexcept {
     if (depth != 0 || !wanted())
         return false;
     ++depth;
+    here();
     if (measuring()) {
         measure_before(launch);
         return true;
@@ -220,16 +239,25 @@ Shared *asked() {
 
 } // namespace
 
-Waiting::Waiting() noexcept : before(markers_made()) {
+namespace {
+std::uint64_t made_here() {
+    if (wanted())
+        here();
+    return markers_made();
+}
+} // namespace
+
+Waiting::Waiting() noexcept : before(made_here()) {
     markers_wait();
 }
 Waiting::~Waiting() {
     markers_waits_no_more();
 }
 
-void after_wait(std::uint64_t before, const Wait &wait) noexcept {
+void after_wait(std::uint64_t before, const Wait &wait) {
     if (depth != 0 || !wanted())
         return;
+    const Uncancelled whole;
     if (measuring())
         return measure_waited();
     if (!attached_already())
@@ -238,15 +266,10 @@ void after_wait(std::uint64_t before, const Wait &wait) noexcept {
     synchronized();
 }
 
-void synchronized() noexcept {
+void synchronized() {
+    const Uncancelled whole;
     if (Shared *shared = asked())
         publish(shared);
-}
-
-void reopen_locks() noexcept {
-    new (&gate()) std::timed_mutex;
-    depth = 0;
-    passes_by = false;
 }
 
 } // namespace fikit

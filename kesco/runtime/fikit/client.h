@@ -23,7 +23,8 @@ struct Launch {
 };
 
 // Around a launch, by the thread that launches. Nested calls (a hook around cudaLaunchKernel around cuLaunchKernel)
-// count once: `enter` is false inside, and then `leave` is not called.
+// count once: `enter` is false inside, and then `leave` is not called. The thread must not be cancelled in either
+// (`Uncancelled`).
 bool enter(const Launch &launch) noexcept;
 void leave(const Launch &launch, bool launched) noexcept;
 // Whether this thread is between the two.
@@ -46,8 +47,8 @@ struct Waiting { // for as long as it takes; meanwhile nothing is taken for ende
     Waiting &operator=(const Waiting &) = delete;
     const std::uint64_t before; // launches
 };
-void after_wait(std::uint64_t before, const Wait &wait) noexcept;
+void after_wait(std::uint64_t before, const Wait &wait);
 // The thread has waited for something else: what has ended can be said at once.
-void synchronized() noexcept;
+void synchronized();
 
 } // namespace fikit

@@ -1,7 +1,7 @@
 // The daemon's loop: sockets, then shared words, then the policy, then grants. It sleeps while nobody waits.
 #include "server.h"
 
-#include "driver.h"
+#include "clock.h"
 #include "futex.h"
 #include "policy_times.h"
 
@@ -299,9 +299,8 @@ void Server::publish(std::uint64_t now) {
         words.beat.store(now, std::memory_order_relaxed);
         words.gate.store(int(guest->task) == holder, std::memory_order_release);
         const auto track = std::uint32_t(this->track(*guest, holder));
-        if (words.track.exchange(track) != track && guest->socket >= 0 &&
-            send(guest->socket, "t", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-            errno = 0; // its attendant looks by itself before long
+        if (words.track.exchange(track) != track)
+            futex_wake(&words.track);
     }
 }
 
