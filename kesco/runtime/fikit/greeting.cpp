@@ -48,18 +48,17 @@ int answer(int fd) {
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     msghdr message{};
     message.msg_iov = &part, message.msg_iovlen = 1;
-    message.msg_control = control, message.msg_controllen = sizeof control;
-    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != ssize_t(sizeof welcome))
-        return -1;
+    message.msg_control = control, message.msg_controllen = CMSG_LEN(sizeof(int)); // room for one: others are closed
+    const bool whole = recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == ssize_t(sizeof welcome);
     int memory = -1;
     for (cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one))
         if (one->cmsg_level == SOL_SOCKET && one->cmsg_type == SCM_RIGHTS)
             memcpy(&memory, CMSG_DATA(one), sizeof memory);
-    if (memory >= 0 && (welcome.magic != kMagic || welcome.version != kVersion || welcome.error)) {
+    if (whole && welcome.magic == kMagic && welcome.version == kVersion && !welcome.error)
+        return memory;
+    if (memory >= 0)
         close(memory);
-        return -1;
-    }
-    return memory;
+    return -1;
 }
 
 // The shared words, or null: memory that is too small or could be cut off would end this process when it is read.
