@@ -2,9 +2,9 @@
 //
 // HOW: closes (all descriptors from 3 on after its first launch, and opens files and sockets in their place; so the
 // following, too); fork, clone (a child does so, and the parent then); exec (so does another program in its place);
-// cancels (threads that launch are cancelled); leaves (a thread ends between the hooks of a launch); stays PATH (leaves
-// a child that no handler of fork saw, which waits until PATH is there; both go on); refused, old (as closes, where the
-// kernel refuses own descriptors, or knows only the old way).
+// cancels PATH (threads that launch are cancelled; it says so, and waits until PATH is there); leaves (a thread ends
+// between the hooks of a launch); stays PATH (leaves a child that no handler of fork saw, which waits until PATH is
+// there; both go on); refused, old (as closes, where the kernel refuses own descriptors, or knows only the old way).
 #include "../../kesco/runtime/hooks/launch_hooks.h"
 #include "found_driver.h"
 
@@ -29,11 +29,12 @@
 namespace {
 
 Launch launch;
+int (*synchronize)(void *);
 
-void launches(int count) {
+void launches(int count, unsigned microseconds = 20) {
     static const char name[] = "_Z4workPf";
     for (int i = 0; i < count; ++i)
-        launch(name, 20, 1, 1, 256, 1, 1, 0, nullptr, nullptr, nullptr);
+        launch(name, microseconds, 1, 1, 256, 1, 1, 0, nullptr, nullptr, nullptr);
 }
 
 void close_all() {
@@ -96,13 +97,19 @@ pid_t cloned() {
     return pid_t(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
 }
 
-int cancels() {
+bool there(const char *path) {
+    return access(path, F_OK) == 0;
+}
+
+int cancels(const char *path) {
     for (int i = 0; i < 10; ++i) {
         pthread_t thread;
         void *result = nullptr;
         const auto forever = [](void *) -> void * {
-            for (;; pthread_testcancel())
-                launches(1);
+            for (;; pthread_testcancel()) {
+                launches(1, 2000);
+                synchronize(nullptr); // which sleeps
+            }
         };
         if (pthread_create(&thread, nullptr, forever, nullptr) != 0)
             return 5;
@@ -112,6 +119,11 @@ int cancels() {
         if (result != PTHREAD_CANCELED)
             return 8;
     }
+    launches(5);
+    puts("cancelled");
+    fflush(stdout);
+    while (!there(path))
+        usleep(10000);
     return 0;
 }
 
@@ -134,9 +146,8 @@ int leaves() {
 }
 
 int stays(const char *path) {
-    const auto there = [path] { return access(path, F_OK) == 0; };
     const pid_t child = cloned();
-    for (; !there(); usleep(10000))
+    for (; !there(path); usleep(10000))
         if (child)
             launches(1);
     return 0;
@@ -162,10 +173,11 @@ void refuse(int error, bool both) {
 int main(int count, char **words) {
     const std::string how = count > 1 ? words[1] : "";
     find(launch, "cuLaunchKernel");
+    find(synchronize, "cuStreamSynchronize");
     if (how == "refused" || how == "old")
         refuse(how == "old" ? ENOSYS : EPERM, how == "refused");
     if (how == "cancels")
-        return cancels();
+        return cancels(words[2]);
     launches(1);
     if (how == "fork" || how == "clone") {
         const pid_t child = how == "fork" ? fork() : cloned();

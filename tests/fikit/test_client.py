@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -69,8 +70,27 @@ def test_a_task_that_closed_everything_is_held(busy: Yard) -> None:
     assert time.monotonic() - begin > 11 * 0.2
 
 
-def test_threads_that_launch_may_be_cancelled(busy: Yard) -> None:
-    assert busy.ends(busy.task(1, "cancels", deadline=50, program="careless")) < 15
+@pytest.mark.parametrize("point", [{}, {"FAKE_POINT": "1"}])
+@pytest.mark.parametrize("beside", [9, 0])
+def test_threads_that_launch_may_be_cancelled(yard: Yard, point: dict[str, str], beside: int) -> None:
+    """Also within the driver, and also the holder's. Then all that they launched is over."""
+    yard.daemon("--policy", "0" if beside else "5", "--deadline-ns", "0")
+    yard.task(beside, *(FOREVER if beside else ("1", "1", "1", "100000000")))
+    yard.until(lambda t: beside in t and t[beside]["launched"], "another one is there")
+    path = yard.folder / "go on"
+    child = yard.task(5, "cancels", str(path), deadline=50, program="careless", **point)
+    assert child.stdout is not None and child.stdout.readline() == "cancelled\n"
+    yard.until(lambda t: t[5]["launched"] == t[5]["done"] > 5, "all is over")
+    path.touch()
+    yard.ends(child)
+
+
+def test_nothing_else_of_the_library_is_in_front_of_the_program(yard: Yard) -> None:
+    """Its own C++ library took the place of the program's: then a thread that is cancelled ends the program."""
+    words = ("nm", "-D", "--defined-only", "--format=posix", str(yard.client))
+    names = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+    assert "dlsym" in (shown := {one.split()[0] for one in names})
+    assert all(re.match("cu[A-Z]|cuda[A-Z]|kesco_|dlsym$", one) for one in shown), sorted(shown)
 
 
 def test_a_launch_that_is_never_made_is_over(yard: Yard) -> None:

@@ -3,8 +3,8 @@
 // Greets as often, each time a daemon that says something else and hands out other descriptors. What is believed is
 // read and written to its end. Ends with 0 where no descriptor and no memory is left over, and prints how many were
 // believed.
-#include "../../kesco/runtime/fikit/greeting.h"
 #include "../../kesco/runtime/fikit/clock.h"
+#include "../../kesco/runtime/fikit/greeting.h"
 #include "../../kesco/runtime/fikit/protocol.h"
 
 #include <fcntl.h>
@@ -145,6 +145,7 @@ int main(int count, char **words) {
     daemon.join();
     const int left = descriptors();
     const long mapped = mappings();
-    printf("%ld believed of %ld, %d descriptors of %d, %ld mappings of %ld\n", believed, times, left, own, mapped, before);
+    printf("%ld believed of %ld, %d descriptors of %d, %ld mappings of %ld\n", believed, times, left, own, mapped,
+           before);
     return left != own || mapped > before + 8 || believed == 0 || believed > times / 3;
 }

@@ -269,6 +269,7 @@ Shared *attached() noexcept {
         return t.words;
     if (state == Alone || settings().socket.empty())
         return nullptr;
+    const Uncancelled whole;
     const auto until = Clock::now() + std::chrono::nanoseconds(std::min(kPatience, settings().deadline));
     const std::lock_guard<std::mutex> guard(t.first);
     start_both();

@@ -4,23 +4,18 @@
 
 #include "client.h"
 #include "names.h"
-#include "process.h"
 
 #include <utility>
 
 namespace {
 
-// A launch between its hooks. Where its thread never comes to the second one, it counts as not made.
-struct Open {
-    bool entered = false;
-    fikit::Launch launch; // while it is
-    void end(bool launched) {
-        if (std::exchange(entered, false))
-            fikit::leave(launch, launched);
-    }
-    ~Open() { end(false); }
-};
-thread_local Open open;
+thread_local bool entered = false;
+thread_local fikit::Launch current; // while it is
+
+void end(bool launched) {
+    if (std::exchange(entered, false))
+        fikit::leave(current, launched);
+}
 
 const fikit::Called &at(const void *site) {
     const auto *one = static_cast<const KescoLaunchSite *>(site);
@@ -39,19 +34,14 @@ extern "C" {
 
 __attribute__((visibility("default"))) void kesco_launch_before(const KescoLaunchSite *site,
                                                                 const KescoLaunch *launch) {
-    if (!fikit::wanted() || site->version != KESCO_LAUNCH_HOOKS_VERSION)
+    if (!fikit::wanted() || site->version != KESCO_LAUNCH_HOOKS_VERSION || (fikit::inside() && !entered))
         return;
-    const fikit::Uncancelled whole;
-    open.end(false);
-    if (!fikit::inside())
-        open.entered = fikit::enter(open.launch = described(site, launch));
+    end(false); // where an exception led past the second hook, that launch counts as not made
+    entered = fikit::enter(current = described(site, launch));
 }
 
 __attribute__((visibility("default"))) void kesco_launch_after(const KescoLaunchSite *, const KescoLaunch *) {
-    if (!open.entered)
-        return;
-    const fikit::Uncancelled whole;
-    open.end(true);
+    end(true);
 }
 
 __attribute__((visibility("default"))) void kesco_fikit_pass_by(int on) {

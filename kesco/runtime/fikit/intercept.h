@@ -6,7 +6,6 @@
 #include "driver.h"
 #include "identity.h"
 #include "names.h"
-#include "process.h"
 
 #define SHOWN extern "C" __attribute__((visibility("default")))
 
@@ -39,7 +38,6 @@ bool driver_seen() noexcept;
 template <typename Real> Result around(const void *handle, Resolve resolve, const std::uint32_t *grid,
                                        const std::uint32_t *block, std::uint64_t shared, void *stream, bool per_thread,
                                        bool never_held, Real real) {
-    const Uncancelled whole;
     const Seen known = seen(handle, resolve, grid, block, shared);
     const Launch launch{known.identity, known.called->name,
                         known.told,     stream,

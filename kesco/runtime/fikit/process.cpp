@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <new>
 
 #ifndef SYS_close_range
@@ -21,26 +19,22 @@
 namespace fikit {
 namespace {
 
-using Word = std::atomic<std::uint32_t>;
-enum : std::uint32_t { Wiped = 0, Beginning = 1, Begun = 2 };
-
 constexpr unsigned kUnshare = 2;                            // CLOSE_RANGE_UNSHARE
 constexpr rlim_t kMostDescriptors = 1 << 20, kLeast = 1024; // that are closed one by one
 
-std::atomic<Word *> known{nullptr};
-Word kept; // where no page can be wiped
+Beginning kept; // where no page can be wiped
 
 void wipe() {
-    known.load()->store(Wiped);
+    beginning.load()->state.store(Beginning::Wiped);
 }
 
-// A word that is Wiped in every child.
-Word *make_word() {
+// Which is Wiped in every child.
+Beginning *make() {
     const auto size = std::size_t(sysconf(_SC_PAGESIZE));
     void *page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const bool wiped = page != MAP_FAILED && madvise(page, size, 18 /* MADV_WIPEONFORK */) == 0;
-    Word *mine = wiped ? new (page) Word{Wiped} : &kept, *before = nullptr;
-    const bool first = known.compare_exchange_strong(before, mine);
+    Beginning *mine = wiped ? new (page) Beginning{} : &kept, *before = nullptr;
+    const bool first = beginning.compare_exchange_strong(before, mine);
     if (first && !wiped)
         pthread_atfork(nullptr, nullptr, wipe); // then at least `fork` is noticed
     if (page != MAP_FAILED && !(first && wiped))
@@ -58,23 +52,20 @@ void close_each() {
 
 } // namespace
 
-bool begun() noexcept {
-    const Word *word = known.load(std::memory_order_acquire);
-    return word && word->load(std::memory_order_acquire) == Begun;
-}
+std::atomic<Beginning *> beginning{nullptr};
 
 void begin(void (*anew)() noexcept) noexcept {
-    Word *word = known.load(std::memory_order_acquire);
-    if (!word)
-        word = make_word();
-    std::uint32_t seen = Wiped;
-    if (word->compare_exchange_strong(seen, Beginning)) {
+    Beginning *one = beginning.load(std::memory_order_acquire);
+    if (!one)
+        one = make();
+    std::uint32_t seen = Beginning::Wiped;
+    if (one->state.compare_exchange_strong(seen, Beginning::Under)) {
         anew();
-        word->store(Begun, std::memory_order_release);
-        futex_wake(word);
+        one->state.store(Beginning::Done, std::memory_order_release);
+        futex_wake(&one->state);
     }
-    while ((seen = word->load(std::memory_order_acquire)) == Beginning)
-        futex_wait(word, Beginning, 1000000);
+    while (one->state.load(std::memory_order_acquire) == Beginning::Under)
+        futex_wait(&one->state, Beginning::Under, 1000000);
 }
 
 bool start(void *(*run)(void *)) noexcept {

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kBeat = 20;                       // milliseconds: a sleeping daemon shows that it lives
 constexpr std::uint64_t kOften = 500000;        // nanoseconds: sockets are looked at while something waits
+constexpr std::uint64_t kLinger = 1000000;      // who waited often does so again soon, and need not wake anybody then
 constexpr std::uint64_t kPatience = 1000000000; // for a Hello
 constexpr std::size_t kStrangers = 64;
 
@@ -331,7 +332,7 @@ void Server::sleep_until_asked(std::uint64_t now) {
 }
 
 void Server::serve(const volatile int *stop) {
-    std::uint64_t last = 0, beat = 0, heard = 0;
+    std::uint64_t last = 0, beat = 0, heard = 0, waited = 0;
     while (!*stop) {
         const std::uint64_t time = now();
         bool busy = look(time);
@@ -342,7 +343,9 @@ void Server::serve(const volatile int *stop) {
         }
         if (busy)
             last = time;
-        if (!waiting()) {
+        if (waiting())
+            waited = time;
+        if (time - waited > kLinger) {
             sleep_until_asked(now());
             heard = now();
             continue;
