@@ -127,11 +127,11 @@ def test_a_child_that_nobody_told_of_does_not_keep_its_parent(busy: Yard) -> Non
 class Liar:
     """A daemon that hands out some memory, after a while, and then cuts it off if it can."""
 
-    def __init__(self, path: Path, size: int, sealed: bool, after: float) -> None:
+    def __init__(self, path: Path, size: int, sealed: bool, after: float, ahead: int) -> None:
         self.memory = os.memfd_create("lies", os.MFD_ALLOW_SEALING)
         os.ftruncate(self.memory, size)
         if size > BEAT:
-            os.pwrite(self.memory, struct.pack("Q", time.monotonic_ns() + int(after * 1e9)), BEAT)
+            os.pwrite(self.memory, struct.pack("Q", time.monotonic_ns() + int(after * 1e9) + ahead), BEAT)
         if sealed:
             fcntl.fcntl(self.memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         self.after, self.answered = after, 0
@@ -168,8 +168,8 @@ class Liar:
 
 
 @contextlib.contextmanager
-def liar(yard: Yard, size: int, sealed: bool = True, after: float = 0.0) -> Iterator[Liar]:
-    made = Liar(yard.socket, size, sealed, after)
+def liar(yard: Yard, size: int, sealed: bool = True, after: float = 0.0, ahead: int = 0) -> Iterator[Liar]:
+    made = Liar(yard.socket, size, sealed, after, ahead)
     try:
         yield made
     finally:
@@ -189,6 +189,13 @@ def test_memory_that_stays_is_used(yard: Yard, after: float) -> None:
     with liar(yard, ENOUGH, after=after) as daemon:
         yard.ends(yard.task(1, "200", "2", "20", "10000", deadline=50))
         assert daemon.answered == 1 and daemon.heard()
+
+
+def test_a_daemon_that_lives_by_another_clock_is_none(yard: Yard) -> None:
+    """What it says of when would hold launches for long, or nobody would see that it hangs."""
+    with liar(yard, ENOUGH, ahead=3_600_000_000_000) as daemon:
+        yard.ends(yard.task(1, "100", "2", "20", "10000"))
+        assert daemon.answered and not daemon.heard()
 
 
 @pytest.mark.parametrize("deadline", [1, 50])
