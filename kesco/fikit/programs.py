@@ -15,16 +15,17 @@ from kesco.toolchain.runtimes import SOURCES
 
 CLIENT = "libkesco_fikit.so"
 DAEMON = "kesco-fikitd"
-_CLIENT = ("client", "attachment", "credit", "driver", "hooks", "intercept", "intercept_runtime",
-           "markers", "measure", "names", "policy_rule")  # fmt: skip
-_DAEMON = ("daemon", "server", "status", "guest", "driver", "costs_file", "recorder")
+_CLIENT = ("client", "attachment", "clock", "credit", "driver", "greeting", "hooks", "intercept", "intercept_runtime",
+           "markers", "measure", "names", "policy_rule", "process", "sample_file")  # fmt: skip
+_DAEMON = ("daemon", "server", "status", "guest", "clock", "costs_file", "recorder")
+_SHOWN = f"-Wl,--version-script={SOURCES / 'fikit' / 'exported.map'}"
 _FAST = ("-Wl,-z,nodelete", "-ftls-model=initial-exec")  # in front of the program from its start, until its end
 _OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-as-needed", "-ldl", "-lpthread")
 
 
 def client(environ: Mapping[str, str] = os.environ) -> Path:
     """The library that goes in front of a program's driver and has the hooks; `ToolchainError` (K612) without g++."""
-    return shipped(CLIENT) or built(CLIENT, _sources(_CLIENT), ("-shared", *_OWN, *_FAST), environ)
+    return shipped(CLIENT) or built(CLIENT, _sources(_CLIENT), ("-shared", *_OWN, *_FAST, _SHOWN), environ)
 
 
 def daemon(environ: Mapping[str, str] = os.environ) -> Path:

@@ -1,7 +1,8 @@
 """What the client measured of a task (``kesco/runtime/fikit/measure.cpp``) as a part of a profile.
 
 In: files of samples, one for each process of the task. Out: a `TaskProfile`. A line that was cut off because its
-process was ended is left out; a file of another kind is refused.
+process was ended is left out. A file of another kind is refused, and an empty one: the client empties what it cannot
+write whole, as in a full folder.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def _steps(lines: list[str]) -> tuple[list[TracedKernel], list[Step]]:
 
 def _read(key: str, display: str, file: Path) -> TaskProfile:
     lines = file.read_text("utf-8", "replace").splitlines(keepends=True)
-    if not lines or not lines[0].startswith(_HEAD):
+    if not lines:
+        what = f"what '{display}' took could not be written whole below {file.parent}"
+        raise InputError(Diagnostic(NO_SAMPLES, Severity.ERROR, what, help="is it full? set TMPDIR to another folder"))
+    if not lines[0].startswith(_HEAD):
         raise InputError(Diagnostic(NO_SAMPLES, Severity.ERROR, f"{file} has no samples of this kesco's form"))
     kernels: dict[int, Kernel] = {}
     times: dict[int, list[int]] = {}

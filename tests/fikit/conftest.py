@@ -13,21 +13,26 @@ from kesco.fikit import programs
 from kesco.toolchain.runtimes import SOURCES
 from tests.fikit.yard import HERE, Yard
 
+PROGRAMS = {"task": (), "careless": (), "lender": ("clock",), "counting": ("markers", "driver", "clock")}
+"""Each with what it needs of the runtime."""
 
-@pytest.fixture(scope="session")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("parts")
+
+def made(folder: Path) -> Path:
+    """The drivers and the programs, in a folder."""
     common = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra")
     shared = ("-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1", str(HERE / "fake_driver.cpp"))
     (folder / "old").mkdir()
     subprocess.run((*common, *shared, "-ldl"), cwd=folder, check=True)
     subprocess.run((*common, "-DOLD_DRIVER", *shared, "-ldl"), cwd=folder / "old", check=True)
-    for name in ("task", "lender"):
-        words = (*common, "-o", name, str(HERE / f"{name}.cpp"), "-ldl", "-lpthread")
-        subprocess.run(words, cwd=folder, check=True)
-    counted = [str(HERE / "counting.cpp"), *(str(SOURCES / "fikit" / f"{name}.cpp") for name in ("markers", "driver"))]
-    subprocess.run((*common, "-o", "counting", *counted, "-ldl", "-lpthread"), cwd=folder, check=True)
+    for name, own in PROGRAMS.items():
+        sources = (HERE / f"{name}.cpp", *(SOURCES / "fikit" / f"{one}.cpp" for one in own))
+        subprocess.run((*common, "-o", name, *map(str, sources), "-ldl", "-lpthread"), cwd=folder, check=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("parts"))
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,9 @@
 // A kernel takes `gridX` microseconds. One device for all processes that name the same file in FAKE_GPU: it does one
 // kernel at a time, in the order of launches, whoever they are from, as a GPU does without MPS. With FAKE_STREAMS each
 // stream has a device of its own. With FAKE_DEAF=THREAD no event has ended for a thread of that name, whose questions
-// are not counted. With FAKE_CAPTURE some thread captures a stream all the time: who asks for an event outside the
-// relaxed mode ends that and has error 900. Made with OLD_DRIVER it knows neither these modes nor numbers of streams.
+// are not counted. With FAKE_POINT all it is asked is a point of cancellation. With FAKE_CAPTURE some thread captures a
+// stream all the time: who asks for an event outside the relaxed mode ends that and has error 900. Made with OLD_DRIVER
+// it knows neither these modes nor numbers of streams.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -63,7 +64,14 @@ struct Event {
 };
 thread_local int capture_mode = 0; // global; 2: relaxed
 
+void point() {
+    static const bool is = getenv("FAKE_POINT");
+    if (is)
+        pthread_testcancel();
+}
+
 int launch(unsigned microseconds, void *stream) {
+    point();
     static const bool parallel = getenv("FAKE_STREAMS");
     Device *d = device();
     if (parallel) {
@@ -126,12 +134,14 @@ SHOWN int cuEventCreate(void **event, unsigned) {
     return 0;
 }
 SHOWN int cuEventRecord(void *event, void *stream) {
+    point();
     const std::uint64_t time = now();
     device()->events.fetch_add(1);
     static_cast<Event *>(event)->at = std::max(mine(stream), time);
     return 0;
 }
 SHOWN int cuEventQuery(void *event) {
+    point();
     static const char *const deaf = getenv("FAKE_DEAF"), *const captures = getenv("FAKE_CAPTURE");
     char name[16] = "";
     if (deaf && pthread_getname_np(pthread_self(), name, sizeof name) == 0 && strcmp(name, deaf) == 0)
@@ -154,6 +164,7 @@ SHOWN int cuEventElapsedTime(float *result, void *from, void *to) {
     return 0;
 }
 SHOWN int cuStreamIsCapturing(void *stream, int *status) {
+    point();
     *status = stream == reinterpret_cast<void *>(0xca); // the stream that captures
     return 0;
 }
@@ -171,6 +182,7 @@ SHOWN int cuThreadExchangeStreamCaptureMode(int *mode) {
 }
 #endif
 SHOWN int cuFuncGetName(const char **name, void *function) {
+    point();
     *name = static_cast<const char *>(function);
     return 0;
 }

@@ -5,6 +5,7 @@
 // credits, waits, how many of these took longer than 60 ms, all launches, those said to have ended, and each change of
 // that: [microseconds since the first launch, ended, for how many microseconds before nobody had looked; -1: not
 // known].
+#include "../../kesco/runtime/fikit/clock.h"
 #include "../../kesco/runtime/fikit/futex.h"
 #include "../../kesco/runtime/fikit/protocol.h"
 
@@ -26,18 +27,12 @@ namespace {
 
 std::uint64_t predicted, flight_ns, flight_launches;
 
-std::uint64_t now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::uint64_t(time.tv_sec) * 1000000000U + std::uint64_t(time.tv_nsec);
-}
-
 Shared *welcome(int fd) {
     Hello hello;
     if (recv(fd, &hello, sizeof hello, MSG_WAITALL) != ssize_t(sizeof hello) || hello.version != kVersion)
         return nullptr;
-    int memory = memfd_create("lent", MFD_CLOEXEC);
-    if (ftruncate(memory, sizeof(Shared)) != 0)
+    int memory = memfd_create("lent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (ftruncate(memory, sizeof(Shared)) != 0 || fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
         return nullptr;
     auto *words = static_cast<Shared *>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
     words->beat.store(now());
@@ -147,6 +142,7 @@ int main(int count, char **words) {
         return 2;
     predicted = strtoull(words[2], nullptr, 10), flight_ns = strtoull(words[3], nullptr, 10);
     flight_launches = strtoull(words[4], nullptr, 10);
+    common_clock();
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     strncpy(address.sun_path, words[1], sizeof address.sun_path - 1);

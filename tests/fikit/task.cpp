@@ -1,11 +1,14 @@
 // A task: `task ROUNDS KERNELS KERNEL_US HOST_US [how]` launches KERNELS kernels, waits for them, works HOST_US on the
-// host, and so ROUNDS times. Finds the driver as the CUDA runtime does: dlopen, dlsym, cuGetProcAddress_v2.
+// host, and so ROUNDS times.
 //
-// how: plain; fork (a child does the same, then the parent); exec (starts itself anew halfway); threads (four launch);
-// capture (every launch is captured); cooperative; nccl (a kernel by that name); streams (two in turn); moves (the last
-// two launches of a round are on another stream); again (so, and it is a new one with the handle of the old one);
-// loose (nothing is waited for).
-#include <dlfcn.h>
+// how: plain; fork (a child does the same, then the parent); clone (so, and no handler of fork is called); exec (starts
+// itself anew halfway); threads (four launch); capture (every launch is captured); cooperative; nccl (a kernel by that
+// name); streams (two in turn); moves (the last two launches of a round are on another stream); again (so, and it is a
+// new one with the handle of the old one); loose (nothing is waited for).
+#include "found_driver.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,8 +22,6 @@
 
 namespace {
 
-using Launch = int (*)(const void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
-                       void **, void **);
 using Cooperative = int (*)(const void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
                             void **);
 using Synchronize = int (*)(void *);
@@ -34,20 +35,6 @@ double now() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return double(time.tv_sec) + double(time.tv_nsec) / 1e9;
-}
-
-template <typename Function> void find(Function &function, const char *name) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(3);
-    }
-    using Get = int (*)(const char *, void **, int, std::uint64_t, int *);
-    const auto get = reinterpret_cast<Get>(dlsym(library, "cuGetProcAddress_v2"));
-    void *found = nullptr;
-    if (!get || get(name, &found, 12000, 0, nullptr) != 0)
-        exit(4);
-    function = reinterpret_cast<Function>(found);
 }
 
 void rounds(int count, int kernels, unsigned kernel, int host, const char *how) {
@@ -89,9 +76,9 @@ int main(int count, char **words) {
     find(synchronize, "cuStreamSynchronize");
     find(create, "cuStreamCreate");
     const double begin = now();
-    if (strcmp(how, "fork") == 0) {
+    if (strcmp(how, "fork") == 0 || strcmp(how, "clone") == 0) {
         rounds(times, kernels, kernel, host, how);
-        const pid_t child = fork();
+        const pid_t child = strcmp(how, "fork") == 0 ? fork() : pid_t(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
         rounds(times, kernels, kernel, host, how);
         if (child == 0)
             _exit(0);

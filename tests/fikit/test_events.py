@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 import time
 
 import pytest
 
-from tests.fikit.yard import Yard
+from tests.fikit.yard import LIMIT, Yard
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 
@@ -30,9 +31,14 @@ def lender(yard: Yard, predicted: int = SHORT, flight: int = FLIGHT, launches: i
 
 
 def said(child: subprocess.Popen[str], clients: int = 1) -> list[dict[str, object]]:
-    """What it saw of the clients that have left."""
+    """What it saw of the clients that have left; it is ended if these are too few."""
     assert child.stdout is not None
-    return [json.loads(child.stdout.readline()) for _ in range(clients)]
+    watch = threading.Timer(LIMIT, child.kill)
+    watch.start()
+    try:
+        return [json.loads(child.stdout.readline()) for _ in range(clients)]
+    finally:
+        watch.cancel()
 
 
 def counted(yard: Yard) -> tuple[int, int, int]:
@@ -131,14 +137,17 @@ def test_who_waits_between_requests_has_few(yard: Yard) -> None:
     assert fewest(yard, lender(yard), 800 // 5 - 1, "20", "40", "0", "3000") < 800 // 5
 
 
-@pytest.mark.parametrize("how", ["fork", "threads"])
+@pytest.mark.parametrize("how", ["fork", "clone", "threads"])
 def test_children_and_threads_on_credits(yard: Yard, how: str) -> None:
+    """A child is a client of its own, and writes nothing into what its parent shares."""
     daemon = lender(yard)
     yard.ends(yard.task(1, "2", "100", "0", "0", how))
-    for seen in said(daemon, 2 if how == "fork" else 1):
+    clients = said(daemon, 1 if how == "threads" else 2)
+    for seen in clients:
         assert seen["launched"] == seen["ended"] and seen["waits"] == 1
     launches, events, _ = counted(yard)
-    assert launches == (600 if how == "fork" else 800) and events < launches
+    assert launches == (800 if how == "threads" else 600) and events < launches
+    assert sorted(one["launched"] for one in clients) == ([800] if how == "threads" else [200, 400])
 
 
 def test_who_waits_at_the_gate_asks_itself(yard: Yard) -> None:

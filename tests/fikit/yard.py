@@ -34,21 +34,24 @@ class Yard:
         self.children.append(child)
         return child
 
-    def daemon(self, *words: str) -> subprocess.Popen[str]:
-        child = self.start([str(self.program), "--socket", str(self.socket), *words], dict(os.environ))
+    def daemon(self, *words: str, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        child = self.start([*before, str(self.program), "--socket", str(self.socket), *words], dict(os.environ))
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         return child
 
     def task(
-        self, priority: int, *words: str, deadline: int = 10000, old: bool = False, **more: str
-    ) -> subprocess.Popen[str]:
-        """A task; `old`: under a driver that lacks what came later."""
+        self, priority: int, *words: str, deadline: int = 10000, old: bool = False, program: str = "task",
+        before: tuple[str, ...] = (), **more: str,
+    ) -> subprocess.Popen[str]:  # fmt: skip
+        """A task; `old`: under a driver that lacks what came later; `before`: what starts it."""
         driver = self.parts / "old" if old else self.parts
         own = dict(os.environ) | {"LD_LIBRARY_PATH": str(driver), "FAKE_GPU": str(self.folder / "gpu")}
         own |= {name: more.pop(name) for name in tuple(more) if name.startswith("FAKE_")}
         settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "DEADLINE_MS": str(deadline)}
-        return self.start([str(self.parts / "task"), *words], serving.environment(self.client, settings | more, own))
+        return self.start(
+            [*before, str(self.parts / program), *words], serving.environment(self.client, settings | more, own)
+        )
 
     def ends(self, child: subprocess.Popen[str], within: float = LIMIT) -> float:
         """Seconds from now until a task ends well."""

@@ -1,46 +1,49 @@
 #include "attachment.h"
 
-#include "driver.h"
+#include "clock.h"
 #include "futex.h"
+#include "greeting.h"
 #include "markers.h"
-#include "protocol.h"
+#include "process.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace fikit {
 namespace {
 
 enum State : int { Fresh, Attached, Alone };
 
-constexpr long kPatience = 300; // milliseconds for a daemon's answer
+using Clock = std::chrono::steady_clock;
+
 constexpr std::uint64_t kSecond = 1000000000;
-constexpr std::uint64_t kNowAndThen = 200000; // between looks at what is of little interest
-constexpr std::uint64_t kOften = 50000;       // where some launches on credits have no event
-constexpr std::uint64_t kSettle = 100000000;  // what has no event of its own has ended so long after it was launched
+constexpr std::uint64_t kPatience = 300000000; // of the first launch for a daemon's answer
+constexpr std::uint64_t kLook = 100000000;     // between looks at what one is woken for
+constexpr std::uint64_t kNowAndThen = 200000;  // between looks at what is of little interest
+constexpr std::uint64_t kOften = 50000;        // where some launches on credits have no event
+constexpr std::uint64_t kSettle = 100000000;   // what has no event of its own has ended so long after it was launched
 
 struct Tie {
     std::atomic<int> state{Fresh};
-    std::atomic<int> socket{-1};
     std::atomic<std::uint32_t> epoch{1};
     std::atomic<std::uint64_t> tickets{0};
-    std::mutex first; // one thread attaches
-    bool attendant = false;
+    std::mutex first; // one thread starts the others
+    bool started = false;
+    std::atomic<std::uint32_t> news{0}; // a futex: the state changes
+    std::atomic<std::uint32_t> bell{0}; // a futex: the keeper is to look
     std::mutex naming;
     std::mutex publishing;
     std::atomic<bool> ending{false};
@@ -72,66 +75,29 @@ Settings read_settings() {
     return result;
 }
 
-// A socket to the daemon with its Welcome read, or -1. `memory` is the descriptor of the shared words.
-int greet(int *memory) {
-    const Settings &s = settings();
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (s.socket.size() >= sizeof address.sun_path)
-        return -1;
-    memcpy(address.sun_path, s.socket.c_str(), s.socket.size() + 1);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    const timeval patience{0, kPatience * 1000};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    Hello hello{kMagic, kVersion, std::uint32_t(Ask::Attach), s.priority, {}, {}};
-    strncpy(hello.task, s.task.c_str(), sizeof hello.task - 1);
-    strncpy(hello.name, program_invocation_short_name, sizeof hello.name - 1);
-    Welcome welcome{};
-    iovec part{&welcome, sizeof welcome};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    msghdr message{};
-    message.msg_iov = &part, message.msg_iovlen = 1;
-    message.msg_control = control, message.msg_controllen = sizeof control;
-    *memory = -1;
-    bool good = connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
-                send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == ssize_t(sizeof hello) &&
-                recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == ssize_t(sizeof welcome);
-    if (good)
-        for (cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one))
-            if (one->cmsg_level == SOL_SOCKET && one->cmsg_type == SCM_RIGHTS)
-                memcpy(memory, CMSG_DATA(one), sizeof *memory);
-    good = good && welcome.magic == kMagic && welcome.version == kVersion && !welcome.error && *memory >= 0;
-    if (good)
-        return fd;
-    if (*memory >= 0)
-        close(*memory);
-    close(fd);
-    return -1;
+// Whoever waits for the daemon to come or to go looks again.
+void tell_news() {
+    tie().news.fetch_add(1);
+    futex_wake(&tie().news);
 }
 
-// Whether there is a daemon now. Called by one thread at a time.
-bool attach() {
+// Called by the keeper alone.
+bool attach(const Found &found) {
     Tie &t = tie();
-    int memory = -1;
-    const int fd = greet(&memory);
-    if (fd < 0)
-        return false;
-    void *place =
-        mmap(t.words, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | (t.words ? MAP_FIXED : 0), memory, 0);
-    close(memory);
-    if (place == MAP_FAILED) {
-        close(fd);
-        return false;
+    if (t.words) {
+        const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+        if (mremap(found.words, sizeof(Shared), sizeof(Shared), flags, t.words) == MAP_FAILED) {
+            munmap(found.words, sizeof(Shared));
+            return false;
+        }
+    } else {
+        t.words = found.words;
     }
-    t.words = static_cast<Shared *>(place);
     t.tickets.store(0);
     markers_reset();
     t.epoch.fetch_add(1);
-    t.socket.store(fd);
     t.state.store(Attached, std::memory_order_release);
+    tell_news();
     return true;
 }
 
@@ -139,9 +105,6 @@ void detach() {
     Tie &t = tie();
     t.state.store(Alone, std::memory_order_release);
     t.epoch.fetch_add(1);
-    const int fd = t.socket.exchange(-1);
-    if (fd >= 0)
-        close(fd);
     futex_wake(&t.words->grant_word); // whoever waits sees that it is alone
 }
 
@@ -150,21 +113,55 @@ void nap(std::uint64_t nanoseconds) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
-// Waits for the daemon's byte or its end; false at its end.
-bool listen_for(int milliseconds) {
-    pollfd one{tie().socket.load(), POLLIN, 0};
-    if (poll(&one, 1, milliseconds) <= 0)
-        return true;
-    char bytes[64];
-    const ssize_t got = recv(one.fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+// Rings where it is asked to, until the daemon is gone.
+void stay(int socket) {
+    Tie &t = tie();
+    std::uint32_t rung = t.bell.load();
+    while (true) {
+        futex_wait(&t.bell, rung, kLook);
+        const std::uint32_t before = rung;
+        rung = t.bell.load();
+        // Full: the daemon has enough to read. Gone: see below.
+        if (rung != before && t.words->asleep.load() && send(socket, "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+            errno = 0;
+        char bytes[64];
+        const ssize_t got = recv(socket, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+            return;
+    }
 }
 
-// Follows what is under way until there is nothing, or nobody wants to know; false when the daemon is gone. The driver
-// is asked where the answer can be that all has ended, and else only now and then: it has a lock that launches take.
-bool follow(Shared *shared) {
-    std::uint64_t last_pending = now(), last_look = last_pending, last_launch = last_pending, asked = 0, head = 0;
-    while (!tie().ending.load() && shared->track.load(std::memory_order_relaxed)) {
+void *keep(void *) {
+    Tie &t = tie();
+    pthread_setname_np(pthread_self(), "kesco-keeper");
+    const bool able = own_descriptors(); // where that is not allowed there is no daemon
+    if (able)
+        common_clock();
+    std::uint64_t wait = kSecond / 10;
+    do {
+        const Found found = able ? greet(settings()) : Found{-1, nullptr};
+        if (found.words && attach(found)) {
+            stay(found.socket);
+            detach();
+            wait = kSecond / 10;
+        }
+        if (found.socket >= 0)
+            close(found.socket);
+        int first = Fresh;
+        if (t.state.compare_exchange_strong(first, Alone))
+            tell_news();
+        nap(wait);
+        wait = std::min<std::uint64_t>(wait * 2, kSecond / 2);
+    } while (able);
+    return nullptr;
+}
+
+// Follows what is under way while somebody wants to know. The driver is asked where the answer can be that all has
+// ended, and else only now and then: it has a lock that launches take.
+void follow(Shared *shared) {
+    const std::uint32_t daemon = epoch();
+    std::uint64_t last_pending = now(), last_launch = last_pending, asked = 0, head = 0;
+    while (!tie().ending.load() && epoch() == daemon && shared->track.load(std::memory_order_relaxed)) {
         const std::uint64_t time = now();
         const bool held = Track(shared->track.load(std::memory_order_relaxed)) == Track::Each;
         if (time - asked >= (held ? kOften : kNowAndThen) || markers_tell()) {
@@ -178,32 +175,24 @@ bool follow(Shared *shared) {
         else if (time - last_launch > kSettle)
             markers_settle();
         const std::uint64_t idle = time - last_pending;
-        if (time - last_look > 20000000) {
-            last_look = time;
-            if (!listen_for(0))
-                return false;
-        }
         const bool soon = held && markers_pending() && time - last_launch < 2000000; // an event, behind what has none
         nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : soon ? kOften : kNowAndThen);
     }
-    return true;
 }
 
 void *attend(void *) {
     Tie &t = tie();
     prctl(PR_SET_TIMERSLACK, 1000UL);
     pthread_setname_np(pthread_self(), "kesco-fikit");
-    std::uint64_t wait = kSecond / 10;
     while (!t.ending.load()) {
-        if (t.state.load() != Attached) {
-            nap(wait);
-            wait = std::min<std::uint64_t>(wait * 2, kSecond / 2);
-            if (!t.ending.load() && attach())
-                wait = kSecond / 10;
-            continue;
-        }
-        if (!listen_for(t.words->track.load() ? 0 : 100) || !follow(t.words))
-            detach();
+        const std::uint32_t heard = t.news.load();
+        Shared *words = attached_already();
+        if (!words)
+            futex_wait(&t.news, heard, kSecond);
+        else if (words->track.load(std::memory_order_relaxed))
+            follow(words);
+        else
+            futex_wait(&words->track, 0, kLook);
     }
     return nullptr;
 }
@@ -211,35 +200,38 @@ void *attend(void *) {
 // Before the driver's own end: once this returns, the attendant does not enter the driver any more.
 void end() {
     Tie &t = tie();
+    if (!begun())
+        return; // a child that launched nothing
     t.ending.store(true);
     for (int tries = 0; tries < 50; ++tries, nap(kSecond / 1000))
         if (t.publishing.try_lock())
             return t.publishing.unlock();
 }
 
-// Starts the attendant with all signals blocked, so that the program's handlers never run on it.
-void start_attendant() {
-    sigset_t every, before;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    pthread_t thread;
-    if (pthread_create(&thread, nullptr, attend, nullptr) == 0)
-        pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+// Under the lock.
+void start_both() {
+    Tie &t = tie();
+    if (std::exchange(t.started, true))
+        return;
+    static std::atomic<bool> registered{false};
+    if (!registered.exchange(true))
+        atexit(end);
+    if (!start(attend) || !start(keep))
+        t.state.store(Alone);
 }
 
-void in_child() {
+// By another clock than `now`, which the keeper may just set right.
+void wait_for_the_first_try(Clock::time_point until) {
     Tie &t = tie();
-    const int fd = t.socket.load();
-    Shared *words = t.words;
-    const std::uint32_t epoch = t.epoch.load();
-    new (&t) Tie;
-    t.epoch.store(epoch + 1);
-    t.words = words; // the parent's; nothing is written there before another memory is in its place
-    if (fd >= 0)
-        close(fd);
-    markers_forked();
-    reopen_locks();
+    for (std::uint32_t heard = t.news.load(); t.state.load() == Fresh; heard = t.news.load()) {
+        const auto left = std::chrono::nanoseconds(until - Clock::now()).count();
+        if (left > 0) {
+            futex_wait(&t.news, heard, std::uint64_t(left));
+            continue;
+        }
+        int first = Fresh;
+        t.state.compare_exchange_strong(first, Alone); // the keeper goes on trying
+    }
 }
 
 } // namespace
@@ -247,6 +239,15 @@ void in_child() {
 const Settings &settings() noexcept {
     static const Settings &one = *new Settings(read_settings());
     return one;
+}
+
+void untie() noexcept {
+    Tie &t = tie();
+    Shared *words = t.words; // a parent's; nothing is written there before another memory is in its place
+    const std::uint32_t before = t.epoch.load();
+    new (&t) Tie;
+    t.epoch.store(before + 1);
+    t.words = words;
 }
 
 std::uint32_t epoch() noexcept {
@@ -268,25 +269,17 @@ Shared *attached() noexcept {
         return t.words;
     if (state == Alone || settings().socket.empty())
         return nullptr;
+    const Uncancelled whole;
+    const auto until = Clock::now() + std::chrono::nanoseconds(std::min(kPatience, settings().deadline));
     const std::lock_guard<std::mutex> guard(t.first);
-    if (!t.attendant) {
-        t.attendant = true;
-        static std::once_flag once;
-        std::call_once(once, [] {
-            pthread_atfork(nullptr, nullptr, in_child);
-            atexit(end);
-        });
-        if (!attach())
-            t.state.store(Alone);
-        start_attendant();
-    }
-    return t.state.load() == Attached ? t.words : nullptr;
+    start_both();
+    wait_for_the_first_try(until);
+    return attached_already();
 }
 
 void ring() noexcept {
-    const int fd = tie().socket.load();
-    if (fd >= 0 && send(fd, "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        return; // full: the daemon has enough to read; gone: the attendant will notice
+    tie().bell.fetch_add(1);
+    futex_wake(&tie().bell);
 }
 
 std::uint64_t say(Shared *shared, What what, std::uint64_t identity, std::uint64_t ticket) noexcept {

@@ -1,11 +1,13 @@
 #include "client.h"
 
 #include "attachment.h"
+#include "clock.h"
 #include "credit.h"
 #include "driver.h"
 #include "futex.h"
 #include "markers.h"
 #include "measure.h"
+#include "process.h"
 
 #include <algorithm>
 #include <mutex>
@@ -27,6 +29,22 @@ thread_local bool passes_by = false;
 thread_local std::uint64_t launched_at = 0; // by this thread, the last time
 thread_local std::uint32_t said_in = 0;     // the epoch in which its present launch was said; 0: it was not
 thread_local std::uint64_t on_credit = 0;   // what its present launch is taken for, if that is made on a credit; else 0
+thread_local bool measured = false;         // its present launch is
+thread_local int waits = 0;                 // that it is in
+
+// A thread ends in the middle of a launch, or of a wait.
+struct Ends {
+    bool touched = false;
+    ~Ends() {
+        if (std::exchange(measured, false))
+            measure_after({}, false);
+        if (said_in && said_in == epoch())
+            mark_done();
+        for (; waits > 0; --waits)
+            markers_waits_no_more();
+    }
+};
+thread_local Ends ends;
 
 // One thread of the process stands at the gate, the others behind it: the process is held as a whole. Never destroyed.
 alignas(std::timed_mutex) unsigned char gate_room[sizeof(std::timed_mutex)];
@@ -80,7 +98,7 @@ bool stale(const Shared *shared, std::uint64_t time) {
 bool granted(Shared *shared, std::uint64_t ticket, std::uint64_t from, std::uint32_t since) {
     const std::uint64_t until = from + settings().deadline;
     std::uint64_t awake = from; // something may happen soon after this
-    while (true) {
+    for (bool slept = false;;) {
         const std::uint32_t seen = shared->grant_word.load(std::memory_order_acquire);
         if (shared->granted.load(std::memory_order_acquire) >= ticket)
             return true;
@@ -96,6 +114,8 @@ bool granted(Shared *shared, std::uint64_t ticket, std::uint64_t from, std::uint
                 pause();
             continue;
         }
+        if (std::exchange(slept, true))
+            ring(); // then it is soon known where the daemon is gone
         futex_wait(&shared->grant_word, seen, std::min(kSlice, until - time));
     }
 }
@@ -148,6 +168,20 @@ bool worth_an_event(const Shared &shared, std::uint64_t identity) {
            launched_at > marked_at() + kRarely;
 }
 
+// Nothing that another thread, or a parent, held or knew of.
+void anew() noexcept {
+    untie();
+    markers_forked();
+    measure_forked();
+    new (&gate()) std::timed_mutex;
+}
+
+// Before what is kept of this process is looked at.
+void here() noexcept {
+    if (!begun())
+        begin(anew);
+}
+
 } // namespace
 
 bool inside() noexcept {
@@ -168,16 +202,23 @@ bool enter(const Launch &launch) noexcept {
     if (depth != 0 || !wanted())
         return false;
     ++depth;
+    ends.touched = true; // so that it is there
+    here();
     if (measuring()) {
+        const Uncancelled whole;
         measure_before(launch);
-        return true;
+        return measured = true;
     }
     Shared *shared = attached();
     if (!shared)
         return true;
     introduce(shared, launch);
-    const bool open = shared->gate.load(std::memory_order_acquire) != 0;
-    if (open || launch.never_held || capturing(launch.stream, launch.per_thread))
+    if (shared->gate.load(std::memory_order_acquire) || launch.never_held) {
+        say_launched(shared, What::Passed, launch, 0);
+        return true;
+    }
+    const Uncancelled whole;
+    if (capturing(launch.stream, launch.per_thread))
         say_launched(shared, What::Passed, launch, 0);
     else
         hold(shared, launch);
@@ -189,7 +230,9 @@ void leave(const Launch &launch, bool launched) noexcept {
     const std::uint64_t predicted = std::exchange(on_credit, 0);
     const std::uint32_t said = std::exchange(said_in, 0);
     if (measuring()) {
+        const Uncancelled whole;
         measure_after(launch, launched);
+        measured = false;
         return;
     }
     Shared *shared = attached();
@@ -197,10 +240,11 @@ void leave(const Launch &launch, bool launched) noexcept {
         return;
     const auto track = Track(shared->track.load(std::memory_order_relaxed));
     if (!launched)
-        mark_done();
-    else if (track == Track::None || (track == Track::Some && !worth_an_event(*shared, launch.identity)))
-        mark_alone(launch.stream, launch.per_thread);
-    else if (predicted && mark_later(launch.stream, launch.per_thread, {launched_at, predicted}, step_of(shared)))
+        return mark_done();
+    if (track == Track::None || (track == Track::Some && !worth_an_event(*shared, launch.identity)))
+        return mark_alone(launch.stream, launch.per_thread);
+    const Uncancelled whole;
+    if (predicted && mark_later(launch.stream, launch.per_thread, {launched_at, predicted}, step_of(shared)))
         return;
     else if (capturing(launch.stream, launch.per_thread))
         mark_done();
@@ -220,16 +264,26 @@ Shared *asked() {
 
 } // namespace
 
-Waiting::Waiting() noexcept : before(markers_made()) {
+std::uint64_t wait_begins() noexcept {
+    if (wanted()) {
+        ends.touched = true;
+        here();
+    }
+    const std::uint64_t before = markers_made();
     markers_wait();
+    ++waits;
+    return before;
 }
-Waiting::~Waiting() {
+
+void wait_ends() noexcept {
+    --waits;
     markers_waits_no_more();
 }
 
 void after_wait(std::uint64_t before, const Wait &wait) noexcept {
     if (depth != 0 || !wanted())
         return;
+    const Uncancelled whole;
     if (measuring())
         return measure_waited();
     if (!attached_already())
@@ -239,14 +293,9 @@ void after_wait(std::uint64_t before, const Wait &wait) noexcept {
 }
 
 void synchronized() noexcept {
+    const Uncancelled whole;
     if (Shared *shared = asked())
         publish(shared);
-}
-
-void reopen_locks() noexcept {
-    new (&gate()) std::timed_mutex;
-    depth = 0;
-    passes_by = false;
 }
 
 } // namespace fikit

@@ -4,6 +4,10 @@
 // ticket is granted, for at most its deadline. Without a daemon, or when it dies or hangs, everything goes on at once.
 // The whole process stops at its gate, never a single stream. What is captured, and what must not be held (cooperative
 // launches, NCCL), is never held.
+//
+// A thread may be cancelled in the driver, and never come back to the second half of what it began. No frame that the
+// driver is called from has anything to destroy: this library has an unwinder of its own, which the C library's does
+// not go together with. What was begun is put right when the thread ends.
 #pragma once
 
 #include <atomic>
@@ -39,13 +43,10 @@ struct Wait {
     bool per_thread;
     bool all; // of the context
 };
-struct Waiting { // for as long as it takes; meanwhile nothing is taken for ended that nobody has seen to be
-    Waiting() noexcept;
-    ~Waiting();
-    Waiting(const Waiting &) = delete;
-    Waiting &operator=(const Waiting &) = delete;
-    const std::uint64_t before; // launches
-};
+// Begins, and says how many launches there were until then. Until its end nothing is taken for ended that nobody has
+// seen to be.
+std::uint64_t wait_begins() noexcept;
+void wait_ends() noexcept;
 void after_wait(std::uint64_t before, const Wait &wait) noexcept;
 // The thread has waited for something else: what has ended can be said at once.
 void synchronized() noexcept;

@@ -1,7 +1,7 @@
 #include "credit.h"
 
 #include "attachment.h"
-#include "driver.h"
+#include "clock.h"
 #include "policy.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 //     [--SETTING VALUE]...
 //
 // A SETTING is a member of KescoPolicySettings, with dashes. Exit codes: 0 ended by a signal, 2 usage, 5 cannot serve.
+#include "clock.h"
 #include "server.h"
 
 #include <signal.h>
@@ -93,6 +94,7 @@ int main(int count, char **words) {
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    fikit::common_clock();
     fikit::Server server(settings);
     if (const std::string why = server.open(); !why.empty()) {
         fprintf(stderr, "kesco-fikitd: %s\n", why.c_str());

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <atomic>
 #include <initializer_list>
@@ -33,12 +32,6 @@ Dlsym dlsym_address() noexcept {
 
 void *true_dlsym(void *handle, const char *name) noexcept {
     return dlsym_address()(handle, name);
-}
-
-std::uint64_t now() noexcept {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::uint64_t(time.tv_sec) * 1000000000U + std::uint64_t(time.tv_nsec);
 }
 
 const Driver *driver() noexcept {

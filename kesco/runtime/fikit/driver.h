@@ -38,6 +38,5 @@ unsigned long long stream_number(void *stream, bool per_thread) noexcept;
 void *true_dlsym(void *handle, const char *name) noexcept;
 using Dlsym = void *(*)(void *, const char *);
 Dlsym dlsym_address() noexcept;
-std::uint64_t now() noexcept; // CLOCK_MONOTONIC in nanoseconds
 
 } // namespace fikit

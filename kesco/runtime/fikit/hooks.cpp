@@ -5,10 +5,17 @@
 #include "client.h"
 #include "names.h"
 
+#include <utility>
+
 namespace {
 
 thread_local bool entered = false;
 thread_local fikit::Launch current; // while it is
+
+void end(bool launched) {
+    if (std::exchange(entered, false))
+        fikit::leave(current, launched);
+}
 
 const fikit::Called &at(const void *site) {
     const auto *one = static_cast<const KescoLaunchSite *>(site);
@@ -27,15 +34,14 @@ extern "C" {
 
 __attribute__((visibility("default"))) void kesco_launch_before(const KescoLaunchSite *site,
                                                                 const KescoLaunch *launch) {
-    if (fikit::wanted() && !fikit::inside() && site->version == KESCO_LAUNCH_HOOKS_VERSION)
-        entered = fikit::enter(current = described(site, launch));
+    if (!fikit::wanted() || site->version != KESCO_LAUNCH_HOOKS_VERSION || (fikit::inside() && !entered))
+        return;
+    end(false); // where an exception led past the second hook, that launch counts as not made
+    entered = fikit::enter(current = described(site, launch));
 }
 
 __attribute__((visibility("default"))) void kesco_launch_after(const KescoLaunchSite *, const KescoLaunch *) {
-    if (!entered)
-        return;
-    entered = false;
-    fikit::leave(current, true);
+    end(true);
 }
 
 __attribute__((visibility("default"))) void kesco_fikit_pass_by(int on) {

@@ -115,10 +115,11 @@ bool fikit::driver_seen() noexcept {
         const auto real = truly<Function>(true_cuStreamSynchronize##suffix, "cuStreamSynchronize" #suffix);            \
         if (!real)                                                                                                     \
             return kNotInitialized;                                                                                    \
-        const fikit::Waiting wait;                                                                                     \
+        const std::uint64_t before = fikit::wait_begins();                                                             \
         const Result result = real(stream);                                                                            \
         if (result == fikit::kSuccess)                                                                                 \
-            fikit::after_wait(wait.before, {stream, per_thread, false});                                               \
+            fikit::after_wait(before, {stream, per_thread, false});                                                    \
+        fikit::wait_ends();                                                                                            \
         return result;                                                                                                 \
     }                                                                                                                  \
     SHOWN Result cuMemcpyDtoH_v2##suffix(void *to, unsigned long long from, std::size_t size) {                        \
@@ -126,10 +127,11 @@ bool fikit::driver_seen() noexcept {
         const auto real = truly<Function>(true_cuMemcpyDtoH_v2##suffix, "cuMemcpyDtoH_v2" #suffix);                    \
         if (!real)                                                                                                     \
             return kNotInitialized;                                                                                    \
-        const fikit::Waiting wait;                                                                                     \
+        const std::uint64_t before = fikit::wait_begins();                                                             \
         const Result result = real(to, from, size);                                                                    \
         if (result == fikit::kSuccess)                                                                                 \
-            fikit::after_wait(wait.before, {nullptr, per_thread, false});                                              \
+            fikit::after_wait(before, {nullptr, per_thread, false});                                                   \
+        fikit::wait_ends();                                                                                            \
         return result;                                                                                                 \
     }
 
@@ -141,28 +143,31 @@ static std::atomic<void *> true_cuCtxSynchronize, true_cuCtxSynchronize_v2, true
 
 SHOWN Result cuCtxSynchronize() {
     const auto real = truly<decltype(&cuCtxSynchronize)>(true_cuCtxSynchronize, "cuCtxSynchronize");
-    const fikit::Waiting wait;
+    const std::uint64_t before = fikit::wait_begins();
     const Result result = real ? real() : kNotInitialized;
     if (result == fikit::kSuccess)
-        fikit::after_wait(wait.before, {nullptr, false, true});
+        fikit::after_wait(before, {nullptr, false, true});
+    fikit::wait_ends();
     return result;
 }
 // Of a context that need not be the one of the launches: only what the events say.
 SHOWN Result cuCtxSynchronize_v2(void *context) {
     const auto real = truly<decltype(&cuCtxSynchronize_v2)>(true_cuCtxSynchronize_v2, "cuCtxSynchronize_v2");
-    const fikit::Waiting wait;
+    const std::uint64_t before = fikit::wait_begins();
     const Result result = real ? real(context) : kNotInitialized;
     if (result == fikit::kSuccess && !context)
-        fikit::after_wait(wait.before, {nullptr, false, true});
+        fikit::after_wait(before, {nullptr, false, true});
     else
         fikit::synchronized();
+    fikit::wait_ends();
     return result;
 }
 SHOWN Result cuEventSynchronize(void *event) {
     const auto real = truly<decltype(&cuEventSynchronize)>(true_cuEventSynchronize, "cuEventSynchronize");
-    const fikit::Waiting wait;
+    const std::uint64_t before = fikit::wait_begins();
     const Result result = real ? real(event) : kNotInitialized;
     fikit::synchronized();
+    fikit::wait_ends();
     return result;
 }
 

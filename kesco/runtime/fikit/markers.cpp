@@ -2,6 +2,7 @@
 // asks them does so in the relaxed capture mode, so that no capture of the program is disturbed.
 #include "markers.h"
 
+#include "clock.h"
 #include "driver.h"
 #include "futex.h"
 #include "markers_state.h"

@@ -5,21 +5,26 @@
 //     S <identity> <time on the device, ns> <idle until the next launch's start, ns>|- <host's time before, ns> <waits>
 //
 // Times come from a pair of events around each launch: they resolve about half a microsecond, and where the device was
-// idle they include the way of the launch to it. `measure_activity.cpp` has the better source, where there is one.
+// idle they include the way of the launch to it. A file is of one process, and written whole or empty.
 #include "measure.h"
 
 #include "attachment.h"
+#include "clock.h"
 #include "driver.h"
 #include "markers.h"
+#include "process.h"
+#include "sample_file.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <mutex>
+#include <new>
 #include <set>
+#include <string>
 
 namespace fikit {
 namespace {
@@ -35,8 +40,7 @@ struct Pair {
 
 struct Samples {
     std::mutex lock;
-    FILE *file = nullptr;
-    pid_t owner = 0;
+    bool begun = false, writes = false; // the file of this process
     std::set<std::uint64_t> known;
     Pair ring[kPairs]; // in the order of launches; the last one waits for its successor
     std::uint64_t first = 0, next = 0;
@@ -65,6 +69,19 @@ long elapsed(const Driver &d, void *from, void *to) {
     return milliseconds < 0 ? 0 : long(double(milliseconds) * 1e6);
 }
 
+template <typename... Values> void line(const char *format, Values... values) {
+    char text[128];
+    snprintf(text, sizeof text, format, values...);
+    write_samples(text);
+}
+
+void introduce(const Launch &one) {
+    line("K %016" PRIx64 " %u %u %u %u %u %u %" PRIu64 " ", one.identity, one.grid[0], one.grid[1], one.grid[2],
+         one.block[0], one.block[1], one.block[2], one.shared);
+    write_samples(one.name ? one.name : "");
+    write_samples("\n");
+}
+
 // Writes what has ended; with `all_of_them` waits for the rest.
 void drain(Samples &s, const Driver &d, bool all_of_them) {
     while (s.first != s.next) {
@@ -77,9 +94,9 @@ void drain(Samples &s, const Driver &d, bool all_of_them) {
         const long time = elapsed(d, one.from, one.to);
         const long gap = last ? -1 : elapsed(d, one.to, s.ring[(s.first + 1) % kPairs].from);
         if (time >= 0 && gap >= 0)
-            fprintf(s.file, "S %016" PRIx64 " %ld %ld %" PRIu64 " %d\n", one.identity, time, gap, one.host, one.waits);
+            line("S %016" PRIx64 " %ld %ld %" PRIu64 " %d\n", one.identity, time, gap, one.host, one.waits);
         else if (time >= 0)
-            fprintf(s.file, "S %016" PRIx64 " %ld - %" PRIu64 " %d\n", one.identity, time, one.host, one.waits);
+            line("S %016" PRIx64 " %ld - %" PRIu64 " %d\n", one.identity, time, one.host, one.waits);
         s.spare[s.spares++] = one.from;
         s.spare[s.spares++] = one.to;
         ++s.first;
@@ -87,38 +104,43 @@ void drain(Samples &s, const Driver &d, bool all_of_them) {
 }
 
 void finish() {
+    if (!begun())
+        return; // a child that launched nothing
     Samples &s = all();
     const Driver *d = driver();
     const std::lock_guard<std::mutex> guard(s.lock);
-    if (!s.file || s.owner != getpid())
+    if (!s.writes)
         return;
     if (s.next != s.first)
         s.ring[(s.next - 1) % kPairs].waits = s.waited;
     if (d)
         drain(s, *d, true);
-    fclose(s.file);
-    s.file = nullptr;
+    end_samples();
+    s.writes = false;
 }
 
-// Opens the file: one for each process, since a task may be several.
+// Begins the file: one for each process, since a task may be several.
 bool ready(Samples &s) {
-    if (s.file && s.owner == getpid())
-        return true;
-    if (s.owner == getpid())
-        return false; // it could not be opened, or is closed
-    if (s.owner == 0)
+    if (s.begun)
+        return s.writes;
+    s.begun = true;
+    static std::atomic<bool> registered{false};
+    if (!registered.exchange(true))
         atexit(finish);
-    s.owner = getpid();
-    s.known.clear();
-    s.first = s.next = 0;
-    s.spares = 0;
-    s.file = fopen((settings().profile + "." + std::to_string(getpid())).c_str(), "w");
-    if (s.file)
-        fputs("kesco-fikit-samples 1 events\n", s.file);
-    return s.file != nullptr;
+    s.writes = begin_samples(settings().profile + "." + std::to_string(getpid()));
+    if (s.writes)
+        write_samples("kesco-fikit-samples 1 events\n");
+    return s.writes;
 }
 
 } // namespace
+
+void measure_forked() noexcept {
+    if (!measuring())
+        return;
+    no_samples();
+    new (&all()) Samples; // what another thread may have been changing is left as it is
+}
 
 bool measuring() noexcept {
     static const bool asked = !settings().profile.empty();
@@ -151,9 +173,7 @@ void measure_after(const Launch &launch, bool launched) noexcept {
         Pair &one = s.ring[s.next % kPairs];
         const auto record = launch.per_thread && d->event_record_ptsz ? d->event_record_ptsz : d->event_record;
         if (s.known.insert(launch.identity).second)
-            fprintf(s.file, "K %016" PRIx64 " %u %u %u %u %u %u %" PRIu64 " %s\n", launch.identity, launch.grid[0],
-                    launch.grid[1], launch.grid[2], launch.block[0], launch.block[1], launch.block[2], launch.shared,
-                    launch.name ? launch.name : "");
+            introduce(launch);
         if (record(one.to, launch.stream) == kSuccess) {
             ++s.next;
             if (s.next % 64 == 0)

@@ -9,6 +9,8 @@ namespace fikit {
 bool measuring() noexcept;
 void measure_before(const Launch &launch) noexcept;
 void measure_after(const Launch &launch, bool launched) noexcept;
+// Before anything else in a process, and again in a child: nothing is measured yet.
+void measure_forked() noexcept;
 // The program has waited for the device.
 void measure_waited() noexcept;
 

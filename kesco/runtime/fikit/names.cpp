@@ -1,6 +1,7 @@
 #include "names.h"
 
 #include "identity.h"
+#include "process.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,7 @@ template <typename Make> const Called &find(const void *handle, Make make) noexc
         return none();
     if (const Called *known = slot->called.load(std::memory_order_acquire))
         return *known;
+    const Uncancelled whole; // the driver is asked
     const Called *made = make(), *before = nullptr;
     if (slot->called.compare_exchange_strong(before, made, std::memory_order_acq_rel))
         return *made;

@@ -1,6 +1,6 @@
 // What client and daemon say over the socket. A client writes one Hello and reads one Welcome, with the memfd beside it
-// where `error` is 0. From then on a byte from the client means "something waits", a byte from the daemon "look at the
-// words", and the end of the connection is the end of the other side. A status request is a Hello that asks for it: the
+// where `error` is 0. From then on a byte from the client means "something waits", and the end of the connection is the
+// end of the other side; the daemon says nothing more there. A status request is a Hello that asks for it: the
 // daemon answers with JSON and closes.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The daemon's loop: sockets, then shared words, then the policy, then grants. It sleeps while nobody waits.
 #include "server.h"
 
-#include "driver.h"
+#include "clock.h"
 #include "futex.h"
 #include "policy_times.h"
 
@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kBeat = 20;                       // milliseconds: a sleeping daemon shows that it lives
 constexpr std::uint64_t kOften = 500000;        // nanoseconds: sockets are looked at while something waits
+constexpr std::uint64_t kLinger = 1000000;      // who waited often does so again soon, and need not wake anybody then
 constexpr std::uint64_t kPatience = 1000000000; // for a Hello
 constexpr std::size_t kStrangers = 64;
 
@@ -299,9 +300,8 @@ void Server::publish(std::uint64_t now) {
         words.beat.store(now, std::memory_order_relaxed);
         words.gate.store(int(guest->task) == holder, std::memory_order_release);
         const auto track = std::uint32_t(this->track(*guest, holder));
-        if (words.track.exchange(track) != track && guest->socket >= 0 &&
-            send(guest->socket, "t", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-            errno = 0; // its attendant looks by itself before long
+        if (words.track.exchange(track) != track)
+            futex_wake(&words.track);
     }
 }
 
@@ -332,7 +332,7 @@ void Server::sleep_until_asked(std::uint64_t now) {
 }
 
 void Server::serve(const volatile int *stop) {
-    std::uint64_t last = 0, beat = 0, heard = 0;
+    std::uint64_t last = 0, beat = 0, heard = 0, waited = 0;
     while (!*stop) {
         const std::uint64_t time = now();
         bool busy = look(time);
@@ -343,7 +343,9 @@ void Server::serve(const volatile int *stop) {
         }
         if (busy)
             last = time;
-        if (!waiting()) {
+        if (waiting())
+            waited = time;
+        if (time - waited > kLinger) {
             sleep_until_asked(now());
             heard = now();
             continue;

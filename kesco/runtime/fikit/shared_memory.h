@@ -30,7 +30,7 @@ struct Record {
     std::atomic<std::uint64_t> sequence; // its place in the whole stream, from 1; written last
     std::atomic<std::uint64_t> identity;
     std::atomic<std::uint64_t> ticket;
-    std::atomic<std::uint64_t> time; // CLOCK_MONOTONIC in nanoseconds
+    std::atomic<std::uint64_t> time; // as `now` in clock.h tells it
     std::atomic<std::uint32_t> what; // What
 };
 
@@ -50,13 +50,13 @@ struct Predicted {
 struct Shared {
     // Written by the daemon.
     alignas(64) std::atomic<std::uint32_t> gate;    // 1: the holder, which goes straight through
-    std::atomic<std::uint32_t> track;               // Track
+    std::atomic<std::uint32_t> track;               // Track; a futex
     std::atomic<std::uint32_t> asleep;              // 1: write a byte to the socket when something waits
     alignas(64) std::atomic<std::uint64_t> granted; // the last ticket that was granted; they are granted in order
     std::atomic<std::uint32_t> grant_word;          // a futex: changes with `granted`
     std::atomic<std::uint64_t> beat;                // when the daemon was last seen to work
     // The credit: see KescoCredit. It is read before each launch, and 0 as soon as the daemon saw the holder come back.
-    alignas(64) std::atomic<std::uint64_t> credit_until; // CLOCK_MONOTONIC; written last
+    alignas(64) std::atomic<std::uint64_t> credit_until; // as `now` tells it; written last
     std::atomic<std::uint64_t> credit_number, credit_flight_ns, credit_launches;
     alignas(64) Predicted predicted[kPredicted];
     // By identity, a bit for each: a gap that is worth filling may follow. Two that share a bit cost an event.
