@@ -17,7 +17,7 @@ CLIENT = "libkesco_fikit.so"
 DAEMON = "kesco-fikitd"
 _CLIENT = ("client", "attachment", "credit", "driver", "hooks", "intercept", "intercept_runtime",
            "markers", "measure", "names", "policy_rule")  # fmt: skip
-_DAEMON = ("daemon", "server", "status", "guest", "driver", "costs_file", "recorder")
+_DAEMON = ("daemon", "server", "door", "listener", "status", "guest", "profiles", "driver", "costs_file", "recorder")
 _FAST = ("-Wl,-z,nodelete", "-ftls-model=initial-exec")  # in front of the program from its start, until its end
 _OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-as-needed", "-ldl", "-lpthread")
 
