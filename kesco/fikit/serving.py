@@ -7,8 +7,8 @@ state comes out (K542), and nobody is listened to for long.
 
 from __future__ import annotations
 
-import hashlib
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -34,7 +34,12 @@ _VARIABLES = {
     "MEASURE": "KESCO_FIKIT_MEASURE",
 }
 _HELLO, _WELCOME = struct.Struct("IIIi40s64s"), struct.Struct("IIIi")
-_REFUSALS = {1: "it is of another version", 2: "this user has no place left", 3: "this user is not listed", 4: "no memory"}
+_REFUSALS = {
+    1: "it is of another version",
+    2: "this user has no place left",
+    3: "this user is not listed",
+    4: "no memory",
+}
 _PATIENCE, _MOST = 5.0, 1 << 24  # seconds, bytes
 _TEXTS = ("name", "task", "waits_for")
 _NUMBERS = (
@@ -75,7 +80,7 @@ def _asked(path: Path) -> bytes:
 
 
 def patient(link: socket.socket, seconds: float) -> None:
-    """Nothing takes longer; connecting waits, too, where many come at a time, which a socket with a timeout does not."""
+    """Nothing takes longer. To connect waits as well, which with Python's own timeout it does not where many come."""
     for one in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         link.setsockopt(socket.SOL_SOCKET, one, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
 
@@ -90,7 +95,10 @@ def _received(link: socket.socket) -> bytes:
 def _no_status(path: Path, said: bytes) -> tuple[str, str]:
     if len(said) == _WELCOME.size and _WELCOME.unpack(said)[0] == _MAGIC:
         why = _REFUSALS.get(_WELCOME.unpack(said)[2], "no reason is given")
-        return f"the daemon at {path} refuses: {why}", "ask for 'kesco fikit serve --user UID:PRIORITY', or start it anew"
+        return (
+            f"the daemon at {path} refuses: {why}",
+            "ask for 'kesco fikit serve --user UID:PRIORITY', or start it anew",
+        )
     return f"what answers at {path} is no daemon of kesco's, or it was cut off", "start it anew: kesco fikit serve"
 
 

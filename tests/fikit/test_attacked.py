@@ -14,7 +14,6 @@ import shutil
 import socket
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from kesco.errors import ToolchainError
 from kesco.fikit import programs, serving
 from kesco.ir import kfikit
 from kesco.ir.costs import Times
+from kesco.toolchain.runtimes import SOURCES
 from tests.fikit.yard import LIMIT, Yard
 
 HELLO = struct.Struct("IIIi40s64s")
@@ -72,10 +72,36 @@ def crowd() -> Iterator[Crowd]:
         yield made
 
 
+def turns(pid: int) -> float:
+    """Which part of the time a process wants a core, whether it gets one or not."""
+    states = []
+    for _ in range(100):
+        states.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+        time.sleep(0.002)
+    return states.count("R") / len(states)
+
+
 def worked(pid: int) -> float:
     """Seconds of a core that a process has used."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """Where in the shared memory each thing is."""
+    names = ("beat", "predicted", "head", "records", "names_head", "names")
+    said = "".join(f'printf("%zu ", offsetof(fikit::Shared, {name}));' for name in names)
+    folder = tmp_path_factory.mktemp("places")
+    (folder / "p.cpp").write_text(f'#include <cstdio>\n#include "shared_memory.h"\nint main() {{ {said} }}\n')
+    command = ["g++", "-std=c++17", "-w", f"-I{SOURCES / 'fikit'}", str(folder / "p.cpp"), "-o", str(folder / "p")]
+    subprocess.run(command, check=True)
+    found = subprocess.run([str(folder / "p")], check=True, capture_output=True, text=True).stdout
+    return dict(zip(names, map(int, found.split()), strict=True))
+
+
+def word(number: int) -> bytes:
+    return number.to_bytes(8, "little")
 
 
 @contextlib.contextmanager
@@ -87,17 +113,7 @@ def somebody_else() -> Iterator[None]:
         os.seteuid(0)
 
 
-@pytest.fixture
-def open_yard(tmp_path: Path, parts: Path, runtime: tuple[Path, Path]) -> Iterator[Yard]:
-    """One whose folder others can search."""
-    with tempfile.TemporaryDirectory(prefix="kesco-test-", dir="/tmp") as folder:
-        Path(folder).chmod(0o711)
-        made = Yard(Path(folder), parts, *runtime)
-        yield made
-        made.close()
-
-
-# ---- a second daemon ---------------------------------------------------------------------------------------------------
+# ---- a second daemon ------------------------------------------------------------------------------------------------
 
 
 def second(yard: Yard, *words: str) -> subprocess.Popen[str]:
@@ -150,7 +166,7 @@ def test_a_record_ends_at_its_size(yard: Yard, crowd: Crowd, tmp_path: Path) -> 
     assert err.count("the record is full") == 1
 
 
-# ---- connections that take room ----------------------------------------------------------------------------------------
+# ---- connections that take room -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -160,10 +176,7 @@ def test_half_a_greeting_costs_nothing(yard: Yard, crowd: Crowd, ends: bool) -> 
     link.send(hello()[:20])
     if ends:
         link.close()
-    time.sleep(0.1)
-    before = worked(daemon.pid)
-    time.sleep(0.6)
-    assert worked(daemon.pid) - before < 0.15
+    assert turns(daemon.pid) < 0.2
 
 
 def test_a_greeting_may_come_in_parts(yard: Yard, crowd: Crowd) -> None:
@@ -215,20 +228,36 @@ def test_a_listed_user_leaves_places(open_yard: Yard, crowd: Crowd) -> None:
     assert mine.count(0) == 128  # all that there are
 
 
-def test_many_slow_readers_delay_nobody(yard: Yard, crowd: Crowd) -> None:
+def test_many_slow_readers_delay_nobody(yard: Yard, crowd: Crowd, places: dict[str, int]) -> None:
     """Whoever reads gets all of it; while they do, the daemon shows that it lives."""
-    yard.daemon()
+    yard.daemon("--policy", "0", "--deadline-ns", "3000000000")
     everyone = [crowd.attach(yard.socket, b"k" * 40, b"n" * 64)[1] for _ in range(256)]
+    for ticket in (
+        1,
+        2,
+    ):  # all but the holder are granted one launch of a kernel with a long name, and wait for another
+        for fd in everyone[1:]:
+            with mmap.mmap(fd, os.fstat(fd).st_size) as words:
+                record = places["records"] + (ticket - 1) * 40
+                words[places["names"] : places["names"] + 127] = word(1) + word(7) + b"k" * 111
+                words[places["names_head"] : places["names_head"] + 8] = word(1)
+                words[record : record + 40] = b"".join(map(word, (ticket, 7, ticket, 1, 2)))
+                words[places["head"] : places["head"] + 8] = word(ticket)
+        waiting = 255 if ticket == 2 else 0
+        for _ in range(200):
+            if sum(one["waiting"] for one in serving.status(yard.socket)["tasks"]) == waiting:
+                break
+            time.sleep(0.05)
     readers = [crowd.connect(yard.socket) for _ in range(40)]
     with mmap.mmap(everyone[0], os.fstat(everyone[0]).st_size) as words:
         for one in readers:
             one.sendall(hello(2))
-        oldest, end = 0, time.monotonic() + 1
-        while time.monotonic() < end:  # the beat is the second word behind a line of the cache
+        oldest, end, beat = 0, time.monotonic() + 2, places["beat"]
+        while time.monotonic() < end:
             now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-            oldest = max(oldest, now - int.from_bytes(words[80:88], "little"))
+            oldest = max(oldest, now - int.from_bytes(words[beat : beat + 8], "little"))
             time.sleep(0.001)
-    assert oldest < 200_000_000  # else clients take it to hang
+    assert oldest < 500_000_000
     for one in readers:
         said = b""
         while part := one.recv(1 << 20):
@@ -236,10 +265,10 @@ def test_many_slow_readers_delay_nobody(yard: Yard, crowd: Crowd) -> None:
         assert len(json.loads(said)["tasks"]) == 256
 
 
-# ---- what comes with a client ------------------------------------------------------------------------------------------
+# ---- what comes with a client ---------------------------------------------------------------------------------------
 
 
-def test_a_long_profile_delays_nobody(yard: Yard, crowd: Crowd, tmp_path: Path) -> None:
+def test_a_long_profile_delays_nobody(yard: Yard, crowd: Crowd, tmp_path: Path, places: dict[str, int]) -> None:
     costs = tmp_path / "costs"
     times = Times.of([1000, 2000, 3000])
     kernels = tuple((n, kfikit.Kernel("k", time=times, gap=times)) for n in range(30_001))
@@ -250,7 +279,8 @@ def test_a_long_profile_delays_nobody(yard: Yard, crowd: Crowd, tmp_path: Path) 
     assert worked(daemon.pid) - before < 0.4
     assert resident(daemon.pid) - memory < 8 * 8 << 20
     with mmap.mmap(everyone[0], os.fstat(everyone[0]).st_size) as words:
-        known = {int.from_bytes(words[n : n + 8], "little") for n in range(192, 192 + 16 * 2048, 16)}
+        begin = places["predicted"]
+        known = {int.from_bytes(words[n : n + 8], "little") for n in range(begin, begin + 16 * 2048, 16)}
     assert len(known) > 1500 and max(known) <= 30_000
 
 
@@ -262,7 +292,7 @@ def resident(pid: int) -> int:
 @pytest.mark.parametrize(
     "words",
     [
-        *(("--user", one) for one in ("bob:3", "1001:", "-1:9", "4294967296:9", "4294967295:9", ":5", "7:10", "7", " 7:1")),
+        *(("--user", one) for one in ("bob:3", "1001:", "-1:9", "4294967296:9", "4294967295:9", ":5", "7:10", " 7:1")),
         ("--cap", "10"), ("--cap", "-1"), ("--policy", "7"), ("--policy", "x"), ("--guard-ns", "inf"),
         ("--inflight-launches", "4294967297"), ("--guard-ns", "-1"), ("--nothing", "1"), ("--cap",),
     ],
