@@ -66,12 +66,13 @@ def _known(environ: Mapping[str, str]) -> list[tuple[str, str]]:
 def socket_path(gpu: str, environ: Mapping[str, str] = os.environ) -> Path:
     """The socket of this user's daemon; its folder is there afterwards, for this user alone (K543 if it cannot be)."""
     base = environ.get("XDG_RUNTIME_DIR", "")
-    return _own_folder(Path(base) / "kesco" if base else _folder_of(os.getuid())) / f"fikit-{gpu}.sock"
+    help_ = "set XDG_RUNTIME_DIR to a folder of your own"
+    return _own_folder(Path(base) / "kesco" if base else _folder_of(os.getuid()), help_) / f"fikit-{gpu}.sock"
 
 
 def shared_path(gpu: str) -> Path:
     """The socket at which this user's daemon lets others in; its folder is there afterwards, and can be searched."""
-    folder = _own_folder(_folder_of(os.getuid()))
+    folder = _own_folder(_folder_of(os.getuid()), "have it removed, or serve without --user")
     folder.chmod(0o711)
     return folder / f"shared-{gpu}.sock"
 
@@ -101,11 +102,11 @@ def _user(name: str) -> int:
         raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="name one that 'id' knows")) from None
 
 
-def _own_folder(folder: Path) -> Path:
+def _own_folder(folder: Path, help_: str) -> Path:
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
     if why := _why_not(folder, os.getuid()):
-        raise _no_folder(folder, why, "set XDG_RUNTIME_DIR to a folder of your own")
+        raise _no_folder(folder, why, help_)
     return folder
 
 
