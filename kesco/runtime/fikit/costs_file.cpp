@@ -35,8 +35,8 @@ std::optional<std::map<std::string, TaskCosts>> read_costs(const std::string &pa
         KescoKernel kernel = {};
         if (word == "task" && line >> key)
             task = &found[key];
-        else if (word == "kernel" && task && line >> std::hex >> kernel.identity && read_times(line, kernel.cost.time) &&
-                 read_times(line, kernel.cost.gap))
+        else if (word == "kernel" && task && line >> std::hex >> kernel.identity &&
+                 read_times(line, kernel.cost.time) && read_times(line, kernel.cost.gap))
             task->push_back(kernel);
         else {
             why = path + ":" + std::to_string(number) + ": damaged";

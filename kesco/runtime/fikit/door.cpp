@@ -109,7 +109,8 @@ const Stranger *Door::hear(int fd) {
         write(fd, one);
         return nullptr;
     }
-    const ssize_t got = recv(fd, reinterpret_cast<char *>(&one.hello) + one.got, sizeof one.hello - one.got, MSG_DONTWAIT);
+    const ssize_t got =
+        recv(fd, reinterpret_cast<char *>(&one.hello) + one.got, sizeof one.hello - one.got, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
         drop(fd);
         return nullptr;
@@ -127,7 +128,8 @@ void Door::tell(int fd, std::shared_ptr<const std::string> text, std::uint64_t n
 }
 
 void Door::write(int fd, Stranger &one) {
-    const ssize_t sent = send(fd, one.told->data() + one.taken, one.told->size() - one.taken, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        send(fd, one.told->data() + one.taken, one.told->size() - one.taken, MSG_NOSIGNAL | MSG_DONTWAIT);
     one.taken += sent > 0 ? std::size_t(sent) : 0;
     if (one.taken == one.told->size() || (sent < 0 && errno != EAGAIN && errno != EINTR))
         drop(fd); // it has all of it, or is gone

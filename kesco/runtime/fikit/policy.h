@@ -15,10 +15,10 @@
  *
  * Use. One thread. Times are nanoseconds of one clock and must not go back (an earlier one counts as the latest one).
  * After one event or several comes `kesco_policy_decide`; call it again until it fills less than `room`, and again at
- * `*wake`. Only `new`, `task_arrives`, `cost` and `kernels`
- * allocate, and what is seen of a kernel for the first time. Functions that return int return 0, or -1 for what makes no
- * sense (an unknown task, a ticket that is there already): then nothing changed. Nothing here ends or blocks: who is
- * not granted is let go by its deadline, which the client keeps as well (`abandoned`), since a daemon can die.
+ * `*wake`. Only `new`, `task_arrives`, `cost` and `kernels` allocate, and an event of a kernel that was not seen before.
+ * Functions that return int return 0, or -1 for what makes no sense (an unknown task, a ticket that is there already):
+ * then nothing changed. Nothing here ends or blocks: who is not granted is let go by its deadline, which the client
+ * keeps as well (`abandoned`), since a daemon can die.
  */
 #ifndef KESCO_FIKIT_POLICY_H
 #define KESCO_FIKIT_POLICY_H

@@ -17,7 +17,8 @@ uint64_t sum(uint64_t one, uint64_t other) {
 } // namespace
 
 bool KescoPolicy::believed(const Task &task, int32_t cost) const {
-    return cost != kUnknown && task.costs[cost].cost->time.count && !task.costs[cost].time.drifted(settings.drift_limit);
+    return cost != kUnknown && task.costs[cost].cost->time.count &&
+           !task.costs[cost].time.drifted(settings.drift_limit);
 }
 
 uint64_t KescoPolicy::predicted(const Task &task, const Ticket &ticket) const {
@@ -60,8 +61,8 @@ void KescoPolicy::promise(Task &task) {
     if (settings.kind == KESCO_MEAN)
         until = std::max(now_, sum(task.idle_since, known->cost->gap.mean));
     else
-        until = sum(task.idle_since + outlasted(task),
-                    kesco::fikit::left_after(known->gap.times(known->cost->gap), outlasted(task), settings.gap_percent));
+        until = sum(task.idle_since + outlasted(task), kesco::fikit::left_after(known->gap.times(known->cost->gap),
+                                                                                outlasted(task), settings.gap_percent));
     if (until > now_ && until - now_ >= settings.threshold_ns)
         task.promise = {true, !known->gap.drifted(settings.drift_limit), until};
 }

@@ -24,7 +24,7 @@ std::string Profiles::read(const std::string &path, const KescoPolicySettings &s
         one.costs = std::move(costs);
         // A policy of its own, in which the task has just come: what it then predicts.
         const std::unique_ptr<KescoPolicy, decltype(&kesco_policy_free)> policy(kesco_policy_new(&settings),
-                                                                               kesco_policy_free);
+                                                                                kesco_policy_free);
         kesco_policy_task_arrives(policy.get(), 0, 0, 0);
         kesco_policy_kernels(policy.get(), 0, one.costs.data(), one.costs.size());
         for (const KescoKernel &kernel : one.costs) {

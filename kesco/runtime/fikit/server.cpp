@@ -142,8 +142,8 @@ void Server::hear(int fd, std::uint64_t now) {
 }
 
 void Server::events(int milliseconds, std::uint64_t now) {
-    epoll_event found[64];
-    const int count = epoll_wait(poll_, found, 64, milliseconds);
+    epoll_event found[16]; // then other things get their turn
+    const int count = epoll_wait(poll_, found, 16, milliseconds);
     now = milliseconds ? fikit::now() : now;
     for (int i = 0; i < count; ++i) {
         const int fd = found[i].data.fd;
