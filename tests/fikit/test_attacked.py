@@ -150,6 +150,20 @@ def test_one_daemon_also_without_its_files(yard: Yard) -> None:
     assert taken.wait(LIMIT) == 0 and not yard.socket.exists()
 
 
+def test_of_many_that_start_one_serves(yard: Yard) -> None:
+    yard.daemon().kill()  # its name stays
+    yard.children[0].wait()
+    many = [second(yard) for _ in range(8)]
+    ended = 0
+    for _ in range(int(LIMIT * 100)):
+        ended = sum(one.poll() is not None for one in many)
+        if ended == len(many) - 1:
+            break
+        time.sleep(0.01)
+    assert ended == len(many) - 1 and {one.returncode for one in many} == {None, 5}
+    assert serving.status(yard.socket)["tasks"] == []
+
+
 def test_what_is_no_socket_stays(yard: Yard) -> None:
     yard.socket.write_text("mine")
     assert second(yard).wait(LIMIT) == 5 and yard.socket.read_text() == "mine"

@@ -157,6 +157,7 @@ def false_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
     def answer() -> None:
         link, _ = listening.accept()
         with link:
+            link.recv(serving._HELLO.size)
             link.sendall(said[0])
 
     with socket.socket(socket.AF_UNIX) as listening:

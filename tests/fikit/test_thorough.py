@@ -37,6 +37,7 @@ def test_a_thousand_random_kills(yard: Yard) -> None:
     words = ("200", "4", "50", "200")
     tasks = [yard.task(n, *words, random.choice(hows), deadline=500) for n in range(6)]
     kills = {"daemon": 0, "task": 0}
+    stops = 0
     while sum(kills.values()) < KILLS:
         time.sleep(random.expovariate(1 / 0.02))
         if random.random() < 0.2:
@@ -49,6 +50,13 @@ def test_a_thousand_random_kills(yard: Yard) -> None:
             daemon = yard.daemon("--policy", random.choice("02345"), "--deadline-ns", "20000000")
             continue
         place = random.randrange(len(tasks))
+        if random.random() < 0.25:  # it hangs for a while, and goes on
+            stopped = random.choice((tasks[place], daemon))
+            stopped.send_signal(signal.SIGSTOP)
+            time.sleep(random.choice((0.01, 0.05, 0.3)))
+            stopped.send_signal(signal.SIGCONT)
+            stops += 1
+            continue
         kills["task"] += tasks[place].poll() is None
         tasks[place].kill()
         tasks[place].communicate()
@@ -56,7 +64,7 @@ def test_a_thousand_random_kills(yard: Yard) -> None:
         tasks[place] = yard.task(random.randrange(10), *words, random.choice(hows), deadline=500)
     for one in tasks:
         assert yard.ends(one, 120) >= 0
-    print(kills)
+    print(kills, "stops", stops)
     yard.until(lambda t: not t, "all have left")
     time.sleep(0.2)
     assert daemon.poll() is None and len(os.listdir(f"/proc/{daemon.pid}/fd")) == before
