@@ -144,21 +144,31 @@ def simulate_command(
 
 
 def _settings(chosen: tuple[str, ...]) -> dict[str, int]:
-    from kesco.fikit.policy import NAMES, Kind, Policy, settings
+    from kesco.fikit.policy import Kind, Policy, settings
 
-    found: dict[str, int] = {}
-    for one in chosen:
-        name, _, value = one.partition("=")
-        if name not in NAMES or not value.isdecimal():
-            what = f"--set {one}: not a setting and a whole number"
-            raise UsageError(Diagnostic("K104", Severity.ERROR, what, help=f"the settings are {', '.join(NAMES)}"))
-        found[name] = int(value)
+    found = dict(map(setting, chosen))
     try:
         Policy(settings(Kind.QUANTILE, found)).close()
     except ValueError as problem:
         help_ = "kesco/runtime/fikit/policy.h says what each setting means"
         raise UsageError(Diagnostic("K104", Severity.ERROR, f"--set: {problem}", help=help_)) from None
     return found
+
+
+def setting(given: str) -> tuple[str, int]:
+    """The name and number of a ``--set NAME=NUMBER``; `UsageError` (K104) for what is none, or too large."""
+    from kesco.fikit.policy import MOST
+
+    name, _, text = given.partition("=")
+    try:
+        value = float(text)
+        if 0 <= value <= MOST[name]:  # which neither infinity nor what is no number is
+            return name, int(text) if text.isdecimal() else int(value)
+    except (KeyError, ValueError):
+        pass
+    what = f"--set {given}: not a setting and its number"
+    help_ = f"write NAME=NUMBER, such as guard_ns=2e4; the settings are {', '.join(MOST)}"
+    raise UsageError(Diagnostic("K104", Severity.ERROR, what, help=help_))
 
 
 def _comparison(result: Comparison) -> Table:

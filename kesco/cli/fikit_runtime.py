@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kesco.cli.fikit import DONE, KINDS, QUIET, fikit_group, tell
-from kesco.cli.output import Printer, ends_well, writable, write_whole
+from kesco.cli.fikit import DONE, KINDS, QUIET, fikit_group, setting, tell
+from kesco.cli.output import Printer, ends_well, refused, writable, write_whole
 from kesco.diagnostics import Diagnostic, Severity
-from kesco.errors import UsageError
+from kesco.errors import KescoError, UsageError
 
 __all__ = ["fikit_group"]  # with all its commands
 
+_LAST_USER, _MOST_USERS = (1 << 32) - 2, 127  # kesco/runtime/fikit/daemon.cpp
 _KINDS = tuple(kind for kind in KINDS if kind != "clairvoyant")  # which only a replay can be
+_BY_ITSELF = "the program runs as it would by itself. For another time: "
 GPU = click.option("--gpu", default="", metavar="UUID|NUMBER", help="Which one (default: the first visible one).")
+OF = click.option("--of", "owner", default="", metavar="USER", help="Another user's daemon, which lists you (--user).")
 
 
 def _given(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -57,16 +62,19 @@ def serve_command(profile: str | None, record: str | None, gpu: str, quiet: bool
     """Decide which process may launch on a GPU, until a signal ends it. When it ends, everyone goes on."""
     printer = Printer("text", quiet)
     with ends_well(printer):
+        from kesco.fikit import places
         from kesco.fikit.programs import daemon
-        from kesco.fikit.serving import gpu_name, socket_path
         from kesco.ir import kfikit
 
-        words = daemon_words(**given)
-        path = socket_path(gpu_name(gpu))
-        if profile is not None:
-            costs = path.with_suffix(".costs")
-            write_whole(costs, kfikit.to_text(kfikit.read(Path(profile))).encode())
-            words += ["--costs", str(costs)]
+        words, name = daemon_words(**given), places.gpu_name(gpu)
+        path = places.socket_path(name)
+        if given["users"]:
+            words += ["--shared", str(places.shared_path(name))]
+        if profile is not None:  # as a file without a name, which no other daemon can take for its own
+            costs = os.memfd_create("costs", 0)
+            with os.fdopen(costs, "wb", closefd=False) as file:
+                file.write(kfikit.to_text(kfikit.read(Path(profile))).encode())
+            words += ["--costs", f"/proc/self/fd/{costs}"]
         if record is not None:
             writable(Path(record))
             words += ["--record", str(Path(record).absolute())]
@@ -77,18 +85,19 @@ def serve_command(profile: str | None, record: str | None, gpu: str, quiet: bool
 
 
 def daemon_words(policy: str, cap: int, users: tuple[str, ...], chosen: tuple[str, ...]) -> list[str]:
-    """The daemon's options; `UsageError` (K104) for a setting that is none."""
-    from kesco.fikit.policy import NAMES, Kind
+    """The daemon's options; `UsageError` (K104) for a user or a setting that is none."""
+    from kesco.fikit.policy import Kind
 
     words = ["--policy", str(int(Kind[policy.upper()])), "--cap", str(cap)]
     for one in users:
+        found = re.fullmatch(r"([0-9]{1,10}):[0-9]", one)
+        if not found or int(found[1]) > _LAST_USER or len(users) > _MOST_USERS:
+            help_ = f"write UID:PRIORITY, such as 1001:3, for at most {_MOST_USERS} users; 'id -u NAME' says the number"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, f"--user {one}: not a user and a priority", help=help_))
         words += ["--user", one]
     for one in chosen:
-        name, _, value = one.partition("=")
-        if name not in NAMES or not _is_number(value):
-            help_ = f"write NAME=NUMBER; names are {', '.join(NAMES)}"
-            raise UsageError(Diagnostic("K104", Severity.ERROR, f"'{one}' is no setting", help=help_))
-        words += ["--" + name.replace("_", "-"), str(int(float(value)))]
+        name, value = setting(one)
+        words += ["--" + name.replace("_", "-"), str(value)]
     return words
 
 
@@ -111,34 +120,34 @@ def unit_command(profile: str | None, record: str | None, gpu: str, **given: Any
         click.echo(unit(words, f"GPU {which}" if which else "the first GPU"), nl=False)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) >= 0
-    except ValueError:
-        return False
-
-
 @fikit_group.command("run", context_settings={"ignore_unknown_options": True})
 @click.option("--priority", type=click.IntRange(0, 9), default=0, show_default=True, help="9 comes first.")
 @click.option("--deadline", type=click.IntRange(1, 60000), default=500, show_default=True, metavar="MS",
               help="No launch is held for longer.")  # fmt: skip
 @GPU
+@OF
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND")
-def run_command(priority: int, deadline: int, gpu: str, command: tuple[str, ...]) -> None:
-    """Run a program as a task of this priority. Without a daemon it runs as it would by itself."""
+def run_command(priority: int, deadline: int, gpu: str, owner: str, command: tuple[str, ...]) -> None:
+    """Run a program as a task of this priority. Where that cannot be, it runs as it would by itself."""
     printer = Printer("text", False)
     with ends_well(printer):
+        from kesco.fikit.places import gpu_name, reached
         from kesco.fikit.programs import client
-        from kesco.fikit.serving import environment, executable, gpu_name, socket_path, task_key
+        from kesco.fikit.serving import environment, executable, plain, task_key
 
-        program = executable(_given(command)[0])
-        settings = {
-            "SOCKET": str(socket_path(gpu_name(gpu))),
-            "PRIORITY": str(priority),
-            "DEADLINE_MS": str(deadline),
-            "TASK": task_key(command),
-        }
-        os.execve(program, command, environment(client(), settings))
+        program, env = executable(_given(command)[0]), plain()
+        try:
+            settings = {
+                "SOCKET": str(reached(gpu_name(gpu), owner)),
+                "PRIORITY": str(priority),
+                "DEADLINE_MS": str(deadline),
+                "TASK": task_key(command),
+            }
+            env = environment(client(), settings)
+        except (KescoError, OSError) as error:
+            found = error.diagnostics if isinstance(error, KescoError) else (refused(error),)
+            printer(*(replace(one, severity=Severity.WARNING, help=_BY_ITSELF + one.help) for one in found))
+        os.execve(program, command, env)
 
 
 @fikit_group.command("profile", context_settings={"ignore_unknown_options": True})
@@ -159,12 +168,13 @@ def profile_command(
     printer = Printer("json" if as_json else "text", quiet)
     with ends_well(printer):
         from kesco.fikit import trace
+        from kesco.fikit.places import gpu_name
         from kesco.fikit.programs import client
         from kesco.fikit.samples import task_profile, traced
-        from kesco.fikit.serving import environment, gpu_name, task_key
+        from kesco.fikit.serving import environment, task_key
         from kesco.ir import kfikit
 
-        key, target = task_key(_given(command)), Path(output)
+        key, target, name = task_key(_given(command)), Path(output), gpu_name(gpu)
         writable(target)
         if record is not None:
             writable(Path(record))
@@ -180,11 +190,11 @@ def profile_command(
             if code:
                 what = f"'{command[0]}' ended with {code}: its times are not kept"
                 raise UsageError(Diagnostic("K541", Severity.ERROR, what, help="run it by hand until it ends well"))
-            name, files = Path(command[0]).name, list(Path(folder).iterdir())
-            found = task_profile(key, name, files)
+            task, files = Path(command[0]).name, list(Path(folder).iterdir())
+            found = task_profile(key, task, files)
             if record is not None:
-                write_whole(Path(record), trace.to_json(traced(name, key, priority, files)).encode())
-        store = kfikit.Store(gpu_name(gpu), "", (found,))
+                write_whole(Path(record), trace.to_json(traced(task, key, priority, files)).encode())
+        store = kfikit.Store(name, "", (found,))
         if before is not None and (why := before.why_not_with(store)):
             help_ = "write another file with -o"
             raise UsageError(Diagnostic("K533", Severity.ERROR, f"{target} cannot take this run: {why}", help=help_))

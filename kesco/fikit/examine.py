@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kesco.errors import KescoError
-from kesco.fikit import programs, serving
+from kesco.fikit import places, programs, serving
 from kesco.toolchain.process import run
 
 
@@ -27,12 +27,12 @@ class Finding:
     advice: str = ""
 
 
-def examine(gpu: str = "", environ: Mapping[str, str] = os.environ) -> tuple[Finding, ...]:
+def examine(gpu: str = "", owner: str = "", environ: Mapping[str, str] = os.environ) -> tuple[Finding, ...]:
     """All findings, in the order in which one would look."""
     found = [*_gpus(environ), _mps(environ), _preload(environ)]
     for part, make in (("client", programs.client), ("daemon's program", programs.daemon)):
         found.append(_built(part, make, environ))
-    return (*found, *_daemon(gpu, environ))
+    return (*found, *_daemon(gpu, owner, environ))
 
 
 def _gpus(environ: Mapping[str, str]) -> list[Finding]:
@@ -88,11 +88,11 @@ def _built(part: str, make: Callable[[Mapping[str, str]], Path], environ: Mappin
         return Finding(part, "problem", str(error), "apt-get install g++, or set CXX")
 
 
-def _daemon(gpu: str, environ: Mapping[str, str]) -> list[Finding]:
+def _daemon(gpu: str, owner: str, environ: Mapping[str, str]) -> list[Finding]:
     try:
-        path = serving.socket_path(serving.gpu_name(gpu, environ), environ)
+        path = places.reached(places.gpu_name(gpu, environ), owner, environ)
     except KescoError as error:
-        return [Finding("socket", "problem", str(error), "set XDG_RUNTIME_DIR to a folder of your own")]
+        return [Finding("socket", "problem", str(error), " ".join(one.help for one in error.diagnostics))]
     found = [Finding("socket", "ok", str(path))]
     if not path.exists():
         return [*found, Finding("daemon", "note", "none serves this GPU", "kesco fikit serve")]
@@ -102,5 +102,5 @@ def _daemon(gpu: str, environ: Mapping[str, str]) -> list[Finding]:
     try:
         status = serving.status(path)
     except KescoError as error:
-        return [*found, Finding("daemon", "problem", str(error), "it is of another version, or hangs: start it anew")]
+        return [*found, Finding("daemon", "problem", str(error), " ".join(one.help for one in error.diagnostics))]
     return [*found, Finding("daemon", "ok", f"answers; {len(status['tasks'])} tasks")]

@@ -84,8 +84,8 @@ class Settings(ctypes.Structure):
     )
 
 
-NAMES = tuple(name for name, _ in Settings._fields_ if name not in ("version", "kind"))
-"""The settings that a user may change."""
+MOST = MappingProxyType({name: (1 << 8 * ctypes.sizeof(kind)) - 1 for name, kind in Settings._fields_[2:]})
+"""The settings that a user may change, each with its largest number."""
 
 
 class _Times(ctypes.Structure):
@@ -215,11 +215,11 @@ def _library(path: str) -> ctypes.CDLL:
 def settings(
     kind: Kind, chosen: Mapping[str, int] = MappingProxyType({}), environ: Mapping[str, str] = os.environ
 ) -> Settings:
-    """The library's defaults for a kind of policy, some of them (`NAMES`) changed; `ValueError` for another name."""
+    """The library's defaults for a kind of policy, some of them (`MOST`) changed; `ValueError` for another name."""
     found = Settings()
     _library(str(policy_library(environ))).kesco_policy_defaults(ctypes.byref(found), kind)
     for name, value in chosen.items():
-        if name not in NAMES:
+        if name not in MOST:
             raise ValueError(f"there is no setting '{name}'")
         setattr(found, name, value)
     return found

@@ -17,7 +17,8 @@ CLIENT = "libkesco_fikit.so"
 DAEMON = "kesco-fikitd"
 _CLIENT = ("client", "attachment", "clock", "credit", "driver", "greeting", "hooks", "intercept", "intercept_runtime",
            "markers", "measure", "names", "policy_rule", "process", "sample_file")  # fmt: skip
-_DAEMON = ("daemon", "server", "status", "guest", "clock", "costs_file", "recorder")
+_DAEMON = ("daemon", "server", "door", "listener", "status", "guest", "clock", "profiles", "driver", "costs_file",
+           "recorder")  # fmt: skip
 _SHOWN = f"-Wl,--version-script={SOURCES / 'fikit' / 'exported.map'}"
 _FAST = ("-Wl,-z,nodelete", "-ftls-model=initial-exec")  # in front of the program from its start, until its end
 _OWN = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--no-as-needed", "-ldl", "-lpthread")

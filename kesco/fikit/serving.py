@@ -1,30 +1,28 @@
-"""Where the daemon of a GPU is, what it says of itself, and how a task is called.
+"""What a daemon says of itself, how a task is called, and with which environment it runs.
 
-In: the environment and a GPU's name. Out: a socket's path, the daemon's state, a task's key, and the environment with
-which a program runs under FIKIT. The socket is in ``$XDG_RUNTIME_DIR/kesco``, or else in a folder of ``/tmp`` that
-belongs to the user alone. There is nothing else to connect to: no port, no file that others may write.
+In: a socket's path (`places`), a command, the environment. Out: the daemon's state, a task's key, and the environment
+with which a program runs under FIKIT. What answers at a socket may be anything: only what has the form of a daemon's
+state comes out (K542), and nobody is listened to for long.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-import re
 import shutil
 import socket
-import stat
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import ToolchainError, UsageError
-from kesco.toolchain.process import run
 
 NO_DAEMON = "K542"
-NO_FOLDER = "K543"
 NO_PROGRAM = "K544"
 _MAGIC, _VERSION, _STATUS = 0x4B464B54, 5, 2  # kesco/runtime/fikit/protocol.h
 _VARIABLES = {
@@ -35,58 +33,93 @@ _VARIABLES = {
     "TASK": "KESCO_FIKIT_TASK",
     "MEASURE": "KESCO_FIKIT_MEASURE",
 }
-_HELLO = struct.Struct("IIIi40s64s")
-
-
-def gpu_name(wanted: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The UUID of a GPU given by number or UUID; what was given where there is no nvidia-smi to ask.
-
-    Without a wish it is the first of ``CUDA_VISIBLE_DEVICES``, or GPU 0.
-    """
-    asked = wanted or environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
-    if asked.isdigit() and shutil.which("nvidia-smi", path=environ.get("PATH")):
-        found = run(("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", "-i", asked), timeout=20)
-        if found.returncode == 0 and found.text.startswith("GPU-"):
-            return found.text.split()[0]
-    return re.sub(r"[^\w-]", "_", f"gpu{asked}" if asked.isdigit() else asked)
-
-
-def socket_path(gpu: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The socket of a GPU's daemon; its folder is there afterwards, for this user alone (K543 if it cannot be)."""
-    base = environ.get("XDG_RUNTIME_DIR", "")
-    folder = Path(base) / "kesco" if base else Path(f"/tmp/kesco-{os.getuid()}")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise _no_folder(folder, error.strerror or str(error)) from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise _no_folder(folder, "it is not a folder that this user alone may write")
-    return folder / f"fikit-{gpu}.sock"
-
-
-def _no_folder(folder: Path, why: str) -> UsageError:
-    what = f"there is no safe place for the socket: {folder}: {why}"
-    return UsageError(Diagnostic(NO_FOLDER, Severity.ERROR, what, help="set XDG_RUNTIME_DIR to a folder of your own"))
+_HELLO, _WELCOME = struct.Struct("IIIi40s64s"), struct.Struct("IIIi")
+_REFUSALS = {
+    1: "it is of another version",
+    2: "this user has no place left",
+    3: "this user is not listed",
+    4: "no memory",
+}
+_PATIENCE, _MOST = 5.0, 1 << 24  # seconds, bytes
+_TEXTS = ("name", "task", "waits_for")
+_NUMBERS = (
+    *("pid", "user", "priority", "number", "uptime_ns", "waiting", "held_reason", "launched", "done", "passed"),
+    *("holds", "abandoned", "waited_ns", "longest_ns", "filled_ns", "overruns", "gaps", "gap_ns", "wide_gaps"),
+    *("wide_ns", "promises", "broken", "harms", "harm_ns", "drifted", "unknown", "credited", "fillable_ns", "busy_ns"),
+    "lost_records",
+)
+_GRANTS = 6
 
 
 def status(path: Path) -> dict[str, Any]:
     """What the daemon behind a socket says of itself; `ToolchainError` (K542) if there is none."""
     try:
-        with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(5)
-            link.connect(str(path))
+        said = _asked(path)
+        found = json.loads(said)
+    except OSError as error:
+        raise _no_daemon(f"no daemon answers at {path}: {error}", "start it: kesco fikit serve") from None
+    except (ValueError, RecursionError):
+        raise _no_daemon(*_no_status(path, said)) from None
+    if not _is_status(found):
+        raise _no_daemon(*_no_status(path, b""))
+    return dict(found)
+
+
+def _asked(path: Path) -> bytes:
+    end, said = time.monotonic() + _PATIENCE, b""
+    with socket.socket(socket.AF_UNIX) as link:
+        patient(link, _PATIENCE)
+        link.connect(str(path))
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it refuses before it is asked
             link.sendall(_HELLO.pack(_MAGIC, _VERSION, _STATUS, 0, b"", b""))
-            parts = []
-            while part := link.recv(65536):
-                parts.append(part)
-        found = json.loads(b"".join(parts))
-    except (OSError, ValueError) as error:
-        what = f"no daemon answers at {path}: {error}"
-        raise ToolchainError(Diagnostic(NO_DAEMON, Severity.ERROR, what, help="start it: kesco fikit serve")) from None
-    if not isinstance(found, dict):
-        raise ToolchainError(Diagnostic(NO_DAEMON, Severity.ERROR, f"what answers at {path} is no daemon of kesco's"))
-    return found
+        while part := _received(link):
+            said += part
+            if time.monotonic() > end or len(said) > _MOST:
+                raise TimeoutError("it does not come to an end")
+    return said
+
+
+def patient(link: socket.socket, seconds: float) -> None:
+    """Nothing takes longer. To connect waits as well, which with Python's own timeout it does not where many come."""
+    for one in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        link.setsockopt(socket.SOL_SOCKET, one, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
+
+
+def _received(link: socket.socket) -> bytes:
+    try:
+        return link.recv(65536)
+    except ConnectionResetError:  # closed with our question unread
+        return b""
+
+
+def _no_status(path: Path, said: bytes) -> tuple[str, str]:
+    if len(said) == _WELCOME.size and _WELCOME.unpack(said)[0] == _MAGIC:
+        why = _REFUSALS.get(_WELCOME.unpack(said)[2], "no reason is given")
+        return (
+            f"the daemon at {path} refuses: {why}",
+            "ask for 'kesco fikit serve --user UID:PRIORITY', or start it anew",
+        )
+    return f"what answers at {path} is no daemon of kesco's, or it was cut off", "start it anew: kesco fikit serve"
+
+
+def _no_daemon(what: str, help_: str) -> ToolchainError:
+    return ToolchainError(Diagnostic(NO_DAEMON, Severity.ERROR, what, help=help_))
+
+
+def _is_status(found: Any) -> bool:
+    """Whether it has what its readers look at (kesco/runtime/fikit/status.cpp)."""
+    form = {"tasks": list, "holder": int}
+    return _has(found, form) and all(
+        _has(task, dict.fromkeys(_NUMBERS, int) | dict.fromkeys(_TEXTS, str) | {"grants": list, "last_grant": dict})
+        and len(task["grants"]) >= _GRANTS
+        and all(type(one) is int for one in task["grants"])
+        and _has(task["last_grant"], {"kernel": str, "predicted_ns": int, "gap_left_ns": int})
+        for task in found["tasks"]
+    )
+
+
+def _has(found: Any, form: Mapping[str, type]) -> bool:
+    return isinstance(found, dict) and all(type(found.get(name)) is kind for name, kind in form.items())
 
 
 def executable(name: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -105,8 +138,12 @@ def task_key(command: Sequence[str], environ: Mapping[str, str] = os.environ) ->
     return digest.hexdigest()[:16]
 
 
+def plain(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of a program that is no task, also where who starts it is one."""
+    return {name: value for name, value in environ.items() if name not in _VARIABLES.values()}
+
+
 def environment(library: Path, settings: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of a program that runs under FIKIT; the names of `settings` are keys of the table above."""
     preload = " ".join(filter(None, (str(library), environ.get("LD_PRELOAD", ""))))
-    cleaned = {name: value for name, value in environ.items() if name not in _VARIABLES.values()}
-    return cleaned | {"LD_PRELOAD": preload} | {_VARIABLES[name]: value for name, value in settings.items()}
+    return plain(environ) | {"LD_PRELOAD": preload} | {_VARIABLES[name]: value for name, value in settings.items()}

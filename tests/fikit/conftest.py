@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,3 +48,13 @@ def yard(tmp_path: Path, parts: Path, runtime: tuple[Path, Path]) -> Iterator[Ya
     made = Yard(tmp_path, parts, *runtime)
     yield made
     made.close()
+
+
+@pytest.fixture
+def open_yard(parts: Path, runtime: tuple[Path, Path]) -> Iterator[Yard]:
+    """One whose folder others can search."""
+    with tempfile.TemporaryDirectory(prefix="kesco-test-", dir="/tmp") as folder:
+        Path(folder).chmod(0o711)
+        made = Yard(Path(folder), parts, *runtime)
+        yield made
+        made.close()

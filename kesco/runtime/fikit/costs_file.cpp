@@ -32,11 +32,11 @@ std::optional<std::map<std::string, TaskCosts>> read_costs(const std::string &pa
         line >> word;
         if (word == "end")
             return found;
-        std::pair<uint64_t, KescoCost> kernel = {};
+        KescoKernel kernel = {};
         if (word == "task" && line >> key)
             task = &found[key];
-        else if (word == "kernel" && task && line >> std::hex >> kernel.first && read_times(line, kernel.second.time) &&
-                 read_times(line, kernel.second.gap))
+        else if (word == "kernel" && task && line >> std::hex >> kernel.identity &&
+                 read_times(line, kernel.cost.time) && read_times(line, kernel.cost.gap))
             task->push_back(kernel);
         else {
             why = path + ":" + std::to_string(number) + ": damaged";

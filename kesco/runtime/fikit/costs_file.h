@@ -6,13 +6,12 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kesco::fikit {
 
-/// The kernels of one task: identity and cost.
-using TaskCosts = std::vector<std::pair<uint64_t, KescoCost>>;
+/// The kernels of one task.
+using TaskCosts = std::vector<KescoKernel>;
 
 /// The file's content by the tasks' keys. Nothing, and in `why` what is wrong, where it cannot be read, is of another
 /// form, or was cut off (its last line is "end"): a part of a profile is not used.

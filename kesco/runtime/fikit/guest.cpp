@@ -43,10 +43,9 @@ std::string shown(const char *text, std::size_t most) {
     return result;
 }
 
-void predict(Guest &g, const KescoPolicy *policy, std::uint64_t identity) {
-    const std::uint64_t time = kesco_policy_predicts(policy, g.task, identity);
+void predict(Predicted *table, std::uint64_t identity, std::uint64_t time) {
     for (std::size_t attempt = 0; identity && attempt < kPredictedTries; ++attempt) {
-        Predicted &one = g.words->predicted[predicted_slot(identity, attempt)];
+        Predicted &one = table[predicted_slot(identity, attempt)];
         const std::uint64_t there = one.identity.load(std::memory_order_relaxed);
         if (there && there != identity)
             continue;
@@ -123,13 +122,13 @@ void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, s
             g.waiting = said.ticket;
             g.waiting_identity = said.identity;
             recorder.waits(time, g.task, said.ticket, said.identity);
-            predict(g, policy, said.identity);
+            predict(g.words->predicted, said.identity, kesco_policy_predicts(policy, g.task, said.identity));
         }
         break;
     case What::Credited:
         kesco_policy_credited(policy, time, g.task, said.identity, said.ticket);
         recorder.credited(time, g.task, said.identity);
-        predict(g, policy, said.identity);
+        predict(g.words->predicted, said.identity, kesco_policy_predicts(policy, g.task, said.identity));
         break;
     case What::Began:
         kesco_policy_begins(policy, time, g.task, said.ticket);

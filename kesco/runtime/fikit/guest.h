@@ -42,8 +42,8 @@ struct Guest {
 
 // Makes the sealed memory of a client and maps it; returns its descriptor, or -1.
 int make_words(Guest &guest);
-// Tells the client what its kernel is taken for.
-void predict(Guest &guest, const KescoPolicy *policy, std::uint64_t identity);
+// Tells in a client's table what a kernel of its is taken for.
+void predict(Predicted *table, std::uint64_t identity, std::uint64_t time);
 // Tells the client what it may launch without asking.
 void publish_credit(Guest &guest, const KescoPolicy *policy);
 // Tells the policy what the client has written; returns whether there was anything.

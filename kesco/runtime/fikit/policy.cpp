@@ -48,12 +48,25 @@ void kesco_policy_free(KescoPolicy *policy) {
 }
 
 int kesco_policy_cost(KescoPolicy *policy, uint32_t task, uint64_t identity, const KescoCost *cost) try {
-    if (!cost || !kesco::fikit::sensible(cost->time) || !kesco::fikit::sensible(cost->gap) || !policy->active(task))
+    if (!cost || !kesco_cost_sensible(cost) || !policy->active(task))
         return -1;
     policy->active(task)->costs.put(identity, *cost);
     return 0;
 } catch (const std::bad_alloc &) {
     return -1;
+}
+
+int kesco_policy_kernels(KescoPolicy *policy, uint32_t task, const KescoKernel *kernels, size_t count) try {
+    if (!policy->active(task))
+        return -1;
+    policy->active(task)->costs.borrow(kernels, count);
+    return 0;
+} catch (const std::bad_alloc &) {
+    return -1;
+}
+
+int kesco_cost_sensible(const KescoCost *cost) {
+    return kesco::fikit::sensible(cost->time) && kesco::fikit::sensible(cost->gap);
 }
 
 int kesco_policy_task_arrives(KescoPolicy *policy, uint64_t now, uint32_t task, int priority) {

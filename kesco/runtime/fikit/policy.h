@@ -15,9 +15,10 @@
  *
  * Use. One thread. Times are nanoseconds of one clock and must not go back (an earlier one counts as the latest one).
  * After one event or several comes `kesco_policy_decide`; call it again until it fills less than `room`, and again at
- * `*wake`. Only `new`, `task_arrives` and `cost` allocate. Functions that return int return 0, or -1 for what makes no
- * sense (an unknown task, a ticket that is there already): then nothing changed. Nothing here ends or blocks: who is
- * not granted is let go by its deadline, which the client keeps as well (`abandoned`), since a daemon can die.
+ * `*wake`. Only `new`, `task_arrives`, `cost` and `kernels` allocate, and an event of a kernel that was not seen before.
+ * Functions that return int return 0, or -1 for what makes no sense (an unknown task, a ticket that is there already):
+ * then nothing changed. Nothing here ends or blocks: who is not granted is let go by its deadline, which the client
+ * keeps as well (`abandoned`), since a daemon can die.
  */
 #ifndef KESCO_FIKIT_POLICY_H
 #define KESCO_FIKIT_POLICY_H
@@ -85,6 +86,11 @@ typedef struct {
     KescoTimes time; /* of the kernel on the device, alone */
     KescoTimes gap;  /* how long the device then stands idle until the task's next operation */
 } KescoCost;
+
+typedef struct {
+    uint64_t identity;
+    KescoCost cost;
+} KescoKernel;
 
 typedef enum {
     KESCO_GRANT_HOLDER = 0,   /* it became the holder while it waited */
@@ -170,6 +176,11 @@ void kesco_policy_free(KescoPolicy *policy);
 /* What a profile knows of a kernel of an active task; forgotten when it leaves. Identity 0 stands for no kernel: its
  * `gap` is the one between the task's arrival and its first launch. */
 int kesco_policy_cost(KescoPolicy *policy, uint32_t task, uint64_t identity, const KescoCost *cost);
+/* The same of many kernels that were looked at before (`kesco_cost_sensible`): they are not copied, and stay as they
+ * are until the task has left. A task of as many kernels as one likes arrives in no time. */
+int kesco_policy_kernels(KescoPolicy *policy, uint32_t task, const KescoKernel *kernels, size_t count);
+/* Whether a cost is one: knots and parts ascend, and are times. */
+int kesco_cost_sensible(const KescoCost *cost);
 
 /* Events, in order of time. */
 int kesco_policy_task_arrives(KescoPolicy *policy, uint64_t now, uint32_t task, int priority);

@@ -66,8 +66,8 @@ KescoPolicy::Filling KescoPolicy::filling(size_t acting) {
     if (settings.kind != KESCO_QUANTILE || !settings.react_permille || lasted < settings.react_ns || !paid(acting + 1))
         return {};
     uint64_t until = now_ + lasted;
-    if (Known *known = task.gap(); known && known->cost.gap.count && !known->gap.drifted(settings.drift_limit)) {
-        const KescoTimes &gaps = known->gap.times(known->cost.gap);
+    if (Known *known = task.gap(); known && known->cost->gap.count && !known->gap.drifted(settings.drift_limit)) {
+        const KescoTimes &gaps = known->gap.times(known->cost->gap);
         const uint64_t beyond = outlasted(task);
         if (kesco::fikit::next_knot(gaps, beyond) != KESCO_NEVER)
             until = std::min(until, task.idle_since + beyond + kesco::fikit::left_after(gaps, beyond, 50));

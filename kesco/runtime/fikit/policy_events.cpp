@@ -195,10 +195,10 @@ void KescoPolicy::observe(Task &task, const Flight &ended, uint64_t late) {
     if (settings.kind != KESCO_QUANTILE || ended.cost == kUnknown || !ended.alone || ended.sequence != launches_)
         return;
     Known &known = task.costs[ended.cost];
-    if (!known.cost.time.count)
+    if (!known.cost->time.count)
         return;
     bool before = known.time.drifted(settings.drift_limit);
-    uint64_t expected = kesco::fikit::quantile(known.time.times(known.cost.time), settings.time_percent) +
+    uint64_t expected = kesco::fikit::quantile(known.time.times(known.cost->time), settings.time_percent) +
                         settings.guard_ns + settings.switch_ns;
     uint64_t took = std::min(now_ - ended.began, kesco::fikit::kLongest);
     if (took > expected && took - std::min(took, late) <= expected)

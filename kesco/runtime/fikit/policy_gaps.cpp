@@ -17,7 +17,8 @@ uint64_t sum(uint64_t one, uint64_t other) {
 } // namespace
 
 bool KescoPolicy::believed(const Task &task, int32_t cost) const {
-    return cost != kUnknown && task.costs[cost].cost.time.count && !task.costs[cost].time.drifted(settings.drift_limit);
+    return cost != kUnknown && task.costs[cost].cost->time.count &&
+           !task.costs[cost].time.drifted(settings.drift_limit);
 }
 
 uint64_t KescoPolicy::predicted(const Task &task, const Ticket &ticket) const {
@@ -26,7 +27,7 @@ uint64_t KescoPolicy::predicted(const Task &task, const Ticket &ticket) const {
     if (!believed(task, ticket.cost))
         return settings.unknown_ns;
     const Known &known = task.costs[ticket.cost];
-    const KescoTimes &times = known.time.times(known.cost.time);
+    const KescoTimes &times = known.time.times(known.cost->time);
     return settings.kind == KESCO_MEAN ? times.mean : kesco::fikit::quantile(times, settings.time_percent);
 }
 
@@ -54,14 +55,14 @@ void KescoPolicy::promise(Task &task) {
     }
     settle_promise(task);
     Known *known = task.gap();
-    if (!known || !known->cost.gap.count)
+    if (!known || !known->cost->gap.count)
         return;
     uint64_t until = now_;
     if (settings.kind == KESCO_MEAN)
-        until = std::max(now_, sum(task.idle_since, known->cost.gap.mean));
+        until = std::max(now_, sum(task.idle_since, known->cost->gap.mean));
     else
-        until = sum(task.idle_since + outlasted(task),
-                    kesco::fikit::left_after(known->gap.times(known->cost.gap), outlasted(task), settings.gap_percent));
+        until = sum(task.idle_since + outlasted(task), kesco::fikit::left_after(known->gap.times(known->cost->gap),
+                                                                                outlasted(task), settings.gap_percent));
     if (until > now_ && until - now_ >= settings.threshold_ns)
         task.promise = {true, !known->gap.drifted(settings.drift_limit), until};
 }
@@ -99,7 +100,7 @@ bool KescoPolicy::away(Task &task) {
     Known *known = task.gap();
     if (settings.kind != KESCO_QUANTILE || !known || known->gap.drifted(settings.drift_limit))
         return true;
-    return kesco::fikit::next_knot(known->gap.times(known->cost.gap), passed) ==
+    return kesco::fikit::next_knot(known->gap.times(known->cost->gap), passed) ==
            KESCO_NEVER; // some gaps lasted longer: soon, then
 }
 
@@ -115,7 +116,7 @@ uint64_t KescoPolicy::next_change(size_t acting) {
     else if (Known *known = task.gap(); known && settings.kind == KESCO_QUANTILE)
         change =
             std::min(change, later(sum(task.idle_since + settings.guard_ns,
-                                       kesco::fikit::next_knot(known->gap.times(known->cost.gap), outlasted(task)))));
+                                       kesco::fikit::next_knot(known->gap.times(known->cost->gap), outlasted(task)))));
     if (settings.kind != KESCO_QUANTILE || !settings.react_permille || (task.promise.made && task.promise.believed))
         return change;
     uint64_t react = sum(task.idle_since, settings.react_ns);

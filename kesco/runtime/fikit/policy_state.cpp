@@ -3,21 +3,26 @@
 #include "policy_times.h"
 
 #include <algorithm>
+#include <new>
 
 namespace kesco::fikit {
 
 void Record::saw(uint64_t value) {
-    values[seen++ % kRecent] = value;
-    if (relearned)
-        learned = times_of(values, std::min(seen, kRecent));
+    if (!seen_)
+        seen_.reset(new (std::nothrow) Seen);
+    if (!seen_) // without memory nothing is learned
+        return;
+    seen_->values[seen_->many++ % kRecent] = value;
+    if (relearned_)
+        seen_->learned = times_of(seen_->values, std::min(seen_->many, kRecent));
 }
 
 void Record::relearn(uint32_t limit) {
-    if (relearned || !drifted(limit) || seen < kEnough)
+    if (relearned_ || !drifted(limit) || !seen_ || seen_->many < kEnough)
         return;
-    relearned = true;
-    misses = 0;
-    learned = times_of(values, std::min(seen, kRecent));
+    relearned_ = true;
+    misses_ = 0;
+    seen_->learned = times_of(seen_->values, std::min(seen_->many, kRecent));
 }
 
 size_t Costs::slot_of(uint64_t identity) const {
@@ -32,22 +37,41 @@ int32_t Costs::find(uint64_t identity) const {
     return slots_.empty() ? kUnknown : slots_[slot_of(identity)];
 }
 
-void Costs::put(uint64_t identity, const KescoCost &cost) {
+void Costs::make_room(size_t count) {
+    size_t size = std::max<size_t>(16, slots_.size());
+    while (2 * count > size)
+        size *= 2;
+    if (size == slots_.size())
+        return;
+    slots_.assign(size, kUnknown);
+    for (size_t n = 0; n < known_.size(); ++n)
+        slots_[slot_of(known_[n].identity)] = static_cast<int32_t>(n);
+}
+
+void Costs::set(uint64_t identity, const KescoCost *cost) {
     if (int32_t place = find(identity); place != kUnknown) {
         (*this)[place].cost = cost;
         return;
     }
-    if (2 * (known_.size() + 1) > slots_.size()) {
-        slots_.assign(std::max<size_t>(16, 2 * slots_.size()), kUnknown);
-        for (size_t n = 0; n < known_.size(); ++n)
-            slots_[slot_of(known_[n].identity)] = static_cast<int32_t>(n);
-    }
+    make_room(known_.size() + 1);
     size_t slot = slot_of(identity);
     known_.push_back({identity, cost, {}, {}});
     slots_[slot] = static_cast<int32_t>(known_.size() - 1);
 }
 
+void Costs::put(uint64_t identity, const KescoCost &cost) {
+    set(identity, &own_.emplace_back(cost));
+}
+
+void Costs::borrow(const KescoKernel *kernels, size_t count) {
+    known_.reserve(known_.size() + count);
+    make_room(known_.size() + count);
+    for (size_t n = 0; n < count; ++n)
+        set(kernels[n].identity, &kernels[n].cost);
+}
+
 void Costs::clear() {
+    own_.clear();
     known_.clear();
     slots_.clear();
 }

@@ -4,6 +4,7 @@
 #include "policy.h"
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -11,28 +12,33 @@ namespace kesco::fikit {
 
 /// Whether the last 32 predictions of one kind held, and the last 32 values that were seen. Where the profile is wrong
 /// too often, what was seen lately takes its place; where that is wrong too often as well, nothing is believed. Fixed
-/// memory, and it forgets: who is right again is believed again.
-struct Record {
-    static constexpr uint32_t kRecent = 32, kEnough = 8;
-
-    uint32_t misses = 0; // a bit for each prediction, the latest one lowest
-    uint32_t seen = 0;   // values
-    bool relearned = false;
-    uint64_t values[kRecent] = {};
-    KescoTimes learned = {}; // of the values; kept up to date once it counts
-
-    void add(bool missed) { misses = misses << 1 | (missed ? 1 : 0); }
+/// memory, which is there from the first value on, and it forgets: who is right again is believed again.
+class Record {
+  public:
+    void add(bool missed) { misses_ = misses_ << 1 | (missed ? 1 : 0); }
     void saw(uint64_t value);
-    bool drifted(uint32_t limit) const { return limit && static_cast<uint32_t>(__builtin_popcount(misses)) >= limit; }
+    bool drifted(uint32_t limit) const { return limit && static_cast<uint32_t>(__builtin_popcount(misses_)) >= limit; }
     /// Takes what was seen for true from now on, if the profile is no longer believed and there is enough of it.
     void relearn(uint32_t limit);
-    const KescoTimes &times(const KescoTimes &profile) const { return relearned ? learned : profile; }
+    const KescoTimes &times(const KescoTimes &profile) const { return relearned_ ? seen_->learned : profile; }
+
+  private:
+    static constexpr uint32_t kRecent = 32, kEnough = 8;
+    struct Seen {
+        uint32_t many = 0;
+        uint64_t values[kRecent] = {};
+        KescoTimes learned = {}; // of the values; kept up to date once it counts
+    };
+
+    uint32_t misses_ = 0; // a bit for each prediction, the latest one lowest
+    bool relearned_ = false;
+    std::unique_ptr<Seen> seen_;
 };
 
 /// One kernel of a task's profile.
 struct Known {
     uint64_t identity = 0;
-    KescoCost cost = {};
+    const KescoCost *cost = nullptr;
     Record time, gap;
 };
 
@@ -43,12 +49,16 @@ class Costs {
   public:
     int32_t find(uint64_t identity) const; // kUnknown where there is none
     void put(uint64_t identity, const KescoCost &cost);
+    void borrow(const KescoKernel *kernels, size_t count); // which are not copied
     void clear();
     Known &operator[](int32_t place) { return known_[static_cast<size_t>(place)]; }
     const Known &operator[](int32_t place) const { return known_[static_cast<size_t>(place)]; }
 
   private:
     size_t slot_of(uint64_t identity) const;
+    void make_room(size_t count);
+    void set(uint64_t identity, const KescoCost *cost);
+    std::deque<KescoCost> own_;
     std::vector<Known> known_;
     std::vector<int32_t> slots_;
 };

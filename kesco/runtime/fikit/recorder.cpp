@@ -1,29 +1,47 @@
 #include "recorder.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace fikit {
-namespace {
-
-constexpr std::uint64_t kMost = 20000000; // lines: less than a gigabyte, then no more
-
-} // namespace
 
 Recorder::~Recorder() {
     if (file_)
         fclose(file_);
 }
 
-bool Recorder::open(const std::string &path) {
-    file_ = fopen(path.c_str(), "we");
-    if (file_)
-        fputs("kesco-fikit-events 1\n", file_);
-    return file_ != nullptr;
+std::string Recorder::open(const std::string &path, std::uint64_t most) {
+    most_ = most;
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    struct stat found {};
+    if (fd < 0 || fstat(fd, &found) != 0)
+        return path + ": " + strerror(errno);
+    // What another daemon writes is not emptied.
+    if (S_ISREG(found.st_mode) && (flock(fd, LOCK_EX | LOCK_NB) != 0 || ftruncate(fd, 0) != 0)) {
+        const std::string why = path + ": " + (errno == EWOULDBLOCK ? "another daemon writes it" : strerror(errno));
+        close(fd);
+        return why;
+    }
+    file_ = fdopen(fd, "w");
+    line("kesco-fikit-events 1\n");
+    return "";
 }
 
 template <typename... Values> void Recorder::line(const char *form, Values... values) {
-    if (file_ && lines_++ < kMost)
-        fprintf(file_, form, values...);
+    if (!file_ || full_)
+        return;
+    char text[512]; // a name is no longer than kName
+    const int size = snprintf(text, sizeof text, form, values...);
+    full_ = written_ + std::uint64_t(size) > most_;
+    if (full_)
+        fputs("kesco-fikitd: the record is full: nothing more is written to it\n", stderr);
+    else
+        written_ += fwrite(text, 1, std::size_t(size), file_);
 }
 
 void Recorder::came(std::uint64_t time, std::uint32_t task, int priority, long pid, const std::string &name) {

@@ -27,8 +27,8 @@ class Recorder {
     ~Recorder();
     Recorder(const Recorder &) = delete;
     Recorder &operator=(const Recorder &) = delete;
-    // Whether the file could be opened.
-    bool open(const std::string &path);
+    // What is wrong, or an empty text. The file is this one's alone from then on, and never longer than `most` bytes.
+    std::string open(const std::string &path, std::uint64_t most);
     bool on() const { return file_ != nullptr; }
     void came(std::uint64_t time, std::uint32_t task, int priority, long pid, const std::string &name);
     void named(std::uint32_t task, std::uint64_t identity, const std::string &name);
@@ -44,7 +44,8 @@ class Recorder {
   private:
     template <typename... Values> void line(const char *form, Values... values);
     std::FILE *file_ = nullptr;
-    std::uint64_t lines_ = 0;
+    std::uint64_t written_ = 0, most_ = 0; // bytes
+    bool full_ = false;
 };
 
 } // namespace fikit

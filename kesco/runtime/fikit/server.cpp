@@ -3,17 +3,13 @@
 
 #include "clock.h"
 #include "futex.h"
-#include "policy_times.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,40 +17,30 @@
 namespace fikit {
 namespace {
 
-constexpr int kBeat = 20;                       // milliseconds: a sleeping daemon shows that it lives
-constexpr std::uint64_t kOften = 500000;        // nanoseconds: sockets are looked at while something waits
-constexpr std::uint64_t kLinger = 1000000;      // who waited often does so again soon, and need not wake anybody then
-constexpr std::uint64_t kPatience = 1000000000; // for a Hello
-constexpr std::size_t kStrangers = 64;
+constexpr int kBeat = 20;                     // milliseconds: a sleeping daemon shows that it lives
+constexpr std::uint64_t kOften = 500000;      // nanoseconds: sockets are looked at while something waits
+constexpr std::uint64_t kLinger = 1000000;    // who waited often does so again soon, and need not wake anybody then
+constexpr std::uint64_t kSecond = 1000000000; // between looks at its name
+constexpr rlim_t kDescriptors = 768;          // clients, strangers of all users, and some
 
-// Whether a gap behind this kernel may be one to fill, in one of twenty cases.
-bool worth_watching(const KescoTimes &gap, std::uint64_t threshold) {
-    return gap.count && std::max(gap.mean, kesco::fikit::quantile(gap, 95)) >= threshold / 2;
-}
-
-void watch(int poll, int fd) {
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLRDHUP;
-    event.data.fd = fd;
-    epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event);
+// Without enough of them it would not notice who comes.
+bool enough_descriptors() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < kDescriptors)
+        return false;
+    limit.rlim_cur = std::max(limit.rlim_cur, kDescriptors);
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 } // namespace
 
-Server::Server(ServerSettings settings) : settings_(std::move(settings)), guests_(KESCO_POLICY_TASKS) {}
+Server::Server(ServerSettings settings)
+    : settings_(std::move(settings)), door_(settings_.priority_cap, settings_.users), guests_(KESCO_POLICY_TASKS) {}
 
 Server::~Server() {
     guests_.clear();
-    for (const auto &one : strangers_)
-        close(one.first);
-    if (listening_ >= 0) {
-        unlink(settings_.socket.c_str());
-        close(listening_);
-    }
     if (poll_ >= 0)
         close(poll_);
-    if (lock_ >= 0)
-        close(lock_);
     if (policy_)
         kesco_policy_free(policy_);
 }
@@ -63,87 +49,27 @@ std::string Server::open() {
     policy_ = kesco_policy_new(&settings_.policy);
     if (!policy_)
         return "the policy's settings make no sense";
-    if (!settings_.costs.empty()) {
-        std::string why;
-        auto read = kesco::fikit::read_costs(settings_.costs, why);
-        if (!read)
-            return why;
-        costs_ = std::move(*read);
-    }
-    if (!settings_.record.empty() && !recorder_.open(settings_.record))
-        return settings_.record + ": " + strerror(errno);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (settings_.socket.size() >= sizeof address.sun_path)
-        return "the socket's path is too long: " + settings_.socket;
-    strcpy(address.sun_path, settings_.socket.c_str());
-    // Whoever has the lock owns the name: what lies there is a dead daemon's.
-    lock_ = ::open((settings_.socket + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (lock_ < 0 || flock(lock_, LOCK_EX | LOCK_NB) != 0)
-        return lock_ < 0 ? settings_.socket + ".lock: " + strerror(errno) : "another daemon serves " + settings_.socket;
-    unlink(settings_.socket.c_str());
-    listening_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const mode_t before = umask(0177);
-    const bool bound = bind(listening_, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0;
-    umask(before);
-    if (!bound || ::listen(listening_, 64) != 0) {
-        const std::string why = settings_.socket + ": " + strerror(errno);
-        close(listening_);
-        listening_ = -1;
-        return why;
-    }
-    if (!settings_.users.empty())
-        chmod(settings_.socket.c_str(), 0666); // who else may come in is decided by SO_PEERCRED
+    if (!enough_descriptors())
+        return "it needs " + std::to_string(kDescriptors) + " descriptors: see ulimit -n";
+    std::string why = settings_.costs.empty() ? "" : profiles_.read(settings_.costs, settings_.policy);
     poll_ = epoll_create1(EPOLL_CLOEXEC);
-    watch(poll_, listening_);
+    if (why.empty())
+        why = door_.open(poll_, settings_.socket, settings_.shared);
+    if (why.empty() && !settings_.record.empty()) // last: what is there stays where it cannot serve
+        why = recorder_.open(settings_.record, settings_.record_bytes);
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    return "";
+    return why;
 }
 
 // ---- who comes and goes ---------------------------------------------------------------------------------------------
 
-void Server::greet(std::uint64_t now) {
-    while (true) {
-        const int fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
-            return;
-        if (strangers_.size() >= kStrangers) {
-            close(fd);
-            continue;
-        }
-        strangers_[fd] = now;
-        watch(poll_, fd);
-    }
-}
-
-void Server::drop(int fd) {
-    strangers_.erase(fd);
-    close(fd); // which takes it out of the poll set
-}
-
-void Server::refuse(int fd, Refusal why) {
-    const Welcome welcome{kMagic, kVersion, std::uint32_t(why), 0};
-    if (send(fd, &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        errno = 0; // it is gone already
-    drop(fd);
-}
-
-Refusal Server::admit(int fd, const Hello &hello, std::uint64_t now, std::unique_ptr<Guest> &guest, int &memory) {
-    ucred who{};
-    socklen_t size = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
-        return Refusal::NotAllowed;
-    int cap = settings_.priority_cap;
-    if (who.uid != geteuid()) {
-        const auto found = settings_.users.find(who.uid);
-        if (found == settings_.users.end())
-            return Refusal::NotAllowed;
-        cap = std::min(cap, found->second);
-    }
+Refusal Server::admit(const Stranger &who, std::uint64_t now, std::unique_ptr<Guest> &guest, int &memory) {
     std::uint32_t task = 0;
     while (task < guests_.size() && guests_[task])
         ++task;
-    if (task == guests_.size())
+    const auto his = [&](const auto &one) { return one && one->user == who.user; };
+    const auto many = std::size_t(std::count_if(guests_.begin(), guests_.end(), his));
+    if (task == guests_.size() || (who.user != geteuid() && many >= door_.share(guests_.size())))
         return Refusal::Full;
     guest = std::make_unique<Guest>();
     memory = make_words(*guest);
@@ -151,44 +77,35 @@ Refusal Server::admit(int fd, const Hello &hello, std::uint64_t now, std::unique
         return Refusal::NoMemory;
     guest->task = task;
     guest->pid = who.pid;
-    guest->user = who.uid;
-    guest->priority = std::min(std::max(hello.priority, 0), cap);
-    guest->key = shown(hello.task, sizeof hello.task);
-    guest->name = shown(hello.name, sizeof hello.name);
+    guest->user = who.user;
+    guest->priority = std::min(std::max(who.hello.priority, 0), who.cap);
+    guest->key = shown(who.hello.task, sizeof who.hello.task);
+    guest->name = shown(who.hello.name, sizeof who.hello.name);
     guest->since = now;
     guest->words->beat.store(now);
     return Refusal::None;
 }
 
-void Server::answer(int fd, const Hello &hello, std::uint64_t now) {
-    if (hello.magic != kMagic || hello.version != kVersion)
-        return refuse(fd, Refusal::Version);
-    if (hello.ask == std::uint32_t(Ask::Status)) {
-        const std::string text = status(now);
-        fcntl(fd, F_SETFL, 0);
-        const timeval patience{0, 100000};
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-        if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0)
-            errno = 0; // who asked is gone
-        return drop(fd);
+void Server::answer(int fd, const Stranger &who, std::uint64_t now) {
+    if (who.hello.magic != kMagic || who.hello.version != kVersion)
+        return door_.refuse(fd, Refusal::Version);
+    if (who.hello.ask == std::uint32_t(Ask::Status)) {
+        if (!told_ || told_at_ != now) // one text for all that ask at a time
+            told_ = std::make_shared<const std::string>(status(now)), told_at_ = now;
+        return door_.tell(fd, told_, now);
     }
     std::unique_ptr<Guest> guest;
     int memory = -1;
-    if (const Refusal why = admit(fd, hello, now, guest, memory); why != Refusal::None)
-        return refuse(fd, why);
+    if (const Refusal why = admit(who, now, guest, memory); why != Refusal::None)
+        return door_.refuse(fd, why);
+    door_.let_in(fd);
     kesco_policy_task_arrives(policy_, now, guest->task, guest->priority);
-    if (const auto found = costs_.find(guest->key); found != costs_.end())
-        for (const auto &one : found->second) {
-            kesco_policy_cost(policy_, guest->task, one.first, &one.second);
-            predict(*guest, policy_, one.first);
-            if (worth_watching(one.second.gap, settings_.policy.threshold_ns))
-                guest->words->worth[worth_word(one.first)].fetch_or(worth_bit(one.first), std::memory_order_relaxed);
-        }
+    profiles_.give(*guest, policy_);
     recorder_.came(now, guest->task, guest->priority, long(guest->pid), guest->name);
     const std::uint32_t task = guest->task;
     guests_[task] = std::move(guest);
     ++present_;
-    publish(now); // before it can look: the first of all finds an open gate
+    publish(); // before it can look: the first of all finds an open gate
     const Welcome welcome{kMagic, kVersion, 0, guests_[task]->priority};
     iovec part{const_cast<Welcome *>(&welcome), sizeof welcome};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -200,7 +117,6 @@ void Server::answer(int fd, const Hello &hello, std::uint64_t now) {
     memcpy(CMSG_DATA(head), &memory, sizeof memory);
     const bool sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == ssize_t(sizeof welcome);
     close(memory);
-    strangers_.erase(fd);
     guests_[task]->socket = fd;
     if (!sent)
         leave(*guests_[task], now);
@@ -212,20 +128,10 @@ void Server::leave(Guest &guest, std::uint64_t now) {
     recorder_.left(now, guest.task);
     --present_;
     guests_[guest.task].reset();
-    publish(now);
+    publish();
 }
 
 void Server::hear(int fd, std::uint64_t now) {
-    if (const auto stranger = strangers_.find(fd); stranger != strangers_.end()) {
-        Hello hello{};
-        const ssize_t got = recv(fd, &hello, sizeof hello, MSG_DONTWAIT | MSG_PEEK);
-        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-            return drop(fd);
-        if (got < ssize_t(sizeof hello))
-            return; // the rest comes, or its time is over
-        recv(fd, &hello, sizeof hello, MSG_DONTWAIT);
-        return answer(fd, hello, now);
-    }
     for (auto &guest : guests_)
         if (guest && guest->socket == fd) {
             char bytes[256];
@@ -237,18 +143,19 @@ void Server::hear(int fd, std::uint64_t now) {
 }
 
 void Server::events(int milliseconds, std::uint64_t now) {
-    epoll_event found[64];
-    const int count = epoll_wait(poll_, found, 64, milliseconds);
+    epoll_event found[16]; // then other things get their turn
+    const int count = epoll_wait(poll_, found, 16, milliseconds);
     now = milliseconds ? fikit::now() : now;
-    for (int i = 0; i < count; ++i)
-        found[i].data.fd == listening_ ? greet(now) : hear(found[i].data.fd, now);
-    while (true) {
-        const auto late = std::find_if(strangers_.begin(), strangers_.end(),
-                                       [&](const auto &one) { return now - one.second > kPatience; });
-        if (late == strangers_.end())
-            break;
-        drop(late->first);
+    for (int i = 0; i < count; ++i) {
+        const int fd = found[i].data.fd;
+        if (door_.listens(fd))
+            door_.greet(fd, now);
+        else if (!door_.has(fd))
+            hear(fd, now);
+        else if (const Stranger *who = door_.hear(fd))
+            answer(fd, Stranger(*who), now);
     }
+    door_.end_late(now);
 }
 
 // ---- turns ----------------------------------------------------------------------------------------------------------
@@ -291,7 +198,8 @@ bool Server::decide(std::uint64_t now) {
     return any;
 }
 
-void Server::publish(std::uint64_t now) {
+void Server::publish() {
+    const std::uint64_t now = fikit::now(); // a look at many sockets takes its time
     const int holder = kesco_policy_holder(policy_);
     for (auto &guest : guests_) {
         if (!guest)
@@ -331,18 +239,23 @@ void Server::sleep_until_asked(std::uint64_t now) {
             guest->words->asleep.store(0);
 }
 
-void Server::serve(const volatile int *stop) {
-    std::uint64_t last = 0, beat = 0, heard = 0, waited = 0;
+std::string Server::serve(const volatile int *stop) {
+    std::uint64_t last = 0, beat = 0, heard = 0, waited = 0, seen = now();
     while (!*stop) {
         const std::uint64_t time = now();
         bool busy = look(time);
         busy |= decide(time);
         if (busy || time - beat > 1000000) {
-            publish(time);
+            publish();
             beat = time;
         }
         if (busy)
             last = time;
+        if (time - seen > kSecond) {
+            if (!door_.there())
+                return settings_.socket + " is no longer this daemon's: another one may serve there";
+            seen = time;
+        }
         if (waiting())
             waited = time;
         if (time - waited > kLinger) {
@@ -361,6 +274,7 @@ void Server::serve(const volatile int *stop) {
         const timespec nap{0, 10000};
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
     }
+    return "";
 }
 
 } // namespace fikit

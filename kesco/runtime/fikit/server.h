@@ -1,8 +1,9 @@
 // The daemon: one for each GPU and user. It holds no GPU memory and makes no call of CUDA.
 #pragma once
 
-#include "costs_file.h"
+#include "door.h"
 #include "guest.h"
+#include "profiles.h"
 
 #include <map>
 #include <memory>
@@ -13,8 +14,10 @@ namespace fikit {
 
 struct ServerSettings {
     std::string socket;
+    std::string shared; // another one, for the users below; empty: none
     std::string costs;  // the profile as text; empty: none
     std::string record; // where events go, for a trace; empty: nowhere
+    std::uint64_t record_bytes = 1000000000;
     int priority_cap = 9;
     std::map<uid_t, int> users; // others than the daemon's own, each with the highest priority that it may have
     std::uint64_t spin = 50000; // how long it looks without sleeping after something happened, in nanoseconds
@@ -27,32 +30,31 @@ class Server {
     ~Server();
     Server(const Server &) = delete;
     Server &operator=(const Server &) = delete;
-    // Binds the socket; what is wrong, or an empty text.
+    // Binds the sockets; what is wrong, or an empty text.
     std::string open();
-    // Serves until a signal ends it.
-    void serve(const volatile int *stop);
+    // Serves until a signal ends it, or its name is no longer its own; what was wrong, or an empty text.
+    std::string serve(const volatile int *stop);
 
   private:
     ServerSettings settings_;
     KescoPolicy *policy_ = nullptr;
     Recorder recorder_;
-    std::map<std::string, kesco::fikit::TaskCosts> costs_;
-    int listening_ = -1, poll_ = -1, lock_ = -1;
+    Profiles profiles_;
+    Door door_;
+    int poll_ = -1;
     std::vector<std::unique_ptr<Guest>> guests_; // by task number; null: free
-    std::map<int, std::uint64_t> strangers_;     // connected, nothing said yet; since when
     int present_ = 0;
     std::uint64_t wake_ = 0;
+    std::shared_ptr<const std::string> told_; // the last status, and when it was that
+    std::uint64_t told_at_ = 0;
 
-    void greet(std::uint64_t now);
     void hear(int fd, std::uint64_t now);
-    void answer(int fd, const Hello &hello, std::uint64_t now);
-    Refusal admit(int fd, const Hello &hello, std::uint64_t now, std::unique_ptr<Guest> &guest, int &memory);
-    void refuse(int fd, Refusal why);
+    void answer(int fd, const Stranger &who, std::uint64_t now);
+    Refusal admit(const Stranger &who, std::uint64_t now, std::unique_ptr<Guest> &guest, int &memory);
     void leave(Guest &guest, std::uint64_t now);
-    void drop(int fd);
     bool look(std::uint64_t now);
     bool decide(std::uint64_t now);
-    void publish(std::uint64_t now);
+    void publish();
     Track track(const Guest &guest, int holder) const;
     bool waiting() const;
     void sleep_until_asked(std::uint64_t now);
