@@ -56,7 +56,9 @@ def line(found: Row) -> str:
         f"{f['name']}: {f['operations']} operations, {f['streams']} streams, {f['waits']} waits" for f in found["done"]
     )
     why = "; ".join(
-        f"{d['line']}: {d['code']} {d['message']}" + "".join(f" [{n['message']}]" for n in d.get("notes", [])[:1])
+        (f"{d['line']}: " if "line" in d else "")
+        + f"{d['code']} {d['message']}"
+        + "".join(f" [{n['message']}]" for n in d.get("notes", [])[:1])
         for d in found["diagnostics"]
     )
     left = found["tail"].splitlines()[-1:] if found["tail"] else []

@@ -49,3 +49,5 @@ def test_each_file_has_its_line(repository: Path, tmp_path: Path, toolchain: Too
     assert [line.split(" | ")[0] for line in again] == ["host.cu"], "the rest is kept"
     healed, _ = run(repository, folder, "--only", "old", "--flag=-DcudaThreadExit=cudaDeviceReset")
     assert healed[0].split(" | ")[:2] == ["old.cu", "0"]
+    refused, _ = run(repository, folder, "--only", "two", "--flag=-fnonsense")
+    assert refused[0].startswith("two.cu | 3 | - | K"), "what has no line is said, too"
