@@ -177,7 +177,9 @@ def _common(toolchain: Toolchain, user: UserFlags) -> tuple[str, ...]:
         f"--cuda-path={toolchain.cuda_path}",
         *(() if user.has("-std=") else (_DEFAULT_STANDARD,)),
         "-Wno-unknown-cuda-version",
-        "-Wno-register",  # nvcc and the host's compiler take it in C++17, with a warning
+        # nvcc and the host's compiler take these with a warning: `register` in C++17, `int a[] = {0.5 * n}`
+        "-Wno-register",
+        "-Wno-c++11-narrowing",
         *user.passed,
         *(part for folder in folders for part in ("-isystem", str(folder))),
         *(() if own_library else toolchain.cxx_flags),

@@ -1,7 +1,8 @@
 """Which C++ standard library the host side is parsed with, and the flags that make clang and libclang agree on it.
 
 1. libstdc++ of the newest gcc that has its C++ headers. Clang would take the newest gcc folder even if only the C
-   compiler is installed there, so where the two differ the folder is named.
+   compiler is installed there, so where the two differ the folder is named. Its omp.h is named, too: it is in a folder
+   that clang rightly leaves out (``include/omp.h`` of this package).
 2. Where there is gcc but no g++, the libc++ inside the ziglang wheel: its configuration comes from
    ``include/libcxx/__config`` of this package, since zig passes it on the command line.
 3. Otherwise no flags: clang's own search, and its own message.
@@ -41,6 +42,8 @@ def find_host_cxx(places: Places) -> tuple[HostCxx, Choice]:
     if with_cxx:
         best = with_cxx[0]
         flags: tuple[str, ...] = () if best == installs[0] else (f"--gcc-install-dir={best}",)
+        if (best / "include/omp.h").is_file():
+            flags += (f'-DKESCO_OMP_H="{best}/include/omp.h"',)
         skipped = tuple(f"{path}: no C++ headers (libstdc++)" for path in installs if path not in with_cxx)
         return HostCxx(f"libstdc++ {best.name}", flags), Choice(
             "host C++ library", f"libstdc++ {best.name}", "system", "the newest gcc with C++ headers", skipped

@@ -462,6 +462,15 @@ def test_the_newest_gcc_with_cxx_headers(machine: Machine) -> None:
     assert flag in device_arguments(machine.discover())
 
 
+def test_omp_h_is_named_where_gxx_has_it(machine: Machine) -> None:
+    machine.wheels()
+    machine.gcc("12")
+    flag = f'-DKESCO_OMP_H="{machine.file("usr/lib/gcc/x86_64-linux-gnu/12/include/omp.h")}"'
+    assert machine.discover().cxx_flags == (flag,)
+    assert flag in host_arguments(machine.discover())
+    assert flag in device_arguments(machine.discover())
+
+
 def test_without_gxx_the_wheels_libcxx_is_used(machine: Machine) -> None:
     machine.wheels()
     machine.gcc("12", cxx=False)
@@ -709,6 +718,29 @@ def test_a_compiler_that_says_nothing_is_a_toolchain_error(machine: Machine, pro
     with pytest.raises(ToolchainError, match="failed with exit code 3") as raised:
         device_ir(machine.discover(), program)
     assert raised.value.diagnostics[0].notes[0].message == "odd"
+
+
+def test_omp_h_is_the_users_or_gccs(toolchain: Toolchain, tmp_path: Path) -> None:
+    if not toolchain.cxx_library.startswith("libstdc++") or not any(Path("/usr/lib/gcc").glob("*/*/include/omp.h")):
+        pytest.skip("no g++ with omp.h")
+    path = tmp_path / "threads.cu"
+    path.write_text("#include <omp.h>\nint main() { return omp_get_max_threads() < FACTOR; }\n")
+    assert host_errors(toolchain, path) == []
+    assert check_compiles(toolchain, path, ["-DFACTOR=2", "--cuda-host-only", "-fsyntax-only"]).returncode == 0
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/omp.h").write_text("#define omp_get_max_threads() MINE\n")
+    mine = ["-DFACTOR=2", f"-I{tmp_path / 'theirs'}", "--cuda-host-only", "-fsyntax-only"]
+    assert "undeclared identifier 'MINE'" in check_compiles(toolchain, path, mine).stderr
+
+
+def test_what_nvcc_warns_of_is_no_error(toolchain: Toolchain, tmp_path: Path) -> None:
+    path = tmp_path / "warned.cu"
+    path.write_text(
+        "__global__ void fill(int* p) { int a[2] = {0.5, 1.0}; p[0] = a[1]; }\n"
+        "int main(int n, char**) { int a[2] = {0.5 * n, 1}; register int i = 1; return a[i]; }\n"
+    )
+    assert host_errors(toolchain, path) == []
+    assert "fill" in device_ir(toolchain, path)
 
 
 def test_another_installation_may_be_on_the_include_path(toolchain: Toolchain, program: Path, tmp_path: Path) -> None:
