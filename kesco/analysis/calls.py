@@ -182,7 +182,7 @@ class Calls(Libraries):
         if host.kind in ("io", "clock", "exit", "thread"):
             self.look()
         if hidden and not plain_swap and not prints:
-            return self._standard(state, call)
+            return self._standard(state, call, keeps=host.kind != "memory")
         if call.receiver is not None:
             self.places(state, call.receiver)  # a chain of ``<<`` stands there
         values = self.argument_values(state, call)
@@ -255,7 +255,7 @@ class Calls(Libraries):
         self.assign(state, b, b_unknown, first)
         return NOTHING
 
-    def _standard(self, state: State, call: ir.Call) -> Value:
+    def _standard(self, state: State, call: ir.Call, keeps: bool = True) -> Value:
         """A C++ library function: it launches nothing, but may read and change all that it is given."""
         self.go_outside()  # what it changes, or lets go, may be the caller's
         values = self.arguments(state, call)
@@ -263,7 +263,7 @@ class Calls(Libraries):
         for one in reach:
             self.touch(Place(one), _BOTH)
         gives = call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
-        if call.receiver is not None or gives or call.constructs:
+        if keeps and (call.receiver is not None or gives or call.constructs):
             self.kept |= reach
         changed = [o for o in reach if self.holds(state, o) or o.kind is not ObjectKind.BUFFER]
         state.store.clobber(changed)
@@ -280,7 +280,10 @@ class Calls(Libraries):
         site = self.unseen_site(state, name or call.name or "a call through a pointer", call.operation, call.span)
         site.foreign = foreign
         reached = state.store.reachable([p for v in values for p in v.every_place()])
-        if any(v.any_unknown() for v in values) or reached & state.store.clobbered:
+        numbers = (kind is not None and kind.shape is ir.Shape.INTEGER for kind in map(kind_of, call.arguments))
+        own = values[len(values) - len(call.arguments) :]
+        unknown = any(v.any_unknown() and not number for v, number in zip(own, numbers, strict=True))
+        if unknown or call.receiver is not None or reached & state.store.clobbered:
             self.told |= self.kept
         for one in reached:
             if one.buffer is not None:
