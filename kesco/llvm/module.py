@@ -73,6 +73,11 @@ class Module:
         """Every function with a body."""
         return iter(self._ends)
 
+    def weak(self) -> frozenset[str]:
+        """Functions and variables that may not be there: their address may be null."""
+        every = {**self._heads, **self._variables}
+        return frozenset(name for name, line in every.items() if " extern_weak " in self._lines[line])
+
     def has_body(self, name: str) -> bool:
         """Whether the function's body is here."""
         return name in self._ends

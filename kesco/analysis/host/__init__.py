@@ -15,7 +15,10 @@ and coroutines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kesco.analysis.host.calls import Calls
+from kesco.analysis.host.cuda import PUSH
 from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused, Visit
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
@@ -69,7 +72,10 @@ def facts_of(module: Module) -> HostFacts:
 
 
 def _from_main(engine: Engine, calls: Calls, main: Function) -> None:
-    state: State | None = State(engine)
+    begin = State(engine)
+    if engine.open:
+        begin.escaped = engine.outside()
+    state: State | None = begin
     engine.record.root = _MAIN
     for name in _constructors(engine):
         function = engine.module.function(name)
@@ -87,6 +93,8 @@ def _constructors(engine: Engine) -> list[str]:
 
 
 def _enter(engine: Engine, calls: Calls, function: Function, state: State) -> None:
+    if not function.is_read:
+        raise Refused(f"{function.name} has an instruction that is not understood")
     arguments: list[Value] = []
     for index, parameter in enumerate(function.parameters):
         byval = parameter.promised("byval")
@@ -147,8 +155,14 @@ def _launches(engine: Engine, name: str) -> bool:
 def _holds(engine: Engine, name: str) -> bool:
     """Whether there is a launch in a function itself."""
     function = engine.module.function(name)
-    every = (one for block in function.blocks for one in block.instructions) if function is not None else ()
-    return any(STUB in callee(one) or callee(one).startswith("cudaLaunch") for one in every)
+    return function is not None and any(True for _ in _launches_in(function))
+
+
+def _launches_in(function: Function) -> Iterator[Instruction]:
+    """Where a function launches: by settings that are pushed, or by a call of the runtime."""
+    for one in (one for block in function.blocks for one in block.instructions):
+        if callee(one) == PUSH or callee(one).startswith("cudaLaunchKernel"):
+            yield one
 
 
 # ---- telling
@@ -170,15 +184,13 @@ def _told(engine: Engine, refused: str) -> HostFacts:
 
 
 def _unreached(engine: Engine) -> list[str]:
-    visited = {key[1] for key in engine.record.visits}
+    visited = {key[1] for key in engine.record.visits} | engine.record.pushed
     found = []
     for name in engine.module.defined():
         function = engine.module.function(name) if STUB not in name and _launches(engine, name) else None
-        for block in function.blocks if function is not None else ():
-            for one in block.instructions:
-                if STUB in callee(one) and id(one) not in visited:
-                    place = engine.module.place(one.place)
-                    found.append(f"{callee(one)} in {name} at {place or 'no place'}")
+        for one in _launches_in(function) if function is not None else ():
+            if id(one) not in visited:
+                found.append(f"a launch in {name} at {engine.module.place(one.place) or 'no place'}")
     return found
 
 

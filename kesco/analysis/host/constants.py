@@ -20,8 +20,9 @@ _LARGEST = 4096  # parts of an initial value that are looked at
 class Constants:
     """See the module's docstring."""
 
-    def __init__(self, layouts: Layouts, symbol: Callable[[str], Object]) -> None:
-        self.layouts, self.symbol = layouts, symbol
+    def __init__(self, layouts: Layouts, symbol: Callable[[str], Object], weak: frozenset[str]) -> None:
+        """`weak` are the symbols that may not be there."""
+        self.layouts, self.symbol, self.weak = layouts, symbol, weak
         self._constants: dict[Operand, Value] = {}
 
     def of(self, operand: Operand) -> Value:
@@ -35,7 +36,8 @@ class Constants:
         if isinstance(operand, Integer):
             return frozenset((operand.value,))
         if isinstance(operand, Symbol):
-            return pointer(self.symbol(operand.name))
+            one = self.symbol(operand.name)
+            return joined(pointer(one), ZERO) if one.name in self.weak else pointer(one)
         if isinstance(operand, Literal):
             if operand.text in ("undef", "poison"):
                 return self.uniform(operand.type, NOTHING)

@@ -136,6 +136,7 @@ def _at(state: State, address: Value, offset: int) -> Scalar:
 def called(frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome | None:
     """A call of the runtime or of one of CUDA's libraries; None if it is none, or is not known."""
     if name == PUSH:
+        frame.engine.record.pushed.add(id(instruction))
         settings = state.values.get(_SETTINGS, ())
         state.values[_SETTINGS] = (
             *(settings if isinstance(settings, tuple) else ()),

@@ -15,7 +15,7 @@ from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.values import Object, Value, joined
+from kesco.analysis.host.values import Object, Value, joined, unknown
 from kesco.llvm.module import Module
 from kesco.llvm.types import POINTER, Type
 from kesco.llvm.values import (
@@ -63,6 +63,7 @@ class Record:
 
     root: str = ""
     visits: dict[tuple[str, int, str, int], Visit] = field(default_factory=dict)
+    pushed: set[int] = field(default_factory=set)  # the settings of launches that were reached
     reached: dict[str, set[str]] = field(default_factory=dict)  # of each root, the functions
     lost: dict[str, None] = field(default_factory=dict)  # what has a consequence: calls and stores to who knows where
     wanted: dict[str, None] = field(default_factory=dict)  # functions that code may call which is not followed
@@ -103,7 +104,7 @@ class Engine:
         self._callers: dict[int, tuple[int, Instruction, str]] = {}
         self._sites: dict[tuple[str, int], set[int]] = {}
         self._graphs: dict[str, Graph] = {}
-        self.constants = Constants(self.layouts, self.symbol)
+        self.constants = Constants(self.layouts, self.symbol, module.weak())
         self._initial: dict[str, Contents] = {}
         self._relevant: dict[str, bool] = {}
         self._named: dict[str, frozenset[str]] = {}
@@ -311,9 +312,10 @@ class Engine:
         if variable is None or variable.initial is None:
             return Contents(volatile=True)
         if variable.kind != "constant":
-            outside = self.open and not {"internal", "private"}.intersection(variable.words)
-            if outside or not self.knows_globals:
+            if (self.open and self._is_shared(one.name)) or not self.knows_globals:
                 return Contents(volatile=True)
+            if self.open and one in self.outside():  # who runs before main may have called a function that changes it
+                return Contents(rest=unknown("what was there before main"))
         if one.name not in self._initial:
             self._initial[one.name] = self.constants.initially(variable)
         return self._initial[one.name]

@@ -60,6 +60,12 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
         written.update(range(model.writes_from, len(values)))
     if model.counts and not _is_plain_format(frame, instruction):
         written.update(range(1, len(values)))
+    for index, value in enumerate(values) if model.shows else ():
+        if index not in written and index not in model.out:
+            state.escape(value)
+            for one in pointers(value):
+                for held in state.look(one.object).held():
+                    state.escape(held)
     for index in sorted(written):
         state.fill(_at(values, index), None, NUMBER)
     for index in model.out:
@@ -111,8 +117,9 @@ def _result(frame: Frame, instruction: Instruction, state: State, model: Model, 
     if instruction.type.kind == "void":
         return NOTHING
     if model.returns == "number" or instruction.type.kind in ("int", "float"):
-        for value in values:
-            state.escape(value) if _is_forwarded(instruction) else None
+        for value, operand in zip(values, instruction.operands, strict=False):
+            if model.name.startswith("llvm.") and operand.type.kind != "ptr":
+                state.escape(value)  # it computes with them
         return engine.constants.uniform(instruction.type, NUMBER)
     if model.returns == "derived":
         return derived(values, model.name)
@@ -122,11 +129,6 @@ def _result(frame: Frame, instruction: Instruction, state: State, model: Model, 
 def _is_raw(model: Model) -> bool:
     """Whether new memory holds what nobody wrote; other functions of the C library copy a text into it."""
     return model.name.startswith(("malloc", "aligned", "memalign", "valloc", "_mm_", "realloc", "posix_"))
-
-
-def _is_forwarded(instruction: Instruction) -> bool:
-    """Whether an intrinsic computes with its arguments, so that addresses may be in the result."""
-    return bool(instruction.operands) and instruction.type.kind == "int" and instruction.type.number >= 64
 
 
 def derived(values: list[Value], name: str) -> Scalar:

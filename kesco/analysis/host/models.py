@@ -48,6 +48,7 @@ class Model:
     words: tuple[int, ...] = ()  # where in a node its pointers are
     follows: int | None = None  # a node from which it goes along pointers, to its result
     later: int | None = None  # a function that is called when the program or thread ends
+    shows: bool = False  # what it reads, addresses among it, may be found again: in a text, a file
     given: bool = False  # it may change all that its arguments lead to
     keeps: bool = False  # it may show what its arguments lead to to code that is not followed
     throws: bool = False
@@ -83,8 +84,8 @@ class Models:
         return not moves and model.allocates is None
 
 
-_LIBRARY = ("_ZSt", "_ZNSt", "_ZNKSt", "__cxa_", "__kmpc_", "omp_", "pthread_", "_ZN9__gnu_cxx", "__gxx_", "_ZTH",
-            "_ZThn", "_ZTW", "__gthread", "_Unwind_", "_ZNK9__gnu_cxx")  # fmt: skip
+_LIBRARY = ("_ZSt", "_ZNSt", "_ZNKSt", "__cxa_", "__kmpc_", "omp_", "pthread_", "_ZN9__gnu_cxx", "__gxx_",
+            "__gthread", "_Unwind_", "_ZNK9__gnu_cxx")  # fmt: skip
 
 
 def cuda_entry(name: str, parameters: int | None) -> CudaCall | None:
@@ -107,6 +108,7 @@ def _of_host_call(name: str, call: HostCall) -> Model | None:
         writes_from=call.writes_from,
         counts=call.counts,
         out=call.out,
+        shows=call.kind in ("io", "memory") and call.allocates is None and call.frees is None,
         ends=call.kind == "exit",
     )
 

@@ -1,6 +1,7 @@
 // Each function is a case: "@x" names the allocation of a line, "= x y" says what a launch's pointers may be, ? for
 // anything. No function here is called by another file's main, as far as is known: all may be, with any arguments.
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -304,6 +305,18 @@ void threads() {
     k<<<1, 1>>>(a);  // = ?
   });
   two.wait();
+}
+void through_a_file() {
+  float *a, *b;
+  cudaMalloc(&a, 8);  // @aj1
+  cudaMalloc(&b, 8);  // @aj2
+  float *p = a, **of = &p, **again;
+  FILE *file = fopen("x", "w+");
+  fwrite(&of, sizeof of, 1, file);
+  rewind(file);
+  if (fread(&again, sizeof again, 1, file) != 1) return;
+  *again = b;
+  k<<<1, 1>>>(p);  // = ?
 }
 static int order(const void *, const void *) { return number(); }
 void sorted() {
