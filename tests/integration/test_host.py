@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kesco.analysis.host.values import NOTHING, Object, Pointer, Value, joined, pointer
 from kesco.cli import main
 from kesco.ir.host import HostEntry, HostFacts
 from kesco.options import Options
@@ -73,6 +74,17 @@ def test_program(path: Path) -> None:
     facts = host_of(str(path), Options())
     names, launches = expected(path)
     assert told(facts, names, [one for one in facts.entries if one.name == "main"]) == launches
+
+
+def test_offsets_are_kept_or_become_a_stride() -> None:
+    one = Object("heap", "malloc", 0)
+    places = [joined(pointer(one, 8 * at), NOTHING) for at in range(8)]
+    assert joined(places[0], places[3]) == places[0] | places[3]
+    every: Value = NOTHING
+    for place in places:
+        every = joined(every, place)
+    assert every == frozenset((Pointer(one, (8, 0)),))
+    assert joined(places[1], places[3], widen=True) == frozenset((Pointer(one, (16, 8)),))
 
 
 def test_what_is_lost_is_told(cases: HostFacts) -> None:

@@ -228,9 +228,9 @@ class Calls:
         return _ended(frame, instruction, state, values, name)
 
     def unseen(self, frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:
-        """A function that may belong to the program: it may also do what other files can do."""
+        """A function that may belong to the program: it may also do what other files can do, which has escaped."""
         start = set().union(*(objects(value) for value in values)) if values else set()
-        start |= state.escaped | self.engine.outside()
+        start |= state.escaped
         self._lost(state, start)
         return _ended(frame, instruction, state, values, name)
 

@@ -312,7 +312,7 @@ class Engine:
         if variable is None or variable.initial is None:
             return Contents(volatile=True)
         if variable.kind != "constant":
-            if (self.open and self._is_shared(one.name)) or not self.knows_globals:
+            if not self.knows_globals:
                 return Contents(volatile=True)
             if self.open and one in self.outside():  # who runs before main may have called a function that changes it
                 return Contents(rest=unknown("what was there before main"))

@@ -63,9 +63,6 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
     for index, value in enumerate(values) if model.shows else ():
         if index not in written and index not in model.out:
             state.escape(value)
-            for one in pointers(value):
-                for held in state.look(one.object).held():
-                    state.escape(held)
     for index in sorted(written):
         state.fill(_at(values, index), None, NUMBER)
     for index in model.out:

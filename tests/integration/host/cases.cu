@@ -318,6 +318,51 @@ void through_a_file() {
   *again = b;
   k<<<1, 1>>>(p);  // = ?
 }
+void address_byte_by_byte() {
+  float *a, *b;
+  cudaMalloc(&a, 8);  // @ak1
+  cudaMalloc(&b, 8);  // @ak2
+  float *p = a, **of = &p, **again;
+  for (unsigned i = 0; i < sizeof of; i++) ((char *)&again)[i] = ((char *)&of)[i];
+  *again = b;
+  k<<<1, 1>>>(p);  // = ?
+}
+void address_in_a_number() {
+  float *a, *b;
+  cudaMalloc(&a, 8);  // @al1
+  cudaMalloc(&b, 8);  // @al2
+  float *p = a;
+  int n = number();
+  uintptr_t u = (uintptr_t)&p ^ n;
+  *(float **)(u ^ n) = b;
+  k<<<1, 1>>>(p);  // = ?
+}
+void distances() {
+  float *a, *b;
+  cudaMalloc(&a, 8);  // @am1
+  cudaMalloc(&b, 8);  // @am2
+  ptrdiff_t d = (char *)b - (char *)a;
+  k<<<1, 1>>>((float *)((char *)a + d));  // = ?
+}
+static void called_back(float *p) {
+  k<<<1, 1>>>(p);  // = ?
+}
+void keep(void (*)(float *));
+void callbacks() {
+  float *a;
+  cudaMalloc(&a, 8);  // @an
+  called_back(a);
+  keep(called_back);
+}
+void one_of_two() {
+  float *a, *b;
+  cudaMalloc(&a, 8);  // @ao1
+  cudaMalloc(&b, 8);  // @ao2
+  float *p = a, *r = a;
+  float **q = number() ? &p : &r;
+  *q = b;
+  k<<<1, 1>>>(p);  // = ao1 ao2
+}
 static int order(const void *, const void *) { return number(); }
 void sorted() {
   float *v[2];

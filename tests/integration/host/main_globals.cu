@@ -24,12 +24,20 @@ static float *once() {
   }();
   return p;
 }
+static void first(float *p) { k<<<1, 1>>>(p); }   // = shared
+static void second(float *p) { k<<<1, 1>>>(p); }  // = shared
+static void (*chosen)(float *) = first;
+static int mode[2];
 int main(int argc, char **argv) {
   init();
   k<<<1, 1>>>(early.p);  // = early
   printf("%s\n", argv[argc - 1]);
   k<<<1, 1>>>(every[0]);  // = shared
   k<<<1, 1>>>(once());  // = once
+  if (argc > 1) chosen = second;
+  chosen(shared);
+  if (argc > 2) mode[1] = 1;
+  if (!mode[1]) k<<<1, 1>>>(early.p);  // = early
   used();
   return 0;
 }
