@@ -39,7 +39,7 @@ from kesco.analysis.host.walk import run
 from kesco.frontend.api_table import is_cuda_name
 from kesco.llvm.values import Assembly, Function, Instruction
 
-_DEEPEST = 48
+_DEEPEST = 120
 _ROUNDS = 30
 _NO_THROW = "nounwind"
 
@@ -245,8 +245,7 @@ class Calls:
             todo = set()
             for one in new:
                 if one.kind == "function" and engine.module.has_body(one.name) and STUB not in one.name:
-                    named = (engine.symbol(n) for n in engine.named_in(one.name))
-                    todo |= {o for o in named if o.kind == "global" and o not in reached}
+                    todo |= engine.variables_in(one.name) - reached
         state.lose(one for one in reached if one.kind == "function" or not engine.is_constant(one))
         return reached
 

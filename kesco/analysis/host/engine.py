@@ -108,6 +108,8 @@ class Engine:
         self._initial: dict[str, Contents] = {}
         self._relevant: dict[str, bool] = {}
         self._named: dict[str, frozenset[str]] = {}
+        self._mentioned: dict[str, tuple[str, ...]] = {}
+        self._used: dict[str, frozenset[Object]] = {}
         self._outside: frozenset[Object] | None = None
         self.open = any(not self.is_seen(name) for name in module.names())
 
@@ -165,21 +167,33 @@ class Engine:
     def named_in(self, name: str) -> frozenset[str]:
         """The functions and variables that a function, or one that it calls or names, mentions."""
         if name not in self._named:
-            found, todo = set[str](), [name]
+            found, todo = set[str](), [self.real(name)]
             while todo:
-                one = self.real(todo.pop())
-                if one in found:
-                    continue
-                found.add(one)
-                function = self.module.function(one)
-                if function is not None:
-                    for block in function.blocks:
-                        for instruction in block.instructions:
-                            todo += (s for o in instruction.operands for s in symbols_in(o))
-                elif (variable := self.module.variable(one)) is not None and variable.initial is not None:
-                    todo += symbols_in(variable.initial)
+                one = todo.pop()
+                if one not in found:
+                    found.add(one)
+                    todo += self._mentions(one)
             self._named[name] = frozenset(found)
         return self._named[name]
+
+    def _mentions(self, name: str) -> tuple[str, ...]:
+        """What a function's body or a variable's initial value mentions."""
+        if name not in self._mentioned:
+            function, variable = self.module.function(name), self.module.variable(name)
+            found: dict[str, None] = {}
+            for instruction in (one for block in function.blocks for one in block.instructions) if function else ():
+                found.update((s, None) for o in instruction.operands for s in symbols_in(o))
+            if variable is not None and variable.initial is not None:
+                found.update((s, None) for s in symbols_in(variable.initial))
+            self._mentioned[name] = tuple(dict.fromkeys(map(self.real, found)))
+        return self._mentioned[name]
+
+    def variables_in(self, name: str) -> frozenset[Object]:
+        """The variables among what a function mentions."""
+        if name not in self._used:
+            every = (self.symbol(one) for one in self.named_in(name))
+            self._used[name] = frozenset(one for one in every if one.kind == "global")
+        return self._used[name]
 
     def outside(self) -> frozenset[Object]:
         """What code in other files can reach: variables that it sees, and those that functions use which it may call.
