@@ -100,6 +100,21 @@ def test_setjmp_is_refused(tmp_path: Path) -> None:
     assert "setjmp" in host_of(str(path), Options()).refused
 
 
+_PECULIAR = {
+    "asm goto": '__global__ void k() {}\nint main() { asm goto("" : : : : out); k<<<1, 1>>>(); out: return 0; }',
+    "no end": "#include <regex>\n__global__ void k() {}\nint main(int c, char **v) {\n"
+    '  std::regex r("a+b");\n  if (std::regex_match(std::string(v[0]), r)) k<<<1, 1>>>();\n}',
+}
+
+
+@pytest.mark.parametrize("name", _PECULIAR)
+def test_what_is_not_understood_is_refused_and_its_launches_told(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "peculiar.cu"
+    path.write_text(_PECULIAR[name])
+    facts = host_of(str(path), Options())
+    assert facts.refused and any("in main" in one for one in facts.unreached)
+
+
 def test_dump() -> None:
     path = str(HERE / "main_globals.cu")
     result = CliRunner().invoke(main, ["compile", path, "-o", "-", "-q", "--dump", "host"])

@@ -147,6 +147,7 @@ def _choose(frame: Frame, targets: tuple[str, ...], state: State) -> None:
 
 def _go(frame: Frame, target: str, state: State) -> None:
     """Let control arrive at a block, with a state of its own."""
+    frame.engine.step(1 + len(state.memory) // 8)  # states are copied and joined object by object
     _choose_phis(frame, target, state)
     graph = frame.graph
     if target in graph.inside[target]:
