@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STUB = "__device_stub__"
 _INSTANCES = 16  # objects of one site that are told apart
 _CONTEXTS = 500  # ways to one site that are told apart: a template of the runtime is one site
-_SOFT, _HARD = 250_000, 1_000_000  # instructions: then loops are walked once, then nothing is said of the program
+_SOFT, _HARD = 1_000_000, 5_000_000  # instructions: then loops are walked once, then nothing is said of the program
 
 
 class OutOfBudget(Exception):
