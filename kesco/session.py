@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, UsageError
 from kesco.ir.transfers import COPY
+from kesco.nesting import deep
 from kesco.options import Options
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.frontend.clang import SourceFile
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
+    from kesco.ir.host import HostFacts
     from kesco.ir.program import Program
     from kesco.toolchain.model import Toolchain
 
@@ -168,6 +170,22 @@ def device_ir_of(toolchain: Toolchain, path: str, options: Options) -> str:
     from kesco.toolchain.compile import architectures, device_ir
 
     return device_ir(toolchain, path, options.flags, arch=architectures(toolchain, options.flags)[0])
+
+
+def host_ir_of(toolchain: Toolchain, path: str, options: Options) -> str:
+    """The host's IR, before any pass."""
+    from kesco.toolchain.compile import host_ir
+
+    return host_ir(toolchain, path, options.flags)
+
+
+def host_of(path: str, options: Options) -> HostFacts:
+    """What the host side does with CUDA, from its IR; a compilation does not ask for it."""
+    from kesco.analysis.host import host_facts
+
+    read(path)
+    text = host_ir_of(toolchain_for(options), path, options)
+    return deep(path, lambda: host_facts(text))
 
 
 def changed_since(path: str, began: int) -> bool:

@@ -17,7 +17,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("nesting",),
     ("ir", "options"),
-    ("parts", "model", "tasks"),
+    ("llvm", "parts", "model", "tasks"),
     (
         *(
             "toolchain",

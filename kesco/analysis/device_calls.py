@@ -12,8 +12,8 @@ import enum
 import re
 from dataclasses import dataclass
 
-from kesco.analysis.device_names import display_name
 from kesco.ir.access import AccessMode
+from kesco.llvm.names import display_name
 
 R, W, RW, NONE = AccessMode.READ, AccessMode.WRITE, AccessMode.READ_WRITE, AccessMode.NONE
 

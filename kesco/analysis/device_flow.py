@@ -1,8 +1,8 @@
 """One device function's instructions as the footprint analysis asks for them: blocks, dominators and what tests say.
 
-In: a function of a module that llvmlite has parsed. Out: its instructions in an order in which values come before their
-uses, and for each block, and each edge, the comparisons that are known to hold there. Kept apart from the arithmetic
-(`device_ranges`) because it knows of control flow only.
+In: a function as `llvm` reads it. Out: its instructions in the order of the text, and for each block, and each edge,
+the comparisons that are known to hold there. Kept apart from the arithmetic (`device_ranges`) because it knows of
+control flow only.
 
 A comparison holds in a block if a branch on it dominates the block: then it was made on the very values that the block
 sees, since each of them dominates the branch. It refuses switches and indirect branches: they tell nothing.
@@ -10,16 +10,13 @@ sees, since each of them dominates the branch. It refuses switches and indirect 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import networkx as nx
 
-_FLAGS = re.compile(r"\b(nsw|nuw|nneg|disjoint|inbounds|nusw)\b")
-_COMPARED = re.compile(r"\bicmp (?:samesign )?(\w+) ")
-_LABEL = re.compile(r'^\s*("[^"]*"|[^\s:"]+):')
-_BRANCHES = re.compile(r', label %("[^"]*"|[^\s,]+), label %("[^"]*"|[^\s,]+)')
+from kesco.llvm.types import BIT
+from kesco.llvm.values import Function, Instruction, Integer, Value
+
 _OPPOSITE = {"slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt", "ult": "uge", "uge": "ult", "ugt": "ule",
              "ule": "ugt", "eq": "ne", "ne": "eq"}  # fmt: skip
 MIRRORED = {"slt": "sgt", "sgt": "slt", "sle": "sge", "sge": "sle", "ult": "ugt", "ugt": "ult", "ule": "uge",
@@ -30,86 +27,78 @@ class Fact(NamedTuple):
     """``left relation right`` holds, the relation being one of LLVM's names for it."""
 
     relation: str
-    left: Any
-    right: Any
+    left: Value
+    right: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One instruction: the block it is in, what it does, its operands."""
+class Node(NamedTuple):
+    """One instruction and the block it is in."""
 
-    block: int
-    opcode: str
-    operands: tuple[Any, ...]
-    value: Any
+    block: str
+    code: Instruction
 
     @property
-    def text(self) -> str:
-        """LLVM's spelling; it takes long in a large module, so only what is asked for is spelled."""
-        return str(self.value).strip()
+    def opcode(self) -> str:
+        """What it does."""
+        return self.code.opcode
 
     @property
-    def flags(self) -> frozenset[str]:
-        """What the instruction promises, such as ``nsw``."""
-        head = self.text.partition(" = ")[2].split(", ", 1)[0]
-        return frozenset(_FLAGS.findall(head))
+    def operands(self) -> tuple[Value, ...]:
+        """What it does it with."""
+        return self.code.operands
 
 
 class Flow:
-    """A function's instructions and control flow; blocks and values are known by llvmlite's hash of them."""
+    """A function's instructions and control flow."""
 
-    def __init__(self, function: Any) -> None:
-        self.nodes: dict[int, Node] = {}
-        self.order: list[Node] = []
-        self.blocks = {hash(block): block for block in function.blocks}
-        last: dict[int, Node] = {}
-        for block in function.blocks:
-            for one in block.instructions:
-                node = Node(hash(block), str(one.opcode), tuple(one.operands), one)
-                self.nodes[hash(one)] = node
-                self.order.append(node)
-                last[hash(block)] = node
-        self.entry = self.order[0].block
-        graph: nx.DiGraph[int] = nx.DiGraph()
-        graph.add_nodes_from(self.blocks)
-        for block, node in last.items():
-            graph.add_edges_from((block, k) for o in node.operands if (k := hash(o)) in self.blocks)
-        self._last, self._graph = last, graph
-        self._parent: dict[int, int] = dict(nx.immediate_dominators(graph, self.entry))
+    def __init__(self, function: Function) -> None:
+        self.order = [Node(block.name, one) for block in function.blocks for one in block.instructions]
+        self.nodes: dict[Value, Node] = {one.code.result: one for one in self.order if one.code.result is not None}
+        self.entry = function.blocks[0].name
+        self._last = {block.name: Node(block.name, block.instructions[-1]) for block in function.blocks}
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(self._last)
+        for block, node in self._last.items():
+            graph.add_edges_from((block, target) for target in node.code.targets)
+        self._graph = graph
+        self._parent: dict[str, str] = dict(nx.immediate_dominators(graph, self.entry))
         self._parent.pop(self.entry, None)
-        self._facts: dict[int, tuple[Fact, ...]] = {}
-        self._labels: dict[int, str] = {}
+        self._facts: dict[str, tuple[Fact, ...]] = {}
 
-    def dominates(self, a: int, b: int) -> bool:
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The names of all blocks."""
+        return tuple(self._last)
+
+    def dominates(self, a: str, b: str) -> bool:
         """Whether every way to block `b` leads through block `a`."""
-        at: int | None = b
+        at: str | None = b
         while at is not None and at != a:
             at = self._parent.get(at)
         return at == a
 
-    def after(self, block: int) -> frozenset[int]:
+    def after(self, block: str) -> frozenset[str]:
         """The blocks that may come next."""
         return frozenset(self._graph.successors(block))
 
-    def conditions(self, block: int) -> tuple[Node, ...]:
+    def conditions(self, block: str) -> tuple[Node, ...]:
         """The instruction that decides where control goes from a block, if one does."""
-        last = self._last[block]
-        return (last,) if len(self.after(block)) > 1 else ()
+        return (self._last[block],) if len(self.after(block)) > 1 else ()
 
-    def deciders(self) -> dict[int, frozenset[int]]:
+    def deciders(self) -> dict[str, frozenset[str]]:
         """For each block those from whose branches it depends at once whether control comes there.
 
         A branch decides of a block if one of its ways leads there for certain and another one may not. Where no end of
         the function can be reached any more, each branch may have decided.
         """
-        end = -1
-        back: nx.DiGraph[int] = self._graph.reverse()
+        end = ""
+        back: nx.DiGraph[str] = self._graph.reverse()
         back.add_node(end)
         back.add_edges_from((end, block) for block in self.blocks if not self.after(block))
-        behind: dict[int, int] = nx.immediate_dominators(back, end)
+        behind: dict[str, str] = dict(nx.immediate_dominators(back, end))
         behind.pop(end, None)
         branches = frozenset(block for block in self.blocks if self.conditions(block))
-        found: dict[int, set[int]] = {block: set() if block in behind else set(branches) for block in self.blocks}
+        found: dict[str, set[str]] = {block: set() if block in behind else set(branches) for block in self.blocks}
         for branch in branches:
             for at in self.after(branch):
                 while at in behind and at != behind.get(branch):
@@ -117,9 +106,9 @@ class Flow:
                     at = behind[at]
         return {block: frozenset(one) for block, one in found.items()}
 
-    def loops(self) -> list[frozenset[int]]:
+    def loops(self) -> list[frozenset[str]]:
         """The natural loops, each as its blocks; those with one head are one."""
-        found: dict[int, set[int]] = {}
+        found: dict[str, set[str]] = {}
         for source, head in self._graph.edges:
             if self.dominates(head, source):
                 body, stack = found.setdefault(head, {head}), [source]
@@ -130,11 +119,11 @@ class Flow:
                         stack += self._graph.predecessors(block)
         return [frozenset(body) for body in found.values()]
 
-    def facts(self, block: int) -> tuple[Fact, ...]:
+    def facts(self, block: str) -> tuple[Fact, ...]:
         """What holds whenever control is in a block."""
         if block not in self._facts:
             found: list[Fact] = []
-            at: int | None = block
+            at: str | None = block
             while at is not None:
                 before = list(self._graph.predecessors(at))
                 if len(before) == 1:
@@ -143,43 +132,32 @@ class Flow:
             self._facts[block] = tuple(found)
         return self._facts[block]
 
-    def facts_on_edge(self, source: int, target: int) -> tuple[Fact, ...]:
+    def facts_on_edge(self, source: str, target: str) -> tuple[Fact, ...]:
         """What holds whenever control goes from one block to another."""
         return (*self._of_edge(source, target), *self.facts(source))
 
-    def incoming(self, node: Node) -> list[tuple[Any, int]]:
+    def incoming(self, node: Node) -> list[tuple[Value, str]]:
         """A phi's values, each with the block it comes from."""
-        blocks = [hash(block) for block in node.value.incoming_blocks]
-        return list(zip(node.operands, blocks, strict=True))
+        return list(zip(node.operands, node.code.targets, strict=True))
 
-    def _of_edge(self, source: int, target: int) -> list[Fact]:
+    def _of_edge(self, source: str, target: str) -> list[Fact]:
         node = self._last[source]
-        ways = [k for o in node.operands if (k := hash(o)) in self.blocks]
+        ways = node.code.targets
         if node.opcode != "br" or len(ways) != 2 or ways[0] == ways[1]:
             return []
-        spelled = _BRANCHES.search(node.text)
-        if spelled is None or {spelled[1], spelled[2]} != {self._label(way) for way in ways}:
-            return []
-        return self._hold(node.operands[0], self._label(target) == spelled[1], 8)
+        return self._hold(node.operands[0], target == ways[0], 8)
 
-    def _label(self, block: int) -> str:
-        """What a branch to a block calls it; LLVM numbers blocks that have no name."""
-        if block not in self._labels:
-            found = _LABEL.search(str(self.blocks[block]))
-            self._labels[block] = found[1] if found else ""
-        return self._labels[block]
-
-    def _hold(self, condition: Any, true: bool, depth: int) -> list[Fact]:
+    def _hold(self, condition: Value, true: bool, depth: int) -> list[Fact]:
         """What a condition says when it is true, or false."""
-        node = self.nodes.get(hash(condition))
+        node = self.nodes.get(condition)
         if node is None or not depth:
             return []
         if node.opcode == "icmp":
-            relation = _COMPARED.search(node.text)
-            if relation is None or relation[1] not in _OPPOSITE:
+            relation = node.code.words[-1]
+            if relation not in _OPPOSITE:
                 return []
-            return [Fact(relation[1] if true else _OPPOSITE[relation[1]], *node.operands)]
-        parts: list[Any] = []
+            return [Fact(relation if true else _OPPOSITE[relation], node.operands[0], node.operands[1])]
+        parts: list[Value] = []
         if node.opcode == ("and" if true else "or"):
             parts = list(node.operands)
         elif node.opcode == "select" and _is_bit(node.operands[1 if not true else 2], not true):
@@ -189,5 +167,5 @@ class Flow:
         return [fact for part in parts for fact in self._hold(part, true, depth - 1)]
 
 
-def _is_bit(value: Any, on: bool) -> bool:
-    return bool(value.is_constant) and str(value).strip() == f"i1 {'true' if on else 'false'}"
+def _is_bit(value: Value, on: bool) -> bool:
+    return value == Integer(int(on), BIT)

@@ -58,7 +58,7 @@ class Param:
 
     pointer: bool
     byval: int = 0  # size of the structure passed by value, 0 if the parameter is passed directly
-    pointers: tuple[int, ...] | None = ()  # None: the layout could not be read
+    pointers: tuple[int, ...] = ()
     raw: tuple[tuple[int, int], ...] = ()
 
 
@@ -83,3 +83,4 @@ class Global:
     fixed: bool
     declared: bool
     names: tuple[str, ...]
+    text: str | None = None  # what it holds, if it is fixed and a string

@@ -20,21 +20,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kesco.analysis.device_flow import MIRRORED, Fact, Flow, Node
 from kesco.ir.effects import DIMENSIONS, argument, dimension
 from kesco.ir.poly import Poly, constant, of
+from kesco.llvm.types import BIT
+from kesco.llvm.values import Integer, Local, Value, callee
 
 Condition = tuple[Poly, int]
-Where = tuple[int] | tuple[int, int]  # a block, or an edge between two
+Where = tuple[str] | tuple[str, str]  # a block, or an edge between two
 _DIMENSIONS = frozenset(DIMENSIONS)
 _WORK = 4000  # evaluations for one question
 _KEPT = 4  # bounds of each side
-_SREG = re.compile(r"@llvm\.nvvm\.read\.ptx\.sreg\.(tid|ntid|ctaid|nctaid)\.([xyz])\(")
-_CALLED = re.compile(r"@llvm\.(smin|smax|umin|umax)\.i\d+\(")
-_NUMBER = re.compile(r"i\d+ (-?\d+)")
-_INTEGER = re.compile(r"i(\d+)")
+_SREG = re.compile(r"llvm\.nvvm\.read\.ptx\.sreg\.(tid|ntid|ctaid|nctaid)\.([xyz])")
+_CALLED = re.compile(r"llvm\.(smin|smax|umin|umax)\.i\d+")
 _SIGNED = {"slt": True, "sle": True, "sgt": True, "sge": True, "ult": False, "ule": False, "ugt": False, "uge": False}
 
 
@@ -63,18 +63,17 @@ class OutOfWork(Exception):
 class Ranges:
     """Answers for one function."""
 
-    def __init__(self, flow: Flow, arguments: dict[int, tuple[int, int]]) -> None:
-        """`arguments`: the hash of each integer argument → its index and its width in bits."""
+    def __init__(self, flow: Flow, arguments: dict[Value, tuple[int, int]]) -> None:
+        """`arguments`: each integer argument → its index and its width in bits."""
         self._flow, self._arguments = flow, arguments
         self._work = 0
-        self._assumed: dict[tuple[int, bool], Range] = {}
-        self._open: set[tuple[int, bool]] = set()
-        self._telling: set[tuple[int, bool]] = set()
-        self._known: dict[tuple[int, Where, bool], Range] = {}
+        self._assumed: dict[tuple[Value, bool], Range] = {}
+        self._open: set[tuple[Value, bool]] = set()
+        self._telling: set[tuple[Value, bool]] = set()
+        self._known: dict[tuple[Value, Where, bool], Range] = {}
         self._cuts = 0
-        self._widths: dict[int, tuple[int, bool]] = {}  # and whether the value is a constant
 
-    def of(self, value: Any, block: int) -> Range:
+    def of(self, value: Value, block: str) -> Range:
         """The bounds of a value as a signed integer where it is used in a block; raises `OutOfWork`."""
         self._work = _WORK
         return self._range(value, (block,), True)
@@ -84,18 +83,16 @@ class Ranges:
 
     # ---- one value --------------------------------------------------------------------------------------------------
 
-    def _range(self, value: Any, where: Where, signed: bool) -> Range:
+    def _range(self, value: Value, where: Where, signed: bool) -> Range:
         self._work -= 1
         if self._work < 0:
             raise OutOfWork
-        if (same := hash(value)) not in self._widths:
-            self._widths[same] = _bits(value), bool(value.is_constant)
-        bits, fixed = self._widths[same]
+        bits = _bits(value)
         if not bits:
             return Range()
-        if fixed:
+        if not isinstance(value, Local):
             return _constant(value, bits, signed)
-        key = same, where, signed
+        key = value, where, signed
         known = self._known.get(key)
         if known is not None:
             return known
@@ -109,9 +106,9 @@ class Ranges:
             self._known[key] = result
         return result
 
-    def _seen(self, value: Any, where: Where, signed: bool) -> Range:
+    def _seen(self, value: Value, where: Where, signed: bool) -> Range:
         """What the instruction itself and the facts about it say."""
-        key = hash(value), signed
+        key = value, signed
         told: list[tuple[bool, Bound]] = []
         if key in self._open or key in self._assumed:
             self._cuts += 1
@@ -134,20 +131,17 @@ class Ranges:
         highs = (*made.highs, *(b for low, b in told if not low))
         return Range(_best(lows), _best(highs))
 
-    def _is_compared(self, value: Any, where: Where, signed: bool) -> bool:
-        same = hash(value)
+    def _is_compared(self, value: Value, where: Where, signed: bool) -> bool:
         return any(
-            _SIGNED.get(fact.relation) is signed and (hash(fact.left) == same or hash(fact.right) == same)
-            for fact in self._facts(where)
+            _SIGNED.get(fact.relation) is signed and value in (fact.left, fact.right) for fact in self._facts(where)
         )
 
-    def _told(self, value: Any, where: Where, signed: bool) -> Iterator[tuple[bool, Bound]]:
+    def _told(self, value: Value, where: Where, signed: bool) -> Iterator[tuple[bool, Bound]]:
         """Bounds from comparisons: whether it is a lower one, and the bound."""
-        same = hash(value)
         for fact in self._facts(where):
             relation, other = fact.relation, fact.right
-            if hash(fact.left) != same:
-                if hash(fact.right) != same:
+            if fact.left != value:
+                if fact.right != value:
                     continue
                 relation, other = MIRRORED[fact.relation], fact.left
             if relation == "ne" or (relation != "eq" and _SIGNED[relation] is not signed):
@@ -159,13 +153,13 @@ class Ranges:
             if relation == "eq" or relation[1] == "g":
                 yield from ((True, bound.plus(step)) for bound in there.lows)
 
-    def _made(self, value: Any, where: Where, signed: bool) -> Range:
+    def _made(self, value: Value, where: Where, signed: bool) -> Range:
         bits = _bits(value)
-        if hash(value) in self._arguments:
-            index, width = self._arguments[hash(value)]
+        if value in self._arguments:
+            index, width = self._arguments[value]
             exact = (Bound(of(argument(index, width, signed))),)
             return Range(exact, exact)
-        node = self._flow.nodes.get(hash(value))
+        node = self._flow.nodes.get(value)
         if node is None:
             return Range()
         if node.opcode == "phi":
@@ -176,7 +170,7 @@ class Ranges:
             from_signed = node.opcode == "sext"
             inner = self._range(node.operands[0], where, from_signed)
             if node.opcode == "zext":
-                if "nneg" in node.flags:
+                if "nneg" in node.code.words:
                     both = self._range(node.operands[0], where, True)
                     inner = Range(_best((*inner.lows, *both.lows)), _best((*inner.highs, *both.highs)))
                 narrow = _bits(node.operands[0])
@@ -191,7 +185,7 @@ class Ranges:
         return self._arithmetic(node, bits, where, signed)
 
     def _call(self, node: Node, where: Where, signed: bool) -> Range:
-        found = _SREG.search(node.text)
+        found = _SREG.fullmatch(callee(node.code))
         if found is not None:
             name, axis = found[1], found[2]
             if name in ("ntid", "nctaid"):
@@ -199,7 +193,7 @@ class Ranges:
                 return Range(size, size)
             most = of(dimension("n" + name, axis)) - constant(1)
             return Range((Bound(Poly()),), (Bound(most),))
-        called = _CALLED.search(node.text)
+        called = _CALLED.fullmatch(callee(node.code))
         if called is None or (called[1][0] == "s") is not signed:
             return Range()
         parts = [self._range(one, where, signed) for one in node.operands[:2]]
@@ -211,7 +205,7 @@ class Ranges:
     # ---- arithmetic -------------------------------------------------------------------------------------------------
 
     def _arithmetic(self, node: Node, bits: int, where: Where, signed: bool) -> Range:
-        opcode, flags = node.opcode, node.flags
+        opcode, flags = node.opcode, node.code.words
         number = _number(node.operands[1]) if len(node.operands) == 2 else None
         if opcode not in ("add", "sub", "mul", "shl", "or", "and", "lshr", "udiv", "urem", "ashr", "sdiv"):
             return Range()
@@ -260,7 +254,8 @@ class Ranges:
         lows, highs = _hull([one.lows for one in first], False), _hull([one.highs for one in first], True)
         if not around:
             return Range(lows, highs)
-        key = hash(node.value), signed
+        assert node.code.result is not None
+        key: tuple[Value, bool] = node.code.result, signed
         again = [self._around(key, Range(), v, b, node.block, signed) for v, b in around]
         above = list(_hull([highs, *(one.highs for one in again)], True))
         if len(around) == 1:
@@ -274,7 +269,9 @@ class Ranges:
                     return Range((Bound(low.at, low.needs | needs | high.needs),), _best(above))
         return Range((), _best(above))
 
-    def _around(self, key: tuple[int, bool], guess: Range, value: Any, source: int, target: int, signed: bool) -> Range:
+    def _around(
+        self, key: tuple[Value, bool], guess: Range, value: Value, source: str, target: str, signed: bool
+    ) -> Range:
         """The range of what comes around a loop, if what went in is in the range that was guessed."""
         outer = self._assumed.get(key)
         self._assumed[key] = guess
@@ -285,18 +282,18 @@ class Ranges:
             if outer is not None:
                 self._assumed[key] = outer
 
-    def _until(self, node: Node, way: tuple[Any, int], first: tuple[Bound, ...], signed: bool) -> Iterator[Bound]:
+    def _until(self, node: Node, way: tuple[Value, str], first: tuple[Bound, ...], signed: bool) -> Iterator[Bound]:
         """A loop that goes on until a counter with step 1 equals a number that it starts below."""
         value, block = way
-        step = self._flow.nodes.get(hash(value))
-        if step is None or step.opcode != "add" or ("nsw" if signed else "nuw") not in step.flags:
+        step = self._flow.nodes.get(value)
+        if step is None or step.opcode != "add" or ("nsw" if signed else "nuw") not in step.code.words:
             return
-        if hash(step.operands[0]) != hash(node.value) or _number(step.operands[1]) != 1:
+        if step.operands[0] != node.code.result or _number(step.operands[1]) != 1:
             return
         for relation, left, right in self._facts((block, node.block)):
-            if relation != "ne" or hash(value) not in (hash(left), hash(right)):
+            if relation != "ne" or value not in (left, right):
                 continue
-            end = right if hash(left) == hash(value) else left
+            end = right if left == value else left
             for _, before in (w for w in self._flow.incoming(node) if w[1] != block):
                 there = self._range(end, (before, node.block), signed)
                 ends = [h for h in there.highs if any(x.at == h.at and not x.needs for x in there.lows)]
@@ -306,9 +303,8 @@ class Ranges:
                             yield from (h.plus(constant(-1), low.needs, start.needs) for h in ends)
 
 
-def _bits(value: Any) -> int:
-    found = _INTEGER.fullmatch(str(value.type))
-    return int(found[1]) if found else 0
+def _bits(value: Value) -> int:
+    return value.type.number if value.type.kind == "int" else 0
 
 
 def _joined(one: Range, other: Range, bits: int, signed: bool) -> Range:
@@ -323,12 +319,11 @@ def _joined(one: Range, other: Range, bits: int, signed: bool) -> Range:
     return Range(_best((*one.lows, *lows)), _best((*one.highs, *highs)))
 
 
-def _number(value: Any) -> int | None:
-    found = _NUMBER.fullmatch(str(value).strip()) if value.is_constant else None  # llvmlite's own has no sign for i32
-    return int(found[1]) if found else None
+def _number(value: Value) -> int | None:
+    return value.value if isinstance(value, Integer) and value.type != BIT else None
 
 
-def _constant(value: Any, bits: int, signed: bool) -> Range:
+def _constant(value: Value, bits: int, signed: bool) -> Range:
     number = _number(value)
     if number is None:
         return Range()

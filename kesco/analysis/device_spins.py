@@ -1,6 +1,6 @@
 """Device LLVM IR → whether a function waits in a loop for memory that somebody else changes.
 
-In: functions with a body, as llvmlite has them. Out: yes or no for each. A file of its own because this is about
+In: functions with a body, as `llvm` reads them. Out: yes or no for each. A file of its own because this is about
 control flow and not about accesses: a barrier between the blocks of a kernel, made by hand, works only if all blocks
 are on the GPU at once. The program has seen to that for the kernel alone; beside another one it may wait for ever.
 
@@ -21,22 +21,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from kesco.analysis.device_flow import Flow, Node
+from kesco.llvm.types import BIT, Type
+from kesco.llvm.values import Assembly, Expression, Function, Integer, Value, callee
 
-_MAY_WATCH = re.compile(
-    r"load (?:volatile|atomic)|atomicrmw (?:volatile )?(?:add|sub|or|and|xor|xchg)|cmpxchg|asm .*\b(?:ld|atom)\."
-)
-_SAME = re.compile(r"atomicrmw (?:volatile )?(?:(?:add|sub|or|xor) .*, i\d+ 0|and .*, i\d+ -1) ")
-_TAKES = re.compile(r"atomicrmw (?:volatile )?xchg .*, i\d+ 0 ")
-_FREE = re.compile(r"i\d+ (?:0|-1)")  # what a lock, or a slot of a table, holds while it is nobody's
-_LOADS = re.compile(
-    r"\basm\b.*\b(?:ld\.(?!shared|const|param|local)|atom\.(?!\S*shared)\S*(?:add|or|xor|max)\S* [^;]*, ?0 ?;)"
-)
-_FENCE = re.compile(r"fence |call .*(?:@llvm\.nvvm\.(?:membar|fence|barrier|bar\.|nanosleep)|asm sideeffect )")
-_CALL = re.compile(r"\bcall [^@\n]*@(?!llvm\.)")
-_SHARED = "addrspace(3)"
+_FREE = (0, -1)  # what a lock, or a slot of a table, holds while it is nobody's
+_LOADS = re.compile(r"\b(?:ld\.(?!shared|const|param|local)|atom\.(?!\S*shared)\S*(?:add|or|xor|max)\S* [^;]*, ?0 ?;)")
+_FENCES = tuple(f"llvm.nvvm.{one}" for one in ("membar", "fence", "barrier", "bar.", "nanosleep"))
+_SHARED = 3
 _ADDRESSES = ("getelementptr", "addrspacecast", "bitcast", "add", "sub", "mul", "sext", "zext", "trunc", "shl")
 _WRITES = {"store": 1, "atomicrmw": 0, "cmpxchg": 0}
 
@@ -44,7 +37,7 @@ _WRITES = {"store": 1, "atomicrmw": 0, "cmpxchg": 0}
 class Spins:
     """Answers for the functions of a module; `body` gives the one of a name, or None where it is not seen."""
 
-    def __init__(self, body: Callable[[str], Any]) -> None:
+    def __init__(self, body: Callable[[str], Function | None]) -> None:
         self._body = body
         self._waits: dict[str, bool] = {}
         self._looks: dict[str, bool] = {}
@@ -52,14 +45,16 @@ class Spins:
     def waits(self, name: str) -> bool:
         """Whether a loop of this function goes on until somebody else has written something."""
         if name not in self._waits:
-            self._waits[name] = self._has_waiting_loop(self._body(name))
+            function = self._body(name)
+            self._waits[name] = function is not None and self._has_waiting_loop(function)
         return self._waits[name]
 
-    def _has_waiting_loop(self, function: Any) -> bool:
-        text = str(function)
-        if not (_MAY_WATCH.search(text) or _FENCE.search(text) or _CALL.search(text)):
-            return False
+    def _has_waiting_loop(self, function: Function) -> bool:
+        if not function.is_read:
+            return True
         flow = Flow(function)
+        if not any(_may_matter(node) for node in flow.order):
+            return False
         return any(_Loop(flow, body, self.looks).waits() for body in flow.loops())
 
     def looks(self, name: str) -> bool:
@@ -75,7 +70,7 @@ class Spins:
 class _Loop:
     """One loop, as the blocks of it."""
 
-    def __init__(self, flow: Flow, body: frozenset[int], looks: Callable[[str], bool]) -> None:
+    def __init__(self, flow: Flow, body: frozenset[str], looks: Callable[[str], bool]) -> None:
         self._flow, self._body, self._looks = flow, body, looks
 
     def waits(self) -> bool:
@@ -85,15 +80,15 @@ class _Loop:
         return any(self._decides(end) for end in ends)
 
     def _decides(self, end: Node) -> bool:
-        seen: set[int] = set()
+        seen: set[Node] = set()
         loads: list[Node] = []
         counts = False
         todo = [end]
         while todo:
             node = todo.pop()
-            if hash(node.value) in seen:
+            if node in seen:
                 continue
-            seen.add(hash(node.value))
+            seen.add(node)
             if (_is_watch(node) or self._takes(node) or self._calls_a_look(node)) and self._stays(node):
                 return True
             if node.opcode == "load":
@@ -104,23 +99,24 @@ class _Loop:
 
     def _inside(self, node: Node) -> list[Node]:
         """What an instruction is made of in the same trip of the loop, or the one before."""
-        known = (self._flow.nodes.get(hash(o)) for o in node.operands)
+        known = (self._flow.nodes.get(o) for o in node.operands)
         return [one for one in known if one is not None and one.block in self._body]
 
     def _takes(self, node: Node) -> bool:
         """Whether an atomic operation takes what somebody else has put there, and is no lock."""
         if node.opcode == "cmpxchg":
             expected = node.operands[1]
-            made = self._flow.nodes.get(hash(expected))
-            return (made is None or made.block not in self._body) and not _FREE.fullmatch(str(expected).strip())
-        return node.opcode == "atomicrmw" and _SHARED not in node.text and _TAKES.search(node.text) is not None
+            made = self._flow.nodes.get(expected)
+            free = isinstance(expected, Integer) and expected.type != BIT and expected.value in _FREE
+            return (made is None or made.block not in self._body) and not free
+        return _atomic(node) == "xchg" and not _is_shared(node) and _is_number(node.operands[1], 0)
 
     def _calls_a_look(self, node: Node) -> bool:
         return node.opcode == "call" and self._looks(_called(node))
 
     def _only_others_write(self, load: Node) -> bool:
         """Whether a plain load reads what this loop waits for: there is a fence, and no write of its own."""
-        if _SHARED in load.text or not self._stays(load):
+        if _is_shared(load) or not self._stays(load):
             return False
         nodes = [node for node in self._flow.order if node.block in self._body]
         place = self._base(load.operands[0])
@@ -129,23 +125,23 @@ class _Loop:
                 return False
             if node.opcode == "call" and any(self._base(o) == place for o in node.operands):
                 return False
-        return any(node.opcode in ("fence", "call") and _FENCE.match(_bare(node)) for node in nodes)
+        return any(_is_fence(node) for node in nodes)
 
-    def _base(self, pointer: Any) -> int:
+    def _base(self, pointer: Value) -> Value:
         """What an address was computed from."""
-        node = self._flow.nodes.get(hash(pointer))
+        node = self._flow.nodes.get(pointer)
         while node is not None and node.opcode in ("getelementptr", "addrspacecast", "bitcast"):
             pointer = node.operands[0]
-            node = self._flow.nodes.get(hash(pointer))
-        return hash(pointer)
+            node = self._flow.nodes.get(pointer)
+        return pointer
 
     def _stays(self, node: Node) -> bool:
         """Whether an instruction may look at the same place in each trip of the loop."""
         made = self._inside(node)
         if node.opcode in ("load", "atomicrmw", "cmpxchg"):
-            made = [one for one in made if hash(one.value) == hash(node.operands[0])]
+            made = [one for one in made if one.code.result == node.operands[0]]
         return all(
-            _SHARED not in one.text and (self._lingers(one) if one.opcode == "phi" else self._is_address(one))
+            not _is_shared(one) and (self._lingers(one) if one.opcode == "phi" else self._is_address(one))
             for one in made
         )
 
@@ -155,21 +151,23 @@ class _Loop:
     def _lingers(self, phi: Node) -> bool:
         """Whether a place may be the same one trip later, and is never one further back."""
         steps: set[int | None] = set()
-        seen: set[int] = set()
-        todo: list[tuple[Any, int]] = [(v, 0) for v, b in self._flow.incoming(phi) if b in self._body]
+        seen: set[Value] = set()
+        todo: list[tuple[Value | None, int]] = [(v, 0) for v, b in self._flow.incoming(phi) if b in self._body]
         while todo:
             value, step = todo.pop()
-            node = self._flow.nodes.get(hash(value))
-            if hash(value) == hash(phi.value):
+            node = self._flow.nodes.get(value) if value is not None else None
+            if value is not None and value == phi.code.result:
                 steps.add(step)
-            elif node is None or node.block not in self._body or hash(value) in seen:
-                steps |= set() if hash(value) in seen else {None}
+            elif value in seen:
+                pass
+            elif value is None or node is None or node.block not in self._body:
+                steps.add(None)
             else:
-                seen.add(hash(value))
+                seen.add(value)
                 todo += self._from(node, step) or [(None, 0)]
         return 0 in steps and -1 not in steps
 
-    def _from(self, node: Node, step: int) -> list[tuple[Any, int]]:
+    def _from(self, node: Node, step: int) -> list[tuple[Value | None, int]]:
         """Of what a value was made, and by which steps; nothing where it is not known."""
         if node.opcode == "phi":
             return [(v, step) for v, _ in self._flow.incoming(node)]
@@ -177,33 +175,66 @@ class _Loop:
             return [(v, step) for v in node.operands[1:]]
         if node.opcode not in ("add", "getelementptr") or len(node.operands) != 2:
             return []
-        by = re.fullmatch(r"i\d+ (-?)\d+", str(node.operands[1]).strip()) if node.operands[1].is_constant else None
-        if by is not None:
-            return [(node.operands[0], -1 if by[1] else 1)]
-        made = self._flow.nodes.get(hash(node.operands[1]))
-        if made is None or made.opcode not in ("zext", "sext") or str(made.operands[0].type) != "i1":
+        by = node.operands[1]
+        if isinstance(by, Integer):
+            return [(node.operands[0], -1 if by.value < 0 else 1)]
+        made = self._flow.nodes.get(by)
+        if made is None or made.opcode not in ("zext", "sext") or made.operands[0].type != BIT:
             return []
         return [(node.operands[0], step), (node.operands[0], 1 if made.opcode == "zext" else -1)]
 
 
-def _bare(node: Node) -> str:
-    """An instruction without the name of its result."""
-    return re.sub(r"^%\S+ = ", "", node.text).removeprefix("tail ").removeprefix("must")
-
-
 def _called(node: Node) -> str:
     """The name of the function that is called, or nothing."""
-    return str(node.operands[-1].name) if node.operands else ""
+    return callee(node.code)
+
+
+def _atomic(node: Node) -> str:
+    """What an ``atomicrmw`` does; nothing for other instructions."""
+    return node.code.words[-1] if node.opcode == "atomicrmw" else ""
+
+
+def _is_number(value: Value, number: int) -> bool:
+    return isinstance(value, Integer) and value.type != BIT and value.value == number
+
+
+def _is_shared(node: Node) -> bool:
+    """Whether an instruction has to do with a block's own memory."""
+    types = (node.code.type, *(type_ for one in node.operands for type_ in _types(one)))
+    return any(one.kind == "ptr" and one.number == _SHARED for one in types)
+
+
+def _types(value: Value) -> tuple[Type, ...]:
+    """The types of a value and of what it is made of."""
+    inner = value.operands if isinstance(value, Expression) else ()
+    return (value.type, *(type_ for one in inner for type_ in _types(one)))
+
+
+def _assembly(node: Node) -> str:
+    """The inline assembly that is called, or nothing."""
+    called = node.operands[-1] if node.opcode == "call" and node.operands else None
+    return called.text if isinstance(called, Assembly) else ""
+
+
+def _is_fence(node: Node) -> bool:
+    return node.opcode == "fence" or _called(node).startswith(_FENCES) or "asm sideeffect " in _assembly(node)
+
+
+def _may_matter(node: Node) -> bool:
+    """Whether a loop with this instruction may wait."""
+    own = node.opcode == "load" and {"volatile", "atomic"}.intersection(node.code.words)
+    calls = node.opcode == "call" and not _called(node).startswith("llvm.")
+    return bool(own) or node.opcode in ("atomicrmw", "cmpxchg") or calls or _is_fence(node)
 
 
 def _is_watch(node: Node) -> bool:
-    text = node.text if node.opcode in ("load", "atomicrmw", "cmpxchg", "call") else ""
-    if _SHARED in text:
+    if _is_shared(node):
         return False
     if node.opcode == "load":
-        return bool(re.search(r"\bload (?:volatile|atomic)\b", text))
+        return bool({"volatile", "atomic"}.intersection(node.code.words))
     if node.opcode == "atomicrmw":
-        return _SAME.search(text) is not None
+        keeps = -1 if _atomic(node) == "and" else 0
+        return _atomic(node) in ("add", "sub", "or", "xor", "and") and _is_number(node.operands[1], keeps)
     if node.opcode == "cmpxchg":
-        return len(node.operands) > 2 and str(node.operands[1]).strip() == str(node.operands[2]).strip()
-    return node.opcode == "call" and _LOADS.search(text) is not None
+        return node.operands[1] == node.operands[2]
+    return _LOADS.search(_assembly(node)) is not None

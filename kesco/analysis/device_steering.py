@@ -24,18 +24,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from kesco.analysis.device_calls import Behaviour, Special
 from kesco.analysis.device_flow import Flow, Node
-from kesco.analysis.device_ir import Constant
 from kesco.analysis.device_reader import DeviceModule
 from kesco.analysis.effects_machine import SHARED_SPACE
 from kesco.analysis.effects_origins import Base
 from kesco.ir.effects import ArgumentBytes, Steering
+from kesco.llvm import values as ir
 
 _OWN, _COPY, _ANY = 1, 2, 4  # an address: in memory of the kernel's own, in a structure passed by value, anywhere
-_POINTER = re.compile(r"ptr|%")  # in a type: a structure that has a name may hold one
+_Place: TypeAlias = tuple[str, str]  # a function and a block of it
+_Key: TypeAlias = tuple[str, ir.Value]  # a value and the function whose it is, if it is no constant
+_K = TypeVar("_K")
 _ENDS = re.compile(r"(?<![\w%])(?:exit|trap)\b")
 
 
@@ -46,26 +48,26 @@ def kernel_steering(ir_text: str) -> dict[str, Steering]:
 
 
 class _Step(NamedTuple):
-    """One instruction as it is asked for again and again: values and blocks by their hashes."""
+    """One instruction as it is asked for again and again."""
 
     opcode: str
-    block: int
-    result: int
-    operands: tuple[int, ...]
+    block: _Place
+    result: _Key | None
+    operands: tuple[_Key, ...]
     pointer: bool = False  # what it gives may hold an address
     callee: str | Behaviour = ""
     ends: bool = False  # call: the thread may end there
     field: ArgumentBytes | None = None  # load: what it reads of the kernel's arguments
-    before: tuple[int, ...] = ()  # phi: the blocks that control comes from
+    before: tuple[_Place, ...] = ()  # phi: the blocks that control comes from
 
 
 class _Body(NamedTuple):
     """One function."""
 
-    parameters: tuple[int, ...]
+    parameters: tuple[_Key, ...]
     steps: tuple[_Step, ...]
-    deciders: Mapping[int, frozenset[int]]
-    conditions: Mapping[int, tuple[int, ...]]  # of each block that control leaves by several ways: what decides
+    deciders: Mapping[_Place, frozenset[_Place]]
+    conditions: Mapping[_Place, tuple[_Key, ...]]  # of each block that control leaves by several ways: what decides
 
 
 class _Kernel:
@@ -77,8 +79,8 @@ class _Kernel:
         self._addresses = _OWN | _COPY | _ANY  # all bits that are no argument bytes
         self._bodies: dict[str, _Body] = {}
         # Whether anything still grows is asked of all sets at once, by what each of them is the set of.
-        self._values: dict[int, int] = {}
-        self._when: dict[int, int] = {}  # a block: what decides whether control comes there
+        self._values: dict[_Key, int] = {}
+        self._when: dict[_Place, int] = {}  # a block: what decides whether control comes there
         self._called: dict[str, int] = {}
         self._returned: dict[str, int] = {}
         self._held: dict[int, int] = {}  # memory of the kernel's own
@@ -89,16 +91,18 @@ class _Kernel:
     def solve(self) -> Steering:
         """Run to the fixpoint."""
         self._read(self._kernel)
-        for index, argument in enumerate(self._module.body(self._kernel).arguments):
+        for index, argument in enumerate(self._module.body(self._kernel).parameters):
             param = self._module.param(argument)
-            size = param.byval or int(self._module.layout.get_abi_size(argument.type))
+            size = param.byval or self._module.shape_of(argument.type).size
             root = _COPY if param.byval else self._root((index, 0)) if param.pointer else 0
-            self._values[hash(argument)] = self._bit(ArgumentBytes(index, 0, size)) | root
+            self._values[self._kernel, argument.value] = self._bit(ArgumentBytes(index, 0, size)) | root
         self._grew = True
         while self._grew:
             self._grew = False
             for name, body in list(self._bodies.items()):
                 self._run(name, body)
+        if not all(self._module.body(name).is_read for name in self._bodies):
+            return {}
         some = [(bit, one) for one, bit in self._bits.items() if isinstance(one, ArgumentBytes)]
         always = self._always.get("", 0)
         found = {one: self._touched[bit] | always for one, bit in self._bits.items() if bit in self._touched}
@@ -118,13 +122,14 @@ class _Kernel:
         self._addresses |= bit
         return bit
 
-    def _constant(self, operand: Any) -> int:
+    def _constant(self, operand: ir.Value) -> int:
         """The globals that a constant points to."""
         known = self._module.constant(operand)
-        names = (known,) if isinstance(known, str) else known.names if isinstance(known, Constant) else ()
-        mask = _ANY if isinstance(known, Constant) and known.absolute else 0
-        for name in (target for one in names for target in self._module.targets(one)):
-            symbol = self._module.globals.get(name)
+        if known is None:
+            return 0
+        mask = _ANY if known.absolute else 0
+        for name in (target for one in known.names for target in self._module.targets(one)):
+            symbol = self._module.variable(name)
             if symbol is not None:
                 mask |= _OWN if symbol.space == SHARED_SPACE else self._root(name)
         return mask
@@ -132,37 +137,40 @@ class _Kernel:
     # ---- one function -------------------------------------------------------------------------------------------
 
     def _read(self, name: str) -> None:
-        ref = self._module.body(name)
-        flow = Flow(ref)
-        copies = [(hash(a), i) for i, a in enumerate(ref.arguments) if self._module.param(a).byval]
-        fields = {key: (index, 0) for key, index in copies} if name == self._kernel else {}
-        steps = tuple(self._step(flow, node, fields) for node in flow.order)
-        conditions = {b: tuple(hash(o) for one in flow.conditions(b) for o in one.operands) for b in flow.blocks}
-        self._bodies[name] = _Body(tuple(map(hash, ref.arguments)), steps, flow.deciders(), conditions)
+        function = self._module.body(name)
+        flow = Flow(function)
+        copies = [(p.value, i) for i, p in enumerate(function.parameters) if self._module.param(p).byval]
+        fields = {_key(name, one): (index, 0) for one, index in copies} if name == self._kernel else {}
+        steps = tuple(self._step(name, flow, node, fields) for node in flow.order)
+        conditions = {
+            (name, b): tuple(_key(name, o) for one in flow.conditions(b) for o in one.operands) for b in flow.blocks
+        }
+        deciders = {(name, b): frozenset((name, one) for one in those) for b, those in flow.deciders().items()}
+        self._bodies[name] = _Body(tuple((name, p.value) for p in function.parameters), steps, deciders, conditions)
 
-    def _step(self, flow: Flow, node: Node, fields: dict[int, tuple[int, int]]) -> _Step:
+    def _step(self, name: str, flow: Flow, node: Node, fields: dict[_Key, tuple[int, int]]) -> _Step:
         """One instruction; `fields` are the places in the kernel's structures that values point to."""
         for operand in node.operands:
-            if operand.is_constant and (known := self._constant(operand)):
-                self._values[hash(operand)] = known
-        opcode, value, keys = node.opcode, node.value, tuple(map(hash, node.operands))
-        step = _Step(opcode, node.block, hash(value), keys)
+            if not isinstance(operand, ir.Local) and (known := self._constant(operand)):
+                self._values[_key(name, operand)] = known
+        opcode, code, keys = node.opcode, node.code, tuple(_key(name, one) for one in node.operands)
+        step = _Step(opcode, (name, node.block), None if code.result is None else (name, code.result), keys)
         if opcode == "phi":
-            return step._replace(before=tuple(block for _, block in flow.incoming(node)))
+            return step._replace(before=tuple((name, block) for _, block in flow.incoming(node)))
         if opcode in ("getelementptr", "addrspacecast") and keys[0] in fields:
             index, offset = fields[keys[0]]
-            by = self._module.constant_step(value, node.operands) if opcode == "getelementptr" else 0
-            if by is not None:
+            by = self._module.step(code) if opcode == "getelementptr" else 0
+            if by is not None and step.result is not None:
                 fields[step.result] = index, offset + by
         elif opcode in ("load", "atomicrmw", "cmpxchg"):
-            step = step._replace(pointer=bool(_POINTER.search(str(value.type))))
+            shape = self._module.shape_of(code.type)
+            step = step._replace(pointer=shape.pointer)
             if opcode == "load" and keys[0] in fields:
                 index, offset = fields[keys[0]]
-                size = int(self._module.layout.get_abi_size(value.type))
-                step = step._replace(field=ArgumentBytes(index, offset, offset + size))
+                step = step._replace(field=ArgumentBytes(index, offset, offset + shape.size))
         elif opcode == "call":
             callee = self._module.callee(node.operands[-1])
-            text = str(node.operands[-1]) if isinstance(callee, Behaviour) else ""
+            text = _said(node.operands[-1]) if isinstance(callee, Behaviour) else ""
             step = step._replace(operands=keys[:-1], callee=callee, ends=bool(_ENDS.search(text)), pointer=True)
         return step
 
@@ -174,15 +182,17 @@ class _Kernel:
                 mask |= self._when.get(one, 0) | self._union(body.conditions[one]) & ~self._addresses
             self._put(self._when, block, mask)
         for step in body.steps:
-            self._put(self._values, step.result, self._made(name, body, step, self._when.get(step.block, 0)))
+            made = self._made(name, body, step, self._when.get(step.block, 0))
+            if step.result is not None:
+                self._put(self._values, step.result, made)
 
-    def _put(self, into: dict[Any, int], key: Any, mask: int) -> None:
+    def _put(self, into: dict[_K, int], key: _K, mask: int) -> None:
         old = into.get(key, 0)
         if mask | old != old:
             into[key] = mask | old
             self._grew = True
 
-    def _union(self, keys: tuple[int, ...]) -> int:
+    def _union(self, keys: tuple[_Key, ...]) -> int:
         mask = 0
         for key in keys:
             mask |= self._values.get(key, 0)
@@ -283,3 +293,13 @@ class _Kernel:
             self._store(every, every, when)
             return self._loaded(every, step)
         return every
+
+
+def _key(function: str, value: ir.Value) -> _Key:
+    """What a value of a function is known by."""
+    return (function if isinstance(value, ir.Local) else "", value)
+
+
+def _said(called: ir.Value) -> str:
+    """What is called, in words: a name, or an assembly."""
+    return called.text if isinstance(called, ir.Assembly) else " ".join(ir.symbols_in(called))

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kesco.analysis.device_names import display_name
 from kesco.analysis.device_reader import DeviceModule
 from kesco.analysis.effects_solver import Solver
 from kesco.ir.effects import KernelEffects, ParamEffect, RootEffect
+from kesco.llvm.names import display_name
 
 
 def kernel_effects(ir_text: str) -> tuple[KernelEffects, ...]:

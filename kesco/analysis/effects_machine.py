@@ -51,7 +51,7 @@ class Machine:
 
     def symbol(self, name: str) -> int:
         """The address of a global."""
-        known = self._module.globals.get(name)
+        known = self._module.variable(name)
         if known is None:
             return NULL  # a function: calling it through a pointer is opaque anyway
         if known.space == SHARED_SPACE:
@@ -100,7 +100,8 @@ class Machine:
     def _initial(self, name: str) -> int:
         """What a symbol's initializer points to."""
         mask = 0
-        for inner in self._module.globals[name].names:
+        known = self._module.variable(name)
+        for inner in known.names if known is not None else ():
             for target in self._module.targets(inner):
                 mask |= self.origins.moved(self.symbol(target), None)
         return mask
@@ -156,7 +157,8 @@ class Machine:
 
     def _printf(self, args: list[int]) -> int:
         """``%s`` reads what an argument points to; everything else prints values."""
-        texts = [self._module.texts.get(o.name) for o in self.origins.each(args[0]) if isinstance(o, Fixed)]
+        formats = [self._module.variable(o.name) for o in self.origins.each(args[0]) if isinstance(o, Fixed)]
+        texts = [one.text for one in formats if one is not None]
         if not texts or any(t is None or re.search(r"%[^A-Za-z%]*[hlLqjzt]*s", t) for t in texts):
             for origin in self.origins.each(args[1]):
                 if isinstance(origin, Local):

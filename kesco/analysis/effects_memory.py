@@ -38,9 +38,6 @@ class LocalMemory:
         Those where bytes of pointers may be, too, are kept apart from integers in fields of their own.
         """
         number = self.object(("parameter", index))
-        if param.pointers is None:
-            self.store(number, None, EVERYTHING, self._origins.bit(Root((index, -1))))
-            return number
         for offset in param.pointers:
             self.store(number, offset, _POINTER, self._origins.bit(Root((index, offset))))
         at = 0

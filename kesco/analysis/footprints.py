@@ -1,6 +1,6 @@
 """Device LLVM IR → which bytes behind each pointer parameter a launch of a kernel touches at most.
 
-In: a kernel of a module that llvmlite has parsed. Out: for each pointer parameter a `Footprint`, or nothing where the
+In: a kernel as `llvm` reads it. Out: for each pointer parameter a `Footprint`, or nothing where the
 accesses may be anywhere. Apart from the effects, which say who is touched and how: a kernel has effects without a
 footprint, never the other way round, and the footprint of a parameter says nothing of pointers loaded through it.
 
@@ -15,60 +15,54 @@ integer.
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from kesco.analysis.device_flow import Flow, Node
 from kesco.analysis.device_ranges import Bound, Condition, OutOfWork, Range, Ranges
 from kesco.ir.effects import Footprint
 from kesco.ir.poly import ByteRange, Poly, constant
+from kesco.llvm.types import Layouts
+from kesco.llvm.values import Function, Value, callee
 
-_SOURCE = re.compile(r"getelementptr (?:(?:inbounds|nuw|nusw) )*(.+?), ptr")
-_SCALAR = re.compile(r"(i\d+|half|bfloat|float|double|ptr)")
-_ARRAY = re.compile(r"\[(\d+) x (.+)\]")
-_VECTOR = re.compile(r"<(\d+) x (.+)>")
-_BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
-_QUIET = ("@llvm.lifetime.", "@llvm.assume(", "@llvm.dbg.", "@llvm.experimental.noalias.scope.decl(")
+_QUIET = ("llvm.lifetime.", "llvm.assume", "llvm.dbg.", "llvm.experimental.noalias.scope.decl")
 _FITS = 1 << 62
 _LARGE = 3000  # instructions; a kernel with more has no footprints
 
 
-def footprints(function: Any, layout: Any) -> dict[int, Footprint]:
-    """The footprints of a kernel's pointer parameters, by index; `function` and `layout` are llvmlite's."""
-    arguments = list(function.arguments)
-    roots: dict[int, int] = {}
-    integers: dict[int, tuple[int, int]] = {}
-    for index, one in enumerate(arguments):
-        width = re.fullmatch(r"i(\d+)", str(one.type))
-        if width is not None:
-            integers[hash(one)] = index, int(width[1])
-        elif one.type.is_pointer and not any(a.startswith(b"byval") for a in one.attributes):
-            roots[hash(one)] = index
-    if not roots or sum(1 for block in function.blocks for _ in block.instructions) > _LARGE:
+def footprints(function: Function, layouts: Layouts) -> dict[int, Footprint]:
+    """The footprints of a kernel's pointer parameters, by index."""
+    roots: dict[Value, int] = {}
+    integers: dict[Value, tuple[int, int]] = {}
+    for index, one in enumerate(function.parameters):
+        if one.type.kind == "int":
+            integers[one.value] = index, one.type.number
+        elif one.type.kind == "ptr" and one.promised("byval") is None:
+            roots[one.value] = index
+    large = sum(len(block.instructions) for block in function.blocks) > _LARGE
+    if not roots or large or not function.is_read:
         return {}
     flow = Flow(function)
-    return _Walk(flow, Ranges(flow, integers), layout).run(roots)
+    return _Walk(flow, Ranges(flow, integers), layouts).run(roots)
 
 
 class _Walk:
     """Follows the pointers of one kernel."""
 
-    def __init__(self, flow: Flow, ranges: Ranges, layout: Any) -> None:
-        self._flow, self._ranges, self._layout = flow, ranges, layout
-        self._derived: dict[int, tuple[int, tuple[Node, ...]]] = {}  # pointer → parameter, address arithmetic so far
+    def __init__(self, flow: Flow, ranges: Ranges, layouts: Layouts) -> None:
+        self._flow, self._ranges, self._layouts = flow, ranges, layouts
+        self._derived: dict[Value, tuple[int, tuple[Node, ...]]] = {}  # pointer → parameter, address arithmetic so far
         self._anywhere: set[int] = set()
         self._touched: dict[int, list[tuple[Range, int]]] = {}
 
-    def run(self, roots: dict[int, int]) -> dict[int, Footprint]:
+    def run(self, roots: dict[Value, int]) -> dict[int, Footprint]:
         self._derived = {pointer: (index, ()) for pointer, index in roots.items()}
         size = -1
         while size != len(self._derived):  # blocks need not stand in the order in which they run
             size = len(self._derived)
             for node in self._flow.order:
-                base = self._derived.get(hash(node.operands[0])) if node.operands else None
+                base = self._derived.get(node.operands[0]) if node.operands else None
                 if base is not None and node.opcode in ("getelementptr", "addrspacecast"):
                     step = (node,) if node.opcode == "getelementptr" else ()
-                    self._derived[hash(node.value)] = base[0], (*base[1], *step)
+                    assert node.code.result is not None
+                    self._derived[node.code.result] = base[0], (*base[1], *step)
         for node in self._flow.order:
             self._use(node)
         found = {index: _union(self._touched.get(index, [])) for index in roots.values() if index not in self._anywhere}
@@ -77,8 +71,8 @@ class _Walk:
     def _use(self, node: Node) -> None:
         if node.opcode in ("icmp", "getelementptr", "addrspacecast"):
             return
-        used = [(at, known) for at, o in enumerate(node.operands) if (known := self._derived.get(hash(o))) is not None]
-        if used and node.opcode == "call" and any(name in node.text for name in _QUIET):
+        used = [(at, known) for at, o in enumerate(node.operands) if (known := self._derived.get(o)) is not None]
+        if used and callee(node.code).startswith(_QUIET):
             return
         for at, (index, steps) in used:
             width = self._width(node, at)
@@ -93,21 +87,20 @@ class _Walk:
     def _width(self, node: Node, operand: int) -> int | None:
         """The bytes that an instruction touches through its operand; None if it does anything else with it."""
         if node.opcode == "load" and operand == 0:
-            return int(self._layout.get_abi_size(node.value.type))
+            return self._layouts.size(node.code.type)
         if node.opcode == "store" and operand == 1:
-            return int(self._layout.get_abi_size(node.operands[0].type))
+            return self._layouts.size(node.operands[0].type)
         if node.opcode in ("atomicrmw", "cmpxchg") and operand == 0:
-            return int(self._layout.get_abi_size(node.operands[1].type))
+            return self._layouts.size(node.operands[1].type)
         return None
 
-    def _offset(self, steps: tuple[Node, ...], block: int) -> Range:
+    def _offset(self, steps: tuple[Node, ...], block: str) -> Range:
         """How many bytes behind the parameter an address is."""
         low, high = Bound(Poly()), Bound(Poly())
         for step in steps:
-            found = _SOURCE.search(step.text)
-            size = _size(found[1]) if found else None
-            if size is None or len(step.operands) != 2:
+            if step.code.about is None or len(step.operands) != 2:
                 return Range()
+            size = self._layouts.size(step.code.about)
             try:
                 index = self._ranges.of(step.operands[1], block)
             except OutOfWork:
@@ -116,7 +109,7 @@ class _Walk:
                 return Range()
             nearest = _nearest(index.lows, 1), _nearest(index.highs, -1)
             ends = [Bound(b.at.times(size), b.needs) for b in nearest]
-            if not step.flags & {"inbounds", "nusw"}:
+            if not {"inbounds", "nusw"}.intersection(step.code.words):
                 needs: frozenset[Condition] = frozenset(
                     {(ends[0].at.times(-1), _FITS), (ends[1].at, _FITS)} - {(Poly(), _FITS)}
                 )
@@ -132,20 +125,6 @@ def _nearest(bounds: tuple[Bound, ...], side: int) -> Bound:
         if not any((o.at - one.at).times(side).bounds()[0] > 0 and o.needs <= one.needs for o in bounds):
             return one
     return bounds[0]
-
-
-def _size(spelled: str) -> int | None:
-    """The size in bytes of a type that address arithmetic counts in; None for what is not plain."""
-    if _SCALAR.fullmatch(spelled):
-        bits = int(spelled[1:]) if spelled[0] == "i" else 0
-        return _BYTES.get(spelled) or (bits // 8 if bits in (8, 16, 32, 64, 128) else None)
-    array = _ARRAY.fullmatch(spelled) or _VECTOR.fullmatch(spelled)
-    if array is None:
-        return None
-    count, inner = int(array[1]), _size(array[2])
-    if inner is None or (spelled[0] == "<" and count not in (2, 4)):  # a vector of three is as wide as one of four
-        return None
-    return count * inner
 
 
 def _union(touched: list[tuple[Range, int]]) -> Footprint | None:

@@ -15,12 +15,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kesco.analysis.device_names import NAME, bare
 from kesco.ir import program as ir
 from kesco.ir.effects import KernelEffects
+from kesco.llvm.module import Module
 
 _INTERNAL = re.compile(r"^_ZL\d|^_ZN\w*?L\d|_GLOBAL__N_|^_ZZ")
-_VISIBLE = re.compile(rf"^{NAME} = (?!internal |private )", re.MULTILINE)
 _WHY = "the host names a device symbol that clang does not know it to use"
 
 
@@ -31,7 +30,13 @@ def with_hidden_symbols(
     every = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Name))
     named = {n.variable.mangled for n in every if n.variable.scope is ir.Scope.SYMBOL}
     named = {one for one in named if _INTERNAL.search(one)}
-    shown = [{bare(name) for name in _VISIBLE.findall(text)} for text in texts] if named else []
+    shown = [_visible(Module(text)) for text in texts] if named else []
     if all(one in visible for one in named for visible in shown):
         return dict(effects)
     return {name: replace(one, opaque=one.opaque or _WHY) for name, one in effects.items()}
+
+
+def _visible(module: Module) -> set[str]:
+    """The variables that other modules may name."""
+    found = (module.variable(name) for name in module.variables())
+    return {one.name for one in found if one is not None and not {"internal", "private"}.intersection(one.words)}

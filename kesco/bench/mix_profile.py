@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kesco.analysis.device_names import display_name
 from kesco.bench import costs as known_costs
 from kesco.bench.mix_model import prices_of, record_of
 from kesco.bench.mixes import Mix
 from kesco.bench.suite import Workload
 from kesco.ir.costs import Cost, Costs, Identity, Origin, Times
+from kesco.llvm.names import display_name
 from kesco.model.gpu import KernelCost
 from kesco.options import Options
 from kesco.verify.trace import Launched

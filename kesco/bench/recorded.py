@@ -25,7 +25,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kesco.analysis.device_names import display_name
 from kesco.bench.build import rewrite
 from kesco.bench.costs import MEMSET, Costs
 from kesco.bench.measure import Row, Setting
@@ -33,6 +32,7 @@ from kesco.bench.suite import STYLES, Workload
 from kesco.check import Run, prepare, record
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError
+from kesco.llvm.names import display_name
 from kesco.model.gpu import KernelCost, Kind, Step, makespan
 from kesco.options import Options
 from kesco.verify.trace import (

@@ -39,7 +39,7 @@ from kesco.options import Options
 
 _STRATEGIES = ("kesco", "critical_path", "serial", "zones", "zones-fair")
 _FORMS = ("streams", "graph", "auto")
-_STAGES = ("toolchain", "program", "effects", "regions", "functions", "text")
+_STAGES = ("toolchain", "host", "program", "effects", "regions", "functions", "text")
 
 
 def _toolchain_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,6 +216,10 @@ def compile_command(
             raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give -o a name"))
         shown = report_target(report, source, target) if report is not None else None
         measured = measured_run(trace, shown)
+        if "host" in dump:  # nothing else asks for it
+            from kesco.session import host_of
+
+            observe("host", host_of(source, _options(values)))
         try:
             result = compile_file(source, replace(_options(values), page=shown is not None), observe)
         except VerificationError:  # a bug of ours: the build gets the program as it was

@@ -21,6 +21,8 @@ from kesco.ir import program as ir
 from kesco.ir.access import Access
 from kesco.ir.effects import KernelEffects, RootEffect
 from kesco.ir.flow import Handle, Region, Role, Site
+from kesco.ir.host import HostFacts
+from kesco.ir.host import lines as host_lines
 from kesco.ir.schedule import Schedule
 from kesco.source import Span
 
@@ -55,6 +57,8 @@ def _lines(value: Any) -> Iterator[str]:
         yield from _dfg(value)
     elif hasattr(value, "dfg") and hasattr(value, "plan"):
         yield from _function(value)
+    elif isinstance(value, HostFacts):
+        yield from host_lines(value)
     elif hasattr(value, "choices"):
         yield from _toolchain(value)
     elif isinstance(value, Mapping):

@@ -20,12 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kesco.analysis.device_names import display_name
 from kesco.check import Prepared, Run, endings, prepare
 from kesco.check.places import Places
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.ir.costs import Cost, Costs, Identity, Origin, Three, Times
+from kesco.llvm.names import display_name
 from kesco.options import Options
 from kesco.toolchain import recorder
 from kesco.verify.races import Findings

@@ -5,7 +5,8 @@ and device compile get the same headers, language and macros, so that both see t
 
 1. `host_arguments`: what libclang needs to parse the host side;
 2. `device_arguments`, `device_ir`: clang's LLVM IR of the device side, at -O1, where attribute inference has run;
-3. `check_compiles`: the whole file, both sides, to an object that is thrown away.
+3. `host_ir`: that of the host side, as clang makes it, before any pass, with lines and columns;
+4. `check_compiles`: the whole file, both sides, to an object that is thrown away.
 
 Errors in the user's code are an `InputError` with clang's own words and places. Nothing here links or writes output.
 """
@@ -35,6 +36,8 @@ _DEFAULT_STANDARD = "-std=gnu++17"
 # With -ffast-math, which stands for nvcc's -use_fast_math, too, clang leaves out what runs for NaNs and rounding errors
 # (`if (x != x) *bad = 1;`). nvcc does not.
 _ALL_NUMBERS = "-fno-fast-math"
+_WITH_PLACES = ("-gline-tables-only", "-gcolumn-info")
+
 # clang leaves out memory that is allocated, used and freed; nvcc does not, and kernels share the device's heap.
 _NO_HEAP_LEFT_OUT = ("-fno-builtin-malloc", "-fno-builtin-free")
 
@@ -118,9 +121,24 @@ def device_ir(
     arch: str | None = None,
 ) -> str:
     """The LLVM IR of a file's device side; raises `InputError` with clang's diagnostics if it does not compile."""
+    return _ir(toolchain, device_arguments(toolchain, user_flags, arch), (), source_path, timeout)
+
+
+def host_ir(toolchain: Toolchain, source_path: str | Path, user_flags: Sequence[str] = (), timeout: float = 300) -> str:
+    """The LLVM IR of a file's host side, before any pass; raises `InputError` if it does not compile."""
+    common = _common(toolchain, translate(user_flags))
+    arguments = (*common, "--cuda-host-only", "-nocudalib", "-w", "-O1", *_WITH_PLACES, "-S", "-emit-llvm", "-o", "-")
+    return _ir(toolchain, arguments, ("-Xclang", "-disable-llvm-passes"), source_path, timeout)
+
+
+def _ir(
+    toolchain: Toolchain, arguments: Sequence[str], more: Sequence[str], source_path: str | Path, timeout: float
+) -> str:
+    """What clang prints; `more` arguments have nothing to do with the headers, which are precompiled without them."""
     plain = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-print-source-range-info")
-    command = (*toolchain.clang, *device_arguments(toolchain, user_flags, arch))
+    command = (*toolchain.clang, *arguments)
     header = precompiled.find(Path(toolchain.clang[0]), command[1:], precompiled.by_clang(command[0]))
+    command = (*command, *more)
     if header is not None:
         finished = run((*command, *precompiled.use(header), *plain, str(source_path)), timeout=timeout)
         if finished.returncode == 0:

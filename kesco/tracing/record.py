@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kesco.analysis.device_names import display_name
 from kesco.ir.activity import Activities, Activity
+from kesco.llvm.names import display_name
 
 _COPIES = {  # CUpti_ActivityMemcpyKind
     1: "host to device", 2: "device to host", 3: "host to array", 4: "array to host", 5: "array to array",

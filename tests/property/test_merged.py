@@ -18,9 +18,9 @@ from property.oracle import RUNS
 from property.programs import draw, text_of
 from property.runnable import DRY, INPUT, as_library, called
 
-from kesco.analysis.device_names import display_name
 from kesco.check import Prepared, Run, observe, prepare, record
 from kesco.check.places import Places
+from kesco.llvm.names import display_name
 from kesco.merging.specs import parse
 from kesco.merging.together import merge
 from kesco.options import Options

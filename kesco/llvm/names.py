@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
+_STUB = re.compile(r"(\d*)__device_stub__")
 _SOURCE_NAME = re.compile(r"L?(\d+)")
 
 
@@ -43,3 +44,12 @@ def display_name(mangled: str) -> str:
             break
     complete = parts and (text[at : at + 1] in ("E", "I") if nested else at <= len(text))
     return "::".join(parts).encode("latin-1").decode("utf-8", "replace") if complete else mangled
+
+
+def kernel_of(stub: str) -> str:
+    """The kernel that a stub on the host launches, as the device's side calls it; the name itself if it is no stub."""
+
+    def shorter(match: re.Match[str]) -> str:
+        return str(int(match[1]) - len("__device_stub__")) if match[1] else ""
+
+    return _STUB.sub(shorter, stub, count=1)

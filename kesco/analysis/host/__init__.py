@@ -1,0 +1,254 @@
+"""The host side of a program, executed abstractly: text of LLVM IR → `HostFacts`.
+
+In: the IR of a file's host side, as clang prints it without optimizing. Out: each launch and call of CUDA that control
+may reach, with where each of its pointers comes from. A stage of its own because it knows neither C++ nor its text:
+constructors, templates, lambdas and containers are calls, loads and stores like any other.
+
+1. LLVM reads the text and takes variables out of memory that need not be there (SROA, and nothing else).
+2. What runs before ``main`` runs, then ``main``.
+3. What code may call that is not followed, and what no path reached though it launches something, is entered with
+   parameters and variables that may be anything. So no launch is left out.
+
+What cannot be followed has its consequence, and is named. It refuses a program that takes too long, one with `setjmp`,
+and coroutines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kesco.analysis.host.calls import Calls
+from kesco.analysis.host.cuda import PUSH
+from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused, Visit
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.models import Models
+from kesco.analysis.host.values import (
+    NOTHING,
+    NUMBER,
+    Object,
+    Pointer,
+    Scalar,
+    Value,
+    number,
+    scalar,
+    unknown,
+    why_unknown,
+)
+from kesco.analysis.host.walk import run
+from kesco.ir.host import HostEntry, HostFacts, HostOperation, Origin, Pointed
+from kesco.llvm.canonical import canonical
+from kesco.llvm.module import Module
+from kesco.llvm.names import kernel_of
+from kesco.llvm.types import Type
+from kesco.llvm.values import Function, Instruction, callee, symbols_in
+
+_CONSTRUCTORS = "llvm.global_ctors"
+_MAIN = "main"
+_WRAPPERS = ("/cuda_runtime.h",)
+
+
+def host_facts(ir_text: str) -> HostFacts:
+    """The facts of a module; `InputError` (K110) if LLVM cannot read it."""
+    return facts_of(Module(canonical(ir_text, "host", sroa=True)))
+
+
+def facts_of(module: Module) -> HostFacts:
+    """The facts of a module that was read."""
+    engine = Engine(module, Models())
+    calls = Calls(engine)
+    refused = ""
+    try:
+        main = module.function(_MAIN)
+        if main is not None:
+            _from_main(engine, calls, main)
+        _from_elsewhere(engine, calls)
+    except Refused as reason:
+        refused = str(reason)
+    except OutOfBudget:
+        refused = "it takes too long to follow"
+    except RecursionError:
+        refused = "its calls are nested too deeply"
+    return _told(engine, refused)
+
+
+def _from_main(engine: Engine, calls: Calls, main: Function) -> None:
+    begin = State(engine)
+    if engine.open:
+        begin.escaped = engine.outside()
+    state: State | None = begin
+    engine.record.root = _MAIN
+    for name in _constructors(engine):
+        function = engine.module.function(name)
+        if function is not None and state is not None:
+            state = run(engine, function, [], state, engine.context(0, _first(function)), calls.call).state
+    if state is not None:
+        _enter(engine, calls, main, state)
+
+
+def _constructors(engine: Engine) -> list[str]:
+    """What runs before main, in order; those that only make kernels known to the runtime are left out."""
+    variable = engine.module.variable(_CONSTRUCTORS)
+    names = symbols_in(variable.initial) if variable is not None and variable.initial is not None else ()
+    return [name for name in names if engine.module.has_body(name) and "__cuda_" not in name]
+
+
+def _enter(engine: Engine, calls: Calls, function: Function, state: State) -> None:
+    if not function.is_read:
+        raise Refused(f"{function.name} has an instruction that is not understood")
+    arguments: list[Value] = []
+    for index, parameter in enumerate(function.parameters):
+        byval = parameter.promised("byval")
+        what = unknown(f"parameter {index} of {function.name}")
+        if byval is not None and byval.type is not None:
+            one = engine.resource("outside", f"parameter {index} of {function.name}")
+            arguments.append(frozenset((Pointer(one, (0, 0)),)))
+        else:
+            arguments.append(_any(engine, parameter.type, what))
+    engine.stack.append(function.name)
+    try:
+        run(engine, function, arguments, state, engine.context(0, _first(function)), calls.call)
+    finally:
+        engine.stack.pop()
+
+
+def _any(engine: Engine, type_: Type, what: Scalar) -> Value:
+    return NUMBER if type_.kind in ("int", "float") else engine.constants.uniform(type_, what)
+
+
+def _first(function: Function) -> Instruction:
+    return function.blocks[0].instructions[0]
+
+
+def _from_elsewhere(engine: Engine, calls: Calls) -> None:
+    """Enter what was not entered yet, or with other arguments."""
+    engine.knows_globals = False
+    done: set[str] = set()
+    if engine.open or not engine.module.has_body(_MAIN):
+        others = (name for name in engine.module.defined() if name != _MAIN and STUB not in name)
+        engine.record.wanted |= {n: None for n in others if engine.is_callable_from_outside(n) and _launches(engine, n)}
+    while True:
+        todo = [name for name in engine.record.wanted if name not in done]
+        if not todo:
+            reached = set().union(*engine.record.reached.values(), ())
+            todo = [
+                n for n in engine.module.defined() if STUB not in n and n not in reached | done and _holds(engine, n)
+            ]
+            todo = todo[:1]
+        if not todo:
+            return
+        for name in todo:
+            done.add(name)
+            function = engine.module.function(name)
+            if function is None or not _launches(engine, name):
+                continue
+            engine.record.root = name
+            state = State(engine)
+            state.escaped = engine.outside()
+            _enter(engine, calls, function, state)
+
+
+def _launches(engine: Engine, name: str) -> bool:
+    """Whether a function, or one that it mentions, launches something or calls CUDA."""
+    return any(STUB in one or one.startswith("cuda") for one in engine.named_in(name))
+
+
+def _holds(engine: Engine, name: str) -> bool:
+    """Whether there is a launch in a function itself."""
+    function = engine.module.function(name)
+    return function is not None and any(True for _ in _launches_in(function))
+
+
+def _launches_in(function: Function) -> Iterator[Instruction]:
+    """Where a function launches: by settings that are pushed, or by a call of the runtime."""
+    for one in (one for block in function.blocks for one in block.instructions):
+        if callee(one) == PUSH or callee(one).startswith("cudaLaunchKernel"):
+            yield one
+
+
+# ---- telling
+
+
+def _told(engine: Engine, refused: str) -> HostFacts:
+    record = engine.record
+    by: dict[str, dict[tuple[str, str, str, int], list[Visit]]] = {}
+    for (root, instruction, name, _), visit in record.visits.items():
+        places, function = _places(engine, visit.instruction.place, visit.function, visit.context)
+        key = (function, name, places[0] if places else "", instruction if STUB in name else 0)
+        by.setdefault(root, {}).setdefault(key, []).append(visit)
+    entries = []
+    for root, functions in record.reached.items():
+        operations = [_operation(engine, *key[:3], visits) for key, visits in by.get(root, {}).items()]
+        if operations or root == _MAIN:
+            entries.append(HostEntry(root, tuple(operations), tuple(sorted(functions))))
+    return HostFacts(tuple(entries), tuple(record.lost), tuple(_unreached(engine)), refused)
+
+
+def _unreached(engine: Engine) -> list[str]:
+    visited = {key[1] for key in engine.record.visits} | engine.record.pushed
+    found = []
+    for name in engine.module.defined():
+        function = engine.module.function(name) if STUB not in name and _launches(engine, name) else None
+        for one in _launches_in(function) if function is not None else ():
+            if id(one) not in visited:
+                found.append(f"a launch in {name} at {engine.module.place(one.place) or 'no place'}")
+    return found
+
+
+def _places(engine: Engine, own: int, function: str, context: int) -> tuple[tuple[str, ...], str]:
+    """The places that lead outward from an instruction, and the function of the first; wrappers of CUDA's are none."""
+    numbers = [(own, function), *((one.place, caller) for one, caller in engine.chain(context))]
+    found = [(str(place), caller) for n, caller in numbers if (place := engine.module.place(n)) is not None]
+    while len(found) > 1 and found[0][0].partition(":")[0].endswith(_WRAPPERS):
+        del found[0]
+    return tuple(place for place, _ in found), found[0][1] if found else function
+
+
+def _operation(engine: Engine, function: str, call: str, place: str, visits: list[Visit]) -> HostOperation:
+    names = list(dict.fromkeys(name for visit in visits for name, _ in visit.values))
+    pointed = []
+    for name in names:
+        values = [value for visit in visits for n, value in visit.values if n == name]
+        pointed.append(_pointed(engine, name, values))
+    settings: dict[str, set[str]] = {}
+    configured = ""
+    for visit in visits:
+        for name, value in visit.settings:
+            if name == "<<<":
+                pushed = number(value)
+                configured = str(engine.module.place(pushed)) if pushed is not None else ""
+            else:
+                settings.setdefault(name, set()).add(_setting(engine, value))
+    shown = tuple((name, " or ".join(sorted(texts))) for name, texts in settings.items())
+    kernel = (kernel_of(call) if STUB in call else "") if call else "?"
+    return HostOperation(function, call, place, kernel, tuple(pointed), shown, len(visits), configured)
+
+
+def _pointed(engine: Engine, name: str, values: list[Value]) -> Pointed:
+    found: dict[Origin, set[int | None]] = {}
+    why = ""
+    for value in values:
+        why = why or why_unknown(value)
+        for atom in scalar(value):
+            if type(atom) is Pointer:
+                at = None if atom.offset[0] else atom.offset[1]
+                found.setdefault(_origin(engine, atom.object), set()).add(at)
+            elif type(atom) is int and atom:
+                why = why or "a number that is used as an address"
+        if value == NOTHING:
+            why = why or "what nobody initialised"
+    origins = tuple((one, next(iter(at)) if len(at) == 1 else None) for one, at in sorted(found.items()))
+    return Pointed(name, origins, why)
+
+
+def _origin(engine: Engine, one: Object) -> Origin:
+    return Origin(one.kind, one.name, _places(engine, one.place, "", one.context)[0])
+
+
+def _setting(engine: Engine, value: Value) -> str:
+    if isinstance(value, tuple):
+        return "×".join(_setting(engine, part) for part in value)
+    one = number(value)
+    if one is not None:
+        return str(one)
+    names = [_origin(engine, atom.object).text for atom in value if type(atom) is Pointer]
+    return " or ".join(sorted(names)) + ("?" if why_unknown(value) or not names else "")

@@ -1,0 +1,307 @@
+"""What a call does: to which function it goes, and what that leaves behind.
+
+In: an activation, a call, a state. Out: an `Outcome`.
+
+1. The address that is called may be several functions; each is tried, and what they leave is joined. One that is not
+   known may be any function whose address is known outside, or one that is not here.
+2. A launch, and a call of CUDA, is `cuda`'s. 3. What has a model does as the model says. 4. A function with a body is
+   walked, in a context of its own. One that calls itself is walked to a fixed point: all its activations are one.
+5. Code that is not seen may change all that its arguments and what has escaped lead to, now and later, may call the
+   functions that it finds there, and those that other files see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kesco.analysis.host import cuda
+from kesco.analysis.host.engine import STUB, Engine, Refused
+from kesco.analysis.host.frames import Frame, Outcome
+from kesco.analysis.host.joining import join_states
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.modelled import modelled
+from kesco.analysis.host.steps import evaluated
+from kesco.analysis.host.values import (
+    NOTHING,
+    NUMBER,
+    Object,
+    Pointer,
+    Unknown,
+    Value,
+    joined,
+    objects,
+    pointer,
+    scalar,
+    unknown,
+)
+from kesco.analysis.host.walk import run
+from kesco.frontend.api_table import is_cuda_name
+from kesco.llvm.values import Assembly, Function, Instruction
+
+_DEEPEST = 120
+_ROUNDS = 30
+_NO_THROW = "nounwind"
+
+
+@dataclass(slots=True)
+class _Recursion:
+    """A function that is walked to a fixed point: what all its activations begin and end with."""
+
+    arguments: list[Value]
+    state: State
+    outcome: Outcome = field(default_factory=Outcome)
+    dirty: bool = True
+
+
+@dataclass(slots=True)
+class Calls:
+    """Calls of one engine; `call` is what `walk.run` is given."""
+
+    engine: Engine
+    recursions: dict[str, _Recursion] = field(default_factory=dict)
+
+    def call(self, frame: Frame, instruction: Instruction, state: State) -> Outcome:
+        """Execute a call or an invoke."""
+        *operands, called = instruction.operands
+        values = [evaluated(frame, one, state) for one in operands]
+        if isinstance(called, Assembly):
+            return self._assembly(frame, instruction, state, values)
+        target = scalar(evaluated(frame, called, state))
+        names = sorted({a.object.name for a in target if type(a) is Pointer and a.object.kind == "function"})
+        strange = [a for a in target if type(a) is Unknown or (type(a) is Pointer and a.object.kind != "function")]
+        if len(names) == 1 and not strange:
+            return self._named(frame, instruction, state, names[0], values)
+        outcomes = []
+        keep = state.values
+        for name in names:
+            own = state.copy()
+            outcomes.append(self._named(frame, instruction, own, name, list(values)))
+        if strange:
+            self.engine.lose(f"a call through an unknown pointer in {frame.function.name}")
+            state.values = keep
+            outcomes.append(self.unseen(frame, instruction, state, values, "a function that is not known"))
+        return _either(outcomes)
+
+    def _named(self, frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome:
+        engine = self.engine
+        name = engine.real(name)
+        function = engine.module.function(name)
+        if STUB in name:
+            return self._stub(frame, instruction, state, name, values)
+        if function is not None:
+            return self._entered(frame, instruction, state, function, values)
+        outcome = cuda.called(frame, instruction, state, name, values)
+        if outcome is not None:
+            return outcome
+        model = engine.models.of(name)
+        if model is not None and not (model.keeps or model.given):
+            return modelled(frame, instruction, state, model, values)
+        if "setjmp" in name or name.startswith(("llvm.coro.", "llvm.eh.sjlj")):
+            raise Refused(f"it calls {name}, after which control comes back more than once")
+        if is_cuda_name(name) or (model is not None and not model.keeps):
+            return self.library(frame, instruction, state, values, name)
+        if model is not None or engine.models.knows(name):
+            return self.library(frame, instruction, state, values, name, escaped=True)
+        engine.lose(f"a call of {name}, which is not seen")
+        return self.unseen(frame, instruction, state, values, name)
+
+    def _stub(self, frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome:
+        """A launch: the stub puts the arguments into places, and an array of these into the runtime's hands."""
+        engine = self.engine
+        launch = cuda.begun(frame, instruction, state)
+        function = engine.module.function(name)
+        if function is None:
+            cuda.launched_unseen(frame, state, launch, name, values)
+            return Outcome(NOTHING, state)
+        around, engine.launch = engine.launch, launch
+        try:
+            return self._entered(frame, instruction, state, function, values)
+        finally:
+            engine.launch = around
+
+    # ---- functions with a body
+
+    def _entered(
+        self, frame: Frame, instruction: Instruction, state: State, function: Function, values: list[Value]
+    ) -> Outcome:
+        engine = self.engine
+        name = function.name
+        too_deep = len(engine.stack) >= _DEEPEST
+        if too_deep or not function.is_read:
+            engine.lose(f"a call of {name}, which is {'too deep' if too_deep else 'not understood'}")
+            engine.record.wanted[name] = None
+            return self.unseen(frame, instruction, state, values, name)
+        keep = state.values
+        context = engine.context(frame.context, instruction, frame.function.name)
+        values = self._by_value(frame, instruction, state, function, values, context)
+        if name in engine.stack or name in self.recursions:
+            outcome = self._recursive(function, values, state, instruction)
+        else:
+            engine.stack.append(name)
+            try:
+                outcome = run(engine, function, values, state, context, self.call)
+            finally:
+                engine.stack.pop()
+        if outcome.state is not None:
+            outcome.state.values = dict(keep) if outcome.thrown is not None else keep
+        if outcome.thrown is not None:
+            outcome.thrown.values = keep
+        return outcome
+
+    def _by_value(
+        self,
+        frame: Frame,
+        instruction: Instruction,
+        state: State,
+        function: Function,
+        values: list[Value],
+        context: int,
+    ) -> list[Value]:
+        """The arguments, those that are passed by value copied; what goes beyond the parameters may be anywhere."""
+        found = list(values)
+        for index, parameter in enumerate(function.parameters[: len(values)]):
+            byval = parameter.promised("byval")
+            if byval is not None and byval.type is not None:
+                size = self.engine.layouts.size(byval.type)
+                own = self.engine.local(parameter.value.name, parameter, instruction, context, size, False)
+                state.make(own)
+                state.copy_bytes(pointer(own), values[index], size)
+                found[index] = pointer(own)
+        for value in values[len(function.parameters) :]:
+            state.escape(value)
+        return found
+
+    def _recursive(self, function: Function, values: list[Value], state: State, instruction: Instruction) -> Outcome:
+        """A call of a function that is being walked already."""
+        engine = self.engine
+        known = self.recursions.get(function.name)
+        if known is not None:  # one that its own fixed point meets
+            new = [joined(a, b, widen=True) for a, b in zip(known.arguments, values, strict=False)]
+            known.state, changed = join_states(known.state, state, widen=True)
+            if changed or new != known.arguments:
+                known.dirty = True
+            known.arguments = new
+            return _copied(known.outcome)
+        known = self.recursions[function.name] = _Recursion(values, state)
+        engine.fixed += 1
+        engine.recursing += 1
+        engine.stack.append(function.name)
+        try:
+            for _ in range(_ROUNDS):
+                if not known.dirty:
+                    break
+                known.dirty = False
+                context = engine.context(-1 - len(engine.stack), instruction)
+                outcome = run(engine, function, known.arguments, known.state.copy(), context, self.call)
+                known.dirty |= _grow(known.outcome, outcome)
+            else:
+                engine.lose(f"{function.name}, which calls itself, and whose results do not settle")
+                if known.outcome.state is not None:
+                    known.outcome.value = unknown("what a function that calls itself returns")
+        finally:
+            engine.stack.pop()
+            engine.fixed -= 1
+            engine.recursing -= 1
+            del self.recursions[function.name]
+        return _copied(known.outcome)
+
+    # ---- code that is not followed
+
+    def library(
+        self,
+        frame: Frame,
+        instruction: Instruction,
+        state: State,
+        values: list[Value],
+        name: str,
+        *,
+        escaped: bool = False,
+    ) -> Outcome:
+        """A function of a library: it may change what its arguments lead to, and call functions that it finds there."""
+        start = set().union(*(objects(value) for value in values)) if values else set()
+        if not all(type(a) is not Unknown for v in values for a in scalar(v)) or escaped:
+            start |= state.escaped
+        reached = self._lost(state, start)
+        if frame.engine.models.of(name) is None or escaped:
+            state.escaped |= reached
+        return _ended(frame, instruction, state, values, name)
+
+    def unseen(self, frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:
+        """A function that may belong to the program: it may also do what other files can do, which has escaped."""
+        start = set().union(*(objects(value) for value in values)) if values else set()
+        start |= state.escaped
+        self._lost(state, start)
+        return _ended(frame, instruction, state, values, name)
+
+    def _lost(self, state: State, start: Iterable[Object]) -> set[Object]:
+        """What may be changed by code that begins with these objects, which is then lost."""
+        engine = self.engine
+        reached: set[Object] = set()
+        todo = set(start)
+        while todo:
+            new = state.reached(todo) - reached
+            reached |= new
+            todo = set()
+            for one in new:
+                if one.kind == "function" and engine.module.has_body(one.name) and STUB not in one.name:
+                    todo |= engine.variables_in(one.name) - reached
+        state.lose(one for one in reached if one.kind == "function" or not engine.is_constant(one))
+        return reached
+
+    def _assembly(self, frame: Frame, instruction: Instruction, state: State, values: list[Value]) -> Outcome:
+        text = instruction.operands[-1]
+        assert isinstance(text, Assembly)
+        if "~{memory}" not in text.text and "*" not in text.text and not any(objects(v) for v in values):
+            return Outcome(frame.engine.constants.uniform(instruction.type, NUMBER), state)
+        return self.library(frame, instruction, state, values, "inline assembly", escaped=True)
+
+
+def _ended(frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:
+    """How a call of code that is not followed comes back: with anything, or by an exception."""
+    engine = frame.engine
+    head = engine.module.head(name)
+    promised = (*instruction.promised, *(head.attributes if head is not None else ()))
+    thrown = None if _NO_THROW in promised else state.copy()
+    model = engine.models.of(name)
+    if "noreturn" in promised or (model is not None and model.ends):
+        return Outcome(NOTHING, None, thrown)
+    for value in values:
+        state.escape(value)
+    result: Value = unknown(f"what {name} returns")
+    if model is not None and model.returns == "argument" and values:
+        result = joined(result, scalar(values[0]))
+    return Outcome(engine.constants.uniform(instruction.type, scalar(result)), state, thrown)
+
+
+def _either(outcomes: list[Outcome]) -> Outcome:
+    """What is left by one of several."""
+    result = Outcome()
+    for one in outcomes:
+        _grow(result, one)
+    return result
+
+
+def _grow(known: Outcome, more: Outcome) -> bool:
+    """Join an outcome into another; whether that is more than before. The second is used up."""
+    changed = False
+    if more.state is not None:
+        if known.state is None:
+            known.state, known.value, changed = more.state, more.value, True
+        else:
+            value = joined(known.value, more.value)
+            known.state, grown = join_states(known.state, more.state)
+            changed = grown or value != known.value
+            known.value = value
+    if more.thrown is not None:
+        if known.thrown is None:
+            known.thrown, changed = more.thrown, True
+        else:
+            known.thrown, grown = join_states(known.thrown, more.thrown)
+            changed = changed or grown
+    return changed
+
+
+def _copied(one: Outcome) -> Outcome:
+    state = None if one.state is None else one.state.copy()
+    return Outcome(one.value, state, None if one.thrown is None else one.thrown.copy())

@@ -1,0 +1,72 @@
+"""What one object holds: cells that are certain, entries that may have been written, and what all other bytes are.
+
+*Cells* (offset → size and value) do not overlap and are certain. *Weak* entries may have been written at an offset, or
+at many. `rest` is what all other bytes hold. A *volatile* object may be changed by somebody who is not followed, at any
+time: what it holds is unknown, and what is put there escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import gcd
+
+from kesco.analysis.host.values import NOTHING, Offset, Scalar, Value, joined
+
+WIDEST = 16  # bytes of a cell
+FEW = 512  # bytes that are zeroed or copied cell by cell
+Weak = tuple[int, int, int]  # stride, rest, size
+
+
+@dataclass(slots=True)
+class Contents:
+    """See the module's docstring."""
+
+    cells: dict[int, tuple[int, Value]] = field(default_factory=dict)
+    weak: dict[Weak, Value] = field(default_factory=dict)
+    rest: Scalar = NOTHING
+    volatile: bool = False
+    freed: bool = False
+
+    def copy(self) -> Contents:
+        """Contents of their own."""
+        return Contents(dict(self.cells), dict(self.weak), self.rest, self.volatile, self.freed)
+
+    def held(self) -> Iterable[Value]:
+        """Every value that is held somewhere."""
+        yield from (value for _, value in self.cells.values())
+        yield from self.weak.values()
+        yield self.rest
+
+    def overlapping(self, at: int, size: int) -> list[int]:
+        """Where cells begin that have a byte in this range."""
+        if size > FEW:
+            return [o for o, (s, _) in self.cells.items() if o < at + size and at < o + s]
+        return [o for o in range(at - WIDEST + 1, at + size) if (c := self.cells.get(o)) and at < o + c[0]]
+
+    def add(self, offset: Offset, size: int, value: Value) -> None:
+        """Let a value have been written, or not."""
+        stride, rest = offset
+        cell = self.cells.get(rest) if not stride else None
+        if cell is not None and cell[0] == size:
+            self.cells[rest] = (size, joined(cell[1], value))
+        else:
+            key = (stride, rest, size)
+            old = self.weak.get(key)
+            self.weak[key] = value if old is None else joined(old, value)
+
+
+def signed(bits_: int, bits: int) -> int:
+    """A number of so many bits, with its sign."""
+    bits_ &= (1 << bits) - 1
+    return bits_ - (1 << bits) if bits > 1 and bits_ >> (bits - 1) else bits_
+
+
+def may_overlap(a: Offset, size: int, b: Offset, length: int) -> bool:
+    """Whether a byte of one range may be a byte of the other."""
+    stride = gcd(a[0], b[0])
+    gap = a[1] - b[1]
+    if not stride:
+        return -size < gap < length
+    gap %= stride
+    return gap < length or stride - gap < size

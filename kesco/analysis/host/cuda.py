@@ -1,0 +1,266 @@
+"""Launches and calls of CUDA: what they do to the host's memory, and what is remembered of them.
+
+In: an activation, a call, a state, arguments. Out: an `Outcome`, and a `Visit` in the record.
+
+What an entry of the table says is done to the state: memory is made and ends, streams and events are made, copies are
+done, variables receive something. A call may fail: its result is not known, and a variable that should have received
+new memory may still hold what it held, unless that is gone.
+
+What the device knows, it may store wherever it can write, at any time: the host's memory that a kernel's arguments
+lead to is lost with the launch. What comes from the device is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kesco.analysis.host.arithmetic import stepped
+from kesco.analysis.host.engine import STUB, Visit
+from kesco.analysis.host.frames import Frame, Outcome
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.modelled import free, receive
+from kesco.analysis.host.models import cuda_entry
+from kesco.analysis.host.values import (
+    NOTHING,
+    NUMBER,
+    NUMBER_ATOM,
+    ZERO,
+    Object,
+    Pointer,
+    Scalar,
+    Unknown,
+    Value,
+    is_known,
+    joined,
+    number,
+    objects,
+    pointer,
+    scalar,
+    unknown,
+)
+from kesco.frontend.api_table import CudaCall, is_cuda_name, library_call
+from kesco.llvm.layouts import layout_of
+from kesco.llvm.types import POINTER
+from kesco.llvm.values import Instruction
+
+PUSH, POP = "__cudaPushCallConfiguration", "__cudaPopCallConfiguration"
+_PARTS = 64  # of a structure that is passed by value
+_SETTINGS = "<<<"  # the name of the launch settings among an activation's values
+_POINTER = 8
+_FROM_DEVICE = unknown("what the device wrote")
+_KINDS = {"managed": "managed", "pinned": "pinned", "mapped": "pinned"}
+_HOST = ("stack", "heap", "global", "pinned")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch that is under way: who makes it, and with which settings."""
+
+    instruction: Instruction
+    function: str
+    context: int
+    settings: tuple[tuple[str, Value], ...]
+
+
+def begun(frame: Frame, instruction: Instruction, state: State) -> Launch:
+    """A stub is called: the settings that were pushed last are its own."""
+    settings = state.values.get(_SETTINGS, ())
+    last: Value = ()
+    if isinstance(settings, tuple) and settings:
+        last, state.values[_SETTINGS] = settings[-1], settings[:-1]
+    return Launch(instruction, frame.function.name, frame.context, tuple(_settings_of(last)))
+
+
+def _settings_of(pushed: Value) -> list[tuple[str, Value]]:
+    """Grid, block, shared memory and stream, as they are pushed: two numbers in one, and one more; and where."""
+    if not isinstance(pushed, tuple) or len(pushed) != 7:
+        return [(name, unknown("launch settings that are not known")) for name in ("grid", "block", "shared", "stream")]
+    grid, block = (_three(pushed[at], pushed[at + 1]) for at in (0, 2))
+    return [("grid", grid), ("block", block), ("shared", pushed[4]), ("stream", pushed[5]), ("<<<", pushed[6])]
+
+
+def _three(both: Value, last: Value) -> Value:
+    two = number(both)
+    if two is None:
+        return (NUMBER, NUMBER, last)
+    first, second = two & 0xFFFFFFFF, (two >> 32) & 0xFFFFFFFF
+    return (frozenset((first,)), frozenset((second,)), last)
+
+
+def launched_unseen(frame: Frame, state: State, launch: Launch, stub: str, values: list[Value]) -> None:
+    """A stub without a body is called: what it gets is what the kernel gets."""
+    found = [(str(index), value) for index, value in enumerate(values) if objects(value) or not is_known(value)]
+    _launch(frame, state, launch, stub, found, {one for value in values for one in objects(value)})
+
+
+def _arguments(frame: Frame, state: State, stub: str, given: Value) -> tuple[list[tuple[str, Value]], set[Object]]:
+    """What a kernel gets, from the array of places where its arguments are: pointers, and whatever holds addresses."""
+    engine = frame.engine
+    found: list[tuple[str, Value]] = []
+    held: set[Object] = set()
+    for index, type_ in enumerate(engine.signature(stub)):
+        place = state.load(_at(state, given, index * _POINTER), _POINTER)
+        for one in objects(place):
+            held |= {o for value in state.look(one).held() for o in objects(value)}
+        whole = engine.layouts.resolved(type_).kind == "ptr"
+        layout = layout_of(type_, engine.layouts)
+        words = dict.fromkeys(layout.pointers, True)
+        for offset, scalar_ in engine.layouts.scalars(type_, 0, _PARTS):
+            if scalar_.kind == "int" and scalar_.number == 64:
+                words.setdefault(offset, False)
+        for begin, size in layout.raw:
+            words |= {at: False for at in range(begin, begin + size - _POINTER + 1, _POINTER) if at not in words}
+        for offset, is_pointer in sorted(words.items()):
+            value = state.load(_at(state, place, offset), _POINTER)
+            if is_pointer or objects(value):
+                found.append((str(index) if whole else f"{index}.{offset}", value))
+    return found, held
+
+
+def _launch(
+    frame: Frame, state: State, launch: Launch, stub: str, found: list[tuple[str, Value]], held: set[Object]
+) -> None:
+    engine = frame.engine
+    reached = state.reached({*state.device, *held, *(one for _, value in found for one in objects(value))})
+    state.device |= reached
+    state.escaped |= reached
+    state.lose(one for one in reached if not engine.is_constant(one))
+    settings = list(launch.settings)
+    engine.record.visit(Visit(launch.instruction, launch.function, stub, found, settings, launch.context))
+
+
+def _at(state: State, address: Value, offset: int) -> Scalar:
+    return stepped(address, (), offset, state.escape)
+
+
+def called(frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome | None:
+    """A call of the runtime or of one of CUDA's libraries; None if it is none, or is not known."""
+    if name == PUSH:
+        frame.engine.record.pushed.add(id(instruction))
+        settings = state.values.get(_SETTINGS, ())
+        state.values[_SETTINGS] = (
+            *(settings if isinstance(settings, tuple) else ()),
+            (*values, frozenset((instruction.place,))),
+        )
+        return Outcome(ZERO, state)
+    if name == POP:
+        for value in values:
+            receive(state, value, NUMBER)
+        return Outcome(ZERO, state)
+    if not is_cuda_name(name):
+        return None
+    entry = cuda_entry(name, None if "Launch" in name else len(values))
+    if entry is not None and entry.kind not in ("opaque", "graph", "capture", "host_func"):
+        return _runtime(frame, instruction, state, entry, values)
+    known = library_call(name, len(values))
+    shown = [(str(i), v) for i, v in enumerate(values) if instruction.operands[i].type.kind == "ptr"]
+    frame.engine.record.visit(Visit(instruction, frame.function.name, name, shown, [], frame.context))
+    if known is None:
+        return None
+    if known.kind == "create" and values:
+        receive(state, values[0], unknown("a handle"))
+    for index in (*known.reads, *known.writes):
+        reached = state.reached(objects(values[index]))
+        state.device |= reached
+        state.escaped |= reached
+        if index in known.writes:
+            state.lose(one for one in reached if not frame.engine.is_constant(one))
+    return Outcome(NUMBER, state)
+
+
+def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCall, values: list[Value]) -> Outcome:
+    engine = frame.engine
+    shown = [(str(i), v) for i, v in enumerate(values) if instruction.operands[i].type.kind == "ptr"]
+    if call.symbol is not None:
+        values = [_of_symbol(frame, v) if i == call.symbol else v for i, v in enumerate(values)]
+    if call.kind == "launch" and call.function is not None and call.arguments is not None:
+        _launch_by_call(frame, instruction, state, values)
+        return Outcome(NUMBER, state)
+    if call.kind in ("alloc", "stream_create", "event_create") and call.allocates is not None:
+        shown = []
+        kind = call.kind.partition("_")[0] if call.memory is None else _KINDS.get(call.memory, "device")
+        size = number(values[call.size]) if call.size is not None else None
+        new = engine.allocated(state, kind, call.name, instruction, frame.context, -1 if size is None else size)
+        state.make(new)
+        _give(state, values[call.allocates], pointer(new))
+    elif call.kind == "alias" and call.allocates is not None and call.aliases is not None:
+        _give(state, values[call.allocates], scalar(values[call.aliases]))
+    elif call.symbol is not None and call.kind == "query" and call.out:
+        _give(state, values[call.out[0]], scalar(values[call.symbol]))
+    elif call.frees is not None:
+        free(state, values[call.frees])
+    elif call.kind == "copy":
+        _copy(frame, state, call, values)
+    elif call.kind == "memset":
+        for index in call.writes:
+            state.fill(values[index], None, NUMBER)
+    if not (call.symbol is not None and call.kind == "query"):
+        for index, value in enumerate(values) if call.out else ():
+            if index not in call.out and index != call.allocates:
+                state.escape(value)  # what is put there may lead to it
+        for index in call.out:
+            receive(state, values[index], unknown(f"what {call.name} puts there"))
+    engine.record.visit(Visit(instruction, frame.function.name, call.name, shown, [], frame.context))
+    result = NUMBER if instruction.type.kind == "int" else unknown(f"what {call.name} returns")
+    return Outcome(engine.constants.uniform(instruction.type, result), state)
+
+
+def _give(state: State, address: Value, new: Scalar) -> None:
+    """A variable receives a pointer; if the call fails it keeps what it holds, unless that is no use any more."""
+    gone = (NUMBER_ATOM, 0)
+    held = state.load(address, _POINTER)
+    old = frozenset(
+        a for a in held
+        if a not in gone and type(a) is not int and not (type(a) is Pointer and state.look(a.object).freed)
+    )  # fmt: skip
+    state.store(address, joined(new, old), _POINTER)
+
+
+def _of_symbol(frame: Frame, value: Value) -> Value:
+    """A symbol's memory on the device, from the variable that stands for it on the host."""
+    found: set[Pointer | Unknown | int] = set()
+    for atom in scalar(value):
+        if type(atom) is Pointer:
+            found.add(Pointer(frame.engine.resource("symbol", atom.object.name), atom.offset))
+        else:
+            found.add(atom)
+    return frozenset(found)
+
+
+def _copy(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> None:
+    to, source = values[call.writes[0]], values[call.reads[0]]
+    size = number(values[call.size]) if call.size is not None and not call.pitched else None
+    if is_known(source) and all(one.kind in _HOST for one in objects(source)):
+        state.copy_bytes(to, source, size)
+    else:
+        state.fill(to, size, _FROM_DEVICE)
+    if not is_known(to) or any(one.kind not in _HOST for one in objects(to)):
+        inside = {o for one in objects(source) for value in state.look(one).held() for o in objects(value)}
+        reached = state.reached(inside)
+        state.device |= reached
+        state.escaped |= reached
+
+
+def _launch_by_call(frame: Frame, instruction: Instruction, state: State, values: list[Value]) -> None:
+    """``cudaLaunchKernel(function, grid, block, arguments, shared, stream)``, also as the end of a stub.
+
+    Grid and block are passed in two parts each, so numbers of arguments are not those of the table.
+    """
+    engine = frame.engine
+    at = [index for index, one in enumerate(instruction.operands[:-1]) if one.type == POINTER]
+    function, given = values[at[0]], values[at[1]] if len(at) > 1 else NOTHING
+    launch = engine.launch if STUB in frame.function.name else None
+    if launch is None:
+        settings = [(name, unknown("settings of a call")) for name in ("grid", "block", "shared")]
+        launch = Launch(instruction, frame.function.name, frame.context, (*settings, ("stream", values[-1])))
+    names = sorted(one.name for one in objects(function) if one.kind == "function" and STUB in one.name)
+    strange = not is_known(function) or any(STUB not in one.name for one in objects(function))
+    for name in names:
+        if engine.module.has_body(name):
+            _launch(frame, state, launch, name, *_arguments(frame, state, name, given))
+        else:
+            strange = True
+    if strange or not names:
+        engine.lose(f"a launch of an unknown kernel in {frame.function.name}")
+        what = [("0", unknown("arguments of an unknown kernel"))]
+        _launch(frame, state, launch, "", list(what), state.reached(state.escaped | objects(given)))

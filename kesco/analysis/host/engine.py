@@ -1,0 +1,345 @@
+"""What all parts of the interpreter share: the module, its objects and constants, how far it may go, what was found.
+
+`walk` runs functions, `steps` single instructions, `calls` what is called, `cuda` what the runtime does. Each of them
+gets the `Engine`; none knows more of another than a function's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kesco.analysis.host.constants import Constants
+from kesco.analysis.host.contents import Contents
+from kesco.analysis.host.graphs import Graph, graph_of
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.models import Models
+from kesco.analysis.host.values import Object, Value, joined, unknown
+from kesco.llvm.module import Module
+from kesco.llvm.types import POINTER, Type
+from kesco.llvm.values import (
+    Function,
+    Instruction,
+    Integer,
+    Local,
+    callee,
+    symbols_in,
+)
+
+if TYPE_CHECKING:
+    from kesco.analysis.host.cuda import Launch
+
+STUB = "__device_stub__"
+_INSTANCES = 16  # objects of one site that are told apart
+_CONTEXTS = 500  # ways to one site that are told apart: a template of the runtime is one site
+_SOFT, _HARD = 1_000_000, 5_000_000  # instructions: then loops are walked once, then nothing is said of the program
+
+
+class OutOfBudget(Exception):
+    """The program takes too long to follow."""
+
+
+class Refused(Exception):
+    """The program does what cannot be followed at all."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """A launch or a call of CUDA, as often as it was reached in one way."""
+
+    instruction: Instruction
+    function: str
+    name: str
+    values: list[tuple[str, Value]]
+    settings: list[tuple[str, Value]]
+    context: int = 0
+    times: int = 1
+
+
+@dataclass(slots=True)
+class Record:
+    """What was found. `root` is where the path began."""
+
+    root: str = ""
+    visits: dict[tuple[str, int, str, int], Visit] = field(default_factory=dict)
+    pushed: set[int] = field(default_factory=set)  # the settings of launches that were reached
+    reached: dict[str, set[str]] = field(default_factory=dict)  # of each root, the functions
+    lost: dict[str, None] = field(default_factory=dict)  # what has a consequence: calls and stores to who knows where
+    wanted: dict[str, None] = field(default_factory=dict)  # functions that code may call which is not followed
+
+    def visit(self, visit: Visit) -> None:
+        """Remember a launch or a call of CUDA."""
+        key = (self.root, id(visit.instruction), visit.name, visit.context)
+        old = self.visits.get(key)
+        if old is None:
+            self.visits[key] = visit
+            return
+        old.times += 1
+        old.values = _both(old.values, visit.values)
+        old.settings = _both(old.settings, visit.settings)
+
+
+def _both(a: list[tuple[str, Value]], b: list[tuple[str, Value]]) -> list[tuple[str, Value]]:
+    found = dict(a)
+    for name, value in b:
+        found[name] = joined(found[name], value) if name in found else value
+    return list(found.items())
+
+
+class Engine:
+    """See the module's docstring."""
+
+    def __init__(self, module: Module, models: Models) -> None:
+        self.module, self.models, self.layouts = module, models, module.layouts
+        self.record = Record()
+        self.steps = 0
+        self.stack: list[str] = []
+        self.fixed = 0  # how many loops around are walked to a fixed point
+        self.recursing = 0
+        self.knows_globals = True
+        self.launch: Launch | None = None  # the one that a stub is about
+        self._objects: dict[object, Object] = {}
+        self._contexts: dict[tuple[int, int], int] = {}
+        self._callers: dict[int, tuple[int, Instruction, str]] = {}
+        self._sites: dict[tuple[str, int], set[int]] = {}
+        self._graphs: dict[str, Graph] = {}
+        self.constants = Constants(self.layouts, self.symbol, module.weak())
+        self._initial: dict[str, Contents] = {}
+        self._relevant: dict[str, bool] = {}
+        self._named: dict[str, frozenset[str]] = {}
+        self._mentioned: dict[str, tuple[str, ...]] = {}
+        self._used: dict[str, frozenset[Object]] = {}
+        self._outside: frozenset[Object] | None = None
+        self.open = any(not self.is_seen(name) for name in module.names())
+
+    # ---- the module
+
+    def is_seen(self, name: str) -> bool:
+        """Whether it is known what a function does, from its body or otherwise."""
+        return self.module.has_body(name) or name.startswith("llvm.") or self.models.knows(name)
+
+    def is_callable_from_outside(self, name: str) -> bool:
+        """Whether other files may call a function of this one."""
+        head = self.module.head(name)
+        return head is not None and not {"internal", "private"}.intersection(head.words)
+
+    def real(self, name: str) -> str:
+        """The function or variable behind an alias."""
+        found = self.module.variable(name)
+        while found is not None and found.kind in ("alias", "ifunc") and found.initial is not None:
+            names = symbols_in(found.initial)
+            if not names:
+                break
+            name = names[0]
+            found = self.module.variable(name)
+        return name
+
+    def graph(self, function: Function) -> Graph:
+        """A function's graph, made once."""
+        if function.name not in self._graphs:
+            self._graphs[function.name] = graph_of(function, self.pays)
+        return self._graphs[function.name]
+
+    def pays(self, instruction: Instruction) -> bool:
+        """Whether it is worth to walk a loop around this trip by trip: it does more than count."""
+        if instruction.opcode == "store":
+            return instruction.operands[0].type.kind == "ptr"
+        if instruction.opcode not in ("call", "invoke"):
+            return False
+        name = callee(instruction)
+        return not name or self.is_relevant(name)
+
+    def is_relevant(self, name: str) -> bool:
+        """Whether a function may move pointers, or have to do with CUDA."""
+        if name not in self._relevant:
+            self._relevant[name] = False  # where it calls itself
+            function = self.module.function(name)
+            if STUB in name or name.startswith(("llvm.memcpy", "llvm.memmove")):
+                self._relevant[name] = True
+            elif function is None:
+                self._relevant[name] = not name.startswith("llvm.") and not self.models.is_harmless(name)
+            else:
+                every = (one for block in function.blocks for one in block.instructions)
+                self._relevant[name] = any(self.pays(one) for one in every)
+        return self._relevant[name]
+
+    def named_in(self, name: str) -> frozenset[str]:
+        """The functions and variables that a function, or one that it calls or names, mentions."""
+        if name not in self._named:
+            found, todo = set[str](), [self.real(name)]
+            while todo:
+                one = todo.pop()
+                if one not in found:
+                    found.add(one)
+                    todo += self._mentions(one)
+            self._named[name] = frozenset(found)
+        return self._named[name]
+
+    def _mentions(self, name: str) -> tuple[str, ...]:
+        """What a function's body or a variable's initial value mentions."""
+        if name not in self._mentioned:
+            function, variable = self.module.function(name), self.module.variable(name)
+            found: dict[str, None] = {}
+            for instruction in (one for block in function.blocks for one in block.instructions) if function else ():
+                found.update((s, None) for o in instruction.operands for s in symbols_in(o))
+            if variable is not None and variable.initial is not None:
+                found.update((s, None) for s in symbols_in(variable.initial))
+            self._mentioned[name] = tuple(dict.fromkeys(map(self.real, found)))
+        return self._mentioned[name]
+
+    def variables_in(self, name: str) -> frozenset[Object]:
+        """The variables among what a function mentions."""
+        if name not in self._used:
+            every = (self.symbol(one) for one in self.named_in(name))
+            self._used[name] = frozenset(one for one in every if one.kind == "global")
+        return self._used[name]
+
+    def outside(self) -> frozenset[Object]:
+        """What code in other files can reach: variables that it sees, and those that functions use which it may call.
+
+        Such functions are then wanted, too: as the first of a path of their own.
+        """
+        if self._outside is None:
+            callable_ = [n for n in self.module.defined() if self.is_callable_from_outside(n) and n != "main"]
+            names = {n for n in self.module.variables() if self._is_shared(n)}
+            for name in callable_:
+                names.update(self.named_in(name))
+            every = (self.symbol(name) for name in names)
+            self._outside = frozenset(one for one in every if one.kind == "global" and not self.is_constant(one))
+        return self._outside
+
+    def _is_shared(self, name: str) -> bool:
+        variable = self.module.variable(name)
+        return variable is not None and not {"internal", "private"}.intersection(variable.words)
+
+    def signature(self, stub: str) -> tuple[Type, ...]:
+        """The types of a kernel's parameters, from its stub, which puts the places of each into an array."""
+        function = self.module.function(stub)
+        if function is None:
+            return ()
+        types: dict[str, Type] = {}
+        for one in function.parameters:
+            byval = one.promised("byval")
+            if byval is not None and byval.type is not None:
+                types[one.value.name] = byval.type
+        slots: dict[str, int] = {}
+        found: dict[int, Type] = {}
+        for instruction in (one for block in function.blocks for one in block.instructions):
+            operands = instruction.operands
+            if instruction.opcode == "alloca" and instruction.result is not None and instruction.about is not None:
+                types[instruction.result.name] = instruction.about
+            elif instruction.opcode == "getelementptr" and instruction.result is not None:
+                if instruction.about == POINTER and len(operands) == 2 and isinstance(operands[1], Integer):
+                    slots[instruction.result.name] = operands[1].value
+            elif instruction.opcode == "store":
+                value, place = (one.name if isinstance(one, Local) else "" for one in operands)
+                if place in slots and value in types:
+                    found[slots[place]] = types[value]
+        return tuple(found[index] for index in sorted(found))
+
+    # ---- budgets
+
+    def step(self, work: int = 1) -> None:
+        """Count an instruction, or other work; raises `OutOfBudget`. Time itself would differ from run to run."""
+        self.steps += work
+        if self.steps > _HARD:
+            raise OutOfBudget
+
+    @property
+    def trips(self) -> int:
+        """How many trips of a loop are walked one by one."""
+        return 64 if self.steps < _SOFT else 2
+
+    def lose(self, what: str) -> None:
+        """Remember that something could not be followed."""
+        self.record.lost[what] = None
+
+    # ---- objects
+
+    def context(self, parent: int, instruction: Instruction, function: str = "") -> int:
+        """The number of a call in a context, made by a function; 0 is before where a path begins."""
+        number = self._contexts.setdefault((parent, id(instruction)), len(self._contexts) + 1)
+        if function:
+            self._callers[number] = (parent, instruction, function)
+        return number
+
+    def chain(self, context: int) -> Iterator[tuple[Instruction, str]]:
+        """The calls that led to a context, innermost first, each with the function that made it."""
+        while context in self._callers:
+            context, instruction, function = self._callers[context]
+            yield instruction, function
+
+    def allocated(
+        self, state: State, kind: str, name: str, instruction: Instruction, context: int, size: int = -1
+    ) -> Object:
+        """A new object of a site; which one, depends on how many there are and on how sure it is how many."""
+        known = self._sites.setdefault((kind, id(instruction)), set())
+        if context not in known and len(known) >= _CONTEXTS:
+            context = 0
+        known.add(context)
+        if not self.fixed and context:
+            for instance in range(_INSTANCES):
+                one = self._object((kind, id(instruction), context, instance), kind, name, instruction, context, size)
+                if one not in state.memory:
+                    return one
+        return self._object((kind, id(instruction), context, -1), kind, name, instruction, context, -1, many=True)
+
+    def local(self, name: str, instruction: object, at: Instruction, context: int, size: int, many: bool) -> Object:
+        """A variable on the stack: there is one in each activation, which a context stands for."""
+        key = ("stack", id(instruction), context)
+        return self._object(key, "stack", name, at, context, size, many=many or self.recursing > 0)
+
+    def _object(
+        self, key: object, kind: str, name: str, at: Instruction, context: int, size: int, *, many: bool = False
+    ) -> Object:
+        found = self._objects.get(key)
+        if found is None:
+            found = Object(kind, name, len(self._objects), at.place, context, many, size)
+            self._objects[key] = found
+        return found
+
+    def symbol(self, name: str) -> Object:
+        """A function or a global variable."""
+        name = self.real(name)
+        found = self._objects.get(name)
+        if found is None:
+            kind = "function" if self.module.head(name) is not None else "global"
+            variable = self.module.variable(name)
+            size = self.layouts.size(variable.type) if variable is not None else -1
+            found = self._objects[name] = Object(kind, name, len(self._objects), size=size)
+        return found
+
+    def resource(self, kind: str, name: str) -> Object:
+        """Something that there is one of, such as a symbol's memory on the device."""
+        key = (kind, name)
+        found = self._objects.get(key)
+        if found is None:
+            found = self._objects[key] = Object(kind, name, len(self._objects))
+        return found
+
+    def fresh(self, one: Object) -> Contents:
+        """What an object holds that no path has touched."""
+        if one.kind != "global":
+            return Contents(volatile=one.kind == "outside")
+        variable = self.module.variable(one.name)
+        if variable is None or variable.initial is None:
+            return Contents(volatile=True)
+        if variable.kind != "constant":
+            if not self.knows_globals:
+                return Contents(volatile=True)
+            if self.open and one in self.outside():  # who runs before main may have called a function that changes it
+                return Contents(rest=unknown("what was there before main"))
+        if one.name not in self._initial:
+            self._initial[one.name] = self.constants.initially(variable)
+        return self._initial[one.name]
+
+    def shown(self, function: Object) -> None:
+        """Code that is not followed may call a function."""
+        if self.module.has_body(function.name) and STUB not in function.name:
+            self.record.wanted[function.name] = None
+
+    def is_constant(self, one: Object) -> bool:
+        """Whether nothing can change an object."""
+        variable = self.module.variable(one.name) if one.kind == "global" else None
+        return one.kind == "function" or (variable is not None and variable.kind == "constant")

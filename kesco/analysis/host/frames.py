@@ -1,0 +1,54 @@
+"""An activation of a function as it is walked, and how a call ends. What `walk`, `steps` and `calls` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kesco.analysis.host.engine import Engine
+from kesco.analysis.host.graphs import Graph
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.values import NOTHING, Object, Scalar, Value
+from kesco.llvm.values import Function, Instruction
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a call ends: with a value in a state, with an exception in another, or in neither way."""
+
+    value: Value = NOTHING
+    state: State | None = None
+    thrown: State | None = None
+
+
+Caller = Callable[["Frame", Instruction, State], Outcome]
+
+
+@dataclass(slots=True)
+class Frame:
+    """One activation, or all of a context."""
+
+    engine: Engine
+    function: Function
+    graph: Graph
+    context: int
+    extra: Scalar = NOTHING  # what is passed beyond the parameters
+    block: str = ""
+    locals: set[Object] = field(default_factory=set)
+    pending: dict[str, State] = field(default_factory=dict)
+    trips: dict[str, int] = field(default_factory=dict)
+    unsure: set[str] = field(default_factory=set)  # loops of which it was not known whether there is another trip
+    fixed: dict[str, tuple[State, int]] = field(default_factory=dict)  # loops walked to a fixed point
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def forget(self, state: State) -> None:
+        """Take away what is gone when the function is left."""
+        state.values = {}
+        for one in self.locals:
+            if not one.many:
+                state.forget(one)
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """The loops around where control is."""
+        return self.graph.inside[self.block]

@@ -1,0 +1,99 @@
+"""Where paths meet: a state that is either of two.
+
+An object that only one path has made stays as it is: the other has no pointer to it. Of a variable that only one has
+touched, the other has what it held at first. What nobody initialised is no alternative: no correct program reads it.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.host.contents import Contents
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.values import NOTHING, joined, united
+
+_ALWAYS = ("global", "outside", "symbol")  # kinds of what is there before any path
+
+
+def join_states(a: State, b: State, *, widen: bool = False) -> tuple[State, bool]:
+    """A state that is either of two, and whether it is more than the first; the second is used up."""
+    changed = False
+    both = [*b.memory, *(one for one in a.memory if one not in b.memory and one.kind in _ALWAYS)]
+    for one in both:
+        mine, theirs = a.memory.get(one), b.look(one)
+        if mine is theirs:
+            continue
+        if mine is None and one.kind not in _ALWAYS:
+            a.put(one, theirs)
+            changed = True
+            continue
+        new = _join_contents(a, a.look(one), theirs, widen=widen)
+        if new is not None:
+            a.put(one, new)
+            changed = True
+    values = a.values
+    for name, value in b.values.items():
+        old = values.get(name)
+        if old is None:
+            values[name] = value
+            changed = True
+        elif old is not value and old != value:
+            new_value = joined(old, value, widen=widen)
+            if new_value != old:
+                values[name] = new_value
+                changed = True
+    return a, a.know(b) or changed
+
+
+def _join_contents(state: State, a: Contents, b: Contents, *, widen: bool) -> Contents | None:
+    """What is either of two, or None where the second adds nothing to the first."""
+    if a.volatile:
+        for value in b.held():
+            state.escape(value)
+        return None
+    if b.volatile:
+        new = a.copy()
+        new.volatile = True
+        for value in a.held():
+            state.escape(value)
+        return new
+    new = a.copy()
+    new.freed = a.freed and b.freed
+    changed = new.freed != a.freed
+    for o, (s, value) in b.cells.items():
+        mine = a.cells.get(o)
+        if mine is not None and mine[0] == s:
+            if mine[1] is not value and mine[1] != value:
+                both = joined(mine[1], value, widen=widen)
+                if both != mine[1]:
+                    new.cells[o] = (s, both)
+                    changed = True
+            continue
+        key = (0, o, s)
+        if a.overlapping(o, s):  # other sizes there: neither is certain
+            for at in new.overlapping(o, s):
+                length, old = new.cells.pop(at)
+                new.add((0, at), length, old)
+            new.weak[key] = joined(new.weak.get(key, NOTHING), value)
+            changed = True
+        else:
+            both = joined(value, a.rest, widen=widen)
+            known = a.weak.get(key)
+            if known is None or joined(known, both) != known:
+                new.cells[o] = (s, both)
+                changed = True
+    for o, (s, value) in a.cells.items():
+        if o in new.cells and o not in b.cells and not b.overlapping(o, s):
+            both = joined(value, b.rest, widen=widen)
+            if both != value:
+                new.cells[o] = (s, both)
+                changed = True
+    for key, value in b.weak.items():
+        old_ = new.weak.get(key)
+        both = value if old_ is None else joined(old_, value, widen=widen)
+        if old_ is None or both != old_:
+            new.weak[key] = both
+            changed = True
+    rest = united(a.rest | b.rest, widen=widen)
+    if rest != a.rest:
+        new.rest = rest
+        changed = True
+    return new if changed else None

@@ -1,0 +1,372 @@
+"""Memory of the host on one path of control: what each object holds, and who knows of it.
+
+A `State` shares contents with those it was copied from until it changes them. What it does not describe any more, it
+lets escape; so nothing that an unknown pointer may lead to is ever forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+from typing import Protocol
+
+from kesco.analysis.host.contents import FEW, WIDEST, Contents, may_overlap, signed
+from kesco.analysis.host.values import (
+    NOTHING,
+    NUMBER,
+    ZERO,
+    Object,
+    Offset,
+    Pointer,
+    Scalar,
+    Unknown,
+    Value,
+    is_known,
+    joined,
+    number,
+    objects,
+    offset_of,
+    pointers,
+    scalar,
+    united,
+    unknown,
+)  # fmt: skip
+
+_CHANGED = unknown("memory that code which is not followed may change")
+
+
+class World(Protocol):
+    """What a state asks the engine."""
+
+    def fresh(self, one: Object) -> Contents:
+        """What an object holds that no path has touched yet."""
+
+    def shown(self, function: Object) -> None:
+        """The address of a function is known outside."""
+
+
+class State:
+    """Memory and values on one path. `escaped`: known outside; `device`: known to the device."""
+
+    __slots__ = ("_own", "_settled", "_world", "device", "escaped", "memory", "values")
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._own: set[Object] = set()
+        self._settled: frozenset[Object] | None = None  # what had escaped when all of that was lost
+        self.memory: dict[Object, Contents] = {}
+        self.values: dict[str, Value] = {}
+        self.escaped: frozenset[Object] = frozenset()
+        self.device: frozenset[Object] = frozenset()
+
+    def copy(self) -> State:
+        """A state of its own that begins as this one."""
+        other = State(self._world)
+        self._own.clear()
+        other.memory, other.values = dict(self.memory), dict(self.values)
+        other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
+        return other
+
+    def take(self, other: State) -> None:
+        """Become another state, which is used up."""
+        self._own, self.memory, self.values = other._own, other.memory, other.values
+        self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
+
+    def look(self, at: Object) -> Contents:
+        """What an object holds, to read only."""
+        found = self.memory.get(at)
+        if found is None:
+            found = self.memory[at] = self._world.fresh(at)
+        return found
+
+    def change(self, at: Object) -> Contents:
+        """What an object holds, to be changed."""
+        found = self.look(at)
+        if at not in self._own:
+            found = self.memory[at] = found.copy()
+            self._own.add(at)
+        return found
+
+    def put(self, at: Object, contents: Contents) -> None:
+        """Let an object hold this, which others may share."""
+        self.memory[at] = contents
+        self._own.discard(at)
+
+    def forget(self, gone: Object) -> None:
+        """An object is no more."""
+        self.memory.pop(gone, None)
+        self._own.discard(gone)
+
+    def make(self, new: Object, rest: Scalar = NOTHING) -> None:
+        """Begin an object; one that stands for many keeps what the others hold."""
+        if new.many and new in self.memory:
+            contents = self.change(new)
+            contents.rest, contents.freed = united(contents.rest | rest), False
+        else:
+            self.memory[new] = Contents(rest=rest)
+            self._own.add(new)
+
+    # ---- who knows what
+
+    def escape(self, value: Value) -> None:
+        """Let what a value points to be known outside."""
+        new = objects(value) - self.escaped
+        if new:
+            self._show(new)
+            self.escaped |= new
+
+    def know(self, other: State) -> bool:
+        """Let what another state's outside knows be known, too; whether that is more."""
+        more = not (other.escaped <= self.escaped and other.device <= self.device)
+        if more or other._settled is not other.escaped:
+            self._settled = None
+        if more:
+            self.escaped |= other.escaped
+            self.device |= other.device
+        return more
+
+    def reached(self, start: Iterable[Object]) -> set[Object]:
+        """These objects, and those whose addresses they hold."""
+        found, todo = set[Object](), list(start)
+        while todo:
+            one = todo.pop()
+            if one not in found:
+                found.add(one)
+                if one.kind != "function":
+                    for value in self.look(one).held():
+                        todo += objects(value)
+        return found
+
+    def lose(self, lost: Iterable[Object]) -> None:
+        """Somebody who is not followed may change these from now on."""
+        gone = set(lost)
+        self._show(gone - self.escaped)
+        self.escaped |= gone
+        for one in gone:
+            if one.visible and not self.look(one).volatile:
+                self.change(one).volatile = True
+
+    def _show(self, new: Iterable[Object]) -> None:
+        for one in new:
+            if one.kind == "function":
+                self._world.shown(one)
+
+    def lose_escaped(self) -> None:
+        """Somebody who is not followed may have changed whatever has escaped."""
+        if self._settled is not self.escaped:
+            self.lose(self.reached(self.escaped))
+            self._settled = self.escaped
+
+    # ---- reading
+
+    def load(self, address: Value, size: int) -> Scalar:
+        """What is read at an address."""
+        if not isinstance(address, frozenset):
+            address = scalar(address)
+        if len(address) == 1:
+            (atom,) = address
+            if type(atom) is Pointer:
+                return self._load(atom.object, atom.offset, size)
+        result: Value = NOTHING
+        for one in address:
+            if type(one) is Pointer:
+                result = joined(result, self._load(one.object, one.offset, size))
+            elif type(one) is Unknown:
+                result = joined(result, frozenset((one,)))
+        return scalar(result)
+
+    def _load(self, at: Object, offset: Offset, size: int) -> Scalar:
+        if at.kind == "function":
+            return NUMBER
+        contents = self.look(at)
+        if contents.volatile:
+            return _CHANGED
+        stride, rest = offset
+        if not stride:
+            cell = contents.cells.get(rest)
+            result = scalar(cell[1]) if cell is not None and cell[0] == size else self._pieces(contents, rest, size)
+        else:
+            result = contents.rest
+            for o, (s, value) in contents.cells.items():
+                if may_overlap(offset, size, (0, o), s):
+                    exact = s == size and (o - rest) % stride == 0
+                    result = united(result | (scalar(value) if exact else self._part(value)))
+        for (s, r, length), value in contents.weak.items():
+            if may_overlap(offset, size, (s, r), length):
+                step = gcd(stride, s)
+                same = length == size and ((rest - r) % step == 0 if step else rest == r)
+                result = united(result | (scalar(value) if same else self._part(value)))
+        return result
+
+    def _pieces(self, contents: Contents, at: int, size: int) -> Scalar:
+        """What is read where no cell is just that."""
+        parts = sorted(contents.overlapping(at, size))
+        if not parts:
+            return contents.rest
+        total, next_ = 0, at
+        for o in parts:
+            length, value = contents.cells[o]
+            one = number(value)
+            if one is None or (o > next_ and contents.rest != ZERO):
+                break
+            one &= (1 << 8 * length) - 1
+            if o < at:
+                one, length, o = one >> 8 * (at - o), length - (at - o), at
+            total |= one << 8 * (o - at)
+            next_ = o + length
+        else:
+            if next_ >= at + size or contents.rest == ZERO:
+                return frozenset((signed(total, 8 * size),))
+        result = contents.rest if contents.rest <= ZERO else NUMBER
+        for o in parts:
+            result = united(result | self._part(contents.cells[o][1]))
+        return result
+
+    def _part(self, value: Value) -> Scalar:
+        """What may be read of some bytes of a value; the addresses in it are then known to nobody."""
+        self.escape(value)
+        flat = scalar(value)
+        return flat if flat <= ZERO else NUMBER
+
+    # ---- writing
+
+    def store(self, address: Value, value: Value, size: int, *, weak: bool = False) -> bool:
+        """Write at an address; whether it is known where that is."""
+        targets = pointers(address)
+        known = is_known(address)
+        if not known:
+            self.escape(value)
+            self.lose_escaped()
+        for target, offset in targets:
+            if target.kind == "function":
+                continue
+            contents = self.look(target)
+            if contents.volatile:
+                self.escape(value)
+                continue
+            contents = self.change(target)
+            certain = len(targets) == 1 and known and not offset[0] and not target.many and not weak
+            if certain:
+                self.cut(contents, offset[1], size)
+            if certain and size <= WIDEST:
+                contents.cells[offset[1]] = (size, value)
+            else:
+                contents.add(offset, size, value)
+        return known
+
+    def cut(self, contents: Contents, at: int, size: int) -> None:
+        """Take a range out of an object's cells; what is left of one that reaches beyond stays."""
+        if contents.weak:
+            for key in [k for k in contents.weak if not k[0] and at <= k[1] and k[1] + k[2] <= at + size]:
+                del contents.weak[key]
+        exact = contents.cells.get(at)
+        if exact is not None and exact[0] == size:
+            del contents.cells[at]
+            return
+        for o in contents.overlapping(at, size):
+            length, value = contents.cells.pop(o)
+            for first, end in ((o, at), (at + size, o + length)):
+                if first < end:
+                    one = number(value)
+                    if one is not None:
+                        bits = 8 * (end - first)
+                        left: Scalar = frozenset((signed(one >> 8 * (first - o), bits),))
+                    else:
+                        left = self._part(value)
+                    contents.cells[first] = (end - first, left)
+
+    def fill(self, address: Value, size: int | None, value: Scalar) -> None:
+        """Write one value all over a range, whose size may not be known."""
+        known = is_known(address)
+        if not known:
+            self.lose_escaped()
+        targets = pointers(address)
+        for target, (stride, rest) in targets:
+            if target.kind == "function" or self.look(target).volatile:
+                continue
+            contents = self.change(target)
+            if len(targets) == 1 and known and not stride and not target.many and size is not None:
+                if rest <= 0 and 0 <= target.size <= rest + size:
+                    contents.cells, contents.weak, contents.rest = {}, {}, value
+                    continue
+                self.cut(contents, rest, size)
+                if size <= FEW:
+                    for at in range(rest, rest + size, 8):
+                        contents.cells[at] = (min(8, rest + size - at), value)
+                    continue
+                contents.add((0, rest), size, value)
+            else:
+                contents.add((1, 0), 1, value)
+
+    def copy_bytes(self, to: Value, source: Value, size: int | None) -> None:
+        """Copy memory; whose size may not be known."""
+        if size == 0:
+            return
+        targets, sources = pointers(to), pointers(source)
+        strange = [one for one in scalar(source) if type(one) is Unknown]
+        if len(targets) == 1 and len(sources) == 1 and not strange and size is not None:
+            (target, (a, b)), (origin, (c, d)) = targets[0], sources[0]
+            code = "function" in (target.kind, origin.kind)
+            if not a and not c and not target.many and not code and is_known(to):
+                self._copy_exactly(target, b, origin, d, size)
+                return
+        held: Scalar = frozenset(strange)
+        for origin, _ in sources:
+            if origin.kind != "function":
+                contents = self.look(origin)
+                held |= _CHANGED if contents.volatile else NOTHING
+                for value in contents.held():
+                    held |= scalar(value)
+        held = united(held)
+        if not is_known(to):
+            self.escape(held)
+            self.lose_escaped()
+        for target, _ in targets:
+            if target.kind == "function" or not held:
+                continue
+            if self.look(target).volatile:
+                self.escape(held)
+                continue
+            contents = self.change(target)
+            contents.add((8, 0), 8, held)
+
+    def _copy_exactly(self, target: Object, to: int, origin: Object, at: int, size: int) -> None:
+        source = self.look(origin)
+        if self.look(target).volatile:
+            for value in source.held():
+                self.escape(value)
+            return
+        if source.volatile:
+            self.fill(frozenset((Pointer(target, (0, to)),)), size, _CHANGED)
+            return
+        cells = [(o, source.cells[o]) for o in source.overlapping(at, size)]
+        weak = list(source.weak.items())
+        rest = source.rest
+        contents = self.change(target)
+        self.cut(contents, to, size)
+        if rest:
+            covered = {b for o, (s, _) in cells for b in range(o, o + s)} if size <= FEW else set()
+            if size <= FEW:
+                first = at
+                while first < at + size:
+                    if first in covered:
+                        first += 1
+                        continue
+                    end = first
+                    while end < at + size and end not in covered and end - first < 8:
+                        end += 1
+                    contents.cells[first - at + to] = (end - first, rest)
+                    first = end
+            else:
+                contents.add((0, to), size, rest)
+        for o, (s, value) in cells:
+            first, end = max(o, at), min(o + s, at + size)
+            if (first, end) == (o, o + s):
+                contents.cells[o - at + to] = (s, value)
+            else:
+                contents.cells[first - at + to] = (end - first, self._part(value))
+        for (stride, r, length), value in weak:
+            if stride:
+                contents.add(offset_of(stride, r - at + to), length, value)
+            elif r < at + size and at < r + length:
+                contents.add((0, r - at + to), length, value)

@@ -1,0 +1,195 @@
+"""A function, walked on all paths that it may take: arguments and memory before → result and memory after.
+
+1. Control goes on with the block that comes first in the graph's order; where paths meet before that, they are joined.
+2. A loop whose conditions are known, and that does more than count, is walked trip by trip. Where it is not known
+   whether there is another trip, or after too many, it is walked to a fixed point: until one more trip adds nothing.
+3. An exception leaves by the unwind edge of the ``invoke`` around it, or leaves the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kesco.analysis.host.engine import Engine
+from kesco.analysis.host.frames import Caller, Frame
+from kesco.analysis.host.frames import Outcome as Outcome
+from kesco.analysis.host.joining import join_states
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.steps import evaluated, perform
+from kesco.analysis.host.values import NOTHING, Atom, Value, joined, numbers, scalar
+from kesco.llvm.values import Function, Instruction
+
+_ROUNDS = 2  # trips to a fixed point before values grow faster
+
+
+def run(
+    engine: Engine, function: Function, arguments: Sequence[Value], state: State, context: int, call: Caller
+) -> Outcome:
+    """Walk a function; the state is used up. Those that come back have no values of the function's any more."""
+    parameters = function.parameters
+    state.values = {p.value.name: v for p, v in zip(parameters, arguments, strict=False)}
+    extra: set[Atom] = set()
+    for value in arguments[len(parameters) :]:
+        extra |= scalar(value)
+    frame = Frame(engine, function, engine.graph(function), context, frozenset(extra))
+    engine.record.reached.setdefault(engine.record.root, set()).add(function.name)
+    frame.pending[frame.graph.entry] = state
+    order = frame.graph.order
+    while frame.pending:
+        name = min(frame.pending, key=order.__getitem__)
+        frame.block = name
+        fixed = sum(head in frame.fixed for head in frame.around)
+        engine.fixed += fixed
+        try:
+            _block(frame, name, frame.pending.pop(name), call)
+        finally:
+            engine.fixed -= fixed
+    return frame.outcome
+
+
+def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
+    engine = frame.engine
+    for instruction in frame.graph.blocks[name].instructions:
+        engine.step()
+        opcode = instruction.opcode
+        if opcode == "phi":
+            continue
+        if opcode in ("call", "invoke"):
+            outcome = call(frame, instruction, state)
+            if outcome.thrown is not None:
+                _thrown(frame, instruction, outcome.thrown)
+            if outcome.state is None:
+                return
+            state = outcome.state
+            if instruction.result is not None:
+                state.values[instruction.result.name] = outcome.value
+            if opcode == "invoke":
+                _go(frame, instruction.targets[0], state)
+        elif opcode in _LAST:
+            _LAST[opcode](frame, instruction, state)
+        else:
+            value = perform(frame, instruction, state)
+            if instruction.result is not None:
+                state.values[instruction.result.name] = value
+
+
+# ---- where control goes
+
+
+def _branch(frame: Frame, instruction: Instruction, state: State) -> None:
+    targets = instruction.targets
+    if instruction.operands:
+        known = numbers(evaluated(frame, instruction.operands[0], state))
+        if known is not None:
+            targets = tuple(dict.fromkeys(targets[0] if one else targets[1] for one in known))
+    _choose(frame, targets, state)
+
+
+def _switch(frame: Frame, instruction: Instruction, state: State) -> None:
+    known = numbers(evaluated(frame, instruction.operands[0], state))
+    targets = instruction.targets
+    if known is not None:
+        cases = dict(zip(instruction.indices, instruction.targets[1:], strict=True))
+        targets = tuple(dict.fromkeys(cases.get(one, instruction.targets[0]) for one in known))
+    _choose(frame, tuple(dict.fromkeys(targets)), state)
+
+
+def _jump(frame: Frame, instruction: Instruction, state: State) -> None:
+    _choose(frame, tuple(dict.fromkeys(instruction.targets)), state)
+
+
+def _return(frame: Frame, instruction: Instruction, state: State) -> None:
+    value = evaluated(frame, instruction.operands[0], state) if instruction.operands else NOTHING
+    frame.forget(state)
+    outcome = frame.outcome
+    if outcome.state is None:
+        outcome.value, outcome.state = value, state
+    else:
+        outcome.value = joined(outcome.value, value)
+        outcome.state, _ = join_states(outcome.state, state)
+
+
+def _resume(frame: Frame, instruction: Instruction, state: State) -> None:
+    _leave(frame, state)
+
+
+def _end(frame: Frame, instruction: Instruction, state: State) -> None:
+    pass
+
+
+_LAST: dict[str, Callable[[Frame, Instruction, State], None]] = {
+    "br": _branch, "switch": _switch, "indirectbr": _jump, "ret": _return, "resume": _resume, "unreachable": _end,
+}  # fmt: skip
+
+
+def _thrown(frame: Frame, instruction: Instruction, state: State) -> None:
+    if instruction.opcode == "invoke":
+        _go(frame, instruction.targets[1], state)
+    else:
+        _leave(frame, state)
+
+
+def _leave(frame: Frame, state: State) -> None:
+    """An exception leaves the function."""
+    frame.forget(state)
+    outcome = frame.outcome
+    outcome.thrown = state if outcome.thrown is None else join_states(outcome.thrown, state)[0]
+
+
+def _choose(frame: Frame, targets: tuple[str, ...], state: State) -> None:
+    if len(targets) > 1:
+        for target in targets:
+            frame.unsure.update(frame.graph.leaves(frame.block, target))
+    for target in targets[1:]:
+        _go(frame, target, state.copy())
+    _go(frame, targets[0], state)
+
+
+def _go(frame: Frame, target: str, state: State) -> None:
+    """Let control arrive at a block, with a state of its own."""
+    frame.engine.step(1 + len(state.memory) // 8)  # states are copied and joined object by object
+    _choose_phis(frame, target, state)
+    graph = frame.graph
+    if target in graph.inside[target]:
+        if target not in graph.inside[frame.block]:  # the loop is entered
+            frame.trips[target] = 0
+            frame.fixed.pop(target, None)
+            frame.unsure.discard(target)
+        elif not _goes_on(frame, target, state):
+            return
+    waiting = frame.pending.get(target)
+    if waiting is None:
+        frame.pending[target] = state
+    else:
+        frame.pending[target], _ = join_states(waiting, state)
+
+
+def _goes_on(frame: Frame, head: str, state: State) -> bool:
+    """Whether there is something to be found on another trip of a loop; `state` becomes what it begins with."""
+    frame.trips[head] = frame.trips.get(head, 0) + 1
+    if head not in frame.fixed:
+        step_by_step = head in frame.graph.paying and head not in frame.unsure
+        if step_by_step and frame.trips[head] < frame.engine.trips:
+            return True
+        frame.fixed[head] = (state.copy(), 0)
+        return True
+    known, rounds = frame.fixed[head]
+    known, changed = join_states(known, state, widen=rounds >= _ROUNDS)
+    frame.fixed[head] = (known, rounds + 1)
+    if changed:
+        begin = known.copy()
+        state.take(begin)
+    return changed
+
+
+def _choose_phis(frame: Frame, target: str, state: State) -> None:
+    found: list[tuple[str, Value]] = []
+    for one in frame.graph.blocks[target].instructions:
+        if one.opcode != "phi":
+            break
+        if one.result is not None:
+            for value, source in zip(one.operands, one.targets, strict=True):
+                if source == frame.block:
+                    found.append((one.result.name, evaluated(frame, value, state)))
+                    break
+    state.values.update(found)

@@ -1,0 +1,122 @@
+"""What the host's LLVM IR tells of launches: each of many small functions, and whole programs.
+
+What is expected stands in the programs: "@x" names the allocation of a line, "= x y" the ones that a launch's pointers
+may be, ? where they may be anything, "never" for a launch that nothing leads to.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kesco.analysis.host.values import NOTHING, Object, Pointer, Value, joined, pointer
+from kesco.cli import main
+from kesco.ir.host import HostEntry, HostFacts
+from kesco.options import Options
+from kesco.session import host_of
+
+HERE = Path(__file__).parent / "host"
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+def expected(path: Path) -> tuple[dict[int, str], dict[int, set[str]]]:
+    """The names of the lines with allocations, and what is said of the lines with launches."""
+    names, launches = {}, {}
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if found := re.search(r"// @(\w+)$", line):
+            names[number] = found[1]
+        if found := re.search(r"// = (.*)$", line):
+            launches[number] = set(found[1].split())
+    return names, launches
+
+
+def told(facts: HostFacts, names: dict[int, str], entries: list[HostEntry]) -> dict[int, set[str]]:
+    """What is found at each line with a launch, in the same words."""
+    found: dict[int, set[str]] = {}
+    for launch in (one for entry in entries for one in entry.operations if one.kernel):
+        line = found.setdefault(int(launch.place.split(":")[1]), set())
+        for pointed in launch.pointers:
+            at = [origin.place.split(":")[1] for origin, _ in pointed.origins if origin.place]
+            line |= {names.get(int(one), one) for one in at}
+            line |= {"?"} if pointed.unknown else set()
+    for unreached in facts.unreached:
+        found.setdefault(int(unreached.split(":")[-2]), set()).add("never")
+    return found
+
+
+@pytest.fixture(scope="module")
+def cases() -> HostFacts:
+    return host_of(str(HERE / "cases.cu"), Options())
+
+
+_NAMES, _LAUNCHES = expected(HERE / "cases.cu")
+
+
+@pytest.mark.parametrize("line", _LAUNCHES, ids=str)
+def test_case(line: int, cases: HostFacts) -> None:
+    found = told(cases, _NAMES, list(cases.entries))
+    known = found.get(line, set())
+    if "?" in _LAUNCHES[line]:
+        assert "?" in known
+    else:
+        assert known == _LAUNCHES[line]
+
+
+def test_no_case_is_refused(cases: HostFacts) -> None:
+    assert not cases.refused
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("main_*.cu")), ids=lambda one: one.stem)
+def test_program(path: Path) -> None:
+    facts = host_of(str(path), Options())
+    names, launches = expected(path)
+    assert told(facts, names, [one for one in facts.entries if one.name == "main"]) == launches
+
+
+def test_offsets_are_kept_or_become_a_stride() -> None:
+    one = Object("heap", "malloc", 0)
+    places = [joined(pointer(one, 8 * at), NOTHING) for at in range(8)]
+    assert joined(places[0], places[3]) == places[0] | places[3]
+    every: Value = NOTHING
+    for place in places:
+        every = joined(every, place)
+    assert every == frozenset((Pointer(one, (8, 0)),))
+    assert joined(places[1], places[3], widen=True) == frozenset((Pointer(one, (16, 8)),))
+
+
+def test_what_is_lost_is_told(cases: HostFacts) -> None:
+    assert any("a store through an unknown pointer in _Z15stored_anywherev" in one for one in cases.lost)
+    assert any("a call through an unknown pointer in _Z15called_anywherev" in one for one in cases.lost)
+    assert any("_Z6unseenv" in one for one in cases.lost)
+
+
+def test_setjmp_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jumps.cu"
+    path.write_text("#include <csetjmp>\n__global__ void k() {}\njmp_buf b;\n"
+                    "int main() { if (!setjmp(b)) k<<<1, 1>>>(); return 0; }\n")  # fmt: skip
+    assert "setjmp" in host_of(str(path), Options()).refused
+
+
+_PECULIAR = {
+    "asm goto": '__global__ void k() {}\nint main() { asm goto("" : : : : out); k<<<1, 1>>>(); out: return 0; }',
+    "no end": "#include <regex>\n__global__ void k() {}\nint main(int c, char **v) {\n"
+    '  std::regex r("a+b");\n  if (std::regex_match(std::string(v[0]), r)) k<<<1, 1>>>();\n}',
+}
+
+
+@pytest.mark.parametrize("name", _PECULIAR)
+def test_what_is_not_understood_is_refused_and_its_launches_told(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "peculiar.cu"
+    path.write_text(_PECULIAR[name])
+    facts = host_of(str(path), Options())
+    assert facts.refused and any("in main" in one for one in facts.unreached)
+
+
+def test_dump() -> None:
+    path = str(HERE / "main_globals.cu")
+    result = CliRunner().invoke(main, ["compile", path, "-o", "-", "-q", "--dump", "host"])
+    assert result.exit_code == 0, result.output
+    assert "# host\nfrom main" in result.output and "_Z1kPf in main" in result.output
