@@ -47,11 +47,16 @@ def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], fo
             pool.submit(_compile, toolchain, source, flags, folder / f"{number}.o")
             for number, source in enumerate(sources)
         ]
-        program = folder / "program"
-        made = [str(one.result()) for one in objects]
-        found = library.result()
+        return link(toolchain, [one.result() for one in objects], library.result(), flags, folder)
+
+
+def link(
+    toolchain: Toolchain, objects: Sequence[Path], library: Path, flags: Sequence[str], folder: Path
+) -> Path:
+    """A program from the objects of its host sides and the runtime; `InputError` (K611) where something is missing."""
+    program, made = folder / "program", map(str, objects)
     wanted = [flag for flag in flags if flag.startswith(("-l", "-L", "-Wl,")) and flag not in ("-lcudart", "-lineinfo")]
-    command = (*cxx_compiler(toolchain), *made, str(found), f"-Wl,-rpath,{found.parent}", *wanted)
+    command = (*cxx_compiler(toolchain), *made, str(library), f"-Wl,-rpath,{library.parent}", *wanted)
     linked = run((*command, "-o", str(program), "-ldl", "-lpthread"), timeout=300)
     if linked.returncode:
         missing = list(dict.fromkeys(_MISSING.findall(linked.stderr)))

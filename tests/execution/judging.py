@@ -1,0 +1,61 @@
+"""One file, from its text to a verdict: what kesco says of it, held against what it does when it runs.
+
+In: a path, flags, ways to run it. Out: a `Judged`. It is what the tests and ``scripts/execution.py`` share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from execution.regions import Comparison, compare
+from execution.running import How, Unfit, build, execute, refusal
+from kesco.analysis.kernel_parameters import kernel_parameters
+from kesco.errors import KescoError
+from kesco.options import Options
+from kesco.session import Session
+
+
+@dataclass(slots=True)
+class Judged:
+    """How it went: why it could not be run, if so, and what each run showed."""
+
+    path: str
+    why_not: str = ""
+    steps: int = 0
+    launches: int = 0
+    threads: int = 1
+    ended: bool = True
+    runs: list[Comparison] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[str]:
+        return sorted({str(one) for run in self.runs for one in run.findings})
+
+
+def judge(path: str, flags: Sequence[str] = (), ways: Sequence[How] = (How(),)) -> Judged:
+    """Compile, run and compare one file."""
+    result = Judged(path)
+    try:
+        with TemporaryDirectory(prefix="kesco-execution-") as name:
+            _judge(path, flags, ways, Path(name), result)
+    except (KescoError, Unfit) as problem:
+        result.why_not = refusal(problem)
+    return result
+
+
+def _judge(path: str, flags: Sequence[str], ways: Sequence[How], folder: Path, result: Judged) -> None:
+    session = Session(path, Options(flags=tuple(flags)))
+    sizes = {name: given for text in session.device_code for name, given in kernel_parameters(text).items()}
+    built = build(session.toolchain, path, flags, session.effects, sizes, folder)
+    regions = session.regions()
+    for how in ways:
+        run = execute(built, how)
+        result.steps += len(run.steps)
+        result.launches += run.launches
+        result.threads = max(result.threads, run.threads)
+        result.ended = result.ended and run.ended
+        if run.threads < 2:  # the record does not say whose what is, and kesco leaves a file with threads serial
+            result.runs.append(compare(run, regions, session.effects, path))
