@@ -1,7 +1,8 @@
 """What kesco says of every CUDA program below a folder, held against what the program does when it runs.
 
 No GPU is needed: kernels do nothing, their results are zeros, ones and random words in turn. A program is a `.cu` file
-with a `main`; what it calls and does not bring does nothing. Each is judged in a process of its own, bounded in time.
+with a `main`; what it calls and does not bring does nothing. Each is judged in a process of its own, bounded in time,
+and runs in its own folder, with the arguments that a file `run` beside it names.
 
     python scripts/execution.py FOLDER... [--jobs 2] [--seconds 120] [--json FILE] [--only TEXT] [--flag=-DN=4]
 """
@@ -12,6 +13,7 @@ import argparse
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,9 @@ def one(path: str, flags: list[str]) -> Row:
     from execution.judging import judge
     from execution.running import How
 
-    judged = judge(path, flags, [How(results=results, seconds=10) for results in (0, 1, 2)])
+    source = Path(path)
+    how = How(arguments_of(source), seconds=10, folder=source.parent)
+    judged = judge(path, flags, [replace(how, results=results) for results in (0, 1, 2)])
     runs = judged.runs
     return {
         "why_not": judged.why_not or ("it has several host threads" if judged.threads > 1 else ""),
@@ -42,6 +46,27 @@ def one(path: str, flags: list[str]) -> Row:
         "apart": sum(run.apart for run in runs),
         "findings": judged.findings,
     }
+
+
+def arguments_of(source: Path) -> tuple[str, ...]:
+    """What a shell script called `run` beside a program gives it, where it starts one of that name, or one at all."""
+    try:
+        lines = (source.parent / "run").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ()
+    started = [words for line in lines if (words := line.partition(">")[0].split()) and words[0].startswith("./")]
+    named = [words for words in started if Path(words[0]).name.startswith(source.stem)]
+    return tuple(
+        (
+            named
+            or started
+            or [
+                [
+                    "",
+                ]
+            ]
+        )[0][1:]
+    )
 
 
 def in_process(source: Path, root: Path, flags: list[str], seconds: int) -> Row:

@@ -105,8 +105,9 @@ def run_program(
     watch: bool = True,
     arch: str = "sm_90",
     environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
 ) -> Ran:
-    """Run a program that `build` made; its calls are in `record` afterwards."""
+    """Run a program that `build` or `link` made; its calls are in `record` afterwards."""
     environment = {
         "KESCO_COPIES": "move",  # an output's copies as they are in the long run, not the default stream's
         "KESCO_GRAPHS": "plain",  # with all streams that the text has, and memsets whose bytes are known
@@ -118,7 +119,7 @@ def run_program(
         **({} if watch else {"CUDA_DRY_RUN_BLIND": "1"}),
     }
     try:
-        finished = run((str(program), *arguments), timeout=limit, env=environment)
+        finished = run((str(program), *arguments), cwd=cwd, timeout=limit, env=environment)
     except ToolchainError as problem:
         if problem.diagnostics[0].code != TOO_SLOW:
             raise

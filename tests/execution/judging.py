@@ -5,15 +5,18 @@ In: a path, flags, ways to run it. Out: a `Judged`. It is what the tests and ``s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from execution.happened import Run
 from execution.regions import Comparison, compare
-from execution.running import How, Unfit, build, execute, refusal
+from execution.running import Built, How, Unfit, build, execute, refusal
 from kesco.analysis.kernel_parameters import kernel_parameters
 from kesco.errors import KescoError
+from kesco.ir.effects import KernelEffects
+from kesco.ir.flow import Region
 from kesco.options import Options
 from kesco.session import Session
 
@@ -35,27 +38,42 @@ class Judged:
         return sorted({str(one) for run in self.runs for one in run.findings})
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file, read by kesco and built to be run."""
+
+    path: str
+    built: Built
+    regions: tuple[Region, ...]
+    effects: Mapping[str, KernelEffects]
+
+    def against(self, run: Run, regions: tuple[Region, ...] | None = None) -> Comparison:
+        """A run held against the regions, or others in their place."""
+        return compare(run, self.regions if regions is None else regions, self.effects, self.path)
+
+
+def opened(path: str, flags: Sequence[str], folder: Path) -> Opened:
+    """Read and build one file; `KescoError` or `Unfit` where that does not work."""
+    session = Session(path, Options(flags=tuple(flags)))
+    sizes = {name: given for text in session.device_code for name, given in kernel_parameters(text).items()}
+    built = build(session.toolchain, path, flags, session.effects, sizes, folder)
+    return Opened(path, built, session.regions(), session.effects)
+
+
 def judge(path: str, flags: Sequence[str] = (), ways: Sequence[How] = (How(),)) -> Judged:
     """Compile, run and compare one file."""
     result = Judged(path)
     try:
         with TemporaryDirectory(prefix="kesco-execution-") as name:
-            _judge(path, flags, ways, Path(name), result)
+            one = opened(path, flags, Path(name))
+            for how in ways:
+                run = execute(one.built, how)
+                result.steps += len(run.steps)
+                result.launches += run.launches
+                result.threads = max(result.threads, run.threads)
+                result.ended = result.ended and run.ended
+                if run.threads < 2:  # the record does not say whose what is, and such a file stays serial
+                    result.runs.append(one.against(run))
     except (KescoError, Unfit) as problem:
         result.why_not = refusal(problem)
     return result
-
-
-def _judge(path: str, flags: Sequence[str], ways: Sequence[How], folder: Path, result: Judged) -> None:
-    session = Session(path, Options(flags=tuple(flags)))
-    sizes = {name: given for text in session.device_code for name, given in kernel_parameters(text).items()}
-    built = build(session.toolchain, path, flags, session.effects, sizes, folder)
-    regions = session.regions()
-    for how in ways:
-        run = execute(built, how)
-        result.steps += len(run.steps)
-        result.launches += run.launches
-        result.threads = max(result.threads, run.threads)
-        result.ended = result.ended and run.ended
-        if run.threads < 2:  # the record does not say whose what is, and kesco leaves a file with threads serial
-            result.runs.append(compare(run, regions, session.effects, path))

@@ -10,10 +10,12 @@ be, moved by each step. What is held to be true:
 between that would have been seen; 3. the memory behind each pointer that a kernel follows, or a copy names, is among
 the buffers that the site says: made by the same call, or unknown; 4. two sites that were given the same memory share a
 buffer, or one of them may be another's; 5. a call is a site that says the same of all that the functions called do;
-6. where an activation ends, the region has an exit.
+6. where an activation ends, the region has an exit; 7. where the host touches managed or pinned memory between two
+steps of one activation, control passes a site that says so. (It is seen where the device was given work on the memory
+since the host last touched it, and not in front of a call, since it may be the function called that does it.)
 
-The region that puts `main` and the functions that only it calls together is followed in the same way. Left out is what
-a region says it knows nothing of: it stays serial and has no sites.
+The region that puts `main` and the functions that only it calls together is followed in the same way. Left out is a
+region that says why it stays serial: nothing is promised of its sites.
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ class Comparison:
     launches: int = 0
     arguments: int = 0  # pointers held against buffers
     unknown: int = 0  # of these, those of which the site says that they may point anywhere
+    touches: int = 0  # of the host, held against sites
     apart: int = 0  # launches in functions of which nothing is said
     sites: set[tuple[str, int]] = field(default_factory=set)  # launches in the text that were compared
 
@@ -134,7 +137,7 @@ class _Comparer:
     def compare(self) -> Comparison:
         for activation in self.run.activations:
             region = self._region(activation)
-            if region is None or len(region.sites) < 2:
+            if region is None or region.serial_because:
                 continue
             self.result.activations += 1
             self._follow(region, activation, frozenset())
@@ -142,7 +145,8 @@ class _Comparer:
                 members = frozenset(span for _, span in region.linked.members)
                 self._follow(region.linked, activation, members)
         for step in self.run.steps:
-            followed = any((r := self._region(a)) is not None and len(r.sites) > 1 for a in _chain(step.activation))
+            innermost = self._region(step.activation) if step.activation is not None else None
+            followed = innermost is not None and not innermost.serial_because
             self.result.apart += any(isinstance(e, Launched) for e in step.events) and not followed
         return self.result
 
@@ -182,7 +186,11 @@ class _Comparer:
         states = frozenset((0,))
         given: dict[Memory, list[frozenset[Buffer]]] = {}
         last: Step | None = None
+        own = False  # whether `last` is what this activation did last
         for item, place in self._items(activation, members):
+            if isinstance(item, Step) and own and last is not None:
+                self._touched(region, activation, last, states)
+            own = isinstance(item, Step)
             uses = self._uses_of(item)
             kinds = (SiteKind.CALL,) if isinstance(item, Activation) else ()
             alike = [s for s in region.sites if self._alike(s, item, kinds)]
@@ -222,6 +230,20 @@ class _Comparer:
             for use in uses:
                 unknown = [b for n in states for b in _buffers(region.sites[n], use) if b.kind is BufferKind.UNKNOWN]
                 self.result.unknown += bool(unknown)
+
+    def _touched(self, region: Region, activation: Activation, behind: Step, states: frozenset[int]) -> None:
+        """What the host touched behind a step, before the next one of the same activation."""
+        passed = [region.sites[n] for n in self._passed(region, states)] if behind.touched else []
+        for touch in behind.touched:
+            memory = self.run.memory_at(touch.address, behind)
+            if memory is None:
+                continue
+            self.result.touches += 1
+            use = _Use(memory, AccessMode.WRITE if touch.writes else AccessMode.READ, "")
+            elsewhere = memory.step is None or memory.step.number < activation.began
+            if not any(self._buffers_for(s, use, activation) or (s.outside and elsewhere) for s in passed):
+                labels = ", ".join(site.label for site in passed)
+                self.result.found("host", behind, f"then the host: {use}; '{region.function}' has only {labels}")
 
     def _is_over(self, activation: Activation) -> bool:
         """Whether it is certain that control came back to its caller by a return."""

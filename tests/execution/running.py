@@ -47,12 +47,16 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a program is run: its arguments, seconds, calls of CUDA, and what its kernels leave (0: nothing)."""
+    """How a program is run: its arguments, seconds, calls of CUDA, what its kernels leave (0: nothing), and where.
+
+    Where nothing is said it runs in the folder that it was built in, which goes: it may write files.
+    """
 
     arguments: tuple[str, ...] = ()
     seconds: float = 10
     calls: int = 20_000
     results: int = 0
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,8 @@ def execute(built: Built, how: How, environ: Mapping[str, str] = os.environ) -> 
         **({"CUDA_DRY_RUN_RESULTS": str(how.results)} if how.results else {}),
     }
     kernels = built.folder / "kernels"
-    run_program(built.program, how.arguments, record, kernels, how.seconds, environ=environment)
+    where = how.folder or built.folder
+    run_program(built.program, how.arguments, record, kernels, how.seconds, environ=environment, cwd=where)
     if not record.exists():
         raise Unfit("it left no record")
     return happened(read(record.read_bytes().rstrip(b"\0").decode("utf-8", "replace")), built.table)
