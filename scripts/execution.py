@@ -1,8 +1,8 @@
 """What kesco says of every CUDA program below a folder, held against what the program does when it runs.
 
-No GPU is needed: kernels do nothing, their results are zeros, ones and random words in turn. A program is a `.cu` file
-with a `main`; what it calls and does not bring does nothing. Each is judged in a process of its own, bounded in time,
-and runs in its own folder, with the arguments that a file `run` beside it names.
+No GPU is needed: kernels do nothing, their results are zeros, ones and random words in turn. What a program calls and
+does not bring does nothing; without a `main`, each of its functions is called. Each program is judged in a process of
+its own, bounded in time, and runs in its own folder, with the arguments that a file `run` beside it names.
 
     python scripts/execution.py FOLDER... [--jobs 2] [--seconds 120] [--json FILE] [--only TEXT] [--flag=-DN=4]
 """
@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]  # there a package has th
 from corpus import bounded, include_flags, programs
 
 Row = dict[str, Any]
-_SUMS = ("steps", "launches", "sites", "compared", "arguments", "unknown", "apart")
+_SUMS = ("steps", "launches", "sites", "compared", "arguments", "unknown", "touches", "serial", "apart")
 
 
 def one(path: str, flags: list[str]) -> Row:
@@ -43,8 +43,11 @@ def one(path: str, flags: list[str]) -> Row:
         "compared": sum(run.launches for run in runs),
         "arguments": sum(run.arguments for run in runs),
         "unknown": sum(run.unknown for run in runs),
+        "touches": sum(run.touches for run in runs),
+        "serial": sum(run.serial.launches for run in runs if run.serial),
         "apart": sum(run.apart for run in runs),
         "findings": judged.findings,
+        "aside": judged.aside,
     }
 
 
@@ -85,11 +88,13 @@ def table(rows: dict[str, Row], root: str) -> str:
     ran = [row for row in rows.values() if not row["why_not"]]
     total = {name: sum(row[name] for row in ran) for name in _SUMS}
     wrong = {name: row["findings"] for name, row in rows.items() if row.get("findings")}
+    aside = sum(bool(row.get("aside")) for row in rows.values())
     lines = [
-        f"{root}: {len(rows)} programs, {len(ran)} run and compared, {len(wrong)} with disagreements",
-        f"  {total['steps']} calls of CUDA, {total['launches']} launches, of {total['apart']} of which nothing is said",
+        f"{root}: {len(rows)} programs, {len(ran)} run, {len(wrong)} with disagreements ({aside} in what stays serial)",
+        f"  {total['steps']} calls of CUDA, {total['launches']} launches",
         f"  {total['compared']} launches at {total['sites']} sites compared, {total['arguments']} pointers,"
-        f" {total['unknown']} of them unknown",
+        f" {total['unknown']} of them unknown, {total['touches']} accesses of the host",
+        f"  {total['serial']} launches in functions that stay serial, {total['apart']} where nothing is said",
     ]
     lines += [f"  {name}: {finding}" for name, findings in wrong.items() for finding in findings]
     reasons: dict[str, int] = {}

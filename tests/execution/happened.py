@@ -130,9 +130,11 @@ def happened(trace: Trace, table: Instrumented) -> Run:
         elif isinstance(event, Allocated):
             live[event.base] = Memory(event, None if event.kind == "s" else last)
             memories.append(live[event.base])
-        elif isinstance(event, Touched):
-            if last is not None:
-                last.touched.append(event)
+        elif isinstance(event, Touched):  # an argument of a launch is evaluated behind its mark, and in front of it
+            pending = bool(pushed) and pushed[-1] is last
+            behind = steps[-2] if pending and len(steps) > 1 else None if pending else last
+            if behind is not None:
+                behind.touched.append(event)
         elif last is not None:
             if isinstance(event, Freed) and event.base in live:
                 live[event.base].freed = last.number

@@ -37,6 +37,11 @@ class Judged:
     def findings(self) -> list[str]:
         return sorted({str(one) for run in self.runs for one in run.findings})
 
+    @property
+    def aside(self) -> list[str]:
+        """The same of regions that stay serial, and say why."""
+        return sorted({str(one) for run in self.runs if run.serial for one in run.serial.findings})
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -66,7 +71,7 @@ def judge(path: str, flags: Sequence[str] = (), ways: Sequence[How] = (How(),)) 
     try:
         with TemporaryDirectory(prefix="kesco-execution-") as name:
             one = opened(path, flags, Path(name))
-            for how in ways:
+            for how in (each for way in ways for each in one.built.ways(way)):
                 run = execute(one.built, how)
                 result.steps += len(run.steps)
                 result.launches += run.launches

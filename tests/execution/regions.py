@@ -14,8 +14,8 @@ buffer, or one of them may be another's; 5. a call is a site that says the same 
 steps of one activation, control passes a site that says so. (It is seen where the device was given work on the memory
 since the host last touched it, and not in front of a call, since it may be the function called that does it.)
 
-The region that puts `main` and the functions that only it calls together is followed in the same way. Left out is a
-region that says why it stays serial: nothing is promised of its sites.
+The region that puts `main` and the functions that only it calls together is followed in the same way. A region that
+says why it stays serial promises nothing of its sites: what disagrees there is kept apart.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Comparison:
     touches: int = 0  # of the host, held against sites
     apart: int = 0  # launches in functions of which nothing is said
     sites: set[tuple[str, int]] = field(default_factory=set)  # launches in the text that were compared
+    serial: Comparison | None = None  # the same of regions that say why they stay serial
 
     def found(self, kind: str, step: object, what: str) -> None:
         one = Finding(kind, str(step), what)
@@ -122,7 +123,7 @@ class _Comparer:
     def __init__(self, run: Run, regions: tuple[Region, ...], effects: Mapping[str, KernelEffects], text: Text) -> None:
         self.run, self.effects, self.text = run, effects, text
         self.regions = regions
-        self.result = Comparison()
+        self.result = self.promised = Comparison(serial=Comparison())
         self.inside: dict[int, list[Step | Activation]] = {}  # of each activation: its steps, and those it called
         self._of: dict[int, Region | None] = {}
         self._uses: dict[int, list[_Use]] = {}
@@ -137,18 +138,20 @@ class _Comparer:
     def compare(self) -> Comparison:
         for activation in self.run.activations:
             region = self._region(activation)
-            if region is None or region.serial_because:
+            if region is None or len(region.sites) < 2:
                 continue
+            assert self.promised.serial is not None
+            self.result = self.promised.serial if region.serial_because else self.promised
             self.result.activations += 1
             self._follow(region, activation, frozenset())
             if region.linked is not None:
                 members = frozenset(span for _, span in region.linked.members)
                 self._follow(region.linked, activation, members)
         for step in self.run.steps:
-            innermost = self._region(step.activation) if step.activation is not None else None
-            followed = innermost is not None and not innermost.serial_because
-            self.result.apart += any(isinstance(e, Launched) for e in step.events) and not followed
-        return self.result
+            region = self._region(step.activation) if step.activation is not None else None
+            followed = region is not None and len(region.sites) > 1
+            self.promised.apart += any(isinstance(e, Launched) for e in step.events) and not followed
+        return self.promised
 
     def _region(self, activation: Activation) -> Region | None:
         """The region of a function that is entered; None where it is not of this file, or nothing is said of it."""

@@ -3,8 +3,9 @@
 In: a source file, its flags, arguments, how it is run. Out: a `Run`, or `Unfit` with the reason why there is none.
 
 1. clang compiles the host side to LLVM IR as kesco's own reader gets it; 2. the IR is instrumented; 3. llvmlite
-compiles it; 4. it is linked with the CUDA runtime of `kesco check`, which has memory of the host for the device's and
-where kernels do nothing; 5. it runs, with a limit on seconds and on calls of CUDA, and its record is read.
+compiles it, with a `main` where there is none; 4. it is linked with the CUDA runtime of `kesco check`, which has memory
+of the host for the device's and where kernels do nothing; 5. it runs, with a limit on seconds and on calls of CUDA, and
+its record is read.
 
 The runtime is not one of the tests' own: that one has 200 functions, judges calls as the real one does, and sees the
 host touch pinned and managed memory. What it lacked are the marks, and results that can be asked for.
@@ -17,11 +18,12 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from execution.drivers import WAYS, driven
 from execution.happened import Run, happened
 from execution.instrument import Instrumented, instrument
 from kesco.check import kernel_table
@@ -66,6 +68,12 @@ class Built:
     folder: Path
     table: Instrumented
     toolchain: Toolchain
+    entries: tuple[str, ...] = ()  # the functions that are called where there is no `main`
+
+    def ways(self, how: How) -> list[How]:
+        """How to run all of it: once, or each function that is called."""
+        calls = range(len(self.entries) * WAYS)
+        return [replace(how, arguments=("x",) * number) for number in calls] if self.entries else [how]
 
     @property
     def program(self) -> Path:
@@ -96,11 +104,14 @@ def build(
 ) -> Built:
     """The instrumented program of a file; `effects` and `sizes` are of its kernels and their parameters."""
     table = instrument(host_ir(toolchain, source, flags, folder))
-    if not re.search(r"^define .*@main\(", table.text, re.MULTILINE):
-        raise Unfit("it has no main")
+    text, entries = table.text, ()
+    if not re.search(r"^define .*@main\(", text, re.MULTILINE):
+        text, entries = driven(text)
+        if not entries:
+            raise Unfit("it has no function that could be called")
     objects = [folder / "0.o", folder / "unseen.o"]
-    for made, text in zip(objects, (table.text, _unseen(table.text)), strict=True):
-        made.write_bytes(_object(text))
+    for made, one in zip(objects, (text, _unseen(text)), strict=True):
+        made.write_bytes(_object(one))
     spare = folder / "runtime"
     spare.mkdir(exist_ok=True)
     try:
@@ -108,7 +119,7 @@ def build(
     except InputError as problem:
         raise Unfit(problem.diagnostics[0].message) from None
     (folder / "kernels").write_text(kernel_table(effects, sizes))
-    return Built(folder, table, toolchain)
+    return Built(folder, table, toolchain, entries)
 
 
 def _unseen(text: str) -> str:
