@@ -29,7 +29,7 @@ from execution.happened import Activation, Memory, Run, Step
 from execution.instrument import Place
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias, through_parameter
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 from kesco.source import Span
 from kesco.verify.trace import Copied, Freed, Launched
 
@@ -79,6 +79,15 @@ class _Use:
 
     def __str__(self) -> str:
         return f"{self.mode.text} {self.memory} ({self.why or 'names it'})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a site calls memory that it was given, how it used it, and whether other work may run at the same time."""
+
+    buffers: frozenset[Buffer]
+    mode: AccessMode
+    free: bool
 
 
 class Text:
@@ -187,7 +196,7 @@ class _Comparer:
 
     def _follow(self, region: Region, activation: Activation, members: frozenset[Span]) -> None:
         states = frozenset((0,))
-        given: dict[Memory, list[frozenset[Buffer]]] = {}
+        given: dict[Memory, list[_Given]] = {}
         last: Step | None = None
         own = False  # whether `last` is what this activation did last
         for item, place in self._items(activation, members):
@@ -328,7 +337,7 @@ class _Comparer:
         item: Step | Activation,
         uses: list[_Use],
         reached: list[int],
-        given: dict[Memory, list[frozenset[Buffer]]],
+        given: dict[Memory, list[_Given]],
     ) -> list[int]:
         """Those of the sites whose accesses allow all uses; all of them, and a finding, where none does."""
         for use in uses:
@@ -339,22 +348,27 @@ class _Comparer:
                 self.result.found("memory", _named(item), f"{use}; site {label} of '{region.function}' says {said}")
             reached = rest or reached
         for use in uses:
-            found = frozenset(b for n in reached for b in self._buffers_for(region.sites[n], use, activation))
-            earlier = given.setdefault(use.memory, [])
-            if not found or found in earlier:
+            buffers = frozenset(b for n in reached for b in self._buffers_for(region.sites[n], use, activation))
+            free = any(_is_free(region.sites[n], use.mode) for n in reached)
+            found, earlier = _Given(buffers, use.mode, free), given.setdefault(use.memory, [])
+            if not buffers or found in earlier:
                 continue
             for other in earlier:
-                if not any(self._may_share(region, a, b) for a in found for b in other):
-                    names = [" ".join(sorted(f"{b.name} [{b.key}]" for b in one)) for one in (found, other)]
+                if not self._may_share(region, found, other):
+                    names = [" ".join(sorted(f"{b.name} [{b.key}]" for b in one.buffers)) for one in (found, other)]
                     self.result.found("one memory", _named(item), f"{use} is {names[0]}, and was {names[1]}")
             earlier.append(found)
         return reached
 
-    def _may_share(self, region: Region, a: Buffer, b: Buffer) -> bool:
-        if may_alias(a, b):
+    def _may_share(self, region: Region, one: _Given, other: _Given) -> bool:
+        if any(may_alias(a, b) for a in one.buffers for b in other.buffers):
             return True
-        compared = set(region.guards)  # at run time, and if they are the same, all is serial
-        return a.kind is b.kind is BufferKind.ENTRY and {a.name, b.name} <= compared
+        if any(b.kind is not BufferKind.ENTRY for b in one.buffers | other.buffers):
+            return False
+        # Pointers that come from outside are compared at run time, where it matters; if they are the same, all is serial
+        matters = one.free and other.free and AccessMode.WRITE in one.mode | other.mode
+        names = {b.name for b in one.buffers | other.buffers}
+        return not matters or names <= set(region.guards)
 
     def _buffers_for(self, site: Site, use: _Use, activation: Activation) -> list[Buffer]:
         return [b for b in _buffers(site, use) if self._may_be(b, use.memory, activation)]
@@ -380,6 +394,12 @@ class _Comparer:
 def _one_name(said: str, called: str) -> bool:
     """Whether a site is called like what was called: the table gives a call and its asynchronous sibling one name."""
     return said == called or said.removesuffix("Async") == called.removesuffix("Async")
+
+
+def _is_free(site: Site, mode: AccessMode) -> bool:
+    """Whether a use of memory may run beside others: not what a copy does on the side that the host waits for."""
+    waited = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
+    return site.role is Role.MOVABLE and (site.held is None or waited[site.held] != mode)
 
 
 def _chain(activation: Activation | None) -> list[Activation]:
