@@ -54,7 +54,7 @@ class Opened:
 
     def against(self, run: Run, regions: tuple[Region, ...] | None = None) -> Comparison:
         """A run held against the regions, or others in their place."""
-        return compare(run, self.regions if regions is None else regions, self.effects, self.path)
+        return compare(run, self.regions if regions is None else regions, self.effects)
 
 
 def opened(path: str, flags: Sequence[str], folder: Path) -> Opened:

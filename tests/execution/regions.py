@@ -90,47 +90,50 @@ class _Given:
     free: bool
 
 
-class Text:
-    """The file's text: where a place of a line table is in a span."""
+class Texts:
+    """The texts of files: where a place of a line table is in a span."""
 
-    def __init__(self, path: str) -> None:
-        self._data = data = Path(path).read_bytes()
-        self.path = str(Path(path).resolve())
-        self._starts = [0, *(i + 1 for i, byte in enumerate(data) if byte == 10)]
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[str, bytes, list[int]]] = {}
 
     def holds(self, span: Span | None, place: Place | None) -> bool:
-        if span is None or place is None or not self._is(place.file):
-            return False
-        if str(Path(span.path).resolve()) != self.path or place.line > len(self._starts):
-            return False
-        offset = self._starts[place.line - 1] + max(0, place.column - 1)
-        return span.start <= offset <= max(span.start, span.end - 1)
+        offset = self._offset(span, place)
+        return span is not None and offset is not None and span.start <= offset <= max(span.start, span.end - 1)
 
     def leads_to(self, place: Place | None, span: Span) -> bool:
         """Whether a place is that of a macro whose use has the span in it: the line table names its beginning."""
-        if place is None or not self._is(place.file) or place.line > len(self._starts):
-            return False
-        offset = self._starts[place.line - 1] + max(0, place.column - 1)
-        return offset < span.start and b";" not in self._data[offset : span.start]
+        offset = self._offset(span, place)
+        return offset is not None and offset < span.start and b";" not in self._file(span.path)[1][offset : span.start]
 
     def line_in(self, span: Span, place: Place | None) -> bool:
-        if place is None or not self._is(place.file):
+        if self._offset(span, place) is None or place is None:
             return False
-        last = bisect.bisect_right(self._starts, max(span.start, span.end - 1))
+        last = bisect.bisect_right(self._file(span.path)[2], max(span.start, span.end - 1))
         return span.line <= place.line <= last
 
-    def _is(self, file: str) -> bool:
-        return file == self.path or str(Path(file).resolve()) == self.path
+    def _offset(self, span: Span | None, place: Place | None) -> int | None:
+        """Where a place is in the file of a span; None where it is in another."""
+        if span is None or place is None or self._file(span.path)[0] != self._file(place.file)[0]:
+            return None
+        starts = self._file(span.path)[2]
+        return starts[place.line - 1] + max(0, place.column - 1) if place.line <= len(starts) else None
+
+    def _file(self, path: str) -> tuple[str, bytes, list[int]]:
+        if path not in self._files:
+            data = Path(path).read_bytes() if Path(path).is_file() else b""
+            starts = [0, *(i + 1 for i, byte in enumerate(data) if byte == 10)]
+            self._files[path] = (str(Path(path).resolve()), data, starts)
+        return self._files[path]
 
 
-def compare(run: Run, regions: tuple[Region, ...], effects: Mapping[str, KernelEffects], path: str) -> Comparison:
-    """Hold a run against the regions of the file at `path`."""
-    return _Comparer(run, regions, effects, Text(path)).compare()
+def compare(run: Run, regions: tuple[Region, ...], effects: Mapping[str, KernelEffects]) -> Comparison:
+    """Hold a run against the regions of its file."""
+    return _Comparer(run, regions, effects).compare()
 
 
 class _Comparer:
-    def __init__(self, run: Run, regions: tuple[Region, ...], effects: Mapping[str, KernelEffects], text: Text) -> None:
-        self.run, self.effects, self.text = run, effects, text
+    def __init__(self, run: Run, regions: tuple[Region, ...], effects: Mapping[str, KernelEffects]) -> None:
+        self.run, self.effects, self.text = run, effects, Texts()
         self.regions = regions
         self.result = self.promised = Comparison(serial=Comparison())
         self.inside: dict[int, list[Step | Activation]] = {}  # of each activation: its steps, and those it called
@@ -365,7 +368,7 @@ class _Comparer:
             return True
         if any(b.kind is not BufferKind.ENTRY for b in one.buffers | other.buffers):
             return False
-        # Pointers that come from outside are compared at run time, where it matters; if they are the same, all is serial
+        # Pointers from outside are compared at run time, where it matters: if they are the same, all is serial
         matters = one.free and other.free and AccessMode.WRITE in one.mode | other.mode
         names = {b.name for b in one.buffers | other.buffers}
         return not matters or names <= set(region.guards)
