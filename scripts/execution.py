@@ -24,6 +24,7 @@ from corpus import bounded, include_flags, programs
 
 Row = dict[str, Any]
 _SUMS = ("steps", "launches", "sites", "compared", "arguments", "unknown", "touches", "serial", "apart")
+_SHARES = ("one", "few", "more", "anything")
 
 
 def one(path: str, flags: list[str]) -> Row:
@@ -35,6 +36,7 @@ def one(path: str, flags: list[str]) -> Row:
     how = How(arguments_of(source), seconds=10, folder=source.parent)
     judged = judge(path, flags, [replace(how, results=results) for results in (0, 1, 2)])
     runs = judged.runs
+    shares = {name: max((getattr(told, name) for told in judged.told), default=0) for name in _SHARES}
     return {
         "why_not": judged.why_not or ("it has several host threads" if judged.threads > 1 else ""),
         "steps": judged.steps,
@@ -46,6 +48,7 @@ def one(path: str, flags: list[str]) -> Row:
         "touches": sum(run.touches for run in runs),
         "serial": sum(run.serial.launches for run in runs if run.serial),
         "apart": sum(run.apart for run in runs),
+        **shares,
         "findings": judged.findings,
         "aside": judged.aside,
     }
@@ -86,7 +89,7 @@ def in_process(source: Path, root: Path, flags: list[str], seconds: int) -> Row:
 def table(rows: dict[str, Row], root: str) -> str:
     """What a folder came to."""
     ran = [row for row in rows.values() if not row["why_not"]]
-    total = {name: sum(row[name] for row in ran) for name in _SUMS}
+    total = {name: sum(row[name] for row in ran) for name in (*_SUMS, *_SHARES)}
     wrong = {name: row["findings"] for name, row in rows.items() if row.get("findings")}
     aside = sum(bool(row.get("aside")) for row in rows.values())
     lines = [
@@ -96,6 +99,11 @@ def table(rows: dict[str, Row], root: str) -> str:
         f" {total['unknown']} of them unknown, {total['touches']} accesses of the host",
         f"  {total['serial']} launches in functions that stay serial, {total['apart']} where nothing is said",
     ]
+    if any(total[name] for name in _SHARES):
+        lines.append(
+            f"  host IR: pointers of launches in the text from one allocation site {total['one']}, two to four"
+            f" {total['few']}, more {total['more']}, unknown {total['anything']}"
+        )
     lines += [f"  {name}: {finding}" for name, findings in wrong.items() for finding in findings]
     reasons: dict[str, int] = {}
     for row in rows.values():

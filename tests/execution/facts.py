@@ -37,7 +37,7 @@ class Told:
     one: int = 0
     few: int = 0
     more: int = 0
-    unknown: int = 0
+    anything: int = 0
 
     def found(self, step: Step, what: str) -> None:
         text = f"{step}: {what}"
@@ -50,7 +50,7 @@ class Told:
         self.pointers.add(key)
         sites = len(frozenset().union(*(one.sites for one in pointers)))
         if any(one.unknown for one in pointers):
-            self.unknown += 1
+            self.anything += 1
         else:
             self.one, self.few, self.more = (
                 self.one + (sites == 1), self.few + (1 < sites <= _FEW), self.more + (sites > _FEW)

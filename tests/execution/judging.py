@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,6 +21,12 @@ from kesco.ir.flow import Region
 from kesco.options import Options
 from kesco.session import Session
 
+HAS_HOST = find_spec("kesco.ir.host") is not None
+"""Whether kesco reads the host side from its LLVM IR: where it does, that is held against the runs, too."""
+if HAS_HOST:
+    from execution.facts import Told, tell
+    from kesco.session import host_of
+
 
 @dataclass(slots=True)
 class Judged:
@@ -32,10 +39,12 @@ class Judged:
     threads: int = 1
     ended: bool = True
     runs: list[Comparison] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
 
     @property
     def findings(self) -> list[str]:
-        return sorted({str(one) for run in self.runs for one in run.findings})
+        ours = {str(one) for run in self.runs for one in run.findings}
+        return sorted(ours | {f"host IR: {one}" for told in self.told for one in told.findings})
 
     @property
     def aside(self) -> list[str]:
@@ -71,6 +80,7 @@ def judge(path: str, flags: Sequence[str] = (), ways: Sequence[How] = (How(),)) 
     try:
         with TemporaryDirectory(prefix="kesco-execution-") as name:
             one = opened(path, flags, Path(name))
+            facts = host_of(path, Options(flags=tuple(flags))) if HAS_HOST else None
             for how in (each for way in ways for each in one.built.ways(way)):
                 run = execute(one.built, how)
                 result.steps += len(run.steps)
@@ -79,6 +89,8 @@ def judge(path: str, flags: Sequence[str] = (), ways: Sequence[How] = (How(),)) 
                 result.ended = result.ended and run.ended
                 if run.threads < 2:  # the record does not say whose what is, and such a file stays serial
                     result.runs.append(one.against(run))
+                    if facts is not None:
+                        result.told.append(tell(run, facts, one.effects))
     except (KescoError, Unfit) as problem:
         result.why_not = refusal(problem)
     return result
