@@ -12,6 +12,7 @@ for those that the author promised to be apart (``__restrict__``).
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 WAYS = 3
 _DEFINED = re.compile(
@@ -45,15 +46,13 @@ end:
 _NUMBERS = {"float": "1.0", "double": "1.0", "i1": "1", "i8": "1"}
 
 
-def driven(text: str) -> tuple[str, tuple[str, ...]]:
-    """The module with a `main`, and the functions that it calls."""
-    subprograms = set(re.findall(r"^!(\d+) = distinct !DISubprogram", text, re.MULTILINE))
+def driven(text: str, leading: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """The module with a `main`, and the functions that it calls: of those that lead to calls of CUDA."""
     functions = []
     for name, rest in _DEFINED.findall(text):
         parameters = _parameters(rest)
-        about = re.search(r"!dbg !(\d+)", rest)
-        own = about is not None and about[1] in subprograms and not re.match(r"_ZN?K?(St|9__gnu_cxx)|__|\"", name)
-        if own and parameters is not None and "__device_stub__" not in name and not name.startswith("_GLOBAL__"):
+        library = re.match(r"_ZN?K?(St|9__gnu_cxx)|__|_GLOBAL__|\"", name)
+        if parameters is not None and name in leading and not library:
             functions.append((name, parameters))
     cases, bodies = [], []
     for number, (name, parameters) in enumerate(functions):

@@ -106,7 +106,7 @@ def build(
     table = instrument(host_ir(toolchain, source, flags, folder))
     text, entries = table.text, ()
     if not re.search(r"^define .*@main\(", text, re.MULTILINE):
-        text, entries = driven(text)
+        text, entries = driven(text, {one.symbol for one in table.functions})
         if not entries:
             raise Unfit("it has no function that could be called")
     objects = [folder / "0.o", folder / "unseen.o"]

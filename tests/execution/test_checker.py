@@ -216,3 +216,33 @@ def test_what_no_library_has_does_nothing(run: Runs) -> None:
     before = "extern int unseen(int*); extern int table[4];\n"
     _, happened = run("int* p; cudaMalloc(&p, 4 + unseen(nullptr) + table[1]); count<<<1, 1>>>(p);", before)
     assert _called(happened)[1:] == ["_Z5countPi"]
+
+
+def test_functions_are_called_where_there_is_no_main(tmp_path: Path) -> None:
+    source = tmp_path / "program.cu"
+    both = "count<<<1, 1>>>(a);\n  count<<<1, 1>>>(b);"
+    source.write_text(f"""{HEAD}
+struct Pair {{ int* a; int* b; }};
+void plain(int* a, int* b) {{
+  {both}
+}}
+void promised(int* __restrict__ a, int* __restrict__ b) {{
+  {both}
+}}
+void by_value(Pair p, int n) {{
+  count<<<n, 1>>>(p.a);
+}}
+""")
+    program = opened(str(source), (), tmp_path)
+    runs = [execute(program.built, how) for how in program.built.ways(How())]
+    assert len(runs) == 9 and all(len(run.activations) == 1 for run in runs)
+    same = []
+    for run in runs:
+        assert not program.against(run).findings
+        given = [event.arguments[0] for step in run.steps for event in step.events if isinstance(event, Launched)]
+        same.append(len(given) == 2 and given[0] == given[1])
+    assert same == [False, False, True, *6 * [False]]  # the third way, unless that was promised
+    region = next(one for one in program.regions if one.function == "plain")
+    assert region.guards == ("a", "b")
+    unguarded = _main(program.regions, replace(region, guards=()))
+    assert [bool(program.against(run, unguarded).findings) for run in runs] == same
