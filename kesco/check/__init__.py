@@ -160,7 +160,7 @@ def kernel_table(effects: Mapping[str, KernelEffects], sizes: Mapping[str, tuple
 
     First the name, then the size of each parameter; ``*parameter:offset`` for each pointer behind which it follows
     other pointers, and ``@symbol`` for device symbols of that kind; ``!parameter:offset`` for pointers that it writes
-through. The first line has ``@`` and all symbols.
+    through. The first line has ``@`` and all symbols.
     """
     lines = [" ".join(["@", *sorted({name for one in effects.values() for name, _ in one.symbols})])]
     for name, known in sorted(sizes.items()):

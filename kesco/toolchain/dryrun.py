@@ -50,9 +50,7 @@ def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], fo
         return link(toolchain, [one.result() for one in objects], library.result(), flags, folder)
 
 
-def link(
-    toolchain: Toolchain, objects: Sequence[Path], library: Path, flags: Sequence[str], folder: Path
-) -> Path:
+def link(toolchain: Toolchain, objects: Sequence[Path], library: Path, flags: Sequence[str], folder: Path) -> Path:
     """A program from the objects of its host sides and the runtime; `InputError` (K611) where something is missing."""
     program, made = folder / "program", map(str, objects)
     wanted = [flag for flag in flags if flag.startswith(("-l", "-L", "-Wl,")) and flag not in ("-lcudart", "-lineinfo")]
