@@ -137,7 +137,7 @@ def _chain(step: Step) -> list[tuple[Activation, str]]:
     found: list[tuple[Activation, str]] = []
     place, activation = step.call.place, step.activation
     while activation is not None:
-        if not activation.function.name.startswith("cuda"):
+        if not activation.function.wraps:
             found.append((activation, _normal(str(place.file) + f":{place.line}:{place.column}") if place else ""))
         place, activation = activation.call.place if activation.call else None, activation.caller
     return found

@@ -63,6 +63,12 @@ class Function:
     name: str
     place: Place | None
 
+    @property
+    def wraps(self) -> bool:
+        """Whether it is one of those in CUDA's headers that are only another form of the call that they make."""
+        there = self.place is not None and self.place.file.rpartition("/")[2].startswith("cuda_runtime")
+        return there and self.name.startswith("cuda")
+
 
 @dataclass(frozen=True, slots=True)
 class Instrumented:

@@ -191,7 +191,7 @@ class _Comparer:
             region = self._region(item) if members else None
             if region is not None and region.span in members:
                 yield from self._items(item, members)
-            elif item.function.name.startswith("cuda"):
+            elif item.function.wraps:
                 place = item.call.place if item.call else None
                 yield from ((one, place) for one, _ in self._items(item, frozenset()))
             else:

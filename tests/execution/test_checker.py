@@ -125,6 +125,13 @@ def test_what_a_call_leads_to_is_held_against_its_site(run: Runs) -> None:
         assert finding.kind == "memory" and "call of both" in finding.step
 
 
+def test_a_function_of_the_users_is_no_function_of_cuda(run: Runs) -> None:
+    helper = "static void cudaTwice(int* a) { count<<<1, 1>>>(a); count<<<1, 1>>>(a); }\n"
+    program, happened = run("int* a; cudaMalloc(&a, 4); cudaTwice(a); cudaDeviceSynchronize();", helper)
+    compared = program.against(happened)
+    assert not compared.findings and compared.activations == 2
+
+
 def test_two_names_of_one_allocation_are_found(run: Runs) -> None:
     body = "int *a, *b; cudaMalloc(&a, 4); b = a; count<<<1, 1>>>(a); count<<<1, 1>>>(b); cudaDeviceSynchronize();"
     program, happened = run(body)
