@@ -24,6 +24,7 @@ from kesco.check import endings, messages
 from kesco.check.places import Places
 from kesco.diagnostics import Diagnostic
 from kesco.errors import InputError, ToolchainError
+from kesco.ir.access import AccessMode
 from kesco.ir.effects import KernelEffects, Steering
 from kesco.options import Options
 from kesco.session import read as source_text
@@ -164,15 +165,18 @@ def kernel_table(effects: Mapping[str, KernelEffects], sizes: Mapping[str, tuple
     """What the recorder must know of each kernel, a line each.
 
     First the name, then the size of each parameter; ``*parameter:offset`` for each pointer behind which it follows
-    other pointers, and ``@symbol`` for device symbols of that kind. The first line has ``@`` and all symbols.
+    other pointers, and ``@symbol`` for device symbols of that kind; ``!parameter:offset`` for pointers that it writes
+    through. The first line has ``@`` and all symbols.
     """
     lines = [" ".join(["@", *sorted({name for one in effects.values() for name, _ in one.symbols})])]
     for name, known in sorted(sizes.items()):
         effect = effects.get(name)
         words = [name, *map(str, known)]
         if effect is not None:
-            fields = ((p.index, offset, root) for p in effect.params for offset, root in p.fields)
+            fields = [(p.index, offset, root) for p in effect.params for offset, root in p.fields]
             words += [f"*{index}:{offset}" for index, offset, root in fields if root.deep]
+            written = ((i, offset) for i, offset, root in fields if AccessMode.WRITE in root.direct and offset >= 0)
+            words += [f"!{index}:{offset}" for index, offset in written]
             words += [f"@{symbol}" for symbol, root in effect.symbols if root.deep]
         lines.append(" ".join(words))
     return "\n".join([*lines, ""])

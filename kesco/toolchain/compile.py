@@ -127,7 +127,20 @@ def device_ir(
 def host_ir(toolchain: Toolchain, source_path: str | Path, user_flags: Sequence[str] = (), timeout: float = 300) -> str:
     """The LLVM IR of a file's host side, before any pass; raises `InputError` if it does not compile."""
     common = _common(toolchain, translate(user_flags))
-    arguments = (*common, "--cuda-host-only", "-nocudalib", "-w", "-O1", *_WITH_PLACES, "-S", "-emit-llvm", "-o", "-")
+    arch = f"--cuda-gpu-arch={architectures(toolchain, user_flags)[0]}"  # names of kernels may hold it
+    arguments = (
+        *common,
+        "--cuda-host-only",
+        arch,
+        "-nocudalib",
+        "-w",
+        "-O1",
+        *_WITH_PLACES,
+        "-S",
+        "-emit-llvm",
+        "-o",
+        "-",
+    )
     return _ir(toolchain, arguments, ("-Xclang", "-disable-llvm-passes"), source_path, timeout)
 
 

@@ -47,11 +47,14 @@ def build(toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str], fo
             pool.submit(_compile, toolchain, source, flags, folder / f"{number}.o")
             for number, source in enumerate(sources)
         ]
-        program = folder / "program"
-        made = [str(one.result()) for one in objects]
-        found = library.result()
+        return link(toolchain, [one.result() for one in objects], library.result(), flags, folder)
+
+
+def link(toolchain: Toolchain, objects: Sequence[Path], library: Path, flags: Sequence[str], folder: Path) -> Path:
+    """A program from the objects of its host sides and the runtime; `InputError` (K611) where something is missing."""
+    program, made = folder / "program", map(str, objects)
     wanted = [flag for flag in flags if flag.startswith(("-l", "-L", "-Wl,")) and flag not in ("-lcudart", "-lineinfo")]
-    command = (*cxx_compiler(toolchain), *made, str(found), f"-Wl,-rpath,{found.parent}", *wanted)
+    command = (*cxx_compiler(toolchain), *made, str(library), f"-Wl,-rpath,{library.parent}", *wanted)
     linked = run((*command, "-o", str(program), "-ldl", "-lpthread"), timeout=300)
     if linked.returncode:
         missing = list(dict.fromkeys(_MISSING.findall(linked.stderr)))
@@ -100,8 +103,9 @@ def run_program(
     watch: bool = True,
     arch: str = "sm_90",
     environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
 ) -> Ran:
-    """Run a program that `build` made; its calls are in `record` afterwards."""
+    """Run a program that `build` or `link` made; its calls are in `record` afterwards."""
     environment = {
         "KESCO_COPIES": "move",  # an output's copies as they are in the long run, not the default stream's
         "KESCO_GRAPHS": "plain",  # with all streams that the text has, and memsets whose bytes are known
@@ -113,7 +117,7 @@ def run_program(
         **({} if watch else {"CUDA_DRY_RUN_BLIND": "1"}),
     }
     try:
-        finished = run((str(program), *arguments), timeout=limit, env=environment)
+        finished = run((str(program), *arguments), cwd=cwd, timeout=limit, env=environment)
     except ToolchainError as problem:
         if problem.diagnostics[0].code != TOO_SLOW:
             raise

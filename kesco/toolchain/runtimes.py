@@ -40,7 +40,7 @@ _COMPILE = ("-std=c++17", "-O1", "-fPIC", "-fno-omit-frame-pointer", "-fno-optim
 _DECLARED = re.compile(r"CUDARTAPI\s+(cuda[A-Z]\w*)\s*\(")
 _RENAMED = re.compile(r"#\s*define\s+(cuda[A-Z]\w*)\s+__CUDART_API_PT(SZ|DS)\(")
 _VERSION = re.compile(r"(?:_v\d+)?(?:_ptsz|_ptds)?$")
-_ONLY_DRY = frozenset({"pages.cpp", "nothing_runs.cpp", "host_io.cpp"})
+_ONLY_DRY = frozenset({"pages.cpp", "nothing_runs.cpp", "host_io.cpp", "marks.cpp"})
 _COMPILED_TWICE = frozenset({"stream_api.cpp", "forward_streams.cpp"})
 _BY_COMPILERS = (  # called by what compilers make of kernels and symbols; no header of the API declares them
     *("__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary", "__cudaRegisterFunction"),

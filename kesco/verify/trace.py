@@ -22,6 +22,8 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | ``U stack function`` | a function that cannot be followed: a dry run ended there, with a GPU it is not in the record |
 | ``E stack function number name`` | the real runtime returned this error |
 | ``D nanoseconds registers shared local queued`` | how long the operation in front took, -1 where it is not known |
+| ``I entry thread caller function call`` | an instrumented function began: by which call of which entry, -1: none |
+| ``C entry call`` | that entry is about to make this call of CUDA; both only where the host code says them |
 | ``G sms threads blocks registers shared driver runtime name`` | the GPU, its limits of one multiprocessor, versions |
 | ``Q`` | the program ended by itself |
 
@@ -184,6 +186,23 @@ class Failed(NamedTuple):
     name: str
 
 
+class Entered(NamedTuple):
+    """A function of an instrumented program began, called by the entry `caller` (-1: by nothing that was seen)."""
+
+    entry: int
+    thread: int
+    caller: int
+    function: int
+    call: int
+
+
+class Marked(NamedTuple):
+    """An instrumented program is about to call CUDA; what follows up to the next mark is what that call did."""
+
+    entry: int
+    call: int
+
+
 class Timed(NamedTuple):
     """How long the operation in front took on the device, and what a kernel takes; -1 where that is not known.
 
@@ -226,6 +245,8 @@ Event = (
     | Refused
     | Unsupported
     | Failed
+    | Entered
+    | Marked
     | Timed
     | Device
 )
@@ -311,6 +332,8 @@ _READERS: dict[str, Callable[[list[str]], Event]] = {
     "Z": lambda w: Refused(int(w[0]), w[1], (int(w[2], 16), int(w[3], 16))),
     "U": lambda w: Unsupported(int(w[0]), " ".join(w[1:])),
     "D": lambda w: Timed(int(w[0]), int(w[1]), int(w[2]), int(w[3]), w[4] == "1"),
+    "I": lambda w: Entered(*map(int, w)),
+    "C": lambda w: Marked(*map(int, w)),
     "G": _device,
     "E": lambda w: Failed(int(w[0]), w[1], int(w[2]), " ".join(w[3:])),
 }

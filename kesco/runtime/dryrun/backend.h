@@ -20,6 +20,8 @@ void move(const Copy &what);
 void set(const Range &what, std::size_t slices, std::size_t slice, unsigned value, unsigned element);
 // The words that are stored in an allocation and could be pointers; false if that cannot be known.
 bool words_in(const Allocation &allocation, std::vector<std::uintptr_t> &words);
+// What a kernel's run leaves in the memory that it writes.
+void compute(const Kernel &kernel, const std::vector<std::string> &arguments);
 // An argument of a kernel, with its pointers as the record names them.
 void as_recorded(std::string &argument);
 // A host function of the program, on a stream.

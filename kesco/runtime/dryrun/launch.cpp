@@ -137,6 +137,8 @@ Operation kernel_launch(const void *function, dim3 grid, dim3 block, void **argu
             line += " " + bytes(value);
         for (const std::uint64_t id : reached)
             line += " *" + std::to_string(id);
+        if (kernel != nullptr)
+            backend::compute(*kernel, values);
         arm_what_is_reached(kernel, values, reached);
     };
     return {"K", head, effect, stack};

@@ -94,6 +94,9 @@ void read_kernels(State &state) {
                 kernel.through.emplace_back(std::stoul(word.substr(1)), std::stoul(word.substr(colon + 1)));
             } else if (word[0] == '@') {
                 kernel.symbols.push_back(word.substr(1));
+            } else if (word[0] == '!') {
+                const std::size_t colon = word.find(':');
+                kernel.writes.emplace_back(std::stoul(word.substr(1)), std::stoul(word.substr(colon + 1)));
             } else {
                 kernel.sizes.push_back(std::stoul(word));
             }
@@ -207,11 +210,16 @@ __attribute__((destructor)) void end() {
 
 } // namespace
 
+void (*on_call)() = nullptr;
+
 Call::Call() : stack_(0) {
     state().lock.lock();
     Nesting &own = nesting();
-    if (own.depth++ == 0)
+    if (own.depth++ == 0) {
+        if (on_call != nullptr)
+            on_call();
         own.stack = stack_number(walk_stack());
+    }
     stack_ = own.stack;
 }
 

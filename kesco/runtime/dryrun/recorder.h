@@ -17,6 +17,7 @@ namespace dryrun {
 
 constexpr int kUnsupported = 86; // exit code of a program that called a function that is not in here
 constexpr int kNoSpace = 87;     // exit code of a program whose record could not be written
+constexpr int kEnough = 88;      // exit code of a program that made as many calls as it was allowed to
 
 // One API call: the lock, and what must happen when it ends.
 class Call {
@@ -36,6 +37,9 @@ class Call {
   private:
     std::uint32_t stack_;
 };
+
+// What is to be told when the program calls CUDA, before anything else of that call; null: nothing (marks.cpp).
+extern void (*on_call)();
 
 // The last error of this thread, and the device it uses.
 struct Thread {
@@ -61,6 +65,7 @@ struct Kernel {
     std::vector<std::size_t> sizes;                           // of its parameters
     std::vector<std::pair<std::size_t, std::size_t>> through; // parameter and offset of pointers to pointers
     std::vector<std::string> symbols;                         // device symbols that hold pointers it follows
+    std::vector<std::pair<std::size_t, std::size_t>> writes;  // parameter and offset of pointers that it writes through
 };
 const Kernel *kernel_named(const std::string &name); // null if nothing is known of it
 bool follows_pointers();                             // whether there is a kernel that follows pointers in memory
