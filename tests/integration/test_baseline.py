@@ -31,6 +31,9 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKLOADS = ROOT / "workloads"
 COSTS = prices.read(WORKLOADS / "costs.toml")
 MEASURED = kept.read(ROOT / "docs/bench/h200.json")
+NEWER = kept.read(ROOT / "docs/bench/h100.json")
+OF_OLD_PLANS = {"img", "hits"}
+"""Of these only what is serial or by hand is left of the first file."""
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -81,12 +84,15 @@ def test_the_model_is_near_what_was_measured(model: Results) -> None:
 
 def test_the_model_ranks_the_variants_as_the_gpu_does(model: Results) -> None:
     for setting in model.settings():
-        ratio = {v: (model.speedup(setting, v), MEASURED.speedup(setting, v)) for v in ("kesco", "graph")}
+        there = ("graph",) if setting.workload in OF_OLD_PLANS else ("kesco", "graph")
+        ratio = {v: (model.speedup(setting, v), MEASURED.speedup(setting, v)) for v in there}
         for said, measured in ratio.values():
             assert said is not None
             assert measured is not None
             assert said > 1.05
             assert measured > 1.05
+        if "kesco" not in there:
+            continue
         said, measured = (model.speedup(setting, "graph", "kesco"), MEASURED.speedup(setting, "graph", "kesco"))
         assert said is not None
         assert measured is not None
@@ -105,12 +111,13 @@ def test_the_model_reads_what_was_written_by_hand() -> None:
         assert makespan(COSTS.machine, done) / 1000 == pytest.approx(kept.median(row), rel=0.05)
 
 
-def test_what_was_measured_is_as_fast_as_the_expert() -> None:
-    large = [s for s in MEASURED.settings() if s.style == "device" and s.size != "small"]
-    ratios = [ratio for s in large if (ratio := MEASURED.speedup(s, "kesco", over="async")) is not None]
-    assert len(ratios) == 56
+@pytest.mark.parametrize(("measured", "settings"), [(NEWER, 15), (MEASURED, 42)])
+def test_what_was_measured_is_as_fast_as_the_expert(measured: Results, settings: int) -> None:
+    large = [s for s in measured.settings() if s.style == "device" and s.size != "small"]
+    ratios = [ratio for s in large if (ratio := measured.speedup(s, "kesco", over="async")) is not None]
+    assert len(ratios) == settings
     assert min(ratios) >= 0.97
-    mean = MEASURED.mean_speedup(large, "kesco", over="async")
+    mean = measured.mean_speedup(large, "kesco", over="async")
     assert mean is not None
     assert mean >= 0.999
-    assert MEASURED.problems == []
+    assert measured.problems == []
