@@ -117,6 +117,7 @@ def _kernel(effects: KernelEffects) -> str:
         text += f"; outputs {effects.outputs}"
     if effects.priority is not None:
         text += f"; priority {effects.priority}"
+    text += "; may keep addresses" if effects.keeps else ""
     return text + (f"; opaque: {effects.opaque}" if effects.opaque else "")
 
 

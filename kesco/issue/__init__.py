@@ -32,7 +32,7 @@ from functools import cached_property
 import networkx as nx
 
 from kesco.ir import program as ir
-from kesco.ir.access import Access, AccessMode, BufferKind, may_alias
+from kesco.ir.access import RELEASED, Access, AccessMode, BufferKind, may_alias
 from kesco.ir.compilation import FunctionResult
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, Held, Role, Site, SiteKind
@@ -176,7 +176,7 @@ def _is_in(site: Site, piece: Piece) -> bool:
 
 def _kind(site: Site) -> _Kind | None:
     """Which runs a site of the serial program may be a part of."""
-    if site.stream is not None or site.stuck or site.note or not site.accesses:
+    if site.stream is not None or site.stuck or site.note == RELEASED or not site.accesses:
         return None
     if site.kind in (SiteKind.KERNEL, SiteKind.MEMSET):
         return _Kind(launches=True, waits=False) if site.role is Role.MOVABLE and site.held is None else None

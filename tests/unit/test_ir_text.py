@@ -156,10 +156,14 @@ def test_effects_are_one_line_a_kernel_ordered_by_symbol() -> None:
     plain = (ParamEffect(0, ((0, RootEffect(R)),)), ParamEffect(1), ParamEffect(2, ((0, RootEffect(W, RW)),)))
     struct = (ParamEffect(0, ((0, RootEffect(R)), (8, RootEffect(W)))),)
     every = KernelEffects("_Z1bS", "b", struct, (("t", RootEffect(W)),), "unseen", frozenset({"printf", "clock"}), 2, 3)
-    mapping = {"z": KernelEffects("_Z1z", "z"), "b": every, "a": KernelEffects("_Z1a", "a", plain)}
+    mapping = {
+        "z": KernelEffects("_Z1z", "z", keeps=False),
+        "b": every,
+        "a": KernelEffects("_Z1a", "a", plain, keeps=False),
+    }
     assert dump_text(mapping).splitlines() == [
         "a [_Z1a]: 1 r, 3 w deep rw",
-        "b [_Z1bS]: 1 {0: r, 8: w}; symbols t w; order clock, printf; outputs 2; priority 3; opaque: unseen",
+        "b [_Z1bS]: 1 {0: r, 8: w}; symbols t w; order clock, printf; outputs 2; priority 3; may keep addresses; opaque: unseen",
         "z [_Z1z]: no parameter",
     ]
 
