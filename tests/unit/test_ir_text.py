@@ -163,7 +163,8 @@ def test_effects_are_one_line_a_kernel_ordered_by_symbol() -> None:
     }
     assert dump_text(mapping).splitlines() == [
         "a [_Z1a]: 1 r, 3 w deep rw",
-        "b [_Z1bS]: 1 {0: r, 8: w}; symbols t w; order clock, printf; outputs 2; priority 3; may keep addresses; opaque: unseen",
+        "b [_Z1bS]: 1 {0: r, 8: w}; symbols t w; order clock, printf; outputs 2; priority 3; may keep addresses; "
+        "opaque: unseen",
         "z [_Z1z]: no parameter",
     ]
 
