@@ -48,6 +48,7 @@ _FOR_OLD_LIBCLANG = (
     "-D__nvvm_atom_cas_gen_us(p,c,v)=(*(p))",
     "-D__nvvm_atom_cta_cas_gen_us(p,c,v)=(*(p))",
     "-D__nvvm_atom_sys_cas_gen_us(p,c,v)=(*(p))",
+    "-D__malloc__(...)=",  # as g++'s omp.h says who frees
 )
 _FIRST_WITH_THEM = 21
 
