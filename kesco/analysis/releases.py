@@ -86,11 +86,11 @@ def mark_releases(activations: Activations, watchers: Watchers) -> None:
     polled = {b for a in every for d in a.builder.drafts if _is_alone(d) for b, mode, _ in _at(d) if mode in _READS}
     drafts = [(a, d, shown | (_written(d) & polled)) for a, d, shown in drafts]
     found = [(a, d, _released(d, shown, looks[id(a), d.number, False], watchers)) for a, d, shown in drafts]
-    released = {d.operation for _, d, seen in found if seen}
+    released = {d.operation for a, d, seen in found if seen and not a.generic}
     touched = _Touched(every, watchers)
     for activation, draft, seen in found:
         if activation.generic and draft.operation in released:
-            seen = seen or _ANYTHING  # a caller looks, whose memory has other names here
+            seen |= _ANYTHING  # a caller looks, too, whose memory has other names here
         if seen:
             draft.note = RELEASED
         for buffer, mode in touched.by(activation, draft, seen):

@@ -203,6 +203,8 @@ THREE = "  first<<<1, 64>>>(p);\n  second<<<1, 64>>>(x);\n  tell<<<1, 1>>>(f);\n
 OTHERS = {
     "a caller in the file": f"void start(float* p, float* x, int* f) {{\n{THREE}}}\n"
     f"int main() {{\n{MEMORY}  start(p, x, f);\n{WATCH}{READ}{END}}}\n",
+    "a caller, behind a function that watches": f"void start(float* p, float* x, int* f) {{\n{THREE}{WATCH}}}\n"
+    f"int main() {{\n{MEMORY}  start(p, x, f);\n{READ}{END}}}\n",
     "a method of the same object": f"struct Job {{\n  float *p, *x;\n  int* f;\n  void start() {{\n{THREE}}}\n"
     "  bool ready() const { return *(volatile int*)f != 0; }\n};\n"
     f"int main() {{\n{MEMORY}  Job j;\n  j.p = p, j.x = x, j.f = f, j.start();\n"
