@@ -96,6 +96,8 @@ class Calls:
             return outcome
         model = engine.models.of(name)
         if model is not None and not (model.keeps or model.given):
+            if engine.watcher is not None:
+                engine.watcher.runs(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
             return modelled(frame, instruction, state, model, values)
         if "setjmp" in name or name.startswith(("llvm.coro.", "llvm.eh.sjlj")):
             raise Refused(f"it calls {name}, after which control comes back more than once")
@@ -135,6 +137,8 @@ class Calls:
         keep = state.values
         context = engine.context(frame.context, instruction, frame.function.name)
         values = self._by_value(frame, instruction, state, function, values, context)
+        watcher = engine.watcher
+        entered = watcher.enters(frame, instruction, function, context, state) if watcher is not None else None
         if name in engine.stack or name in self.recursions:
             outcome = self._recursive(function, values, state, instruction)
         else:
@@ -143,6 +147,8 @@ class Calls:
                 outcome = run(engine, function, values, state, context, self.call)
             finally:
                 engine.stack.pop()
+        if watcher is not None:
+            watcher.leaves(entered, outcome.state, outcome.thrown)
         if outcome.state is not None:
             outcome.state.values = dict(keep) if outcome.thrown is not None else keep
         if outcome.thrown is not None:
@@ -223,6 +229,8 @@ class Calls:
         if not all(type(a) is not Unknown for v in values for a in scalar(v)) or escaped:
             start |= state.escaped
         reached = self._lost(state, start)
+        if self.engine.watcher is not None:
+            self.engine.watcher.runs(frame, name, reached, state, seen=True)
         if frame.engine.models.of(name) is None or escaped:
             state.escaped |= reached
         return _ended(frame, instruction, state, values, name)
@@ -231,7 +239,9 @@ class Calls:
         """A function that may belong to the program: it may also do what other files can do, which has escaped."""
         start = set().union(*(objects(value) for value in values)) if values else set()
         start |= state.escaped
-        self._lost(state, start)
+        reached = self._lost(state, start)
+        if self.engine.watcher is not None:
+            self.engine.watcher.runs(frame, name, reached, state, seen=False)
         return _ended(frame, instruction, state, values, name)
 
     def _lost(self, state: State, start: Iterable[Object]) -> set[Object]:

@@ -2,7 +2,8 @@
 
 *Cells* (offset → size and value) do not overlap and are certain. *Weak* entries may have been written at an offset, or
 at many. `rest` is what all other bytes hold. A *volatile* object may be changed by somebody who is not followed, at any
-time: what it holds is unknown, and what is put there escapes.
+time: what it holds is unknown, and what is put there escapes. What a *lazy* one held when the path began is asked for
+when it is first read.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ class Contents:
     rest: Scalar = NOTHING
     volatile: bool = False
     freed: bool = False
+    lazy: bool = False  # what no cell holds is what was there when the path began, and has a name
 
     def copy(self) -> Contents:
         """Contents of their own."""
-        return Contents(dict(self.cells), dict(self.weak), self.rest, self.volatile, self.freed)
+        return Contents(dict(self.cells), dict(self.weak), self.rest, self.volatile, self.freed, self.lazy)
 
     def held(self) -> Iterable[Value]:
         """Every value that is held somewhere."""

@@ -126,6 +126,8 @@ def _launch(
     state.escaped |= reached
     state.lose(one for one in reached if not engine.is_constant(one))
     settings = list(launch.settings)
+    if engine.watcher is not None:
+        engine.watcher.launches(frame, stub, launch, found, state)
     engine.record.visit(Visit(launch.instruction, launch.function, stub, found, settings, launch.context))
 
 
@@ -149,6 +151,8 @@ def called(frame: Frame, instruction: Instruction, state: State, name: str, valu
         return Outcome(ZERO, state)
     if not is_cuda_name(name):
         return None
+    if frame.engine.watcher is not None and "Launch" not in name:
+        frame.engine.watcher.calls(frame, instruction, name, values, state)
     entry = cuda_entry(name, None if "Launch" in name else len(values))
     if entry is not None and entry.kind not in ("opaque", "graph", "capture", "host_func"):
         return _runtime(frame, instruction, state, entry, values)

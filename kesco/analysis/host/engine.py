@@ -6,16 +6,16 @@ gets the `Engine`; none knows more of another than a function's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kesco.analysis.host.constants import Constants
 from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.values import Object, Value, joined, unknown
+from kesco.analysis.host.values import Object, Scalar, Value, joined, unknown
 from kesco.llvm.module import Module
 from kesco.llvm.types import POINTER, Type
 from kesco.llvm.values import (
@@ -29,6 +29,7 @@ from kesco.llvm.values import (
 
 if TYPE_CHECKING:
     from kesco.analysis.host.cuda import Launch
+    from kesco.analysis.host.frames import Frame
 
 STUB = "__device_stub__"
 _INSTANCES = 16  # objects of one site that are told apart
@@ -87,6 +88,31 @@ def _both(a: list[tuple[str, Value]], b: list[tuple[str, Value]]) -> list[tuple[
     return list(found.items())
 
 
+class Watcher(Protocol):
+    """Who is told what happens on the paths, in their order; `State.frontier` is its own."""
+
+    def enters(self, frame: Frame, call: Instruction, function: Function, context: int, state: State) -> object:
+        """A function is called; what comes back is given to `leaves`."""
+
+    def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
+        """It came back."""
+
+    def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
+        """Control comes to the end of a block."""
+
+    def launches(self, frame: Frame, stub: str, launch: Launch, found: list[tuple[str, Value]], state: State) -> None:
+        """A kernel is launched; no name: it is not known which."""
+
+    def calls(self, frame: Frame, call: Instruction, name: str, values: list[Value], state: State) -> None:
+        """The runtime, or one of CUDA's libraries, is called."""
+
+    def runs(self, frame: Frame, name: str, reached: Iterable[Object], state: State, *, seen: bool) -> None:
+        """Code that is not followed runs and may reach these; `seen`: it belongs to no program."""
+
+    def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
+        """The host reads or writes what the device may reach; None: it is not known what."""
+
+
 class Engine:
     """See the module's docstring."""
 
@@ -99,6 +125,9 @@ class Engine:
         self.recursing = 0
         self.knows_globals = True
         self.launch: Launch | None = None  # the one that a stub is about
+        self.watcher: Watcher | None = None
+        self.frame: Frame | None = None  # the innermost one
+        self.first: Callable[[Object, int, int], Scalar] | None = None  # what was there when a path began
         self._objects: dict[object, Object] = {}
         self._contexts: dict[tuple[int, int], int] = {}
         self._callers: dict[int, tuple[int, Instruction, str]] = {}
@@ -320,6 +349,8 @@ class Engine:
 
     def fresh(self, one: Object) -> Contents:
         """What an object holds that no path has touched."""
+        if one.kind == "entry":
+            return Contents(lazy=True)
         if one.kind != "global":
             return Contents(volatile=one.kind == "outside")
         variable = self.module.variable(one.name)
@@ -327,12 +358,21 @@ class Engine:
             return Contents(volatile=True)
         if variable.kind != "constant":
             if not self.knows_globals:
-                return Contents(volatile=True)
+                return Contents(volatile=self.first is None, lazy=self.first is not None)
             if self.open and one in self.outside():  # who runs before main may have called a function that changes it
                 return Contents(rest=unknown("what was there before main"))
         if one.name not in self._initial:
             self._initial[one.name] = self.constants.initially(variable)
         return self._initial[one.name]
+
+    def held_at_first(self, one: Object, at: int, size: int) -> Scalar:
+        """What a lazy object held when the path began."""
+        return self.first(one, at, size) if self.first is not None else unknown("what was there before")
+
+    def touched(self, state: State, one: Object | None, writes: bool) -> None:
+        """The host reads or writes what the device may reach."""
+        if self.watcher is not None:
+            self.watcher.touches(state, one, writes=writes)
 
     def shown(self, function: Object) -> None:
         """Code that is not followed may call a function."""

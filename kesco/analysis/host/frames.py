@@ -34,6 +34,7 @@ class Frame:
     context: int
     extra: Scalar = NOTHING  # what is passed beyond the parameters
     block: str = ""
+    at: Instruction | None = None  # what is executed
     locals: set[Object] = field(default_factory=set)
     pending: dict[str, State] = field(default_factory=dict)
     trips: dict[str, int] = field(default_factory=dict)

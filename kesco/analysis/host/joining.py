@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import NOTHING, joined, united
+from kesco.analysis.host.values import NOTHING, Object, joined, united
 
-_ALWAYS = ("global", "outside", "symbol")  # kinds of what is there before any path
+_ALWAYS = ("global", "outside", "symbol", "entry")  # kinds of what is there before any path
 
 
 def join_states(a: State, b: State, *, widen: bool = False) -> tuple[State, bool]:
@@ -25,7 +25,7 @@ def join_states(a: State, b: State, *, widen: bool = False) -> tuple[State, bool
             a.put(one, theirs)
             changed = True
             continue
-        new = _join_contents(a, a.look(one), theirs, widen=widen)
+        new = _join_contents(a, one, a.look(one), theirs, widen=widen)
         if new is not None:
             a.put(one, new)
             changed = True
@@ -43,7 +43,7 @@ def join_states(a: State, b: State, *, widen: bool = False) -> tuple[State, bool
     return a, a.know(b) or changed
 
 
-def _join_contents(state: State, a: Contents, b: Contents, *, widen: bool) -> Contents | None:
+def _join_contents(state: State, one: Object, a: Contents, b: Contents, *, widen: bool) -> Contents | None:
     """What is either of two, or None where the second adds nothing to the first."""
     if a.volatile:
         for value in b.held():
@@ -75,14 +75,14 @@ def _join_contents(state: State, a: Contents, b: Contents, *, widen: bool) -> Co
             new.weak[key] = joined(new.weak.get(key, NOTHING), value)
             changed = True
         else:
-            both = joined(value, a.rest, widen=widen)
+            both = joined(value, state.rest_of(one, a, o, s), widen=widen)
             known = a.weak.get(key)
             if known is None or joined(known, both) != known:
                 new.cells[o] = (s, both)
                 changed = True
     for o, (s, value) in a.cells.items():
         if o in new.cells and o not in b.cells and not b.overlapping(o, s):
-            both = joined(value, b.rest, widen=widen)
+            both = joined(value, state.rest_of(one, b, o, s), widen=widen)
             if both != value:
                 new.cells[o] = (s, both)
                 changed = True

@@ -44,11 +44,21 @@ class World(Protocol):
     def shown(self, function: Object) -> None:
         """The address of a function is known outside."""
 
+    def held_at_first(self, one: Object, at: int, size: int) -> Scalar:
+        """What a lazy object held when the path began."""
+
+    def touched(self, state: State, one: Object | None, writes: bool) -> None:
+        """The host reads or writes an object; None where it is not known which."""
+
 
 class State:
-    """Memory and values on one path. `escaped`: known outside; `device`: known to the device."""
+    """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
 
-    __slots__ = ("_own", "_settled", "_world", "device", "escaped", "memory", "values")
+    `frontier` is for whoever watches: the sites that control may have come from. `certain`: the lazy objects of which it
+    is known that no other one has been changed that may be the same; None: all.
+    """
+
+    __slots__ = ("_own", "_settled", "_world", "certain", "device", "escaped", "frontier", "memory", "values")
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -58,6 +68,8 @@ class State:
         self.values: dict[str, Value] = {}
         self.escaped: frozenset[Object] = frozenset()
         self.device: frozenset[Object] = frozenset()
+        self.frontier: frozenset[int] = frozenset()
+        self.certain: frozenset[Object] | None = None
 
     def copy(self) -> State:
         """A state of its own that begins as this one."""
@@ -65,12 +77,14 @@ class State:
         self._own.clear()
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
+        other.frontier, other.certain = self.frontier, self.certain
         return other
 
     def take(self, other: State) -> None:
         """Become another state, which is used up."""
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
+        self.frontier, self.certain = other.frontier, other.certain
 
     def look(self, at: Object) -> Contents:
         """What an object holds, to read only."""
@@ -118,6 +132,13 @@ class State:
     def know(self, other: State) -> bool:
         """Let what another state's outside knows be known, too; whether that is more."""
         more = not (other.escaped <= self.escaped and other.device <= self.device)
+        mine, theirs = self.certain, other.certain
+        certain = theirs if mine is None else mine if theirs is None else mine & theirs
+        if not other.frontier <= self.frontier or certain != mine:
+            self.frontier |= other.frontier
+            self.certain = other.certain = certain
+            self.know(other)
+            return True
         if more or other._settled is not other.escaped:
             self._settled = None
         if more:
@@ -172,15 +193,20 @@ class State:
             if type(one) is Pointer:
                 result = joined(result, self._load(one.object, one.offset, size))
             elif type(one) is Unknown:
+                self._world.touched(self, None, writes=False)
                 result = joined(result, frozenset((one,)))
         return scalar(result)
 
     def _load(self, at: Object, offset: Offset, size: int) -> Scalar:
         if at.kind == "function":
             return NUMBER
+        if at.shared or at in self.device:
+            self._world.touched(self, at, writes=False)
         contents = self.look(at)
         if contents.volatile:
             return _CHANGED
+        if contents.lazy:
+            return self._load_lazily(at, contents, offset, size)
         stride, rest = offset
         if not stride:
             cell = contents.cells.get(rest)
@@ -197,6 +223,26 @@ class State:
                 same = length == size and ((rest - r) % step == 0 if step else rest == r)
                 result = united(result | (scalar(value) if same else self._part(value)))
         return result
+
+    def _load_lazily(self, at: Object, contents: Contents, offset: Offset, size: int) -> Scalar:
+        """What is read of an object that was there when the path began."""
+        stride, rest = offset
+        weak = any(may_overlap(offset, size, (s, r), length) for s, r, length in contents.weak)
+        if stride or weak or not (self.certain is None or at in self.certain):
+            return _CHANGED
+        cell = contents.cells.get(rest)
+        if cell is not None and cell[0] == size:
+            return scalar(cell[1])
+        if contents.overlapping(rest, size):
+            return _CHANGED
+        first = self._world.held_at_first(at, rest, size)
+        self.change(at).cells[rest] = (size, first)
+        self.escape(first)
+        return first
+
+    def rest_of(self, at: Object, contents: Contents, rest: int, size: int) -> Scalar:
+        """What an object holds where no cell is."""
+        return self._world.held_at_first(at, rest, size) if contents.lazy else contents.rest
 
     def _pieces(self, contents: Contents, at: int, size: int) -> Scalar:
         """What is read where no cell is just that."""
@@ -235,16 +281,21 @@ class State:
         targets = pointers(address)
         known = is_known(address)
         if not known:
+            self._world.touched(self, None, writes=True)
             self.escape(value)
             self.lose_escaped()
         for target, offset in targets:
             if target.kind == "function":
                 continue
+            if target.shared or target in self.device:
+                self._world.touched(self, target, writes=True)
             contents = self.look(target)
             if contents.volatile:
                 self.escape(value)
                 continue
             contents = self.change(target)
+            if contents.lazy and size not in (2, 4):  # another one may be the same, and hold an address there
+                self.certain = frozenset((target,)) & (self.certain if self.certain is not None else {target})
             certain = len(targets) == 1 and known and not offset[0] and not target.many and not weak
             if certain:
                 self.cut(contents, offset[1], size)
@@ -279,12 +330,17 @@ class State:
         """Write one value all over a range, whose size may not be known."""
         known = is_known(address)
         if not known:
+            self._world.touched(self, None, writes=True)
             self.lose_escaped()
         targets = pointers(address)
         for target, (stride, rest) in targets:
+            if target.shared or target in self.device:
+                self._world.touched(self, target, writes=True)
             if target.kind == "function" or self.look(target).volatile:
                 continue
             contents = self.change(target)
+            if contents.lazy:
+                self.certain = frozenset()
             if len(targets) == 1 and known and not stride and not target.many and size is not None:
                 if rest <= 0 and 0 <= target.size <= rest + size:
                     contents.cells, contents.weak, contents.rest = {}, {}, value
@@ -303,6 +359,12 @@ class State:
         if size == 0:
             return
         targets, sources = pointers(to), pointers(source)
+        for found, writes in ((targets, True), (sources, False)):
+            for one, _ in found:
+                if one.shared or one in self.device:
+                    self._world.touched(self, one, writes=writes)
+        if not is_known(to) or not is_known(source):
+            self._world.touched(self, None, writes=not is_known(to))
         strange = [one for one in scalar(source) if type(one) is Unknown]
         if len(targets) == 1 and len(sources) == 1 and not strange and size is not None:
             (target, (a, b)), (origin, (c, d)) = targets[0], sources[0]
@@ -328,6 +390,8 @@ class State:
                 self.escape(held)
                 continue
             contents = self.change(target)
+            if contents.lazy:
+                self.certain = frozenset()
             contents.add((8, 0), 8, held)
 
     def _copy_exactly(self, target: Object, to: int, origin: Object, at: int, size: int) -> None:
@@ -336,7 +400,7 @@ class State:
             for value in source.held():
                 self.escape(value)
             return
-        if source.volatile:
+        if source.volatile or source.lazy or self.look(target).lazy:
             self.fill(frozenset((Pointer(target, (0, to)),)), size, _CHANGED)
             return
         cells = [(o, source.cells[o]) for o in source.overlapping(at, size)]

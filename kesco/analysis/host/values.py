@@ -27,7 +27,7 @@ _LEAST_STRIDE = 2
 class Object:
     """Memory, a function, or a resource of CUDA, by where it was made; each is made once, so identity is equality.
 
-    `kind` is stack, heap, global, function, outside, or what CUDA gives: device, managed, pinned, stream, event,
+    `kind` is stack, heap, global, function, outside, entry (what came in has this name), or what CUDA gives: device, managed, pinned, stream, event,
     symbol. `many`: it stands for several, since its site was reached again and again. `visible`: the host may look at
     it.
     """
@@ -43,7 +43,12 @@ class Object:
     @property
     def visible(self) -> bool:
         """Whether the host reads and writes it by itself."""
-        return self.kind in ("stack", "heap", "global", "managed", "pinned", "outside")
+        return self.kind in ("stack", "heap", "global", "managed", "pinned", "outside", "entry")
+
+    @property
+    def shared(self) -> bool:
+        """Whether the device may reach it, too, though the program has not told it."""
+        return self.kind in ("managed", "pinned", "entry")
 
 
 class Pointer(NamedTuple):

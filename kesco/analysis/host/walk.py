@@ -32,6 +32,7 @@ def run(
     for value in arguments[len(parameters) :]:
         extra |= scalar(value)
     frame = Frame(engine, function, engine.graph(function), context, frozenset(extra))
+    around, engine.frame = engine.frame, frame
     engine.record.reached.setdefault(engine.record.root, set()).add(function.name)
     frame.pending[frame.graph.entry] = state
     order = frame.graph.order
@@ -44,6 +45,7 @@ def run(
             _block(frame, name, frame.pending.pop(name), call)
         finally:
             engine.fixed -= fixed
+    engine.frame = around
     return frame.outcome
 
 
@@ -51,6 +53,7 @@ def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
     engine = frame.engine
     for instruction in frame.graph.blocks[name].instructions:
         engine.step()
+        frame.at = instruction
         opcode = instruction.opcode
         if opcode == "phi":
             continue
@@ -66,6 +69,8 @@ def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
             if opcode == "invoke":
                 _go(frame, instruction.targets[0], state)
         elif opcode in _LAST:
+            if engine.watcher is not None:
+                engine.watcher.turns(frame, instruction, state)
             _LAST[opcode](frame, instruction, state)
         else:
             value = perform(frame, instruction, state)
