@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,7 @@ class Session:
         self.again = self.program  # what `regions_of` read last
         self.strays = options.prefetch and self.zeroings() > 0
         self.looks = self.looks or self.strays
+        self._by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
     def zeroings(self) -> int:
@@ -121,8 +123,29 @@ class Session:
             )
 
     def regions(self) -> tuple[Region, ...]:
-        """The regions of the serial program."""
-        return self._resolved(self.program, self._uncounted, streams=False)
+        """The regions of the serial program: where its text does not say enough, its IR is asked."""
+        from kesco.analysis.host_regions.better import better, hopeful
+
+        found = self._resolved(self.program, self._uncounted, streams=False)
+        if not hopeful(found, self.effects):
+            return found
+        chosen = better(found, self._from_ir(self.program, self.text, streams=False))
+        self._by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])
+        return chosen
+
+    def _from_ir(self, program: Program, text: bytes, *, streams: bool) -> tuple[Region, ...]:
+        """The regions as the host's IR has them; none where it cannot be read."""
+        from kesco.analysis.host_regions import host_regions
+        from kesco.emit.prologue import sizes_in, stand_in
+
+        openmp = any(name == "openmp" for name, _ in program.constructs)
+        options = replace(self.options, flags=(*self.options.flags, "-fopenmp")) if openmp else self.options
+        try:
+            ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(text))
+            sizes = sizes_in(text)
+            return host_regions(program, ir_text, self.effects, streams=streams, looks=self.looks, sizes=sizes)
+        except InputError:
+            return ()
 
     def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
         """The regions of another text for the same file, with streams and events included."""
@@ -132,7 +155,11 @@ class Session:
 
         self.file.reparse(stand_in(without_hooks(text)))
         self.again = parse(self.file, self.arguments, self.program)
-        return self._resolved(self.again, set(self._uncounted), streams=streams)
+        found = self._resolved(self.again, set(self._uncounted), streams=streams)
+        if not self._by_ir:
+            return found
+        seen = {one.span: one for one in self._from_ir(self.again, without_hooks(text), streams=streams)}
+        return tuple(seen.get(one.span, one) if n in self._by_ir else one for n, one in enumerate(found))
 
     def _resolved(self, program: Program, uncounted: set[int], *, streams: bool) -> tuple[Region, ...]:
         from kesco.analysis.resolve import resolve
@@ -172,11 +199,11 @@ def device_ir_of(toolchain: Toolchain, path: str, options: Options) -> str:
     return device_ir(toolchain, path, options.flags, arch=architectures(toolchain, options.flags)[0])
 
 
-def host_ir_of(toolchain: Toolchain, path: str, options: Options) -> str:
-    """The host's IR, before any pass."""
+def host_ir_of(toolchain: Toolchain, path: str, options: Options, text: bytes | None = None) -> str:
+    """The host's IR, before any pass, of the file or of a text in its place."""
     from kesco.toolchain.compile import host_ir
 
-    return host_ir(toolchain, path, options.flags)
+    return host_ir(toolchain, path, options.flags, text=text)
 
 
 def host_of(path: str, options: Options) -> HostFacts:

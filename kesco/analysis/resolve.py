@@ -12,8 +12,9 @@ stand for an allocation of their own; that assumption is listed as the region's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
@@ -37,6 +38,16 @@ _FILE_WIDE = {
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
 _HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
+
+
+class Built(Protocol):
+    """An activation of a function, whose sites are known."""
+
+    @property
+    def builder(self) -> RegionBuilder:
+        """They."""
+
+
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
 
 
@@ -105,7 +116,9 @@ def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], reg
     members = {} if region.serial_because else members_of(program, root, closed, walker.activations)
     if not members:
         return region
-    parts = {key: _merge(f, list(walker.activations[key].values()), tagged=False) for key, f in members.items()}
+    parts = {
+        key: merged_contexts(f, list(walker.activations[key].values()), tagged=False) for key, f in members.items()
+    }
     return replace(region, linked=linked(program, root, members, {root.key: region, **parts}))
 
 
@@ -277,8 +290,8 @@ def _region(
     if not chosen:
         empty = RegionBuilder(function.name, function.span).finish()
         return replace(empty, serial_because=why or "nothing in this file calls it")
-    region = _merge(function, chosen)
-    if generic is not None and function.key in closed and _needs_names_of_callers(function, region):
+    region = merged_contexts(function, chosen)
+    if generic is not None and function.key in closed and needs_names_of_callers(function, region):
         region = generic.builder.finish()
     guards, unsafe = _guards(walker, function, region)
     entered = function.key not in closed and function.name != "main"
@@ -286,7 +299,7 @@ def _region(
     return replace(region, guards=guards, serial_because=why, open=entered, fresh=entered)
 
 
-def _merge(function: ir.Function, contexts: list[Activation], tagged: bool = True) -> Region:
+def merged_contexts(function: ir.Function, contexts: Sequence[Built], tagged: bool = True) -> Region:
     """One region for all contexts; where each call ends with a join, a buffer of one is never one of another."""
     if len(contexts) == 1:
         region = contexts[0].builder.finish()
@@ -311,7 +324,7 @@ def _merge(function: ir.Function, contexts: list[Activation], tagged: bool = Tru
     return merged.finish()
 
 
-def _undecided(contexts: list[Activation]) -> str:
+def _undecided(contexts: Sequence[Built]) -> str:
     """Why the function stays serial if its text has an operation that may move on some paths or calls and not on all.
 
     The text has it once. Within one call it may differ where a loop changes what a pointer of a copy points to.
@@ -336,12 +349,12 @@ def _tagged(buffer: Buffer, context: int) -> Buffer:
     return replace(buffer, key=f"{buffer.key}@{context}")
 
 
-def _entries(region: Region) -> set[Buffer]:
+def entries_of(region: Region) -> set[Buffer]:
     """The allocations that stand for pointers as they were when a function was entered."""
-    return {a.buffer for a in _compared(region) if a.buffer.kind is BufferKind.ENTRY}
+    return {a.buffer for a in compared(region) if a.buffer.kind is BufferKind.ENTRY}
 
 
-def _compared(region: Region) -> list[Access]:
+def compared(region: Region) -> list[Access]:
     """What movable work touches; not the host's side of copies that keep the host, if only they touch such memory."""
     every = [(s, a) for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
     inner = [a for s, a in every if s.held is None or a.mode != _HOSTS_SIDE[s.held]]
@@ -349,16 +362,16 @@ def _compared(region: Region) -> list[Access]:
     return [a for _, a in every] if outside else inner
 
 
-def _needs_names_of_callers(function: ir.Function, region: Region) -> bool:
+def needs_names_of_callers(function: ir.Function, region: Region) -> bool:
     """Whether pointers must be compared that came into a caller, by names that mean nothing here, or another value."""
-    entries = _entries(region)
+    entries = entries_of(region)
     return len(entries) > 1 and any(not b.key.startswith(f"entry:{function.key}:") for b in entries)
 
 
 def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
     """The entry values to compare at run time, and why that is impossible, if it is."""
-    accesses = _compared(region)
-    entries = _entries(region)
+    accesses = compared(region)
+    entries = entries_of(region)
     written = any(a.mode & AccessMode.WRITE for a in accesses)
     if not entries or not written:
         return (), ""
@@ -371,7 +384,7 @@ def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple
         return (), f"two of its pointers that come from outside are both called {names[0]}"
     if len(names) < 2:
         return (), ""
-    changed = _changed_names(function)
+    changed = changed_names(function)
     for name in names:
         for place in walker.guarded[name]:
             steps = {place.object.key, *(str(s) for s in place.path)}
@@ -380,7 +393,7 @@ def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple
     return tuple(names), ""
 
 
-def _changed_names(function: ir.Function) -> set[str]:
+def changed_names(function: ir.Function) -> set[str]:
     """Variables and fields that a function assigns or takes the address of."""
     found: set[str] = set()
     for node in ir.walk(function.body):

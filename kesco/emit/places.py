@@ -202,6 +202,9 @@ def streams_call(region: Region, name: str) -> str:
     return "&kesco_streams()"
 
 
+_JUMPS = ("goto", "a computed goto", "a label")
+
+
 def prologue_place(text: bytes, top: int) -> int:
     """Where the prologue goes: before the first rewritten declaration, its attributes, its comment and its task."""
     start = text.rfind(b"\n", 0, top) + 1
@@ -254,6 +257,8 @@ def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[in
     flat: list[ir.Stmt] = []
     for one in body.body:
         flat.extend(one.body if isinstance(one, ir.Block) and one.span == body.span else (one,))
+    if flat and any(isinstance(n, ir.Obstacle) and n.reason in _JUMPS for n in ir.walk(body)):
+        return min(first, flat[0].span.start)  # no jump may lead over it
     holder = None
     for one in flat:
         if one.span.start <= first:

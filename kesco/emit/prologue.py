@@ -180,6 +180,12 @@ def streams_in(text: bytes) -> int:
     return int(found[1]) if found else 1
 
 
+def sizes_in(text: bytes) -> tuple[int, int]:
+    """How many streams and events a file's prologue has; none without one."""
+    found = _SIZES.search(text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape"))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
 def replays_in(text: bytes) -> int:
     """For how many replays a file's genuine prologue has room."""
     found = _REPLAYS.search(text.decode("utf-8", "surrogateescape"))

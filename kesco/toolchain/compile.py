@@ -125,8 +125,17 @@ def device_ir(
     return _ir(toolchain, device_arguments(toolchain, user_flags, arch), (), source_path, timeout)
 
 
-def host_ir(toolchain: Toolchain, source_path: str | Path, user_flags: Sequence[str] = (), timeout: float = 300) -> str:
-    """The LLVM IR of a file's host side, before any pass; raises `InputError` if it does not compile."""
+def host_ir(
+    toolchain: Toolchain,
+    source_path: str | Path,
+    user_flags: Sequence[str] = (),
+    timeout: float = 300,
+    text: bytes | None = None,
+) -> str:
+    """The LLVM IR of a file's host side, before any pass, or of a `text` in the file's place.
+
+    Raises `InputError` if it does not compile.
+    """
     common = _common(toolchain, translate(user_flags))
     arch = f"--cuda-gpu-arch={architectures(toolchain, user_flags)[0]}"  # names of kernels may hold it
     arguments = (
@@ -142,11 +151,22 @@ def host_ir(toolchain: Toolchain, source_path: str | Path, user_flags: Sequence[
         "-o",
         "-",
     )
-    return _ir(toolchain, arguments, ("-Xclang", "-disable-llvm-passes"), source_path, timeout)
+    more = ("-Xclang", "-disable-llvm-passes")
+    if text is None:
+        return _ir(toolchain, arguments, more, source_path, timeout)
+    place = Path(source_path).absolute()
+    name = str(place).replace("\\", "\\\\").replace('"', '\\"')
+    given = f'#line 1 "{name}"\n'.encode() + text
+    return _ir(toolchain, arguments, (*more, "-iquote", str(place.parent)), "-", timeout, given)
 
 
 def _ir(
-    toolchain: Toolchain, arguments: Sequence[str], more: Sequence[str], source_path: str | Path, timeout: float
+    toolchain: Toolchain,
+    arguments: Sequence[str],
+    more: Sequence[str],
+    source_path: str | Path,
+    timeout: float,
+    text: bytes | None = None,
 ) -> str:
     """What clang prints; `more` arguments have nothing to do with the headers, which are precompiled without them."""
     plain = ("-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-print-source-range-info")
@@ -154,10 +174,10 @@ def _ir(
     header = precompiled.find(Path(toolchain.clang[0]), command[1:], precompiled.by_clang(command[0]))
     command = (*command, *more)
     if header is not None:
-        finished = run((*command, *precompiled.use(header), *plain, str(source_path)), timeout=timeout)
+        finished = run((*command, *precompiled.use(header), *plain, str(source_path)), timeout=timeout, input=text)
         if finished.returncode == 0:
             return finished.text
-    finished = run((*command, *plain, str(source_path)), timeout=timeout)
+    finished = run((*command, *plain, str(source_path)), timeout=timeout, input=text)
     if finished.returncode == 0:
         if header is not None:
             precompiled.discard(header)

@@ -77,15 +77,15 @@ def _from_main(engine: Engine, calls: Calls, main: Function) -> None:
         begin.escaped = engine.outside()
     state: State | None = begin
     engine.record.root = _MAIN
-    for name in _constructors(engine):
+    for name in constructors(engine):
         function = engine.module.function(name)
         if function is not None and state is not None:
-            state = run(engine, function, [], state, engine.context(0, _first(function)), calls.call).state
+            state = run(engine, function, [], state, engine.context(0, first(function)), calls.call).state
     if state is not None:
         _enter(engine, calls, main, state)
 
 
-def _constructors(engine: Engine) -> list[str]:
+def constructors(engine: Engine) -> list[str]:
     """What runs before main, in order; those that only make kernels known to the runtime are left out."""
     variable = engine.module.variable(_CONSTRUCTORS)
     names = symbols_in(variable.initial) if variable is not None and variable.initial is not None else ()
@@ -106,7 +106,7 @@ def _enter(engine: Engine, calls: Calls, function: Function, state: State) -> No
             arguments.append(_any(engine, parameter.type, what))
     engine.stack.append(function.name)
     try:
-        run(engine, function, arguments, state, engine.context(0, _first(function)), calls.call)
+        run(engine, function, arguments, state, engine.context(0, first(function)), calls.call)
     finally:
         engine.stack.pop()
 
@@ -115,7 +115,8 @@ def _any(engine: Engine, type_: Type, what: Scalar) -> Value:
     return NUMBER if type_.kind in ("int", "float") else engine.constants.uniform(type_, what)
 
 
-def _first(function: Function) -> Instruction:
+def first(function: Function) -> Instruction:
+    """Where a function begins."""
     return function.blocks[0].instructions[0]
 
 
@@ -125,13 +126,15 @@ def _from_elsewhere(engine: Engine, calls: Calls) -> None:
     done: set[str] = set()
     if engine.open or not engine.module.has_body(_MAIN):
         others = (name for name in engine.module.defined() if name != _MAIN and STUB not in name)
-        engine.record.wanted |= {n: None for n in others if engine.is_callable_from_outside(n) and _launches(engine, n)}
+        engine.record.wanted |= {n: None for n in others if engine.is_callable_from_outside(n) and launches(engine, n)}
     while True:
         todo = [name for name in engine.record.wanted if name not in done]
         if not todo:
             reached = set().union(*engine.record.reached.values(), ())
             todo = [
-                n for n in engine.module.defined() if STUB not in n and n not in reached | done and _holds(engine, n)
+                n
+                for n in engine.module.defined()
+                if STUB not in n and n not in reached | done and holds_launch(engine, n)
             ]
             todo = todo[:1]
         if not todo:
@@ -139,7 +142,7 @@ def _from_elsewhere(engine: Engine, calls: Calls) -> None:
         for name in todo:
             done.add(name)
             function = engine.module.function(name)
-            if function is None or not _launches(engine, name):
+            if function is None or not launches(engine, name):
                 continue
             engine.record.root = name
             state = State(engine)
@@ -147,18 +150,18 @@ def _from_elsewhere(engine: Engine, calls: Calls) -> None:
             _enter(engine, calls, function, state)
 
 
-def _launches(engine: Engine, name: str) -> bool:
+def launches(engine: Engine, name: str) -> bool:
     """Whether a function, or one that it mentions, launches something or calls CUDA."""
     return any(STUB in one or one.startswith("cuda") for one in engine.named_in(name))
 
 
-def _holds(engine: Engine, name: str) -> bool:
+def holds_launch(engine: Engine, name: str) -> bool:
     """Whether there is a launch in a function itself."""
     function = engine.module.function(name)
-    return function is not None and any(True for _ in _launches_in(function))
+    return function is not None and any(True for _ in launches_in(function))
 
 
-def _launches_in(function: Function) -> Iterator[Instruction]:
+def launches_in(function: Function) -> Iterator[Instruction]:
     """Where a function launches: by settings that are pushed, or by a call of the runtime."""
     for one in (one for block in function.blocks for one in block.instructions):
         if callee(one) == PUSH or callee(one).startswith("cudaLaunchKernel"):
@@ -187,8 +190,8 @@ def _unreached(engine: Engine) -> list[str]:
     visited = {key[1] for key in engine.record.visits} | engine.record.pushed
     found = []
     for name in engine.module.defined():
-        function = engine.module.function(name) if STUB not in name and _launches(engine, name) else None
-        for one in _launches_in(function) if function is not None else ():
+        function = engine.module.function(name) if STUB not in name and launches(engine, name) else None
+        for one in launches_in(function) if function is not None else ():
             if id(one) not in visited:
                 found.append(f"a launch in {name} at {engine.module.place(one.place) or 'no place'}")
     return found

@@ -151,9 +151,10 @@ def called(frame: Frame, instruction: Instruction, state: State, name: str, valu
         return Outcome(ZERO, state)
     if not is_cuda_name(name):
         return None
-    if frame.engine.watcher is not None and "Launch" not in name:
-        frame.engine.watcher.calls(frame, instruction, name, values, state)
     entry = cuda_entry(name, None if "Launch" in name else len(values))
+    launch = entry is not None and entry.kind == "launch" and entry.arguments is not None
+    if frame.engine.watcher is not None and not launch:
+        frame.engine.watcher.calls(frame, instruction, name, values, state)
     if entry is not None and entry.kind not in ("opaque", "graph", "capture", "host_func"):
         return _runtime(frame, instruction, state, entry, values)
     known = library_call(name, len(values))

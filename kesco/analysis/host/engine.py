@@ -109,6 +109,9 @@ class Watcher(Protocol):
     def runs(self, frame: Frame, name: str, reached: Iterable[Object], state: State, *, seen: bool) -> None:
         """Code that is not followed runs and may reach these; `seen`: it belongs to no program."""
 
+    def answers(self, name: str, values: list[Value]) -> Value | None:
+        """What a function without a body returns of which the watcher knows what it does; None if it does not."""
+
     def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
         """The host reads or writes what the device may reach; None: it is not known what."""
 
@@ -349,7 +352,7 @@ class Engine:
 
     def fresh(self, one: Object) -> Contents:
         """What an object holds that no path has touched."""
-        if one.kind == "entry":
+        if one.kind in ("entry", "kesco"):
             return Contents(lazy=True)
         if one.kind != "global":
             return Contents(volatile=one.kind == "outside")

@@ -10,7 +10,7 @@ from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import NOTHING, Object, joined, united
 
-_ALWAYS = ("global", "outside", "symbol", "entry")  # kinds of what is there before any path
+_ALWAYS = ("global", "outside", "symbol", "entry", "kesco")  # kinds of what is there before any path
 
 
 def join_states(a: State, b: State, *, widen: bool = False) -> tuple[State, bool]:

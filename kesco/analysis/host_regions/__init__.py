@@ -1,0 +1,246 @@
+"""The regions of a file from its host's IR: `ir.program.Program`, the IR, the kernels' effects → a `Region` a function.
+
+The IR says what happens, the parse where it stands in the text. A stage of its own beside `resolve`, which reads the
+same from libclang's tree; both give the same kind of value, so that they can be compared.
+
+1. `main` is executed, then each function of the text that others may call, with what came in by name (`entries`).
+2. `watching` makes sites of what happens on the paths, `touching` says what they touch. 3. A function that only this
+file calls has a region with what any call of it touches; instances of a template are calls of one text. 4. Pointers
+that came in are compared when the output runs (guards).
+
+It refuses functions with a launch that no path reaches, whose text cannot be told, and all of a program that cannot be
+followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kesco.analysis.host import constructors, first, holds_launch, launches
+from kesco.analysis.host.calls import Calls
+from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused
+from kesco.analysis.host.memory import State
+from kesco.analysis.host.models import Models
+from kesco.analysis.host.values import NUMBER, Value, pointer, unknown
+from kesco.analysis.host.walk import run
+from kesco.analysis.host_regions.entries import Entries
+from kesco.analysis.host_regions.refusing import order_of, unreadable, watched
+from kesco.analysis.host_regions.texts import Texts
+from kesco.analysis.host_regions.touching import Touching
+from kesco.analysis.host_regions.watching import Watching
+from kesco.analysis.region import RegionBuilder, without_idle_marks
+from kesco.analysis.resolve import changed_names, compared, entries_of, merged_contexts, needs_names_of_callers
+from kesco.ir import program as ir
+from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.effects import KernelEffects
+from kesco.ir.flow import Region
+from kesco.ir.types import Shape
+from kesco.llvm.canonical import canonical
+from kesco.llvm.module import Module
+from kesco.llvm.types import Type
+from kesco.llvm.values import Function, Parameter
+
+_MAIN = "main"
+_PER_THREAD = "it is compiled for the per-thread default stream"
+
+
+def host_regions(
+    program: ir.Program,
+    ir_text: str,
+    effects: Mapping[str, KernelEffects],
+    *,
+    streams: bool = False,
+    looks: bool = False,
+    sizes: tuple[int, int] = (0, 0),
+) -> tuple[Region, ...]:
+    """The regions of all functions of the text that launch; `sizes` are the streams and events of kesco's prologue.
+
+    `InputError` (K110) if LLVM cannot read the IR.
+    """
+    module = Module(canonical(ir_text, "host", sroa=True))
+    engine = Engine(module, Models())
+    walk = _Walk(engine, Texts(program, module), Entries(engine, program, sizes), Calls(engine))
+    walk.paths = Watching(engine, walk.texts, streams, looks)
+    engine.watcher = Touching(walk.paths, effects)
+    engine.first = walk.entries.held_at_first
+    why = _PER_THREAD if any(name == "per-thread-stream" for name, _ in program.constructs) else order_of(program)
+    try:
+        walk.all()
+    except Refused as reason:
+        why = str(reason)
+    except OutOfBudget:
+        why = "it takes too long to follow"
+    except RecursionError:
+        why = "its calls are nested too deeply"
+    functions = [f for f in program.functions if f.here and f.key in walk.paths.activations]
+    return tuple(walk.region(function, why) for function in functions)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """All paths of a file, and what was found on them."""
+
+    engine: Engine
+    texts: Texts
+    entries: Entries
+    calls: Calls
+    paths: Watching = field(init=False)
+    entered: set[str] = field(default_factory=set)
+
+    def all(self) -> None:
+        """Enter wherever control may come from."""
+        engine = self.engine
+        main = engine.module.function(_MAIN)
+        if main is not None:
+            self._from_main(main)
+        engine.knows_globals = False
+        self.has_main = main is not None
+        while True:
+            todo = [name for name in engine.module.defined() if name not in self.entered and self._is_root(name)]
+            if not todo:
+                return
+            for name in todo:
+                self.enter(name)
+
+    has_main: bool = False
+
+    def _is_root(self, name: str) -> bool:
+        """Whether a function has to be entered with what came in."""
+        if name == _MAIN or STUB in name or "__cuda_" in name or not launches(self.engine, name):
+            return False
+        if name in self.engine.record.wanted or self.is_open(name):
+            return True
+        reached = set().union(*self.engine.record.reached.values(), ())
+        return name not in reached and holds_launch(self.engine, name)
+
+    def is_open(self, name: str) -> bool:
+        """Whether code that is not seen may call a function of the text: instances of templates it cannot make."""
+        head = self.engine.module.head(name)
+        function = self.engine.module.function(name)
+        if head is None or function is None or {"internal", "private"}.intersection(head.words):
+            return name in self.engine.record.wanted
+        text = self.texts.function(function)
+        made_here = text is not None and text.template and self.has_main and "linkonce_odr" in head.words
+        return name in self.engine.record.wanted or (text is not None and not made_here)
+
+    def _from_main(self, main: Function) -> None:
+        engine = self.engine
+        state: State | None = State(engine)
+        assert state is not None
+        state.escaped = engine.outside() if engine.open else frozenset()
+        engine.record.root = _MAIN
+        for name in constructors(engine):
+            function = engine.module.function(name)
+            if function is not None and state is not None:
+                self.paths.begin(function, state, generic=False)
+                state = run(engine, function, [], state, engine.context(0, first(function)), self.calls.call).state
+        if state is not None:
+            arguments: list[Value] = [NUMBER if p.type.kind == "int" else unknown("argv") for p in main.parameters]
+            self._run(main, arguments, state, generic=False)
+
+    def _run(self, function: Function, arguments: list[Value], state: State, *, generic: bool) -> None:
+        engine = self.engine
+        if not function.is_read:
+            raise Refused(f"{function.name} has an instruction that is not understood")
+        self.paths.begin(function, state, generic=generic)
+        engine.stack.append(function.name)
+        try:
+            run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
+        finally:
+            engine.stack.pop()
+
+    def enter(self, name: str) -> None:
+        """Enter a function with what came in from nobody knows where."""
+        self.entered.add(name)
+        function = self.engine.module.function(name)
+        if function is None:
+            return
+        self.engine.record.root = name
+        text = self.texts.function(function)
+        self.entries.begin(text)
+        state = State(self.engine)
+        state.escaped = self.engine.outside()
+        arguments = self._given(function, text)
+        for value in arguments:
+            state.escape(value)
+        self._run(function, arguments, state, generic=True)
+
+    def _given(self, function: Function, text: ir.Function | None) -> list[Value]:
+        parameters = [p for p in function.parameters if p.promised("sret") is None]
+        named: list[ir.Variable | None] = []
+        if text is not None:
+            named = [None, *text.parameters] if text.method_of else [*text.parameters]
+        if len(named) != len(parameters):
+            named = []
+        found: list[Value] = []
+        for number, one in enumerate(function.parameters):
+            if one.promised("sret") is not None or not named:
+                found.append(self._any(one, f"parameter {number} of {function.name}"))
+            else:
+                found.append(self._named(one, named[parameters.index(one)], text))
+        return found
+
+    def _named(self, one: Parameter, variable: ir.Variable | None, text: ir.Function | None) -> Value:
+        if one.type.kind != "ptr":
+            return self._any(one, "a parameter")
+        if variable is None:
+            return self.entries.this(text.method_of if text is not None else "")
+        if variable.type.shape is Shape.RECORD:
+            by_value = one.promised("byval") is not None
+            return (
+                self.entries.by_value(variable.name, variable.type, variable.key) if by_value else unknown("a record")
+            )
+        return self.entries.given(variable.name, variable.type, variable.key)
+
+    def _any(self, one: Parameter, what: str) -> Value:
+        if one.promised("byval") is not None:
+            return pointer(self.engine.resource("outside", what))
+        type_: Type = one.type
+        return NUMBER if type_.kind in ("int", "float") else self.engine.constants.uniform(type_, unknown(what))
+
+    # ---- regions
+
+    def region(self, function: ir.Function, why: str) -> Region:
+        """The region of a function of the text."""
+        known = self.paths.activations[function.key]
+        instances = {key[0] for key in known}
+        generic = [a for a in known.values() if a.generic]
+        names = [n for n in self.engine.module.defined() if self._is_instance(n, function)]
+        opened = function.name != _MAIN and any(self.is_open(name) for name in names)
+        chosen = generic if opened else [a for a in known.values() if not a.generic or a.root == _MAIN]
+        if not chosen or not instances:
+            empty = RegionBuilder(function.name, function.span).finish()
+            return replace(empty, serial_because=why or "nothing in this file calls it")
+        region = merged_contexts(function, chosen)
+        if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
+            why = why or "its pointers came into a function that calls it"
+        guards, unsafe = self._guards(function, region)
+        serial = next((a.serial for a in chosen if a.serial), "") or unreadable(function) or watched(region)
+        serial = serial or self.paths.threads
+        return replace(
+            without_idle_marks(region), guards=guards, serial_because=why or serial or region.serial_because or unsafe,
+            open=opened, fresh=opened,
+        )  # fmt: skip
+
+    def _is_instance(self, name: str, function: ir.Function) -> bool:
+        one = self.engine.module.function(name)
+        return one is not None and self.texts.function(one) is function
+
+    def _guards(self, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
+        """The pointers to compare at run time, and why that is impossible, if it is."""
+        accesses = compared(region)
+        entries = entries_of(region)
+        if not entries or not any(a.mode & AccessMode.WRITE for a in accesses) or len(entries) < 2:
+            return (), ""
+        if any(a.buffer.kind is BufferKind.SYMBOL for a in accesses):
+            return (), "it uses device symbols beside pointers that come from outside and might point to them"
+        names = sorted(b.name for b in entries)
+        if len(set(names)) != len(names):
+            return (), f"two of its pointers that come from outside are both called {names[0]}"
+        changed = changed_names(function)
+        steps = {one.partition("|")[2]: found for one, found in self.entries.steps.items()}
+        for name in names:
+            if steps.get(name, frozenset()) & changed:
+                return (), f"'{name}' changes before it could be compared with its other pointers"
+        return tuple(names), ""

@@ -1,0 +1,64 @@
+"""What of a program its IR does not say: where another compiler, or somebody who watches, may see something else.
+
+In: the parsed program, a function of it, its region. Out: a reason in words, or an empty text.
+
+1. C++ leaves the order open in which the arguments of a call are evaluated: clang has one, the host's compiler may have
+another. Where one argument may change what another mentions, nothing is known of the program. 2. What may mean something
+else to another compiler, and operations in the middle of expressions, cannot be told from the IR, or not be edited.
+3. Who looks at memory before the device is done with it sees how far it is: that is not followed here.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.evaluation_order import order_matters, pure_functions
+from kesco.ir import program as ir
+from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.flow import Region, Role
+
+_SAME = frozenset(
+    ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
+     "inline assembly")
+)  # fmt: skip
+_NAMES = ("a name of unknown form", "an object that a lambda holds")
+
+
+def order_of(program: ir.Program) -> str:
+    """Why the order in which arguments are evaluated matters, or an empty text."""
+    pure = pure_functions(program)
+    every = [node for function in program.functions for node in ir.walk(function.body)]
+    named = {n.target.variable.key for n in every if isinstance(n, ir.AddressOf) and isinstance(n.target, ir.Name)}
+
+    def exposed(variable: ir.Variable) -> bool:
+        own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+        return not own or variable.type.shape is ir.Shape.REFERENCE or variable.key in named
+
+    for node in every:
+        arguments: tuple[ir.Expr, ...] = ()
+        if isinstance(node, ir.Launch):
+            arguments = (*node.configuration, *node.arguments)
+        elif isinstance(node, ir.Call):
+            arguments = node.arguments
+        if len(arguments) > 1 and order_matters(arguments, pure, exposed):
+            span = node.span if isinstance(node, (ir.Launch, ir.Call)) else None
+            line = f" (line {span.line})" if span is not None else ""
+            return f"the order in which arguments are evaluated is open, and matters{line}"
+    return ""
+
+
+def unreadable(function: ir.Function) -> str:
+    """What in a function the IR does not tell, or an empty text."""
+    for node in ir.walk(function.body):
+        if isinstance(node, ir.Obstacle) and node.reason not in _SAME and not node.reason.startswith(_NAMES):
+            return f"it contains {node.reason}"
+    return ""
+
+
+def watched(region: Region) -> str:
+    """Why somebody may see how far the device is by what it writes, or an empty text."""
+    moving = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses if a.mode & AccessMode.WRITE]
+    written = {a.buffer for a in moving if a.buffer.kind is BufferKind.ENTRY}
+    for site in region.sites:
+        seen = next((a.buffer for a in site.accesses if site.role is Role.HOST and a.buffer in written), None)
+        if seen is not None:
+            return f"the host looks at {seen.name}, which a kernel writes (line {site.span.line})"
+    return ""

@@ -1,0 +1,173 @@
+"""Where code of the host's IR stands in the text: functions, operations, statements.
+
+In: the parsed file and the module. Out: numbers of operations and spans, by debug location. The parse says what may be
+edited; the IR says what happens. They meet here, and nowhere else.
+
+1. A function of the IR is one of the text if its subprogram has the name and stands inside; instances of a template are
+all the same one. 2. A call belongs to the smallest call or launch of that name around its place; in an argument of a
+macro, to the only one of that name in the statement. 3. What has no place has no operation: whoever needs one refuses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from kesco.ir import program as ir
+from kesco.llvm.module import Module
+from kesco.llvm.values import Function
+from kesco.source import Span
+
+LAUNCH = "<<<"
+"""In the place of a callee's name: any launch."""
+_LAMBDA = re.compile(r"U(?:l|nvdl|nvhdl)\w*E\d*_c[lv]")
+_NAME = re.compile(r'\bname: "((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A call, launch, way out or end of a block in the text."""
+
+    operation: int
+    name: str
+    start: int
+    end: int
+    launch: bool = False
+
+
+@dataclass(slots=True)
+class Texts:
+    """Answers for one file and its module."""
+
+    program: ir.Program
+    module: Module
+    _lines: list[int] = field(default_factory=list)
+    _functions: dict[str, ir.Function | None] = field(default_factory=dict)
+    _nodes: dict[str, list[_Node]] = field(default_factory=dict)
+    _statements: dict[str, list[Span]] = field(default_factory=dict)
+    _files: dict[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        text = self.program.text
+        self._lines = [0, *(at + 1 for at, byte in enumerate(text) if byte == 10)]
+
+    # ---- places
+
+    def offset(self, place: int) -> int:
+        """The byte offset in the file of a debug location, or -1."""
+        found = self.module.place(place) if place >= 0 else None
+        if found is None or not self._here(found.file) or not 0 < found.line <= len(self._lines):
+            return -1
+        return self._lines[found.line - 1] + max(0, found.column - 1)
+
+    def _here(self, file: str) -> bool:
+        if file not in self._files:
+            self._files[file] = os.path.realpath(file) == os.path.realpath(self.program.path)
+        return self._files[file]
+
+    def span_at(self, offset: int) -> Span:
+        """A place of the file, for messages."""
+        line = bisect_right(self._lines, offset)
+        return Span(self.program.path, offset, offset + 1, line, offset - self._lines[line - 1] + 1)
+
+    # ---- functions
+
+    def function(self, one: Function) -> ir.Function | None:
+        """The function of the text that this is; lambdas are a part of the one around them."""
+        if one.name not in self._functions:
+            self._functions[one.name] = self._function(one)
+        return self._functions[one.name]
+
+    def _function(self, one: Function) -> ir.Function | None:
+        number = next((n for name, n in one.head.metadata if name == "dbg"), -1)
+        place, named = self.module.place(number), _NAME.search(self.module.node(number))
+        if place is None or named is None or not self._here(place.file) or _LAMBDA.search(one.name):
+            return None
+        name = named[1]
+        plain = name if name.startswith("operator") else name.partition("<")[0]
+        found: ir.Function | None = None
+        for function in self.program.functions:
+            if not function.here or function.name not in (name, plain):
+                continue
+            last = function.span.line + self.program.text.count(b"\n", function.span.start, function.span.end)
+            inside = function.span.line <= place.line <= last
+            if inside and (found is None or function.span.start >= found.span.start):
+                if found is not None and found.span.line == function.span.line:
+                    return None  # two of one name on one line
+                found = function
+        return found
+
+    # ---- operations
+
+    def nodes(self, function: ir.Function) -> list[_Node]:
+        """The calls and launches of a function, and its ways out."""
+        if function.key not in self._nodes:
+            found: list[_Node] = []
+            for node in ir.walk(function.body):
+                if isinstance(node, ir.Launch):
+                    found.append(_Node(node.operation, node.kernel.name, node.span.start, node.span.end, True))
+                elif isinstance(node, ir.Call) and node.operation >= 0:
+                    name = node.name or self._written(node.span)  # in a template it is not known which function it is
+                    found.append(_Node(node.operation, name, node.span.start, node.span.end))
+                elif isinstance(node, ir.Leave) and node.operation >= 0:
+                    found.append(_Node(node.operation, f"!{node.how}", node.span.start, node.span.end))
+                elif isinstance(node, ir.Block) and node.end >= 0:
+                    found.append(_Node(node.end, "!end", node.span.end - 1, node.span.end))
+            self._nodes[function.key] = found
+        return self._nodes[function.key]
+
+    def _written(self, span: Span) -> str:
+        """The name in front of the first parenthesis of a call."""
+        text = self.program.text[span.start : span.end].partition(b"(")[0].decode("utf-8", "replace")
+        return text.strip()
+
+    def operation(self, function: ir.Function, place: int, callee: str) -> int:
+        """The operation of a call or launch at a place; -1 if there is none, or more than one."""
+        offset = self.offset(place)
+        if offset < 0:
+            return -1
+        fits = [n for n in self.nodes(function) if (n.launch if callee == LAUNCH else _is_called(n.name, callee))]
+        inside = [n for n in fits if n.start <= offset < n.end]
+        if inside:
+            least = min(n.end - n.start for n in inside)
+            smallest = {n.operation for n in inside if n.end - n.start == least}
+            return smallest.pop() if len(smallest) == 1 else -1
+        around = []
+        for n in fits:
+            statement = self.program.operations[n.operation].statement
+            if statement is not None and statement.start <= offset < statement.end:
+                around.append(n)
+        return around[0].operation if len(around) == 1 else -1
+
+    def at_end(self, function: ir.Function, place: int) -> int:
+        """The operation at the closing brace that is at a place, or -1."""
+        offset = self.offset(place)
+        return next((n.operation for n in self.nodes(function) if n.name == "!end" and n.start == offset), -1)
+
+    def leave(self, function: ir.Function, place: int) -> tuple[int, str]:
+        """The ``return`` or ``throw`` that stands at a place; -1 if there is none."""
+        offset = self.offset(place)
+        for n in self.nodes(function):
+            if n.name in ("!return", "!throw") and n.start == offset >= 0:
+                return n.operation, n.name[1:]
+        return -1, ""
+
+    def statement(self, function: ir.Function, offset: int) -> Span:
+        """The innermost statement around an offset."""
+        if function.key not in self._statements:
+            every = (n for n in ir.walk(function.body) if isinstance(n, ir.Stmt) and not isinstance(n, ir.Block))
+            self._statements[function.key] = sorted((n.span for n in every), key=lambda s: s.end - s.start)
+        found = (s for s in self._statements[function.key] if s.start <= offset <= s.end)
+        return next(found, self.span_at(offset) if offset >= 0 else function.span)
+
+
+def _is_called(name: str, mangled: str) -> bool:
+    """Whether a function with this mangled name may be what the text calls by a name."""
+    if name.startswith("!"):
+        return False
+    last = name.rpartition("::")[2].partition("<")[0]
+    if not mangled:
+        return True
+    return bool(last) and (last == mangled or f"{len(last)}{last}" in mangled or last in mangled)
