@@ -40,6 +40,14 @@ def compile_file(path: str, options: Options, observe: Observer = silent) -> Com
 
 
 def _compile_file(path: str, options: Options, observe: Observer) -> Compilation:
+    try:
+        return _compiled(path, options, observe, only_text=False)
+    except VerificationError as error:
+        observe("unproven", error)  # what the IR says of some function: the text alone says less
+        return _compiled(path, options, observe, only_text=True)
+
+
+def _compiled(path: str, options: Options, observe: Observer, *, only_text: bool) -> Compilation:
     from kesco.emit import hooks
     from kesco.emit.prologue import MARK
 
@@ -49,6 +57,7 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
         return Compilation(path, source, source, (), (done,))
     profile = _profile(options)
     session = Session(path, options, observe)
+    session.only_text = session.only_text or only_text
     regions = session.regions()
     observe("regions", regions)
     prices, said = _prices(session, profile, regions)

@@ -96,6 +96,8 @@ class Session:
         self.again = self.program  # what `regions_of` read last
         self.strays = options.prefetch and self.zeroings() > 0
         self.looks = self.looks or self.strays
+        asks = options.emit != "streams" or options.prefetch or options.memory == "reuse" or bool(self.program.tasks)
+        self.only_text = asks  # these go by what the text says of copies, graphs and tasks
         self._by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
@@ -126,12 +128,20 @@ class Session:
         """The regions of the serial program: where its text does not say enough, its IR is asked."""
         from kesco.analysis.host_regions.better import better, hopeful
 
-        found = self._resolved(self.program, self._uncounted, streams=False)
-        if not hopeful(found, self.effects):
+        found = self.of_text()
+        if self.only_text or not hopeful(found, self.effects):
             return found
-        chosen = better(found, self._from_ir(self.program, self.text, streams=False))
+        chosen = better(found, self.of_ir())
         self._by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])
         return chosen
+
+    def of_text(self) -> tuple[Region, ...]:
+        """The regions of the serial program as its text has them."""
+        return self._resolved(self.program, self._uncounted, streams=False)
+
+    def of_ir(self) -> tuple[Region, ...]:
+        """The same as its host's IR has them, without functions that do not launch; none where it cannot be read."""
+        return self._from_ir(self.program, self.text, streams=False)
 
     def _from_ir(self, program: Program, text: bytes, *, streams: bool) -> tuple[Region, ...]:
         """The regions as the host's IR has them; none where it cannot be read."""

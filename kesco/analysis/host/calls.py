@@ -42,6 +42,7 @@ from kesco.llvm.values import Assembly, Function, Instruction
 _DEEPEST = 120
 _ROUNDS = 30
 _NO_THROW = "nounwind"
+_REPLACED = frozenset(("weak", "linkonce", "interposable"))  # another file may define it instead
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ class Calls:
         function = engine.module.function(name)
         if STUB in name:
             return self._stub(frame, instruction, state, name, values)
-        if function is not None:
+        if function is not None and not _REPLACED.intersection(function.head.words):
             return self._entered(frame, instruction, state, function, values)
         answer = engine.watcher.answers(name, values) if engine.watcher is not None else None
         if answer is not None:

@@ -228,7 +228,8 @@ class State:
         """What is read of an object that was there when the path began."""
         stride, rest = offset
         weak = any(may_overlap(offset, size, (s, r), length) for s, r, length in contents.weak)
-        if stride or weak or not (self.certain is None or at in self.certain):
+        certain = self.certain is None or at in self.certain or at.kind == "kesco"
+        if stride or weak or not certain:
             return _CHANGED
         cell = contents.cells.get(rest)
         if cell is not None and cell[0] == size:

@@ -25,8 +25,11 @@ _NAMES = ("a name of unknown form", "an object that a lambda holds")
 def order_of(program: ir.Program) -> str:
     """Why the order in which arguments are evaluated matters, or an empty text."""
     pure = pure_functions(program)
-    every = [node for function in program.functions for node in ir.walk(function.body)]
-    named = {n.target.variable.key for n in every if isinstance(n, ir.AddressOf) and isinstance(n.target, ir.Name)}
+    # of a template its instances, in which it is known what is called
+    every = [node for function in program.functions if not function.template for node in ir.walk(function.body)]
+    given = {id(a) for n in every if isinstance(n, ir.Call) and _is_of_cuda(n) for p in n.arguments for a in ir.walk(p)}
+    taken = (n.target for n in every if isinstance(n, ir.AddressOf) and id(n) not in given)
+    named = {target.variable.key for target in taken if isinstance(target, ir.Name)}
 
     def exposed(variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
@@ -43,6 +46,13 @@ def order_of(program: ir.Program) -> str:
             line = f" (line {span.line})" if span is not None else ""
             return f"the order in which arguments are evaluated is open, and matters{line}"
     return ""
+
+
+def _is_of_cuda(call: ir.Call) -> bool:
+    """Whether a call keeps no address of a variable that it fills."""
+    return call.standard and call.name.startswith(
+        ("cudaMalloc", "cudaHostAlloc", "cudaMemcpy", "cudaStream", "cudaEvent")
+    )
 
 
 def unreadable(function: ir.Function) -> str:
