@@ -4,7 +4,8 @@
 
 For each function that both can follow it prints what the reading of the IR lacks: an operation, a path from one to
 another, a pair that conflicts, a barrier. Each is a defect of one of the two, to be explained or mended. Exit code 1 if
-there is any.
+there is any. With --weaker it prints where the reading of the IR says less: functions that it does not follow, barriers
+and conflicts that the text's has not.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kesco.ir.access import AccessMode, may_alias
 from kesco.ir.flow import Region, Role, Site
 from kesco.nesting import deep
 from kesco.options import Options
+from kesco.parts import apart
 from kesco.session import Session
 
 _WORK = (Role.MOVABLE, Role.LEGACY)
@@ -32,13 +34,14 @@ _ORDERS = (Role.LEGACY, Role.JOIN, Role.DEVICE_SYNC)
 @click.argument("places", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--flag", multiple=True, help="for the compiler")
 @click.option("--show-all", "--all", is_flag=True, help="also print programs without a difference")
-def main(places: tuple[Path, ...], flag: tuple[str, ...], show_all: bool) -> None:
+@click.option("--weaker", is_flag=True, help="print where the reading of the IR says less")
+def main(places: tuple[Path, ...], flag: tuple[str, ...], show_all: bool, weaker: bool) -> None:
     """Read every .cu file both ways."""
     programs = functions = differences = 0
     for path in _sources(places):
         began = time.monotonic()
         try:
-            found = deep(str(path), lambda path=path: list(_of(path, flag)))
+            found = deep(str(path), lambda path=path: list(_of(path, flag, weaker)))
         except KescoError as error:
             click.echo(f"{path}: {error.diagnostics[0].message}")
             continue
@@ -56,18 +59,52 @@ def main(places: tuple[Path, ...], flag: tuple[str, ...], show_all: bool) -> Non
 
 def _sources(places: tuple[Path, ...]) -> Iterator[Path]:
     for place in places:
-        yield from [place] if place.is_file() else sorted(place.rglob("*.cu"))
+        every = [place] if place.is_file() else sorted(place.rglob("*.cu"))
+        yield from (one for one in every if b"KescoStreams" not in one.read_bytes())
 
 
-def _of(path: Path, flags: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
+def _of(path: Path, flags: tuple[str, ...], weaker: bool) -> Iterator[tuple[str, list[str]]]:
     session = Session(str(path), Options(flags=flags))
     by_text = session.of_text()
     by_ir = {region.span: region for region in session.of_ir()}
     for region in by_text:
         other = by_ir.get(region.span)
-        if other is None or other.serial_because or region.serial_because:
+        if other is None or region.serial_because:
             continue
-        yield region.function, [f"{region.function}: {line}" for line in compared(region, other)]
+        if other.serial_because and weaker:
+            yield region.function, [f"{region.function} is not followed: {other.serial_because}"]
+        elif not other.serial_because:
+            found = less(region, other) if weaker else compared(region, other)
+            yield region.function, [f"{region.function}: {line}" for line in found]
+
+
+def less(text: Region, seen: Region) -> Iterator[str]:
+    """Where the second region keeps more in order than the first."""
+    ours, theirs = _by_operation(text), _by_operation(seen)
+    names = {number: f"@{number} {sites[0].label}" for number, sites in theirs.items()}
+    for number in theirs:
+        movable = number in ours and all(s.role is Role.MOVABLE for s in ours[number])
+        if movable and not all(s.role is Role.MOVABLE for s in theirs[number]):
+            yield f"{names[number]} is {theirs[number][0].role.value}: {theirs[number][0].note}"
+        elif number not in ours and theirs[number][0].role in _ORDERS:
+            yield f"{names[number]} is a barrier: {theirs[number][0].role.value}"
+        elif movable and ours[number][0].held is not theirs[number][0].held:
+            yield f"{names[number]} may keep the host"
+    both = [number for number in ours if number in theirs]
+    for a, b in product(both, both):
+        moving = all(site.role is Role.MOVABLE for site in (*ours[a], *ours[b], *theirs[a], *theirs[b]))
+        if a <= b and moving and _may_conflict(theirs[a], theirs[b]) and not _may_conflict(ours[a], ours[b]):
+            yield f"{names[a]} and {names[b]} conflict"
+
+
+def _may_conflict(some: list[Site], others: list[Site]) -> bool:
+    return any(
+        (a.mode | b.mode) & AccessMode.WRITE and may_alias(a.buffer, b.buffer)
+        for one, other in product(some, others)
+        if one is not other
+        for a, b in product(one.accesses, other.accesses)
+        if a.bytes is None or b.bytes is None or not apart(a.bytes, b.bytes)
+    )
 
 
 def compared(text: Region, seen: Region) -> Iterator[str]:
@@ -85,7 +122,7 @@ def compared(text: Region, seen: Region) -> Iterator[str]:
         if (a, b) in paths and (a, b) not in other_paths:
             yield f"no path from {names[a]} to {names[b]}"
         moving = all(site.role is Role.MOVABLE for site in (*theirs[a], *theirs[b]))
-        if a < b and moving and _conflict(ours[a], ours[b]) and not _conflict(theirs[a], theirs[b]):
+        if a < b and moving and _may_conflict(ours[a], ours[b]) and not _may_conflict(theirs[a], theirs[b]):
             yield f"{names[a]} and {names[b]} do not conflict"
     missing = set(text.guards) - set(seen.guards)
     if missing and any(s.role is Role.MOVABLE for s in seen.sites):
@@ -113,14 +150,6 @@ def _paths(region: Region) -> set[tuple[int, int]]:
                 todo += region.successors[one]
         found |= {(site.operation, region.sites[one].operation) for one in seen if region.sites[one].operation >= 0}
     return found
-
-
-def _conflict(some: list[Site], others: list[Site]) -> bool:
-    return any(
-        (a.mode | b.mode) & AccessMode.WRITE and may_alias(a.buffer, b.buffer) and a.bytes is None and b.bytes is None
-        for one, other in product(some, others)
-        for a, b in product(one.accesses, other.accesses)
-    )
 
 
 if __name__ == "__main__":

@@ -82,7 +82,12 @@ def _counted(size: Poly) -> Poly | None:
 
 def touched(place: Place, footprint: Footprint | None, given: LaunchValues) -> ByteRange | None:
     """The bytes that a launch touches through a pointer to a place."""
-    if footprint is None or place.offset is None or place.path:
+    return None if place.path else extent(place.offset, footprint, given)
+
+
+def extent(offset: Poly | None, footprint: Footprint | None, given: LaunchValues) -> ByteRange | None:
+    """The bytes that a launch touches through a pointer at an offset in a buffer."""
+    if footprint is None or offset is None:
         return None
     for poly, most in footprint.fits:
         values = [poly.substituted(partial(_value, given=given, bounded=by)) for by in (True, False)]
@@ -91,7 +96,7 @@ def touched(place: Place, footprint: Footprint | None, given: LaunchValues) -> B
     ends = [p.substituted(lambda symbol: _value(symbol, given)) for p in (footprint.bytes.low, footprint.bytes.high)]
     if ends[0] is None or ends[1] is None:
         return None
-    return ByteRange(ends[0], ends[1]).moved(place.offset)
+    return ByteRange(ends[0], ends[1]).moved(offset)
 
 
 def _value(symbol: Symbol, given: LaunchValues, bounded: bool = False) -> Poly | None:

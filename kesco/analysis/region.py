@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kesco.ir.access import Access, AccessMode, Buffer
 from kesco.ir.flow import Handle, Held, Iteration, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
-if TYPE_CHECKING:
-    from kesco.analysis.state import Activation
-
 Frontier = frozenset[int]
 Seen = tuple[Buffer, AccessMode, bool]
 """What the host reads or writes, and whether it only decides by it where to go on, and reads it as volatile memory."""
 ANY_SIZE = 1 << 63
 SiteKey = tuple[int, str, tuple[Iteration, ...]]
+
+
+class Walked(Protocol):
+    """An activation of a function, as far as its sites are known; `generic`: with what came in from anywhere."""
+
+    builder: RegionBuilder
+    generic: bool
 
 
 @dataclass(slots=True)
@@ -57,7 +61,7 @@ class Draft:
     waits: bool = False  # the host waits here for all before
     records: str = ""  # the event that is recorded here
     awaits: str = ""  # the event that the host waits for
-    callee: Activation | None = None  # the function that is called here
+    callee: Walked | None = None  # the function that is called here
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """The site touches a buffer, or that part of it."""

@@ -21,14 +21,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kesco.analysis.memory import Object
-from kesco.analysis.region import Draft, Seen
-from kesco.analysis.state import Activation
+from kesco.analysis.region import Draft, Seen, Walked
 from kesco.ir.access import RELEASED, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import Held, Role, SiteKind
 
-Activations = Mapping[str, Mapping[str, Activation]]
+Activations = Mapping[str, Mapping[Any, Walked]]
 _Node = tuple[int, int, bool]  # activation, site, whether a function that it calls has returned
 _Looks = frozenset[Seen]
 _NOT_SHOWN = (BufferKind.DEVICE, BufferKind.ORDER, BufferKind.UNKNOWN)  # the last comes behind all else as it is
@@ -135,7 +135,7 @@ def _is_alone(draft: Draft) -> bool:
 class _Touched:
     """What the device touches: of all that is looked at only that matters."""
 
-    def __init__(self, activations: Iterable[Activation], watchers: Watchers) -> None:
+    def __init__(self, activations: Iterable[Walked], watchers: Watchers) -> None:
         self._tasks, self._told = watchers.tasks, watchers.told
         self._any: set[Buffer] = set()
         self._in: dict[int, set[Buffer]] = {}
@@ -149,7 +149,7 @@ class _Touched:
                         self._writers[buffer].add(self._tasks.get(draft.operation, ""))
             self._any |= own
 
-    def by(self, activation: Activation, draft: Draft, looks: _Looks) -> list[tuple[Buffer, AccessMode]]:
+    def by(self, activation: Walked, draft: Draft, looks: _Looks) -> list[tuple[Buffer, AccessMode]]:
         """What a release touches for these looks, with the names that its own function has for it."""
         task = self._tasks.get(draft.operation, "")
         found: defaultdict[Buffer, AccessMode] = defaultdict(lambda: AccessMode.NONE)
@@ -168,7 +168,7 @@ class _Touched:
         return list(found.items())
 
 
-def _waits(activation: Activation, draft: Draft) -> bool:
+def _waits(activation: Walked, draft: Draft) -> bool:
     """Whether the host waits at a site until all before it is done."""
     if draft.role is Role.DEVICE_SYNC or draft.waits or (draft.held is Held.ALL and draft.acts):
         return True
@@ -195,7 +195,7 @@ def _behind_it(draft: Draft) -> _Looks:
     return frozenset(draft.seen)
 
 
-def _looks(activations: Iterable[Activation]) -> dict[_Node, _Looks]:
+def _looks(activations: Iterable[Walked]) -> dict[_Node, _Looks]:
     """For each site, what the host may do behind it before it waits."""
     after: dict[_Node, list[_Node]] = {}
     own: dict[_Node, _Looks] = {}
@@ -221,7 +221,7 @@ def _looks(activations: Iterable[Activation]) -> dict[_Node, _Looks]:
     return _behind(after, own, stops)
 
 
-def _return(after: dict[_Node, list[_Node]], activations: Iterable[Activation]) -> None:
+def _return(after: dict[_Node, list[_Node]], activations: Iterable[Walked]) -> None:
     """Where a function that was entered is left, control is behind the call."""
     for activation in activations:
         for draft in (d for d in activation.builder.drafts if d.role is Role.EXIT):

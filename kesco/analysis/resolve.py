@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import linked, members_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
-from kesco.analysis.region import RegionBuilder, without_idle_marks
+from kesco.analysis.region import RegionBuilder, Walked, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.analysis.zeroes import only_certain
@@ -38,14 +37,6 @@ _FILE_WIDE = {
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
 _HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
-
-
-class Built(Protocol):
-    """An activation of a function, whose sites are known."""
-
-    @property
-    def builder(self) -> RegionBuilder:
-        """They."""
 
 
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
@@ -299,7 +290,7 @@ def _region(
     return replace(region, guards=guards, serial_because=why, open=entered, fresh=entered)
 
 
-def merged_contexts(function: ir.Function, contexts: Sequence[Built], tagged: bool = True) -> Region:
+def merged_contexts(function: ir.Function, contexts: Sequence[Walked], tagged: bool = True) -> Region:
     """One region for all contexts; where each call ends with a join, a buffer of one is never one of another."""
     if len(contexts) == 1:
         region = contexts[0].builder.finish()
@@ -324,7 +315,7 @@ def merged_contexts(function: ir.Function, contexts: Sequence[Built], tagged: bo
     return merged.finish()
 
 
-def _undecided(contexts: Sequence[Built]) -> str:
+def _undecided(contexts: Sequence[Walked]) -> str:
     """Why the function stays serial if its text has an operation that may move on some paths or calls and not on all.
 
     The text has it once. Within one call it may differ where a loop changes what a pointer of a copy points to.

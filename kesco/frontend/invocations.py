@@ -48,7 +48,8 @@ class Invocations(Expressions):
             K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.CONVERSION_FUNCTION, K.FUNCTION_TEMPLATE,
         ):  # fmt: skip
             parts = [self.lower(c) for c in inner]
-            return self._call_of(cursor, None, "", None, parts, arguments, (True,) * len(parts))
+            called = self._of_template(inner)
+            return self._call_of(cursor, None, "", None, parts, arguments or inner[1:], (True,) * len(parts), called)
         if target.spelling in _RETURN_TWICE and self.types.is_standard(target):
             self.hidden = self.hidden or f"{target.spelling} (line {self.span(cursor).line}), which may return again"
         key = target.canonical.get_usr()
@@ -71,6 +72,18 @@ class Invocations(Expressions):
             if followed is not None:
                 return followed
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
+
+    def _of_template(self, inner: list[Cursor]) -> str:
+        """The function of a system header that a template names, whichever of its overloads an instance calls."""
+        at = inner[0] if inner else None
+        while at is not None and kind_of(at) in (K.UNEXPOSED_EXPR, K.PAREN_EXPR) and self.children(at):
+            at = self.children(at)[0]
+        named = at.referenced if at is not None else None
+        if named is None:
+            return ""
+        found = clang.overloads(named) if kind_of(named) is K.OVERLOADED_DECL_REF else [named]
+        known = bool(found) and all(self.types.is_standard(one) for one in found)
+        return str(found[0].spelling) if known else ""
 
     def _worked(self, target: Cursor, parts: list[ir.Expr], arguments: list[Cursor]) -> str:
         """What a call does with an object that is followed without looking at a body."""
@@ -121,10 +134,11 @@ class Invocations(Expressions):
         parts: list[ir.Expr],
         arguments: list[Cursor],
         references: tuple[bool, ...],
+        called: str = "",
     ) -> ir.Expr:
         name = qualified_name(target) if target is not None else ""
         standard = target is not None and self.types.is_standard(target)
-        number = self._operation(cursor, None, name if standard else "", arguments)
+        number = self._operation(cursor, None, name if standard else called, arguments)
         constructs = target is not None and kind_of(target) is K.CONSTRUCTOR
         result = self.types.lower(cursor.type)
         return ir.Call(

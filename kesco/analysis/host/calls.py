@@ -92,7 +92,7 @@ class Calls:
             return self._stub(frame, instruction, state, name, values)
         if function is not None and not _REPLACED.intersection(function.head.words):
             return self._entered(frame, instruction, state, function, values)
-        answer = engine.watcher.answers(name, values) if engine.watcher is not None else None
+        answer = engine.watcher.answers(name, values, state) if engine.watcher is not None else None
         if answer is not None:
             return Outcome(answer, state)
         outcome = cuda.called(frame, instruction, state, name, values)

@@ -24,6 +24,7 @@ from kesco.analysis.host.values import (
     NOTHING,
     NUMBER,
     NUMBER_ATOM,
+    STATUS,
     ZERO,
     Object,
     Pointer,
@@ -90,19 +91,29 @@ def _three(both: Value, last: Value) -> Value:
 def launched_unseen(frame: Frame, state: State, launch: Launch, stub: str, values: list[Value]) -> None:
     """A stub without a body is called: what it gets is what the kernel gets."""
     found = [(str(index), value) for index, value in enumerate(values) if objects(value) or not is_known(value)]
-    _launch(frame, state, launch, stub, found, {one for value in values for one in objects(value)})
+    _launch(frame, state, launch, stub, found, {one for value in values for one in objects(value)}, {})
 
 
-def _arguments(frame: Frame, state: State, stub: str, given: Value) -> tuple[list[tuple[str, Value]], set[Object]]:
-    """What a kernel gets, from the array of places where its arguments are: pointers, and whatever holds addresses."""
+def _arguments(
+    frame: Frame, state: State, stub: str, given: Value
+) -> tuple[list[tuple[str, Value]], set[Object], dict[int, int]]:
+    """What a kernel gets, from the array of places where its arguments are: pointers, and whatever holds addresses.
+
+    Also all that these lead to, and its numbers where they are known.
+    """
     engine = frame.engine
     found: list[tuple[str, Value]] = []
     held: set[Object] = set()
+    numbers: dict[int, int] = {}
     for index, type_ in enumerate(engine.signature(stub)):
         place = state.load(_at(state, given, index * _POINTER), _POINTER)
         for one in objects(place):
             held |= {o for value in state.look(one).held() for o in objects(value)}
         whole = engine.layouts.resolved(type_).kind == "ptr"
+        if engine.layouts.resolved(type_).kind == "int":
+            one_number = number(state.load(place, engine.layouts.size(type_)))
+            if one_number is not None:
+                numbers[index] = one_number
         layout = layout_of(type_, engine.layouts)
         words = dict.fromkeys(layout.pointers, True)
         for offset, scalar_ in engine.layouts.scalars(type_, 0, _PARTS):
@@ -114,11 +125,17 @@ def _arguments(frame: Frame, state: State, stub: str, given: Value) -> tuple[lis
             value = state.load(_at(state, place, offset), _POINTER)
             if is_pointer or objects(value):
                 found.append((str(index) if whole else f"{index}.{offset}", value))
-    return found, held
+    return found, held, numbers
 
 
 def _launch(
-    frame: Frame, state: State, launch: Launch, stub: str, found: list[tuple[str, Value]], held: set[Object]
+    frame: Frame,
+    state: State,
+    launch: Launch,
+    stub: str,
+    found: list[tuple[str, Value]],
+    held: set[Object],
+    numbers: dict[int, int],
 ) -> None:
     engine = frame.engine
     reached = state.reached({*state.device, *held, *(one for _, value in found for one in objects(value))})
@@ -127,7 +144,7 @@ def _launch(
     state.lose(one for one in reached if not engine.is_constant(one))
     settings = list(launch.settings)
     if engine.watcher is not None:
-        engine.watcher.launches(frame, stub, launch, found, state)
+        engine.watcher.launches(stub, launch, found, numbers, state)
     engine.record.visit(Visit(launch.instruction, launch.function, stub, found, settings, launch.context))
 
 
@@ -137,6 +154,14 @@ def _at(state: State, address: Value, offset: int) -> Scalar:
 
 def called(frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome | None:
     """A call of the runtime or of one of CUDA's libraries; None if it is none, or is not known."""
+    around, frame.engine.in_runtime = frame.engine.in_runtime, is_cuda_name(name)
+    try:
+        return _called(frame, instruction, state, name, values)
+    finally:
+        frame.engine.in_runtime = around
+
+
+def _called(frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome | None:
     if name == PUSH:
         frame.engine.record.pushed.add(id(instruction))
         settings = state.values.get(_SETTINGS, ())
@@ -206,7 +231,7 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
         for index in call.out:
             receive(state, values[index], unknown(f"what {call.name} puts there"))
     engine.record.visit(Visit(instruction, frame.function.name, call.name, shown, [], frame.context))
-    result = NUMBER if instruction.type.kind == "int" else unknown(f"what {call.name} returns")
+    result = STATUS if instruction.type.kind == "int" else unknown(f"what {call.name} returns")
     return Outcome(engine.constants.uniform(instruction.type, result), state)
 
 
@@ -268,4 +293,4 @@ def _launch_by_call(frame: Frame, instruction: Instruction, state: State, values
     if strange or not names:
         engine.lose(f"a launch of an unknown kernel in {frame.function.name}")
         what = [("0", unknown("arguments of an unknown kernel"))]
-        _launch(frame, state, launch, "", list(what), state.reached(state.escaped | objects(given)))
+        _launch(frame, state, launch, "", list(what), state.reached(state.escaped | objects(given)), {})

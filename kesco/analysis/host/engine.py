@@ -100,8 +100,10 @@ class Watcher(Protocol):
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
 
-    def launches(self, frame: Frame, stub: str, launch: Launch, found: list[tuple[str, Value]], state: State) -> None:
-        """A kernel is launched; no name: it is not known which."""
+    def launches(
+        self, stub: str, launch: Launch, found: list[tuple[str, Value]], numbers: dict[int, int], state: State
+    ) -> None:
+        """A kernel is launched with these pointers and numbers; no name: it is not known which."""
 
     def calls(self, frame: Frame, call: Instruction, name: str, values: list[Value], state: State) -> None:
         """The runtime, or one of CUDA's libraries, is called."""
@@ -109,7 +111,7 @@ class Watcher(Protocol):
     def runs(self, frame: Frame, name: str, reached: Iterable[Object], state: State, *, seen: bool) -> None:
         """Code that is not followed runs and may reach these; `seen`: it belongs to no program."""
 
-    def answers(self, name: str, values: list[Value]) -> Value | None:
+    def answers(self, name: str, values: list[Value], state: State) -> Value | None:
         """What a function without a body returns of which the watcher knows what it does; None if it does not."""
 
     def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
@@ -129,6 +131,7 @@ class Engine:
         self.knows_globals = True
         self.launch: Launch | None = None  # the one that a stub is about
         self.watcher: Watcher | None = None
+        self.in_runtime = False  # what memory is touched is the runtime's doing, and not the program's
         self.frame: Frame | None = None  # the innermost one
         self.first: Callable[[Object, int, int], Scalar] | None = None  # what was there when a path began
         self._objects: dict[object, Object] = {}
@@ -374,7 +377,7 @@ class Engine:
 
     def touched(self, state: State, one: Object | None, writes: bool) -> None:
         """The host reads or writes what the device may reach."""
-        if self.watcher is not None:
+        if self.watcher is not None and not self.in_runtime:
             self.watcher.touches(state, one, writes=writes)
 
     def shown(self, function: Object) -> None:

@@ -54,11 +54,13 @@ class World(Protocol):
 class State:
     """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
 
-    `frontier` is for whoever watches: the sites that control may have come from. `certain`: the lazy objects of which it
-    is known that no other one has been changed that may be the same; None: all.
+    `certain`: the lazy objects of which it is known that no other one has been changed that may be the same; None: all.
+    `failing`: a call of CUDA has failed. `frontier` is for whoever watches: the sites that control may have come from.
     """
 
-    __slots__ = ("_own", "_settled", "_world", "certain", "device", "escaped", "frontier", "memory", "values")
+    __slots__ = (
+        "_own", "_settled", "_world", "certain", "device", "escaped", "failing", "frontier", "memory", "values",
+    )  # fmt: skip
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -70,6 +72,7 @@ class State:
         self.device: frozenset[Object] = frozenset()
         self.frontier: frozenset[int] = frozenset()
         self.certain: frozenset[Object] | None = None
+        self.failing = False
 
     def copy(self) -> State:
         """A state of its own that begins as this one."""
@@ -77,14 +80,14 @@ class State:
         self._own.clear()
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
-        other.frontier, other.certain = self.frontier, self.certain
+        other.frontier, other.certain, other.failing = self.frontier, self.certain, self.failing
         return other
 
     def take(self, other: State) -> None:
         """Become another state, which is used up."""
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
-        self.frontier, self.certain = other.frontier, other.certain
+        self.frontier, self.certain, self.failing = other.frontier, other.certain, other.failing
 
     def look(self, at: Object) -> Contents:
         """What an object holds, to read only."""
@@ -134,9 +137,11 @@ class State:
         more = not (other.escaped <= self.escaped and other.device <= self.device)
         mine, theirs = self.certain, other.certain
         certain = theirs if mine is None else mine if theirs is None else mine & theirs
-        if not other.frontier <= self.frontier or certain != mine:
+        worked = self.failing and not other.failing
+        if not other.frontier <= self.frontier or certain != mine or worked:
             self.frontier |= other.frontier
             self.certain = other.certain = certain
+            self.failing = other.failing = self.failing and other.failing
             self.know(other)
             return True
         if more or other._settled is not other.escaped:

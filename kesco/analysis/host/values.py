@@ -27,7 +27,8 @@ _LEAST_STRIDE = 2
 class Object:
     """Memory, a function, or a resource of CUDA, by where it was made; each is made once, so identity is equality.
 
-    `kind` is stack, heap, global, function, outside, entry (what came in has this name), or what CUDA gives: device, managed, pinned, stream, event,
+    `kind` is stack, heap, global, function, outside, entry (it came in, by the name it has), or what CUDA gives:
+    device, managed, pinned, stream, event,
     symbol. `many`: it stands for several, since its site was reached again and again. `visible`: the host may look at
     it.
     """
@@ -70,11 +71,13 @@ Value: TypeAlias = "Scalar | tuple[Value, ...]"
 
 NUMBER_ATOM = Unknown("a number")
 DISTANCE = Unknown("the distance between two allocations")  # added to a place in one, it may be a place in the other
+STATUS_ATOM = Unknown("the status of a call of CUDA")
 NOTHING: Scalar = frozenset()
 ZERO: Scalar = frozenset((0,))
 ONE: Scalar = frozenset((1,))
 EITHER: Scalar = frozenset((0, 1))
 NUMBER: Scalar = frozenset((NUMBER_ATOM,))
+STATUS: Scalar = frozenset((STATUS_ATOM,))
 
 
 def unknown(reason: str) -> Scalar:

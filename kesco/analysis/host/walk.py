@@ -16,7 +16,7 @@ from kesco.analysis.host.frames import Outcome as Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.steps import evaluated, perform
-from kesco.analysis.host.values import NOTHING, Atom, Value, joined, numbers, scalar
+from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joined, numbers, scalar
 from kesco.llvm.values import Function, Instruction
 
 _ROUNDS = 2  # trips to a fixed point before values grow faster
@@ -83,11 +83,25 @@ def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
 
 def _branch(frame: Frame, instruction: Instruction, state: State) -> None:
     targets = instruction.targets
+    failed = ""
     if instruction.operands:
         known = numbers(evaluated(frame, instruction.operands[0], state))
         if known is not None:
             targets = tuple(dict.fromkeys(targets[0] if one else targets[1] for one in known))
-    _choose(frame, targets, state)
+        if len(targets) > 1 and not state.failing:
+            failed = _where_it_failed(frame, instruction, state)
+    _choose(frame, targets, state, failed)
+
+
+def _where_it_failed(frame: Frame, instruction: Instruction, state: State) -> str:
+    """Where control goes on only because a call of CUDA has failed: its status is compared with 0."""
+    condition = instruction.operands[0]
+    for one in frame.graph.blocks[frame.block].instructions:
+        if one.result is not None and one.opcode == "icmp" and one.result == condition:
+            left, right = (evaluated(frame, operand, state) for operand in one.operands)
+            if left == STATUS and right == ZERO and one.words[-1] in ("ne", "eq"):
+                return instruction.targets[0 if one.words[-1] == "ne" else 1]
+    return ""
 
 
 def _switch(frame: Frame, instruction: Instruction, state: State) -> None:
@@ -141,12 +155,15 @@ def _leave(frame: Frame, state: State) -> None:
     outcome.thrown = state if outcome.thrown is None else join_states(outcome.thrown, state)[0]
 
 
-def _choose(frame: Frame, targets: tuple[str, ...], state: State) -> None:
+def _choose(frame: Frame, targets: tuple[str, ...], state: State, failed: str = "") -> None:
     if len(targets) > 1:
         for target in targets:
             frame.unsure.update(frame.graph.leaves(frame.block, target))
     for target in targets[1:]:
-        _go(frame, target, state.copy())
+        other = state.copy()
+        other.failing = state.failing or target == failed
+        _go(frame, target, other)
+    state.failing = state.failing or targets[0] == failed
     _go(frame, targets[0], state)
 
 

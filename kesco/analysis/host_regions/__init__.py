@@ -25,11 +25,12 @@ from kesco.analysis.host.models import Models
 from kesco.analysis.host.values import NUMBER, Value, pointer, unknown
 from kesco.analysis.host.walk import run
 from kesco.analysis.host_regions.entries import Entries
-from kesco.analysis.host_regions.refusing import order_of, unreadable, watched
+from kesco.analysis.host_regions.refusing import order_of, unreadable
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.host_regions.touching import Touching
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import RegionBuilder, without_idle_marks
+from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.resolve import changed_names, compared, entries_of, merged_contexts, needs_names_of_callers
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
@@ -73,6 +74,11 @@ def host_regions(
         why = "it takes too long to follow"
     except RecursionError:
         why = "its calls are nested too deeply"
+    if not streams:  # what is promised to whoever watches the serial program says
+        mark_releases(
+            walk.paths.activations,
+            Watchers(frozenset(walk.paths.watched), frozenset(walk.paths.volatile), frozenset(walk.paths.told), {}),
+        )
     functions = [f for f in program.functions if f.here and f.key in walk.paths.activations]
     return tuple(walk.region(function, why) for function in functions)
 
@@ -216,7 +222,7 @@ class _Walk:
         if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
             why = why or "its pointers came into a function that calls it"
         guards, unsafe = self._guards(function, region)
-        serial = next((a.serial for a in chosen if a.serial), "") or unreadable(function) or watched(region)
+        serial = next((a.serial for a in chosen if a.serial), "") or unreadable(function)
         serial = serial or self.paths.threads
         return replace(
             without_idle_marks(region), guards=guards, serial_because=why or serial or region.serial_because or unsafe,

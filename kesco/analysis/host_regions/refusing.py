@@ -1,19 +1,17 @@
-"""What of a program its IR does not say: where another compiler, or somebody who watches, may see something else.
+"""What of a program its IR does not say: where another compiler may see something else.
 
-In: the parsed program, a function of it, its region. Out: a reason in words, or an empty text.
+In: the parsed program, a function of it. Out: a reason in words, or an empty text.
 
 1. C++ leaves the order open in which the arguments of a call are evaluated: clang has one, the host's compiler may have
-another. Where one argument may change what another mentions, nothing is known of the program. 2. What may mean something
-else to another compiler, and operations in the middle of expressions, cannot be told from the IR, or not be edited.
-3. Who looks at memory before the device is done with it sees how far it is: that is not followed here.
+another. Where one argument may change what another mentions, nothing is known of the program. 2. What may mean
+something else to another compiler, and operations in the middle of expressions, cannot be told from the IR, or not be
+edited.
 """
 
 from __future__ import annotations
 
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode, BufferKind
-from kesco.ir.flow import Region, Role
 
 _SAME = frozenset(
     ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
@@ -60,15 +58,4 @@ def unreadable(function: ir.Function) -> str:
     for node in ir.walk(function.body):
         if isinstance(node, ir.Obstacle) and node.reason not in _SAME and not node.reason.startswith(_NAMES):
             return f"it contains {node.reason}"
-    return ""
-
-
-def watched(region: Region) -> str:
-    """Why somebody may see how far the device is by what it writes, or an empty text."""
-    moving = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses if a.mode & AccessMode.WRITE]
-    written = {a.buffer for a in moving if a.buffer.kind is BufferKind.ENTRY}
-    for site in region.sites:
-        seen = next((a.buffer for a in site.accesses if site.role is Role.HOST and a.buffer in written), None)
-        if seen is not None:
-            return f"the host looks at {seen.name}, which a kernel writes (line {site.span.line})"
     return ""

@@ -12,23 +12,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kesco.analysis.extents import LaunchValues, extent
 from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
-from kesco.analysis.host.values import Object, Pointer, Unknown, Value, number, pointer, scalar
+from kesco.analysis.host.values import STATUS, Object, Pointer, Unknown, Value, number, pointer, scalar
 from kesco.analysis.host_regions.texts import LAUNCH
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
-from kesco.frontend.api_table import CudaCall, host_call
+from kesco.frontend.api_table import CudaCall, cuda_call, host_call
 from kesco.ir import program as ir
-from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
-from kesco.ir.access import through_parameter
+from kesco.ir.access import (
+    DEVICE_HEAP,
+    DEVICE_PRINTF,
+    UNKNOWN,
+    UNSEEN_HOST,
+    AccessMode,
+    Buffer,
+    BufferKind,
+    through_parameter,
+)
 from kesco.ir.effects import KernelEffects, RootEffect
-from kesco.ir.flow import Handle, Role, SiteKind
-from kesco.ir.volatiles import is_watched
+from kesco.ir.flow import Handle, Held, Role, SiteKind
+from kesco.ir.poly import ByteRange, Poly, constant
+from kesco.ir.transfers import FETCH, OWN, SEND
+from kesco.ir.volatiles import is_watched, points_to_volatile
 from kesco.llvm.names import kernel_of
 from kesco.llvm.values import Function, Instruction
 
@@ -37,10 +48,14 @@ _KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 _DIRECTIONS = {"HostToHost": 0, "HostToDevice": _TO_DEVICE, "DeviceToHost": _TO_HOST, "DeviceToDevice": _ON_DEVICE}
 _STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch)(?:E|I)")
+_COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol)?|kesco_send|kesco_fetch)(?:E|I|P)")
+_WAITS = re.compile(r"\d(?:kesco_sent|kesco_fetched)E")
+_HELD = {1: Held.SOURCE, 2: Held.ALL}
+COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
+_Touched = dict[tuple[Buffer, str, ByteRange | None], AccessMode]
 _PROGRESS = ("io", "clock", "exit", "thread")
+_FLAT = ("cudaMemset", "cudaMemcpy")
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")
-_SHOWN = (BufferKind.PINNED, BufferKind.MANAGED, BufferKind.HOST, BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
-_WATCHED = "it writes memory that the host may look at before it waits"
 
 
 @dataclass(slots=True)
@@ -68,29 +83,38 @@ class Touching:
         """The host reads or writes what the device may reach."""
         self.paths.touches(state, one, writes=writes)
 
-    def answers(self, name: str, values: list[Value]) -> Value | None:
+    def answers(self, name: str, values: list[Value], state: State) -> Value | None:
         """What a function of kesco's own prologue returns: the streams and events of a text that is read again."""
         if not self.paths.streams or "kesco_" not in name or self.paths.engine.module.has_body(name):
             return None
-        return pointer(self.paths.engine.resource("kesco", "")) if _STREAMS.search(name) else None
+        if _STREAMS.search(name):
+            return pointer(self.paths.engine.resource("kesco", ""))
+        if (own := _COPIES.search(name)) is not None:
+            self._own_copy(state, own[1], values)
+            return STATUS
+        return STATUS if _WAITS.search(name) else None
 
     # ---- launches
 
-    def launches(self, frame: Frame, stub: str, launch: Launch, found: list[tuple[str, Value]], state: State) -> None:
-        """A kernel is launched; no name: it is not known which."""
+    def launches(
+        self, stub: str, launch: Launch, found: list[tuple[str, Value]], numbers: dict[int, int], state: State
+    ) -> None:
+        """A kernel is launched with these pointers and numbers; no name: it is not known which."""
         kernel = kernel_of(stub)
         effects = self.effects.get(kernel) if stub else None
         node = self._launch_node(launch)
         name = node.kernel.name if node is not None else kernel or "a kernel"
         note = ""
-        touched: dict[tuple[Buffer, str], AccessMode] = {}
+        touched: _Touched = {}
+        settings = dict(launch.settings)
+        dimensions = tuple(size for one in ("grid", "block") for size in _three(settings.get(one)))
+        given_ = LaunchValues(tuple(_constant(numbers.get(i)) for i in range(max(numbers, default=-1) + 1)), dimensions)
         if effects is None or effects.opaque or self._is_stated(node):
             why = effects.opaque if effects is not None and effects.opaque else "its body is not visible"
-            touched[UNKNOWN, why] = _BOTH
+            touched[UNKNOWN, why, None] = _BOTH
             self._order(frozenset({"unseen"}), touched)
         if effects is not None:
-            note = self._apply(effects, found, touched)
-        settings = dict(launch.settings)
+            note = self._apply(effects, found, touched, given_)
         handle = self.handle(settings.get("stream", frozenset()))
         role = Role.MOVABLE if not note or handle is not None else Role.LEGACY
         draft = self.paths.site(state, name, LAUNCH, SiteKind.KERNEL, role)
@@ -101,12 +125,15 @@ class Touching:
         self._put_on(draft, handle, name)
         if node is not None and node.kernel.priority is not None:
             draft.priority = node.kernel.priority
-        for (buffer, why), mode in touched.items():
-            draft.touch(buffer, why, mode)
-        shown = any(buffer.kind in _SHOWN and mode & AccessMode.WRITE for (buffer, _), mode in touched.items())
+        for (buffer, why, part), mode in touched.items():
+            draft.touch(buffer, why, mode, part)
         parameters = node.kernel.parameters if node is not None else ()
-        if shown or any(is_watched(one, self.paths.texts.program.records) for one in parameters):
-            self.paths.now.activation.stay_serial(f"{name}: {_WATCHED}", draft.span)
+        records = self.paths.texts.program.records
+        given = node.arguments if node is not None else ()
+        if any(is_watched(one, records) for one in parameters) or any(points_to_volatile(a, records) for a in given):
+            self.paths.volatile.add(draft.operation)
+        if effects is None or effects.keeps:
+            self.paths.told |= {buffer for _, value in found for buffer in self.pointed(value)}
 
     def _launch_node(self, launch: Launch) -> ir.Launch | None:
         activation, at, _, own = self.paths.where()
@@ -122,7 +149,7 @@ class Touching:
         return stated or node.kernel.outputs is not None
 
     def _apply(
-        self, effects: KernelEffects, found: list[tuple[str, Value]], touched: dict[tuple[Buffer, str], AccessMode]
+        self, effects: KernelEffects, found: list[tuple[str, Value]], touched: _Touched, launched: LaunchValues
     ) -> str:
         given: dict[tuple[int, int], Value] = {}
         for name, value in found:
@@ -135,17 +162,17 @@ class Touching:
                     values = [value for (index, _), value in given.items() if index == parameter.index]
                 else:
                     values = [given[parameter.index, offset]] if (parameter.index, offset) in given else []
-                self._root(values, effect, why, touched)
+                self._root(values, effect, why, touched, launched)
         for symbol, effect in effects.symbols:
             buffer = self.symbol(symbol)
-            touched[buffer, "device symbol"] = touched.get((buffer, "device symbol"), AccessMode.NONE) | effect.direct
+            touched[buffer, "device symbol", None] = effect.direct
             if effect.deep:
-                touched[UNKNOWN, f"through pointers stored in {symbol}"] = effect.deep
+                touched[UNKNOWN, f"through pointers stored in {symbol}", None] = effect.deep
         self._order(effects.order, touched)
         if "texture" in effects.order:
-            touched[UNKNOWN, "reads a texture"] = AccessMode.READ
+            touched[UNKNOWN, "reads a texture", None] = AccessMode.READ
         if "launch" in effects.order:
-            touched[UNKNOWN, "launches kernels itself"] = _BOTH
+            touched[UNKNOWN, "launches kernels itself", None] = _BOTH
         if "spin" in effects.order:
             return "its blocks wait for each other, so that all of them must be on the GPU at once"
         if "clock" in effects.order:
@@ -153,24 +180,23 @@ class Touching:
         return ""
 
     def _root(
-        self, values: list[Value], effect: RootEffect, why: str, touched: dict[tuple[Buffer, str], AccessMode]
+        self, values: list[Value], effect: RootEffect, why: str, touched: _Touched, launched: LaunchValues
     ) -> None:
         if effect.direct:
-            if not values:
-                touched[UNKNOWN, f"{why} may point anywhere"] = effect.direct
-            for value in values:
-                for buffer in self.pointed(value):
-                    reason = why if buffer is not UNKNOWN else f"{why} may point anywhere"
-                    touched[buffer, reason] = touched.get((buffer, reason), AccessMode.NONE) | effect.direct
+            parts = [part for value in values for part in self.parts(value)] or [(UNKNOWN, None)]
+            for buffer, offset in parts:
+                reason = why if buffer is not UNKNOWN else f"{why} may point anywhere"
+                key = (buffer, reason, extent(_constant(offset), effect.footprint, launched))
+                touched[key] = touched.get(key, AccessMode.NONE) | effect.direct
         if effect.deep:
-            key = (UNKNOWN, f"through pointers loaded from {why}")
-            touched[key] = touched.get(key, AccessMode.NONE) | effect.deep
+            deep = (UNKNOWN, f"through pointers loaded from {why}", None)
+            touched[deep] = touched.get(deep, AccessMode.NONE) | effect.deep
 
-    def _order(self, order: frozenset[str], touched: dict[tuple[Buffer, str], AccessMode]) -> None:
+    def _order(self, order: frozenset[str], touched: _Touched) -> None:
         orders = {one for effects in self.effects.values() for one in effects.order}
         for name, buffer in (("printf", DEVICE_PRINTF), ("heap", DEVICE_HEAP)):
             if name in order or ("unseen" in order and name in orders):
-                touched[buffer, buffer.name] = _BOTH
+                touched[buffer, buffer.name, None] = _BOTH
 
     def symbol(self, mangled: str) -> Buffer:
         """The buffer of a device symbol."""
@@ -178,18 +204,23 @@ class Touching:
 
     # ---- values
 
-    def pointed(self, value: Value) -> list[Buffer]:
-        """The buffers that a pointer may lead to; a null pointer leads nowhere."""
-        found: dict[Buffer, None] = {}
+    def parts(self, value: Value) -> list[tuple[Buffer, int | None]]:
+        """The buffers that a pointer may lead to, and where in them if that is known; a null pointer leads nowhere."""
+        found: dict[tuple[Buffer, int | None], None] = {}
         atoms = scalar(value)
         for atom in atoms:
             if type(atom) is Pointer:
-                found[self.paths.buffer(atom.object)] = None
+                exact = not atom.offset[0] and not atom.object.many
+                found[self.paths.buffer(atom.object), atom.offset[1] if exact else None] = None
             elif type(atom) is Unknown or atom:
-                found[UNKNOWN] = None
+                found[UNKNOWN, None] = None
         if not atoms:
-            found[UNKNOWN] = None
+            found[UNKNOWN, None] = None
         return list(found)
+
+    def pointed(self, value: Value) -> list[Buffer]:
+        """The same without offsets."""
+        return list(dict.fromkeys(buffer for buffer, _ in self.parts(value)))
 
     def handle(self, value: Value) -> Handle | None:
         """The stream or event that a value stands for; None for the legacy default stream."""
@@ -247,7 +278,7 @@ class Touching:
             if draft is not None:
                 draft.foreign = draft.foreign or touched
             self.paths.now.activation.device_changed = True
-        elif self.paths.looks and kind == "query" and entry.shows != "nothing":
+        elif self.paths.looks and kind == "query" and not self.paths.is_about_launch(state, entry.shows):
             self.paths.looked(state)
 
     def _stays_here(self, draft: Draft | None) -> None:
@@ -260,16 +291,19 @@ class Touching:
             draft.touch(UNKNOWN, "what it does is not visible", _BOTH)
 
     def _access(
-        self, draft: Draft | None, value: Value, mode: AccessMode, why: str = "", *, on_host: bool = False
+        self, draft: Draft | None, value: Value, mode: AccessMode, length: int | None = None, *, on_host: bool = False
     ) -> None:
         if draft is None:
             return
-        why = why or ("copies" if draft.kind is SiteKind.COPY else draft.kind.value)
-        for buffer in self.pointed(value):
+        why = "copies" if draft.kind is SiteKind.COPY else draft.kind.value
+        for buffer, offset in self.parts(value):
+            part = None
+            if offset is not None and length is not None:
+                part = ByteRange(constant(offset), constant(offset + length))
             if buffer is UNKNOWN:
                 draft.touch(UNSEEN_HOST if on_host else UNKNOWN, "through a pointer that may point anywhere", mode)
             else:
-                draft.touch(buffer, why, mode)
+                draft.touch(buffer, why, mode, part)
 
     def _ordering(self, state: State, entry: CudaCall, values: list[Value]) -> None:
         """Synchronizes, event records and waits."""
@@ -301,54 +335,61 @@ class Touching:
 
     # ---- copies
 
-    def _transfer(self, state: State, entry: CudaCall, values: list[Value]) -> None:
+    def _transfer(self, state: State, entry: CudaCall, values: list[Value], own: str = "") -> None:
+        """A copy, a memset or a prefetch; `own`: its name in kesco's prologue."""
         name = entry.name.removesuffix("Async")
         handle = self.handle(values[entry.stream]) if entry.stream is not None else None
         way = self._way(entry, values)
-        note = self._why_stuck(entry, values, way)
+        shared = entry.symbol is not None and not all(b.on_device for b in self.pointed(values[entry.symbol]))
+        note = self._why_stuck(entry, values, way, shared=shared)
         role = Role.LEGACY if note and handle is None else Role.MOVABLE
-        draft = self.paths.site(state, name, entry.name, _KINDS[entry.kind], role)
+        draft = self.paths.site(state, name, own or entry.name, _KINDS[entry.kind], role)
         if draft is None:
             return
         draft.note = note or draft.note
-        self._put_on(draft, handle, entry.name)
+        self._put_on(draft, handle, own or entry.name)
         size = number(values[2]) if name in _SIZED and len(values) > 2 else None
         draft.bytes = max(draft.bytes, size if size is not None and size > 0 else ANY_SIZE)
         draft.acts = draft.acts and bool(size)
-        for index in entry.reads:
-            self._access(draft, values[index], AccessMode.READ, on_host=way == _TO_DEVICE)
-        for index in entry.writes:
-            self._access(draft, values[index], AccessMode.WRITE, on_host=way == _TO_HOST)
+        if name in OWN and (own or entry.name == name) and not shared:
+            held = _HELD.get(way) if way is not None else None
+            draft.held = Held.LATER if held is Held.ALL and own == FETCH else held
+        length = size if name in _FLAT and size is not None and size >= 0 else None
+        for indexes, mode, on_host in (
+            (entry.reads, AccessMode.READ, way == _TO_DEVICE), (entry.writes, AccessMode.WRITE, way == _TO_HOST),
+        ):  # fmt: skip
+            for index in indexes:
+                self._access(draft, values[index], mode, length, on_host=on_host)
+                state.device |= {a.object for a in scalar(values[index]) if type(a) is Pointer}
         if entry.kind == "prefetch":
             self._access(draft, values[0], AccessMode.WRITE)
-        shown = any(b.kind in _SHOWN and m & AccessMode.WRITE for (b, _, _), m in draft.accesses.items())
-        if shown and draft.role is Role.MOVABLE:
-            self.paths.now.activation.stay_serial(f"{entry.name}: {_WATCHED}", draft.span)
+
+    def _own_copy(self, state: State, own: str, values: list[Value]) -> None:
+        """The copy that kesco's prologue defines: on a stream; its last argument: then wait for all."""
+        entry = cuda_call(f"{COPIED_AS[own]}Async")
+        assert entry is not None and entry.stream is not None
+        self._transfer(state, replace(entry, name=COPIED_AS[own]), values, own)
+        if len(values) > entry.stream + 1 and number(values[entry.stream + 1]) == 1:
+            self.paths.site(state, OWN[COPIED_AS[own]], own, SiteKind.SYNC, Role.DEVICE_SYNC)
 
     def _way(self, entry: CudaCall, values: list[Value]) -> int | None:
         if entry.direction is None or entry.direction >= len(values):
             return _DIRECTIONS.get(entry.fixed_direction or "")
         return number(values[entry.direction])
 
-    def _why_stuck(self, entry: CudaCall, values: list[Value], way: int | None) -> str:
+    def _why_stuck(self, entry: CudaCall, values: list[Value], way: int | None, *, shared: bool) -> str:
         """Why a copy or memset keeps its place on the default stream, or an empty text."""
-        if entry.symbol is not None:
-            if entry.kind == "copy":
-                return "copies of symbols stay in place"
-            buffers = self.pointed(values[entry.symbol])
-            if not all(one.on_device for one in buffers):
-                return "the host may use the symbol, too"
-        sides = [buffer for index in (*entry.reads, *entry.writes) for buffer in self.pointed(values[index])]
+        if shared:
+            return "the host may use the symbol, too"
+        sides = {b.kind for i in (*entry.reads, *entry.writes) if i != entry.symbol for b in self.pointed(values[i])}
         if entry.stream is not None:
-            if entry.kind != "copy" or way == _ON_DEVICE:
-                return ""
             known = {BufferKind.PINNED, BufferKind.MANAGED, BufferKind.DEVICE}
-            if way in (_TO_DEVICE, _TO_HOST) and {one.kind for one in sides} <= known:
+            if entry.kind != "copy" or way == _ON_DEVICE or (way in (_TO_DEVICE, _TO_HOST) and sides <= known):
                 return ""
             return "its host memory may be pageable, and then the host waits for it here"
         if entry.async_form is None:
             return "it has no asynchronous form"
-        if any(one.kind is not BufferKind.DEVICE for one in sides) or (entry.kind == "copy" and way != _ON_DEVICE):
+        if sides - {BufferKind.DEVICE} or (entry.kind == "copy" and way != _ON_DEVICE):
             return "the host may have to wait for it here"
         return ""
 
@@ -361,6 +402,9 @@ class Touching:
             paths.throws(state)
             return
         every = list(reached)
+        model = paths.engine.models.of(name)
+        if not seen or model is None or model.keeps or model.given:
+            paths.told |= {paths.buffer(one) for one in every if one.kind != "function"}
         called = [o.name for o in every if o.kind == "function" and paths.engine.module.has_body(o.name)]
         acting = [one for one in called if paths.launches_in(one)]
         if not seen or acting:
@@ -372,15 +416,34 @@ class Touching:
             if one.visible and (one.shared or one in state.device):
                 paths.touches(state, one, writes=False)
                 paths.touches(state, one, writes=True)
-        host = host_call(name)
-        if paths.looks and not name.startswith("llvm.") and (host is None or host.kind in _PROGRESS):
+        if paths.looks and self._may_look(name):
             paths.looked(state)
+
+    def _may_look(self, name: str) -> bool:
+        """Whether a function of a library may show how far the device is: by output, or a clock."""
+        host, model = host_call(name), self.paths.engine.models.of(name)
+        if host is not None:
+            return host.kind in _PROGRESS
+        shows = model is None or model.shows or model.given or model.keeps
+        return not name.startswith("llvm.") and (shows or "clock" in name or "time" in name)
 
 
 _THREADS = (
     "pthread_create", "thrd_create", "__kmpc_fork_call", "__kmpc_fork_teams", "__kmpc_omp_task",
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
 )  # fmt: skip
+
+
+def _constant(value: int | None) -> Poly | None:
+    return None if value is None else constant(value)
+
+
+def _three(value: Value | None) -> tuple[Poly | None, ...]:
+    """The dimensions of a grid or block."""
+    if not isinstance(value, tuple) or len(value) != 3:
+        return (None,) * 3
+    found = [number(one) for one in value]
+    return tuple(_constant(one) if one is not None and one > 0 else None for one in found)
 
 
 def _positive(value: Value | None) -> bool:

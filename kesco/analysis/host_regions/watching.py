@@ -6,8 +6,8 @@ in; what a launch or a call touches is worked out in `touching`.
 
 1. A function of the text that is called has sites of its own; in its caller the call is one join, if the device is
 touched. 2. All other code (lambdas, headers, the library) is a part of the function of the text that it runs in: what
-it does to the device is a join at the call that led there. 3. Sites are asked for by what they are, so that walking a loop
-again adds edges and accesses but no sites. 4. What has no place in the text keeps its function serial.
+it does to the device is a join at the call that led there. 3. Sites are asked for by what they are, so that walking a
+loop again adds edges and accesses but no sites. 4. What has no place in the text keeps its function serial.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from kesco.ir.flow import Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
+_VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
 _WRAPPERS = ("/cuda_runtime.h",)
 _FIRST = re.compile(r"\(\s*(?:\([^()]*\)\s*)?&\s*([\w.>\[\]-]+)\s*,")  # what an allocation is put into
@@ -79,6 +80,9 @@ class Watching:
     buffers: dict[Object, Buffer] = field(default_factory=dict)
     activations: dict[str, dict[tuple[str, int], Activation]] = field(default_factory=dict)
     levels: list[_Level] = field(default_factory=list)
+    watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
+    volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
+    told: set[Buffer] = field(default_factory=set)  # what code that is not seen may know
     threads: str = ""  # why no function of the file can be followed
     generic: bool = False  # whether the path began at the function itself, with what came in
 
@@ -178,6 +182,7 @@ class Watching:
             for (buffer, _, _), mode in draft.accesses.items():
                 shared[buffer] = shared.get(buffer, AccessMode.NONE) | mode
         if site is not None:
+            site.callee = inner
             for buffer, mode in shared.items():
                 site.touch(buffer, "in the function called", mode)
         activation.device_changed = activation.device_changed or inner.device_changed
@@ -257,9 +262,14 @@ class Watching:
         if operation < 0:
             end = activation.function.span
             how, span = "end", Span(end.path, max(end.start, end.end - 1), end.end, end.line, end.column)
-        _, state.frontier = activation.builder.add(
+        self._exit(activation, state, operation, how, span)
+
+    def _exit(self, activation: Activation, state: State, operation: int, how: str, span: Span) -> None:
+        before = len(activation.builder.drafts)
+        draft, state.frontier = activation.builder.add(
             (operation, how, ()), how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier
         )
+        draft.failed = state.failing and (draft.failed or draft.number == before)
 
     def throws(self, state: State) -> None:
         """An exception is thrown in the text."""
@@ -269,9 +279,7 @@ class Watching:
         span = self.span(activation, at)
         if operation < 0:
             activation.stay_serial("an exception has no place of its own in the text", span)
-        _, state.frontier = activation.builder.add(
-            (operation, "throw", ()), "throw", SiteKind.BOUNDARY, Role.EXIT, span, state.frontier
-        )
+        self._exit(activation, state, operation, "throw", span)
 
     # ---- the host
 
@@ -281,14 +289,27 @@ class Watching:
             return
         activation, at, _, _ = self.where()
         mode = AccessMode.WRITE if writes else AccessMode.READ
+        behind = [activation.builder.drafts[number] for number in state.frontier]
+        buffer = UNSEEN_HOST if one is None else self.buffer(one)
+        for draft in behind:
+            draft.outside = draft.outside or one is None
+            draft.seen.add((buffer, mode, False))
+        frame = self.engine.frame
+        if one is not None and frame is not None and frame.at is not None and _VOLATILE.intersection(frame.at.words):
+            self.watched.add(buffer)
         if one is None:
-            for number in state.frontier:
-                activation.builder.drafts[number].outside = True
             return
         self._host(state, activation, at).touch(self.seen_by_host(self.buffer(one)), "host", mode)
 
+    def is_about_launch(self, state: State, shows: str) -> bool:
+        """Whether a query tells nothing but whether the last launch could be made."""
+        builder = self.now.activation.builder
+        return shows == "nothing" or (shows == "errors" and builder.follows_launches(state.frontier))
+
     def looked(self, state: State) -> None:
         """What the host does may show how far the device is."""
+        if state.failing:
+            return
         activation, at, _, _ = self.where()
         self._host(state, activation, at).looks = True
 
