@@ -87,14 +87,14 @@ class Loops(Turns):
         decided = self.unroll.get(loop.number)
         if decided is False or loop.tested_after or loop.condition is None or loop.step is None:
             return None
-        counter = _counter(loop)
+        counter = counter_of(loop)
         values = None
         if counter is not None and self._settled(loop, counter):
             inside = 1
             for one in self.now.iterations:
                 inside *= one.trips
             start = state.store.read(Place(self.object_of(counter))).number
-            step = _step(loop.step, counter)
+            step = step_of(loop.step, counter)
             if start is not None and step:
                 limit = min(MAX_TRIPS, MAX_UNROLLED // inside)
                 values = self._values(loop.condition, counter, start, step, state, limit)
@@ -106,7 +106,7 @@ class Loops(Turns):
             self.uncounted.add(loop.number)
         if values is None or counter is None:
             return None
-        first, step = values[0] if values else 0, _step(loop.step, counter) or 1
+        first, step = values[0] if values else 0, step_of(loop.step, counter) or 1
         return [Iteration(loop.number, counter.name, i, len(values), v, first, step) for i, v in enumerate(values)]
 
     def _settled(self, loop: ir.Loop, counter: ir.Variable) -> bool:
@@ -154,7 +154,7 @@ class Loops(Turns):
 
     def _unrolled(self, loop: ir.Loop, state: State, trips: list[Iteration]) -> State | None:
         outer = self.now.iterations
-        place = Place(self.object_of(_counter(loop) or _no_counter()))
+        place = Place(self.object_of(counter_of(loop) or _no_counter()))
         current: State | None = state
         left: list[State] = []
         sized = loop.condition is not None and any(map(_is_size, ir.walk(loop.condition)))
@@ -261,7 +261,7 @@ class Loops(Turns):
         return None if value.number else state
 
 
-def _counter(loop: ir.Loop) -> ir.Variable | None:
+def counter_of(loop: ir.Loop) -> ir.Variable | None:
     """The counter of a counting loop, if its body leaves it alone."""
     step = loop.step
     if not isinstance(step, ir.Assign) or not isinstance(step.target, ir.Name):
@@ -272,7 +272,8 @@ def _counter(loop: ir.Loop) -> ir.Variable | None:
     return None if changes(loop.body, variable.key) else variable
 
 
-def _step(step: ir.Expr | None, counter: ir.Variable) -> int | None:
+def step_of(step: ir.Expr | None, counter: ir.Variable) -> int | None:
+    """By how much a counting loop counts, where that is a number."""
     if not isinstance(step, ir.Assign):
         return None
     value = step.value.value if isinstance(step.value, ir.Constant) else None

@@ -108,6 +108,9 @@ class Watcher(Protocol):
     def calls(self, frame: Frame, call: Instruction, name: str, values: list[Value], state: State) -> None:
         """The runtime, or one of CUDA's libraries, is called."""
 
+    def makes(self, one: Object) -> None:
+        """Memory, a stream or an event is made, or may be made once more."""
+
     def runs(self, frame: Frame, name: str, reached: Iterable[Object], state: State, *, seen: bool) -> None:
         """Code that is not followed runs and may reach these; `seen`: it belongs to no program."""
 
@@ -317,8 +320,14 @@ class Engine:
             for instance in range(_INSTANCES):
                 one = self._object((kind, id(instruction), context, instance), kind, name, instruction, context, size)
                 if one not in state.memory:
-                    return one
-        return self._object((kind, id(instruction), context, -1), kind, name, instruction, context, -1, many=True)
+                    return self._made(one)
+        every = (kind, id(instruction), context, -1)
+        return self._made(self._object(every, kind, name, instruction, context, -1, many=True))
+
+    def _made(self, one: Object) -> Object:
+        if self.watcher is not None:
+            self.watcher.makes(one)
+        return one
 
     def local(self, name: str, instruction: object, at: Instruction, context: int, size: int, many: bool) -> Object:
         """A variable on the stack: there is one in each activation, which a context stands for."""

@@ -41,6 +41,10 @@ class Frame:
     unsure: set[str] = field(default_factory=set)  # loops of which it was not known whether there is another trip
     fixed: dict[str, tuple[State, int]] = field(default_factory=dict)  # loops walked to a fixed point
     outcome: Outcome = field(default_factory=Outcome)
+    caller: Frame | None = None
+    counters: dict[str, dict[str, int]] = field(
+        default_factory=dict
+    )  # of each head, the numbers that a trip began with
 
     def forget(self, state: State) -> None:
         """Take away what is gone when the function is left."""

@@ -16,7 +16,7 @@ from kesco.analysis.host.frames import Outcome as Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.steps import evaluated, perform
-from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joined, numbers, scalar
+from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joined, number, numbers, scalar
 from kesco.llvm.values import Function, Instruction
 
 _ROUNDS = 2  # trips to a fixed point before values grow faster
@@ -33,6 +33,7 @@ def run(
         extra |= scalar(value)
     frame = Frame(engine, function, engine.graph(function), context, frozenset(extra))
     around, engine.frame = engine.frame, frame
+    frame.caller = around
     engine.record.reached.setdefault(engine.record.root, set()).add(function.name)
     frame.pending[frame.graph.entry] = state
     order = frame.graph.order
@@ -179,6 +180,13 @@ def _go(frame: Frame, target: str, state: State) -> None:
             frame.unsure.discard(target)
         elif not _goes_on(frame, target, state):
             return
+    if frame.engine.watcher is not None and target in graph.inside[target]:
+        frame.counters[target] = {
+            one.result.name: known
+            for one in graph.blocks[target].instructions
+            if one.opcode == "phi" and one.result is not None
+            and (known := number(state.values.get(one.result.name, NOTHING))) is not None
+        }  # fmt: skip
     waiting = frame.pending.get(target)
     if waiting is None:
         frame.pending[target] = state

@@ -24,6 +24,7 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.values import NUMBER, Value, pointer, unknown
 from kesco.analysis.host.walk import run
+from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import Entries
 from kesco.analysis.host_regions.refusing import order_of, unreadable
 from kesco.analysis.host_regions.texts import Texts
@@ -60,27 +61,48 @@ def host_regions(
     `InputError` (K110) if LLVM cannot read the IR.
     """
     module = Module(canonical(ir_text, "host", sroa=True))
-    engine = Engine(module, Models())
-    walk = _Walk(engine, Texts(program, module), Entries(engine, program, sizes), Calls(engine))
-    walk.paths = Watching(engine, walk.texts, streams, looks)
-    engine.watcher = Touching(walk.paths, effects)
-    engine.first = walk.entries.held_at_first
+    texts = Texts(program, module)
+    counting = Counting(texts)
     why = _PER_THREAD if any(name == "per-thread-stream" for name, _ in program.constructs) else order_of(program)
+    while True:
+        walk = _walked(texts, counting, effects, streams, looks, sizes)
+        if counting.decided or walk.refused:
+            break
+        counting.settle()
+        if not any(counting.trips.values()):
+            break
+    paths = walk.paths
+    if not streams:  # what is promised to whoever watches the serial program says
+        watchers = Watchers(frozenset(paths.watched), frozenset(paths.volatile), frozenset(paths.told), {})
+        mark_releases(paths.activations, watchers)
+    functions = [f for f in program.functions if f.here and f.key in walk.paths.activations]
+    return tuple(walk.region(function, why or walk.refused) for function in functions)
+
+
+def _walked(
+    texts: Texts,
+    counting: Counting,
+    effects: Mapping[str, KernelEffects],
+    streams: bool,
+    looks: bool,
+    sizes: tuple[int, int],
+) -> _Walk:
+    """All paths, once."""
+    engine = Engine(texts.module, Models())
+    entries = Entries(engine, texts.program, sizes)
+    paths = Watching(engine, texts, streams, looks, counting)
+    walk = _Walk(engine, texts, entries, Calls(engine), paths)
+    engine.watcher = Touching(paths, effects)
+    engine.first = entries.held_at_first
     try:
         walk.all()
     except Refused as reason:
-        why = str(reason)
+        walk.refused = str(reason)
     except OutOfBudget:
-        why = "it takes too long to follow"
+        walk.refused = "it takes too long to follow"
     except RecursionError:
-        why = "its calls are nested too deeply"
-    if not streams:  # what is promised to whoever watches the serial program says
-        mark_releases(
-            walk.paths.activations,
-            Watchers(frozenset(walk.paths.watched), frozenset(walk.paths.volatile), frozenset(walk.paths.told), {}),
-        )
-    functions = [f for f in program.functions if f.here and f.key in walk.paths.activations]
-    return tuple(walk.region(function, why) for function in functions)
+        walk.refused = "its calls are nested too deeply"
+    return walk
 
 
 @dataclass(slots=True)
@@ -91,7 +113,8 @@ class _Walk:
     texts: Texts
     entries: Entries
     calls: Calls
-    paths: Watching = field(init=False)
+    paths: Watching
+    refused: str = ""
     entered: set[str] = field(default_factory=set)
 
     def all(self) -> None:

@@ -94,6 +94,10 @@ class Touching:
             return STATUS
         return STATUS if _WAITS.search(name) else None
 
+    def makes(self, one: Object) -> None:
+        """Memory, a stream or an event is made."""
+        self.paths.made[one] = self.paths.iterations()
+
     # ---- launches
 
     def launches(

@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object
+from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import MARK
 from kesco.analysis.host_regions.texts import Texts
-from kesco.analysis.region import Draft, RegionBuilder
+from kesco.analysis.region import Draft, RegionBuilder, SiteKey
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
-from kesco.ir.flow import Role, SiteKind
+from kesco.ir.flow import Iteration, Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
@@ -77,6 +78,8 @@ class Watching:
     texts: Texts
     streams: bool
     looks: bool
+    counting: Counting
+    made: dict[Object, tuple[Iteration, ...]] = field(default_factory=dict)  # in which trips
     buffers: dict[Object, Buffer] = field(default_factory=dict)
     activations: dict[str, dict[tuple[str, int], Activation]] = field(default_factory=dict)
     levels: list[_Level] = field(default_factory=list)
@@ -210,6 +213,14 @@ class Watching:
         offset = self.texts.offset(at.place) if at is not None else -1
         return self.texts.span_at(offset) if offset >= 0 else activation.function.span
 
+    def iterations(self) -> tuple[Iteration, ...]:
+        """The trips of counted loops that control is in."""
+        level, frame = self.now, self.engine.frame
+        text = next((one for one in reversed(self.levels) if one.is_text), None)
+        while frame is not None and (text is None or frame.function.name != text.function):
+            frame = frame.caller
+        return self.counting.around(frame, level.activation.function) if frame is not None else ()
+
     # ---- sites
 
     def site(self, state: State, name: str, callee: str, kind: SiteKind, role: Role) -> Draft | None:
@@ -227,7 +238,7 @@ class Watching:
         if role is Role.MOVABLE and (known.stuck or known.stream_text is None):
             role = Role.LEGACY
         draft, state.frontier = activation.builder.add(
-            (operation, role.value, ()), name, kind, role, known.span if own else span, state.frontier
+            (operation, role.value, self.iterations()), name, kind, role, known.span if own else span, state.frontier
         )
         if role is Role.LEGACY and known.stuck:
             draft.note = known.stuck
@@ -248,10 +259,12 @@ class Watching:
 
     def turns(self, instruction: Instruction, state: State) -> None:
         """Control may leave the function here: at its ``return``, or where its text ends."""
-        level = self.now
+        level, frame = self.now, self.engine.frame
         if not level.is_text or level.call is not None or instruction.opcode not in ("br", "ret", "unreachable"):
             return
         activation = level.activation
+        if frame is not None:
+            self.counting.turns(frame, activation.function, instruction, state)
         operation, how = self.texts.leave(activation.function, instruction.place)
         if operation < 0 and instruction.opcode != "ret":
             return
@@ -267,7 +280,7 @@ class Watching:
     def _exit(self, activation: Activation, state: State, operation: int, how: str, span: Span) -> None:
         before = len(activation.builder.drafts)
         draft, state.frontier = activation.builder.add(
-            (operation, how, ()), how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier
+            (operation, how, self.iterations()), how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier
         )
         draft.failed = state.failing and (draft.failed or draft.number == before)
 
@@ -316,9 +329,9 @@ class Watching:
     def _host(self, state: State, activation: Activation, at: Instruction | None) -> Draft:
         offset = self.texts.offset(at.place) if at is not None else -1
         span = self.texts.statement(activation.function, offset)
-        key = (-2 - span.start, "host", ())
+        key = (-2 - span.start, "host", self.iterations())
         builder = activation.builder
-        if len(state.frontier) == 1 and builder.drafts[next(iter(state.frontier))].operation == key[0]:
+        if len(state.frontier) == 1 and _is(builder.drafts[next(iter(state.frontier))], key):
             return builder.drafts[next(iter(state.frontier))]
         draft, state.frontier = builder.add(key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier)
         return draft
@@ -342,9 +355,9 @@ class Watching:
         name = one.name
         if kind is not BufferKind.ENTRY and one.place >= 0:
             places = (one.place, *(call.place for call, _ in self.engine.chain(one.context)))
-            name = (
-                next((self._called(place, one.name) for place in places if self.texts.offset(place) >= 0), "") or name
-            )
+            name = next((self._called(place) for place in places if self.texts.offset(place) >= 0), "") or name
+            for trip in self.made.get(one, ()):
+                name = re.sub(rf"\b{trip.counter}\b", str(trip.value), name)
         if kind is BufferKind.ENTRY:
             function, _, name = name.partition(MARK)
             return Buffer(f"entry:{function}:{name}", name, kind)
@@ -354,13 +367,13 @@ class Watching:
     def _has_managed(self) -> bool:
         return any(name == "managed" for name, _ in self.texts.program.constructs)
 
-    def _called(self, place: int, callee: str) -> str:
+    def _called(self, place: int) -> str:
         """The variable that an allocation at a place is put into, as the text says it."""
         offset = self.texts.offset(place)
         for function in self.texts.program.functions:
             if not (function.here and function.span.start <= offset < function.span.end):
                 continue
-            operation = self.texts.operation(function, place, callee)
+            operation = self.texts.operation(function, place, "")
             if operation >= 0:
                 span = self.texts.program.operations[operation].span
                 written = self.texts.program.text[span.start : span.end].decode("utf-8", "replace")
@@ -373,6 +386,10 @@ class Watching:
         draft = self.join(state, name, foreign=True)
         if draft is not None:
             draft.touch(UNKNOWN, "code that is not seen", _BOTH)
+
+
+def _is(draft: Draft, key: SiteKey) -> bool:
+    return (draft.operation, draft.iterations) == (key[0], key[2])
 
 
 _KINDS = {
