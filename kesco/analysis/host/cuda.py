@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from kesco.analysis.host.arithmetic import stepped
 from kesco.analysis.host.engine import STUB, Visit
-from kesco.analysis.host.frames import Frame, Outcome
+from kesco.analysis.host.frames import SETTINGS, Frame, Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import free, receive
 from kesco.analysis.host.models import cuda_entry
@@ -45,7 +45,6 @@ from kesco.llvm.values import Instruction
 
 PUSH, POP = "__cudaPushCallConfiguration", "__cudaPopCallConfiguration"
 _PARTS = 64  # of a structure that is passed by value
-_SETTINGS = "<<<"  # the name of the launch settings among an activation's values
 _POINTER = 8
 _FROM_DEVICE = unknown("what the device wrote")
 _KINDS = {"managed": "managed", "pinned": "pinned", "mapped": "pinned"}
@@ -64,10 +63,10 @@ class Launch:
 
 def begun(frame: Frame, instruction: Instruction, state: State) -> Launch:
     """A stub is called: the settings that were pushed last are its own."""
-    settings = state.values.get(_SETTINGS, ())
+    settings = state.values.get(SETTINGS, ())
     last: Value = ()
     if isinstance(settings, tuple) and settings:
-        last, state.values[_SETTINGS] = settings[-1], settings[:-1]
+        last, state.values[SETTINGS] = settings[-1], settings[:-1]
     return Launch(instruction, frame.function.name, frame.context, tuple(_settings_of(last)))
 
 
@@ -137,8 +136,8 @@ def called(frame: Frame, instruction: Instruction, state: State, name: str, valu
     """A call of the runtime or of one of CUDA's libraries; None if it is none, or is not known."""
     if name == PUSH:
         frame.engine.record.pushed.add(id(instruction))
-        settings = state.values.get(_SETTINGS, ())
-        state.values[_SETTINGS] = (
+        settings = state.values.get(SETTINGS, ())
+        state.values[SETTINGS] = (
             *(settings if isinstance(settings, tuple) else ()),
             (*values, frozenset((instruction.place,))),
         )

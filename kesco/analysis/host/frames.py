@@ -21,6 +21,7 @@ class Outcome:
     thrown: State | None = None
 
 
+SETTINGS = "<<<"  # the name of the launch settings among an activation's values
 Caller = Callable[["Frame", Instruction, State], Outcome]
 
 
@@ -47,6 +48,13 @@ class Frame:
         for one in self.locals:
             if not one.many:
                 state.forget(one)
+
+    def keep(self, state: State, block: str) -> None:
+        """Drop the values that nothing uses from a block on."""
+        values = state.values
+        state.values = {name: values[name] for name in self.graph.live[block] if name in values}
+        if SETTINGS in values:
+            state.values[SETTINGS] = values[SETTINGS]
 
     @property
     def around(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 1. Control goes on with the block that comes first in the graph's order; where paths meet before that, they are joined.
 2. A loop whose conditions are known, and that does more than count, is walked trip by trip. Where it is not known
    whether there is another trip, or after too many, it is walked to a fixed point: until one more trip adds nothing.
+   One inside it that is walked so, too, is gone on with from what it was found to begin with on the trip before.
 3. An exception leaves by the unwind edge of the ``invoke`` around it, or leaves the function.
 """
 
@@ -149,9 +150,11 @@ def _go(frame: Frame, target: str, state: State) -> None:
     """Let control arrive at a block, with a state of its own."""
     frame.engine.step(1 + len(state.memory) // 8)  # states are copied and joined object by object
     _choose_phis(frame, target, state)
-    graph = frame.graph
-    if target in graph.inside[target]:
-        if target not in graph.inside[frame.block]:  # the loop is entered
+    frame.keep(state, target)
+    around = frame.graph.inside[target]
+    if target in around:
+        again = target in frame.graph.inside[frame.block]
+        if not again and not (target in frame.fixed and all(head in frame.fixed for head in around)):
             frame.trips[target] = 0
             frame.fixed.pop(target, None)
             frame.unsure.discard(target)
@@ -172,6 +175,8 @@ def _goes_on(frame: Frame, head: str, state: State) -> bool:
         if step_by_step and frame.trips[head] < frame.engine.trips:
             return True
         frame.fixed[head] = (state.copy(), 0)
+        for inner in [one for one in frame.fixed if one != head and head in frame.graph.inside[one]]:
+            del frame.fixed[inner]
         return True
     known, rounds = frame.fixed[head]
     known, changed = join_states(known, state, widen=rounds >= _ROUNDS)
