@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import gcd
 
-from kesco.analysis.host.values import NOTHING, Offset, Scalar, Value, joined
+from kesco.analysis.host.values import NOTHING, Object, Offset, Scalar, Value, joined, objects
 
 WIDEST = 16  # bytes of a cell
 FEW = 512  # bytes that are zeroed or copied cell by cell
@@ -27,10 +27,21 @@ class Contents:
     rest: Scalar = NOTHING
     volatile: bool = False
     freed: bool = False
+    _links: frozenset[Object] | None = None
 
     def copy(self) -> Contents:
         """Contents of their own."""
         return Contents(dict(self.cells), dict(self.weak), self.rest, self.volatile, self.freed)
+
+    def links(self) -> frozenset[Object]:
+        """The objects whose addresses are held; found once for as long as nothing changes."""
+        if self._links is None:
+            self._links = frozenset(one for value in self.held() for one in objects(value))
+        return self._links
+
+    def change(self) -> None:
+        """What is held is about to change."""
+        self._links = None
 
     def held(self) -> Iterable[Value]:
         """Every value that is held somewhere."""

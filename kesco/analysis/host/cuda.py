@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kesco.analysis.host.arithmetic import stepped
-from kesco.analysis.host.engine import STUB, Visit
+from kesco.analysis.host.engine import PUSH, STUB, Visit
 from kesco.analysis.host.frames import SETTINGS, Frame, Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import free, receive
@@ -43,7 +43,7 @@ from kesco.llvm.layouts import layout_of
 from kesco.llvm.types import POINTER
 from kesco.llvm.values import Instruction
 
-PUSH, POP = "__cudaPushCallConfiguration", "__cudaPopCallConfiguration"
+POP = "__cudaPopCallConfiguration"
 _PARTS = 64  # of a structure that is passed by value
 _POINTER = 8
 _FROM_DEVICE = unknown("what the device wrote")

@@ -148,7 +148,7 @@ def _choose(frame: Frame, targets: tuple[str, ...], state: State) -> None:
 
 def _go(frame: Frame, target: str, state: State) -> None:
     """Let control arrive at a block, with a state of its own."""
-    frame.engine.step(1 + len(state.memory) // 8)  # states are copied and joined object by object
+    frame.engine.step(1 + len(state.memory) // 32)  # states are copied and joined object by object
     _choose_phis(frame, target, state)
     frame.keep(state, target)
     around = frame.graph.inside[target]
@@ -156,6 +156,7 @@ def _go(frame: Frame, target: str, state: State) -> None:
         again = target in frame.graph.inside[frame.block]
         if not again and not (target in frame.fixed and all(head in frame.fixed for head in around)):
             frame.trips[target] = 0
+            frame.begun[target] = frame.engine.steps
             frame.fixed.pop(target, None)
             frame.unsure.discard(target)
         elif not _goes_on(frame, target, state):
@@ -172,7 +173,7 @@ def _goes_on(frame: Frame, head: str, state: State) -> bool:
     frame.trips[head] = frame.trips.get(head, 0) + 1
     if head not in frame.fixed:
         step_by_step = head in frame.graph.paying and head not in frame.unsure
-        if step_by_step and frame.trips[head] < frame.engine.trips:
+        if step_by_step and frame.trips[head] < frame.engine.trips_since(frame.begun[head]):
             return True
         frame.fixed[head] = (state.copy(), 0)
         for inner in [one for one in frame.fixed if one != head and head in frame.graph.inside[one]]:
