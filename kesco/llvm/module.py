@@ -17,6 +17,7 @@ from kesco.llvm.types import Layouts, Type
 from kesco.llvm.values import Function, Head, Variable
 
 _NAMED = re.compile(rf"[^@\n]*{NAME}\(")
+_SYMBOL = re.compile(r'@("[^"]*"|[-\w.$]+)')
 _GROUP = re.compile(r"attributes (#\d+) = \{ (.*) \}")
 _ATTRIBUTE = re.compile(r'"[^"]*"(?:="[^"]*")?|[\w]+(?:\([^)]*\))?')
 _LAYOUT = re.compile(r'target datalayout = "([^"]*)"')
@@ -99,6 +100,17 @@ class Module:
     def body(self, name: str) -> list[str]:
         """The lines of a function's body, for a question that its text answers."""
         return self._lines[self._heads[name] + 1 : self._ends[name]]
+
+    def mentioned(self, name: str) -> tuple[str, ...]:
+        """The functions and variables that a function's body or a variable's line names, without reading it."""
+        if name in self._ends:
+            lines = self.body(name)
+        elif name in self._variables:
+            lines = [self._lines[self._variables[name]].partition(" = ")[2]]
+        else:
+            return ()
+        found = dict.fromkeys(bare(one) for line in lines if "@" in line for one in _SYMBOL.findall(line))
+        return tuple(one for one in found if one in self._heads or one in self._variables)
 
     def _read(self, name: str) -> Function:
         head = self.head(name)

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kesco.analysis.host.calls import Calls
-from kesco.analysis.host.cuda import PUSH
-from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused, Visit
+from kesco.analysis.host.engine import PUSH, STUB, Engine, OutOfBudget, Refused, Visit
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.values import (
@@ -126,7 +125,9 @@ def _from_elsewhere(engine: Engine, calls: Calls) -> None:
     done: set[str] = set()
     if engine.open or not engine.module.has_body(_MAIN):
         others = (name for name in engine.module.defined() if name != _MAIN and STUB not in name)
-        engine.record.wanted |= {n: None for n in others if engine.is_callable_from_outside(n) and launches(engine, n)}
+        engine.record.wanted |= {
+            n: None for n in others if engine.is_callable_from_outside(n) and engine.leads_to_cuda(n)
+        }
     while True:
         todo = [name for name in engine.record.wanted if name not in done]
         if not todo:
@@ -134,34 +135,24 @@ def _from_elsewhere(engine: Engine, calls: Calls) -> None:
             todo = [
                 n
                 for n in engine.module.defined()
-                if STUB not in n and n not in reached | done and holds_launch(engine, n)
+                if STUB not in n and n not in reached | done and engine.holds_launch(n)
             ]
             todo = todo[:1]
         if not todo:
             return
-        for name in todo:
+        for at, name in enumerate(todo):
             done.add(name)
             function = engine.module.function(name)
-            if function is None or not launches(engine, name):
+            if function is None or not engine.leads_to_cuda(name):
                 continue
             engine.record.root = name
+            engine.allow(len(todo) - at)
             state = State(engine)
             state.escaped = engine.outside()
             _enter(engine, calls, function, state)
 
 
-def launches(engine: Engine, name: str) -> bool:
-    """Whether a function, or one that it mentions, launches something or calls CUDA."""
-    return any(STUB in one or one.startswith("cuda") for one in engine.named_in(name))
-
-
-def holds_launch(engine: Engine, name: str) -> bool:
-    """Whether there is a launch in a function itself."""
-    function = engine.module.function(name)
-    return function is not None and any(True for _ in launches_in(function))
-
-
-def launches_in(function: Function) -> Iterator[Instruction]:
+def _launches_in(function: Function) -> Iterator[Instruction]:
     """Where a function launches: by settings that are pushed, or by a call of the runtime."""
     for one in (one for block in function.blocks for one in block.instructions):
         if callee(one) == PUSH or callee(one).startswith("cudaLaunchKernel"):
@@ -190,8 +181,8 @@ def _unreached(engine: Engine) -> list[str]:
     visited = {key[1] for key in engine.record.visits} | engine.record.pushed
     found = []
     for name in engine.module.defined():
-        function = engine.module.function(name) if STUB not in name and launches(engine, name) else None
-        for one in launches_in(function) if function is not None else ():
+        function = engine.module.function(name) if STUB not in name and engine.holds_launch(name) else None
+        for one in _launches_in(function) if function is not None else ():
             if id(one) not in visited:
                 found.append(f"a launch in {name} at {engine.module.place(one.place) or 'no place'}")
     return found

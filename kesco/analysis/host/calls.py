@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kesco.analysis.host import cuda
-from kesco.analysis.host.engine import STUB, Engine, Refused
+from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
@@ -131,28 +131,60 @@ class Calls:
     def _entered(
         self, frame: Frame, instruction: Instruction, state: State, function: Function, values: list[Value]
     ) -> Outcome:
-        engine = self.engine
-        name = function.name
-        too_deep = len(engine.stack) >= _DEEPEST
-        if too_deep or not function.is_read:
-            engine.lose(f"a call of {name}, which is {'too deep' if too_deep else 'not understood'}")
-            engine.record.wanted[name] = None
-            return self.unseen(frame, instruction, state, values, name)
+        engine, name = self.engine, function.name
+        if not function.is_read:
+            return self._left_out(frame, instruction, state, values, name, "not understood")
+        if len(engine.stack) >= _DEEPEST:
+            return self._left_out(frame, instruction, state, values, name, "too deep")
+        short = engine.is_short(function)
+        if engine.steps > engine.enough and not short and STUB not in name:
+            return self._left_out(frame, instruction, state, values, name, "called after too much")
+        if not short and not engine.is_bounded and not engine.leads_to_cuda(name):
+            before = state.copy()
+            try:
+                with engine.bounded():
+                    return self._walked(frame, instruction, state, function, values)
+            except OutOfBudget:
+                if engine.steps > engine.bound:
+                    raise
+                return self._left_out(frame, instruction, before, values, name, "too long")
+        return self._walked(frame, instruction, state, function, values)
+
+    def _left_out(
+        self, frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str, why: str
+    ) -> Outcome:
+        """A call of a function that is here and not followed: it may do what code does that is not seen."""
+        self.engine.lose(f"a call of {name}, which is {why}")
+        self.engine.record.wanted[name] = None
+        return self.unseen(frame, instruction, state, values, name)
+
+    def _walked(
+        self, frame: Frame, instruction: Instruction, state: State, function: Function, values: list[Value]
+    ) -> Outcome:
+        engine, name = self.engine, function.name
         keep = state.values
         context = engine.context(frame.context, instruction, frame.function.name)
-        values = self._by_value(frame, instruction, state, function, values, context)
+        values, copies = self._by_value(frame, instruction, state, function, values, context)
         watcher = engine.watcher
         entered = watcher.enters(frame, instruction, function, context, state) if watcher is not None else None
-        if name in engine.stack or name in self.recursions:
-            outcome = self._recursive(function, values, state, instruction)
-        else:
-            engine.stack.append(name)
-            try:
-                outcome = run(engine, function, values, state, context, self.call)
-            finally:
-                engine.stack.pop()
+        try:
+            if name in engine.stack or name in self.recursions:
+                outcome = self._recursive(function, values, state, instruction)
+            else:
+                engine.stack.append(name)
+                try:
+                    outcome = run(engine, function, values, state, context, self.call)
+                finally:
+                    engine.stack.pop()
+        except OutOfBudget:
+            if watcher is not None:
+                watcher.leaves(entered, None, None)
+            raise
         if watcher is not None:
             watcher.leaves(entered, outcome.state, outcome.thrown)
+        for left in (outcome.state, outcome.thrown):
+            if left is not None and copies:
+                left.forget(copies)
         if outcome.state is not None:
             outcome.state.values = dict(keep) if outcome.thrown is not None else keep
         if outcome.thrown is not None:
@@ -167,9 +199,9 @@ class Calls:
         function: Function,
         values: list[Value],
         context: int,
-    ) -> list[Value]:
+    ) -> tuple[list[Value], list[Object]]:
         """The arguments, those that are passed by value copied; what goes beyond the parameters may be anywhere."""
-        found = list(values)
+        found, copies = list(values), list[Object]()
         for index, parameter in enumerate(function.parameters[: len(values)]):
             byval = parameter.promised("byval")
             if byval is not None and byval.type is not None:
@@ -178,9 +210,10 @@ class Calls:
                 state.make(own)
                 state.copy_bytes(pointer(own), values[index], size)
                 found[index] = pointer(own)
+                copies += [] if own.many else [own]
         for value in values[len(function.parameters) :]:
             state.escape(value)
-        return found
+        return found, copies
 
     def _recursive(self, function: Function, values: list[Value], state: State, instruction: Instruction) -> Outcome:
         """A call of a function that is being walked already."""
@@ -242,7 +275,7 @@ class Calls:
     def unseen(self, frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:
         """A function that may belong to the program: it may also do what other files can do, which has escaped."""
         start = set().union(*(objects(value) for value in values)) if values else set()
-        start |= state.escaped
+        start |= state.escaped | (self.engine.variables_in(name) if self.engine.module.has_body(name) else frozenset())
         reached = self._lost(state, start)
         if self.engine.watcher is not None:
             self.engine.watcher.runs(frame, name, reached, state, seen=False)

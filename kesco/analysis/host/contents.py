@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import gcd
 
-from kesco.analysis.host.values import NOTHING, Offset, Scalar, Value, joined
+from kesco.analysis.host.values import NOTHING, Object, Offset, Scalar, Value, joined, objects
 
 WIDEST = 16  # bytes of a cell
 FEW = 512  # bytes that are zeroed or copied cell by cell
@@ -29,10 +29,21 @@ class Contents:
     volatile: bool = False
     freed: bool = False
     lazy: bool = False  # what no cell holds is what was there when the path began, and has a name
+    _links: frozenset[Object] | None = None
 
     def copy(self) -> Contents:
         """Contents of their own."""
         return Contents(dict(self.cells), dict(self.weak), self.rest, self.volatile, self.freed, self.lazy)
+
+    def links(self) -> frozenset[Object]:
+        """The objects whose addresses are held; found once for as long as nothing changes."""
+        if self._links is None:
+            self._links = frozenset(one for value in self.held() for one in objects(value))
+        return self._links
+
+    def change(self) -> None:
+        """What is held is about to change."""
+        self._links = None
 
     def held(self) -> Iterable[Value]:
         """Every value that is held somewhere."""

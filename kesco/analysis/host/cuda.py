@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kesco.analysis.host.arithmetic import stepped
-from kesco.analysis.host.engine import STUB, Visit
-from kesco.analysis.host.frames import Frame, Outcome
+from kesco.analysis.host.engine import PUSH, STUB, Visit
+from kesco.analysis.host.frames import SETTINGS, Frame, Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import free, receive
 from kesco.analysis.host.models import cuda_entry
@@ -44,9 +44,8 @@ from kesco.llvm.layouts import layout_of
 from kesco.llvm.types import POINTER
 from kesco.llvm.values import Instruction
 
-PUSH, POP = "__cudaPushCallConfiguration", "__cudaPopCallConfiguration"
+POP = "__cudaPopCallConfiguration"
 _PARTS = 64  # of a structure that is passed by value
-_SETTINGS = "<<<"  # the name of the launch settings among an activation's values
 _POINTER = 8
 _FROM_DEVICE = unknown("what the device wrote")
 _KINDS = {"managed": "managed", "pinned": "pinned", "mapped": "pinned"}
@@ -65,10 +64,10 @@ class Launch:
 
 def begun(frame: Frame, instruction: Instruction, state: State) -> Launch:
     """A stub is called: the settings that were pushed last are its own."""
-    settings = state.values.get(_SETTINGS, ())
+    settings = state.values.get(SETTINGS, ())
     last: Value = ()
     if isinstance(settings, tuple) and settings:
-        last, state.values[_SETTINGS] = settings[-1], settings[:-1]
+        last, state.values[SETTINGS] = settings[-1], settings[:-1]
     return Launch(instruction, frame.function.name, frame.context, tuple(_settings_of(last)))
 
 
@@ -164,8 +163,8 @@ def called(frame: Frame, instruction: Instruction, state: State, name: str, valu
 def _called(frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome | None:
     if name == PUSH:
         frame.engine.record.pushed.add(id(instruction))
-        settings = state.values.get(_SETTINGS, ())
-        state.values[_SETTINGS] = (
+        settings = state.values.get(SETTINGS, ())
+        state.values[SETTINGS] = (
             *(settings if isinstance(settings, tuple) else ()),
             (*values, frozenset((instruction.place,))),
         )

@@ -7,6 +7,7 @@ gets the `Engine`; none knows more of another than a function's name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +17,7 @@ from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.values import Object, Scalar, Value, joined, unknown
+from kesco.frontend.api_table import is_cuda_name
 from kesco.llvm.module import Module
 from kesco.llvm.types import POINTER, Type
 from kesco.llvm.values import (
@@ -31,10 +33,14 @@ if TYPE_CHECKING:
     from kesco.analysis.host.cuda import Launch
     from kesco.analysis.host.frames import Frame
 
-STUB = "__device_stub__"
+STUB, PUSH = "__device_stub__", "__cudaPushCallConfiguration"
+_COPIES, _POINTER = ("llvm.memcpy", "llvm.memmove"), 8
 _INSTANCES = 16  # objects of one site that are told apart
 _CONTEXTS = 500  # ways to one site that are told apart: a template of the runtime is one site
-_SOFT, _HARD = 1_000_000, 5_000_000  # instructions: then loops are walked once, then nothing is said of the program
+_TRIPS, _LOOP = 64, 50_000  # trips of a loop that are walked one by one, and instructions in all of them
+# Instructions: then a path enters no more functions; then nothing is said of the program.
+_SOFT, _HARD = 1_000_000, 4_000_000
+_ASIDE, _LEAST = 150_000, 20_000  # for a call that has nothing to do with CUDA, and for a path among many
 
 
 class OutOfBudget(Exception):
@@ -128,6 +134,7 @@ class Engine:
         self.module, self.models, self.layouts = module, models, module.layouts
         self.record = Record()
         self.steps = 0
+        self.enough, self.bound = _SOFT, _HARD  # steps behind which no function is entered, and none done
         self.stack: list[str] = []
         self.fixed = 0  # how many loops around are walked to a fixed point
         self.recursing = 0
@@ -147,6 +154,8 @@ class Engine:
         self._relevant: dict[str, bool] = {}
         self._named: dict[str, frozenset[str]] = {}
         self._mentioned: dict[str, tuple[str, ...]] = {}
+        self._short: dict[str, bool] = {}
+        self._leading: set[str] | None = None
         self._used: dict[str, frozenset[Object]] = {}
         self._outside: frozenset[Object] | None = None
         self.open = any(not self.is_seen(name) for name in module.names())
@@ -186,6 +195,8 @@ class Engine:
         if instruction.opcode not in ("call", "invoke"):
             return False
         name = callee(instruction)
+        if name.startswith(_COPIES) and isinstance(size := instruction.operands[2], Integer):
+            return size.value >= _POINTER
         return not name or self.is_relevant(name)
 
     def is_relevant(self, name: str) -> bool:
@@ -193,7 +204,7 @@ class Engine:
         if name not in self._relevant:
             self._relevant[name] = False  # where it calls itself
             function = self.module.function(name)
-            if STUB in name or name.startswith(("llvm.memcpy", "llvm.memmove")):
+            if STUB in name or name.startswith(_COPIES):
                 self._relevant[name] = True
             elif function is None:
                 self._relevant[name] = not name.startswith("llvm.") and not self.models.is_harmless(name)
@@ -215,16 +226,30 @@ class Engine:
         return self._named[name]
 
     def _mentions(self, name: str) -> tuple[str, ...]:
-        """What a function's body or a variable's initial value mentions."""
+        """What a function's body or a variable's initial value mentions, by its text: most bodies are never read."""
         if name not in self._mentioned:
-            function, variable = self.module.function(name), self.module.variable(name)
-            found: dict[str, None] = {}
-            for instruction in (one for block in function.blocks for one in block.instructions) if function else ():
-                found.update((s, None) for o in instruction.operands for s in symbols_in(o))
-            if variable is not None and variable.initial is not None:
-                found.update((s, None) for s in symbols_in(variable.initial))
-            self._mentioned[name] = tuple(dict.fromkeys(map(self.real, found)))
+            found = self.module.mentioned(name)
+            self._mentioned[name] = tuple(dict.fromkeys(self.real(one) for one in found))
         return self._mentioned[name]
+
+    def leads_to_cuda(self, name: str) -> bool:
+        """Whether a function, or one that it mentions, launches something or calls CUDA."""
+        if self._leading is None:
+            before: dict[str, list[str]] = {}
+            for one in (*self.module.defined(), *self.module.variables()):
+                for other in self._mentions(one):
+                    before.setdefault(other, []).append(one)
+            todo = [one for one in self.module.names() if STUB in one or one.startswith("cuda") or is_cuda_name(one)]
+            self._leading = set(todo)
+            while todo:
+                new = [one for one in before.get(todo.pop(), ()) if one not in self._leading]
+                self._leading.update(new)
+                todo += new
+        return self.real(name) in self._leading
+
+    def holds_launch(self, name: str) -> bool:
+        """Whether there is a launch in a function itself."""
+        return any(one == PUSH or one.startswith("cudaLaunchKernel") for one in self._mentions(name))
 
     def variables_in(self, name: str) -> frozenset[Object]:
         """The variables among what a function mentions."""
@@ -278,16 +303,42 @@ class Engine:
 
     # ---- budgets
 
+    def allow(self, roots: int) -> None:
+        """A path begins that has its share of what is left; so many others follow it."""
+        self.enough = self.steps + max(_LEAST, (_SOFT * 2 - self.steps) // roots)
+
     def step(self, work: int = 1) -> None:
         """Count an instruction, or other work; raises `OutOfBudget`. Time itself would differ from run to run."""
         self.steps += work
-        if self.steps > _HARD:
+        if self.steps > self.bound:
             raise OutOfBudget
 
+    def trips_since(self, begun: int) -> int:
+        """How many trips are walked one by one of a loop that was entered after so many steps."""
+        return _TRIPS if self.steps < self.enough and self.steps - begun < _LOOP else 2
+
     @property
-    def trips(self) -> int:
-        """How many trips of a loop are walked one by one."""
-        return 64 if self.steps < _SOFT else 2
+    def is_bounded(self) -> bool:
+        """Whether what is walked has nothing to do with CUDA, and may take only so long."""
+        return self.bound < _HARD
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Bound what is walked so."""
+        self.bound = min(_HARD, self.steps + _ASIDE)
+        try:
+            yield
+        finally:
+            self.bound = _HARD
+
+    def is_short(self, function: Function) -> bool:
+        """Whether a function has no loop, and calls none that has a body: it is walked at once."""
+        if function.name not in self._short:
+            around = any(self.graph(function).inside.values())
+            calls = [one for block in function.blocks for one in block.instructions if one.opcode in ("call", "invoke")]
+            named = [self.real(callee(one)) for one in calls]
+            self._short[function.name] = not around and not any(not n or self.module.has_body(n) for n in named)
+        return self._short[function.name]
 
     def lose(self, what: str) -> None:
         """Remember that something could not be followed."""

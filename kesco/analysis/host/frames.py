@@ -21,6 +21,7 @@ class Outcome:
     thrown: State | None = None
 
 
+SETTINGS = "<<<"  # the name of the launch settings among an activation's values
 Caller = Callable[["Frame", Instruction, State], Outcome]
 
 
@@ -38,6 +39,7 @@ class Frame:
     locals: set[Object] = field(default_factory=set)
     pending: dict[str, State] = field(default_factory=dict)
     trips: dict[str, int] = field(default_factory=dict)
+    begun: dict[str, int] = field(default_factory=dict)  # how far the engine was when a loop was entered
     unsure: set[str] = field(default_factory=set)  # loops of which it was not known whether there is another trip
     fixed: dict[str, tuple[State, int]] = field(default_factory=dict)  # loops walked to a fixed point
     outcome: Outcome = field(default_factory=Outcome)
@@ -49,9 +51,14 @@ class Frame:
     def forget(self, state: State) -> None:
         """Take away what is gone when the function is left."""
         state.values = {}
-        for one in self.locals:
-            if not one.many:
-                state.forget(one)
+        state.forget([one for one in self.locals if not one.many])
+
+    def keep(self, state: State, block: str) -> None:
+        """Drop the values that nothing uses from a block on."""
+        values = state.values
+        state.values = {name: values[name] for name in self.graph.live[block] if name in values}
+        if SETTINGS in values:
+            state.values[SETTINGS] = values[SETTINGS]
 
     @property
     def around(self) -> tuple[str, ...]:

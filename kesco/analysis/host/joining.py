@@ -16,16 +16,19 @@ _ALWAYS = ("global", "outside", "symbol", "entry", "kesco")  # kinds of what is 
 def join_states(a: State, b: State, *, widen: bool = False) -> tuple[State, bool]:
     """A state that is either of two, and whether it is more than the first; the second is used up."""
     changed = False
-    both = [*b.memory, *(one for one in a.memory if one not in b.memory and one.kind in _ALWAYS)]
-    for one in both:
-        mine, theirs = a.memory.get(one), b.look(one)
-        if mine is theirs:
-            continue
+    ours, others = a.memory, b.memory
+    for one in [one for one, contents in others.items() if ours.get(one) is not contents]:
+        mine, theirs = ours.get(one), others[one]
         if mine is None and one.kind not in _ALWAYS:
             a.put(one, theirs)
             changed = True
             continue
         new = _join_contents(a, one, a.look(one), theirs, widen=widen)
+        if new is not None:
+            a.put(one, new)
+            changed = True
+    for one in [one for one in ours if one not in others and one.kind in _ALWAYS]:
+        new = _join_contents(a, one, ours[one], b.look(one), widen=widen)
         if new is not None:
             a.put(one, new)
             changed = True
@@ -45,6 +48,8 @@ def join_states(a: State, b: State, *, widen: bool = False) -> tuple[State, bool
 
 def _join_contents(state: State, one: Object, a: Contents, b: Contents, *, widen: bool) -> Contents | None:
     """What is either of two, or None where the second adds nothing to the first."""
+    if a is b:
+        return None
     if a.volatile:
         for value in b.held():
             state.escape(value)
@@ -55,17 +60,23 @@ def _join_contents(state: State, one: Object, a: Contents, b: Contents, *, widen
         for value in a.held():
             state.escape(value)
         return new
+    freed, rest = a.freed and b.freed, a.rest
+    if a.rest != b.rest:
+        rest = united(a.rest | b.rest, widen=widen)
+    differing = [(o, cell) for o, cell in b.cells.items() if a.cells.get(o) != cell]
+    only = [o for o in a.cells if o not in b.cells]
+    if not differing and not only and freed == a.freed and rest == a.rest and (not b.weak or a.weak == b.weak):
+        return None
     new = a.copy()
-    new.freed = a.freed and b.freed
-    changed = new.freed != a.freed
-    for o, (s, value) in b.cells.items():
+    new.freed, new.rest = freed, rest
+    changed = freed != a.freed or rest != a.rest
+    for o, (s, value) in differing:
         mine = a.cells.get(o)
         if mine is not None and mine[0] == s:
-            if mine[1] is not value and mine[1] != value:
-                both = joined(mine[1], value, widen=widen)
-                if both != mine[1]:
-                    new.cells[o] = (s, both)
-                    changed = True
+            both = joined(mine[1], value, widen=widen)
+            if both != mine[1]:
+                new.cells[o] = (s, both)
+                changed = True
             continue
         key = (0, o, s)
         if a.overlapping(o, s):  # other sizes there: neither is certain
@@ -80,8 +91,9 @@ def _join_contents(state: State, one: Object, a: Contents, b: Contents, *, widen
             if known is None or joined(known, both) != known:
                 new.cells[o] = (s, both)
                 changed = True
-    for o, (s, value) in a.cells.items():
-        if o in new.cells and o not in b.cells and not b.overlapping(o, s):
+    for o in only:
+        s, value = a.cells[o]
+        if o in new.cells and not b.overlapping(o, s):
             both = joined(value, state.rest_of(one, b, o, s), widen=widen)
             if both != value:
                 new.cells[o] = (s, both)
@@ -92,8 +104,4 @@ def _join_contents(state: State, one: Object, a: Contents, b: Contents, *, widen
         if old_ is None or both != old_:
             new.weak[key] = both
             changed = True
-    rest = united(a.rest | b.rest, widen=widen)
-    if rest != a.rest:
-        new.rest = rest
-        changed = True
     return new if changed else None

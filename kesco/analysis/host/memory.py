@@ -6,7 +6,7 @@ lets escape; so nothing that an unknown pointer may lead to is ever forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import gcd
 from typing import Protocol
 
@@ -102,6 +102,8 @@ class State:
         if at not in self._own:
             found = self.memory[at] = found.copy()
             self._own.add(at)
+        else:
+            found.change()
         return found
 
     def put(self, at: Object, contents: Contents) -> None:
@@ -109,10 +111,17 @@ class State:
         self.memory[at] = contents
         self._own.discard(at)
 
-    def forget(self, gone: Object) -> None:
-        """An object is no more."""
-        self.memory.pop(gone, None)
-        self._own.discard(gone)
+    def forget(self, gone: Collection[Object]) -> None:
+        """Objects are no more, and whoever knows their addresses has no use for them."""
+        for one in gone:
+            self.memory.pop(one, None)
+            self._own.discard(one)
+        if not self.escaped.isdisjoint(gone):
+            settled = self._settled is self.escaped
+            self.escaped = self.escaped.difference(gone)
+            self._settled = self.escaped if settled else None
+        if not self.device.isdisjoint(gone):
+            self.device = self.device.difference(gone)
 
     def make(self, new: Object, rest: Scalar = NOTHING) -> None:
         """Begin an object; one that stands for many keeps what the others hold."""
@@ -122,6 +131,8 @@ class State:
         else:
             self.memory[new] = Contents(rest=rest)
             self._own.add(new)
+            if new in self.escaped:  # it is made anew where it was: what is lost next is this one, too
+                self._settled = None
 
     # ---- who knows what
 
@@ -152,15 +163,14 @@ class State:
         return more
 
     def reached(self, start: Iterable[Object]) -> set[Object]:
-        """These objects, and those whose addresses they hold."""
+        """These objects, and those whose addresses they hold, without variables of functions that were left."""
         found, todo = set[Object](), list(start)
         while todo:
             one = todo.pop()
-            if one not in found:
+            if one not in found and (one.kind != "stack" or one in self.memory):
                 found.add(one)
                 if one.kind != "function":
-                    for value in self.look(one).held():
-                        todo += objects(value)
+                    todo += self.look(one).links()
         return found
 
     def lose(self, lost: Iterable[Object]) -> None:

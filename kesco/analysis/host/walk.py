@@ -3,6 +3,7 @@
 1. Control goes on with the block that comes first in the graph's order; where paths meet before that, they are joined.
 2. A loop whose conditions are known, and that does more than count, is walked trip by trip. Where it is not known
    whether there is another trip, or after too many, it is walked to a fixed point: until one more trip adds nothing.
+   One inside it that is walked so, too, is gone on with from what it was found to begin with on the trip before.
 3. An exception leaves by the unwind edge of the ``invoke`` around it, or leaves the function.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kesco.analysis.host.engine import Engine
+from kesco.analysis.host.engine import Engine, OutOfBudget
 from kesco.analysis.host.frames import Caller, Frame
 from kesco.analysis.host.frames import Outcome as Outcome
 from kesco.analysis.host.joining import join_states
@@ -44,6 +45,9 @@ def run(
         engine.fixed += fixed
         try:
             _block(frame, name, frame.pending.pop(name), call)
+        except OutOfBudget:
+            engine.frame = around
+            raise
         finally:
             engine.fixed -= fixed
     engine.frame = around
@@ -170,20 +174,23 @@ def _choose(frame: Frame, targets: tuple[str, ...], state: State, failed: str = 
 
 def _go(frame: Frame, target: str, state: State) -> None:
     """Let control arrive at a block, with a state of its own."""
-    frame.engine.step(1 + len(state.memory) // 8)  # states are copied and joined object by object
+    frame.engine.step(1 + len(state.memory) // 32)  # states are copied and joined object by object
     _choose_phis(frame, target, state)
-    graph = frame.graph
-    if target in graph.inside[target]:
-        if target not in graph.inside[frame.block]:  # the loop is entered
+    frame.keep(state, target)
+    around = frame.graph.inside[target]
+    if target in around:
+        again = target in frame.graph.inside[frame.block]
+        if not again and not (target in frame.fixed and all(head in frame.fixed for head in around)):
             frame.trips[target] = 0
+            frame.begun[target] = frame.engine.steps
             frame.fixed.pop(target, None)
             frame.unsure.discard(target)
         elif not _goes_on(frame, target, state):
             return
-    if frame.engine.watcher is not None and target in graph.inside[target]:
+    if frame.engine.watcher is not None and target in around:
         frame.counters[target] = {
             one.result.name: known
-            for one in graph.blocks[target].instructions
+            for one in frame.graph.blocks[target].instructions
             if one.opcode == "phi" and one.result is not None
             and (known := number(state.values.get(one.result.name, NOTHING))) is not None
         }  # fmt: skip
@@ -199,9 +206,11 @@ def _goes_on(frame: Frame, head: str, state: State) -> bool:
     frame.trips[head] = frame.trips.get(head, 0) + 1
     if head not in frame.fixed:
         step_by_step = head in frame.graph.paying and head not in frame.unsure
-        if step_by_step and frame.trips[head] < frame.engine.trips:
+        if step_by_step and frame.trips[head] < frame.engine.trips_since(frame.begun[head]):
             return True
         frame.fixed[head] = (state.copy(), 0)
+        for inner in [one for one in frame.fixed if one != head and head in frame.graph.inside[one]]:
+            del frame.fixed[inner]
         return True
     known, rounds = frame.fixed[head]
     known, changed = join_states(known, state, widen=rounds >= _ROUNDS)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kesco.analysis.host import constructors, first, holds_launch, launches
+from kesco.analysis.host import constructors, first
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused
 from kesco.analysis.host.memory import State
@@ -129,19 +129,20 @@ class _Walk:
             todo = [name for name in engine.module.defined() if name not in self.entered and self._is_root(name)]
             if not todo:
                 return
-            for name in todo:
+            for at, name in enumerate(todo):
+                engine.allow(len(todo) - at)
                 self.enter(name)
 
     has_main: bool = False
 
     def _is_root(self, name: str) -> bool:
         """Whether a function has to be entered with what came in."""
-        if name == _MAIN or STUB in name or "__cuda_" in name or not launches(self.engine, name):
+        if name == _MAIN or STUB in name or "__cuda_" in name or not self.engine.leads_to_cuda(name):
             return False
         if name in self.engine.record.wanted or self.is_open(name):
             return True
         reached = set().union(*self.engine.record.reached.values(), ())
-        return name not in reached and holds_launch(self.engine, name)
+        return name not in reached and self.engine.holds_launch(name)
 
     def is_open(self, name: str) -> bool:
         """Whether code that is not seen may call a function of the text: instances of templates it cannot make."""

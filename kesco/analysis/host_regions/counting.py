@@ -1,8 +1,8 @@
 """Loops of the text whose trips are told apart: which loop of the IR each is, and in which trip control is.
 
-In: the walk, as it comes to the heads of loops. Out: the `Iteration`s around a site. A program is walked twice: first it
-is seen how often each loop turns; then, where that is a number and the same each time, its trips have sites of their
-own, so that ``x[i]`` is a different buffer in each.
+In: the walk, as it comes to the heads of loops. Out: the `Iteration`s around a site. A program is walked twice: first
+it is seen how often each loop turns; then, where that is a number and the same each time, its trips have sites of
+their own, so that ``x[i]`` is a different buffer in each.
 
 1. A loop of the IR is that loop of the text in whose step it adds to what its head counts. 2. A trip begins where its
 head goes on into the loop. 3. A loop that is walked to a fixed point, or in other numbers each time, is not counted.

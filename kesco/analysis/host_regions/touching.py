@@ -410,7 +410,7 @@ class Touching:
         if not seen or model is None or model.keeps or model.given:
             paths.told |= {paths.buffer(one) for one in every if one.kind != "function"}
         called = [o.name for o in every if o.kind == "function" and paths.engine.module.has_body(o.name)]
-        acting = [one for one in called if paths.launches_in(one)]
+        acting = [one for one in called if paths.engine.leads_to_cuda(one)]
         if not seen or acting:
             if acting and name in _THREADS:
                 paths.threads = "the file starts host threads that have to do with the device"

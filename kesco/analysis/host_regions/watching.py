@@ -134,7 +134,7 @@ class Watching:
         again = function.name in self.engine.stack
         activation = self._activation(text, function.name, -1 if again else context, False)
         self.levels.append(_Level(activation, function.name, None, "", state.frontier, True))
-        if again and self.launches_in(function.name):
+        if again and self.engine.leads_to_cuda(function.name):
             activation.touches_device = True
         state.frontier = frozenset((0,))
         return self.now
@@ -144,10 +144,6 @@ class Watching:
         number = next((n for name, n in function.head.metadata if name == "dbg"), -1)
         place = self.engine.module.place(number)
         return place is not None and place.file.endswith(_WRAPPERS)
-
-    def launches_in(self, name: str) -> bool:
-        """Whether a function, or one that it mentions, has to do with the device."""
-        return any(STUB in one or one.startswith("cuda") for one in self.engine.named_in(name))
 
     def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
         """A function came back."""
