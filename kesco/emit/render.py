@@ -37,7 +37,7 @@ from kesco.emit.places import (
     prologue_place,
     streams_call,
     taken_out,
-)
+)  # fmt: skip
 from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
@@ -191,7 +191,10 @@ class _Writer:
             result.append(at_entry(self.program, self.rewrite, self.name))
         for number, replay in self.replays:
             self.heads.setdefault(number, []).extend(loop_head(self.program.text, replay, number, self.name))
-        self.inserted = [e.text for e in result] + [line for lines in self.heads.values() for line in lines]
+        copied = {one.macro.end for one in self.program.operations if one.macro is not None}  # the user's own, again
+        self.inserted = [e.text for e in result if e.start not in copied] + [
+            line for lines in self.heads.values() for line in lines
+        ]
         if (fetches := self.rewrite.fetches) is not None:  # in the program's own words but for the name
             self.inserted.append(f"{FETCHED}();")
             line = f"{fetches.wait}  // kesco: until what is copied to the host's memory is there"
@@ -225,6 +228,9 @@ class _Writer:
         text = self._stream_text(sites)
         waits = truth_text({s.iterations: self._is_waited_for(s) for s in sites})
         text += "" if waits == "false" else f", {waits}"
+        if (macro := operation.macro) is not None:
+            variant = f"{newline_of(self.program.text)}{macro.variant}"
+            return [Edit(*macro.name, macro.called), Edit(start, end, f"{text}, "), Edit(macro.end, macro.end, variant)]
         before = "".join(f", {d}" for d in operation.defaults)
         edits = [Edit(start, end, f"{before}, {text}" if start == end else text)]
         if operation.rename is not None:

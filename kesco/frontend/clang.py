@@ -45,14 +45,9 @@ def load(library: str) -> None:
     try:
         lib = cindex.conf.lib
     except cindex.LibclangError as error:
-        raise ToolchainError(
-            Diagnostic(
-                "K502",
-                Severity.ERROR,
-                f"libclang cannot be loaded from {library}: {error}",
-                help="run 'kesco doctor' to see which libraries were found",
-            )
-        ) from None
+        what = f"libclang cannot be loaded from {library}: {error}"
+        how = "run 'kesco doctor' to see which libraries were found"
+        raise ToolchainError(Diagnostic("K502", Severity.ERROR, what, help=how)) from None
     lib.clang_getCursorBinaryOperatorKind.argtypes = [Cursor]
     lib.clang_getCursorUnaryOperatorKind.argtypes = [Cursor]
     lib.clang_Cursor_Evaluate.argtypes = [Cursor]

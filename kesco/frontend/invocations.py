@@ -15,6 +15,7 @@ from kesco.frontend.clang import kind_of
 from kesco.frontend.containers import accessed, worked
 from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
+from kesco.frontend.launch_macros import launch_macro
 from kesco.frontend.operations import closing_parenthesis, file_range, launch_stream_text, with_semicolon
 from kesco.ir import program as ir
 from kesco.source import Span
@@ -242,6 +243,7 @@ class Invocations(Expressions):
         anchor, path, text = self.anchor, self.source.path, self.text
         span = self.span(cursor)
         stuck, stream, rename = "", None, None
+        macro: ir.LaunchMacro | None = None
         defaults: tuple[str, ...] = ()
         if span.path != path:
             stuck = "it is not in this file's own text"
@@ -251,7 +253,11 @@ class Invocations(Expressions):
             stuck = anchor.stuck
         if launch is not None and not stuck:
             where = launch_stream_text(text, path, launch[0])
-            if where is None:
+            macro = launch_macro(text, anchor.start, anchor.end) if where is None and anchor is not None else None
+            if macro is not None:
+                behind = text.index(b"(", macro.name[1]) + 1
+                stream = behind, behind
+            elif where is None:
                 stuck = "its <<<…>>> comes from the body of a macro"
             else:
                 stream, defaults = self._launch_stream(where, launch[1])
@@ -275,6 +281,7 @@ class Invocations(Expressions):
                 defaults,
                 rename,
                 stuck,
+                macro=macro,
             )
         )
         return number

@@ -65,6 +65,20 @@ class Zeroing:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchMacro:
+    """A macro of the file whose body is a launch, where an operation uses it.
+
+    `name` is the range of its name there; `variant` is the definition, to be put behind its own at `end`, of a macro
+    called `called` that takes a stream before all else.
+    """
+
+    name: tuple[int, int]
+    called: str
+    variant: str
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """A launch or call as text, with what is needed to edit it.
 
@@ -76,7 +90,8 @@ class Operation:
     otherwise; None where it cannot be edited. `defaults` counts the arguments that must be spelled out between the last
     written one and the stream (a launch without shared memory has one). `rename` is the range of the call's name and
     its asynchronous sibling, where it has to become that. `stuck` says in words why it cannot be edited.
-    `zeroing` is what a statement does that is no operation of the device, and could be one.
+    `zeroing` is what a statement does that is no operation of the device, and could be one. `macro` is the macro that a
+    launch comes from: its stream is the first argument of a variant.
     """
 
     number: int
@@ -89,6 +104,7 @@ class Operation:
     rename: tuple[tuple[int, int], str] | None = None
     stuck: str = ""
     zeroing: Zeroing | None = None
+    macro: LaunchMacro | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class Texts:
         offset = self.offset(place)
         if offset < 0:
             return -1
-        fits = [n for n in self.nodes(function) if (n.launch if callee == LAUNCH else _is_called(n.name, callee))]
+        fits = [n for n in self.nodes(function) if (_launches(n) if callee == LAUNCH else _is_called(n.name, callee))]
         inside = [n for n in fits if n.start <= offset < n.end]
         if inside:
             least = min(n.end - n.start for n in inside)
@@ -161,6 +161,10 @@ class Texts:
             self._statements[function.key] = sorted((n.span for n in every), key=lambda s: s.end - s.start)
         found = (s for s in self._statements[function.key] if s.start <= offset <= s.end)
         return next(found, self.span_at(offset) if offset >= 0 else function.span)
+
+
+def _launches(node: _Node) -> bool:
+    return node.launch or node.name.startswith("cudaLaunchKernel")
 
 
 def _is_called(name: str, mangled: str) -> bool:

@@ -121,7 +121,7 @@ class Touching:
             note = self._apply(effects, found, touched, given_)
         handle = self.handle(settings.get("stream", frozenset()))
         role = Role.MOVABLE if not note or handle is not None else Role.LEGACY
-        draft = self.paths.site(state, name, LAUNCH, SiteKind.KERNEL, role)
+        draft = self.paths.site(state, name, LAUNCH, SiteKind.KERNEL, role, handle)
         if draft is None:
             return
         draft.note = note or draft.note
@@ -344,10 +344,11 @@ class Touching:
         name = entry.name.removesuffix("Async")
         handle = self.handle(values[entry.stream]) if entry.stream is not None else None
         way = self._way(entry, values)
+        values = [self._of_symbol(v) if i == entry.symbol else v for i, v in enumerate(values)]
         shared = entry.symbol is not None and not all(b.on_device for b in self.pointed(values[entry.symbol]))
         note = self._why_stuck(entry, values, way, shared=shared)
         role = Role.LEGACY if note and handle is None else Role.MOVABLE
-        draft = self.paths.site(state, name, own or entry.name, _KINDS[entry.kind], role)
+        draft = self.paths.site(state, name, own or entry.name, _KINDS[entry.kind], role, handle)
         if draft is None:
             return
         draft.note = note or draft.note
@@ -367,6 +368,15 @@ class Touching:
                 state.device |= {a.object for a in scalar(values[index]) if type(a) is Pointer}
         if entry.kind == "prefetch":
             self._access(draft, values[0], AccessMode.WRITE)
+
+    def _of_symbol(self, value: Value) -> Value:
+        """A symbol's memory on the device, from the variable that stands for it on the host."""
+        resource = self.paths.engine.resource
+        return frozenset(
+            Pointer(resource("symbol", one.object.name), one.offset)
+            if type(one) is Pointer and one.object.kind == "global" else one
+            for one in scalar(value)
+        )  # fmt: skip
 
     def _own_copy(self, state: State, own: str, values: list[Value]) -> None:
         """The copy that kesco's prologue defines: on a stream; its last argument: then wait for all."""

@@ -25,7 +25,7 @@ from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import Draft, RegionBuilder, SiteKey
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
-from kesco.ir.flow import Iteration, Role, SiteKind
+from kesco.ir.flow import Handle, Iteration, Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
@@ -219,8 +219,10 @@ class Watching:
 
     # ---- sites
 
-    def site(self, state: State, name: str, callee: str, kind: SiteKind, role: Role) -> Draft | None:
-        """The site of what is executed; None where it has no place in the text."""
+    def site(
+        self, state: State, name: str, callee: str, kind: SiteKind, role: Role, on: Handle | None = None
+    ) -> Draft | None:
+        """The site of what is executed, `on` a stream that the text says; None where it has no place in the text."""
         activation, at, through, own = self.where()
         operation = self.operation(activation, at, through or callee)
         span = self.span(activation, at)
@@ -231,7 +233,7 @@ class Watching:
         if not own:
             kind, role = SiteKind.CALL, Role.JOIN
         known = self.texts.program.operations[operation]
-        if role is Role.MOVABLE and (known.stuck or known.stream_text is None):
+        if role is Role.MOVABLE and on is None and (known.stuck or known.stream_text is None):
             role = Role.LEGACY
         draft, state.frontier = activation.builder.add(
             (operation, role.value, self.iterations()), name, kind, role, known.span if own else span, state.frontier
