@@ -1,8 +1,8 @@
 """Which of two readings of a function is used: that of its text, or that of its IR.
 
 In: the regions as `resolve` has them, and as `host_regions` has them. Out: one for each function. The reading of the
-text knows parts of buffers, turns of loops and copies; that of the IR knows templates, jumps, threads and containers. So
-the IR's is used where the text's leaves launches in place that the IR's does not.
+text knows parts of buffers, turns of loops and copies; that of the IR knows templates, jumps, threads and containers.
+So the IR's is used where the text's leaves launches in place that the IR's does not.
 """
 
 from __future__ import annotations

@@ -19,13 +19,22 @@ from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.values import Object, Pointer, Unknown, Value, number, pointer, scalar
+from kesco.analysis.host_regions.handles import handle_of, turn_of
 from kesco.analysis.host_regions.texts import LAUNCH
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.frontend.api_table import CudaCall, host_call
 from kesco.ir import program as ir
-from kesco.ir.access import DEVICE_HEAP, DEVICE_PRINTF, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
-from kesco.ir.access import through_parameter
+from kesco.ir.access import (
+    DEVICE_HEAP,
+    DEVICE_PRINTF,
+    UNKNOWN,
+    UNSEEN_HOST,
+    AccessMode,
+    Buffer,
+    BufferKind,
+    through_parameter,
+)  # fmt: skip
 from kesco.ir.effects import KernelEffects, RootEffect
 from kesco.ir.flow import Handle, Role, SiteKind
 from kesco.ir.volatiles import is_watched
@@ -39,7 +48,7 @@ _DIRECTIONS = {"HostToHost": 0, "HostToDevice": _TO_DEVICE, "DeviceToHost": _TO_
 _STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch)(?:E|I)")
 _PROGRESS = ("io", "clock", "exit", "thread")
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")
-_SHOWN = (BufferKind.PINNED, BufferKind.MANAGED, BufferKind.HOST, BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
+_HIDDEN = (BufferKind.DEVICE, BufferKind.ENTRY, BufferKind.ORDER)
 _WATCHED = "it writes memory that the host may look at before it waits"
 
 
@@ -91,7 +100,7 @@ class Touching:
         if effects is not None:
             note = self._apply(effects, found, touched)
         settings = dict(launch.settings)
-        handle = self.handle(settings.get("stream", frozenset()))
+        handle = handle_of(settings.get("stream", frozenset()))
         role = Role.MOVABLE if not note or handle is not None else Role.LEGACY
         draft = self.paths.site(state, name, LAUNCH, SiteKind.KERNEL, role)
         if draft is None:
@@ -103,7 +112,7 @@ class Touching:
             draft.priority = node.kernel.priority
         for (buffer, why), mode in touched.items():
             draft.touch(buffer, why, mode)
-        shown = any(buffer.kind in _SHOWN and mode & AccessMode.WRITE for (buffer, _), mode in touched.items())
+        shown = any(_is_shown(buffer) and mode & AccessMode.WRITE for (buffer, _), mode in touched.items())
         parameters = node.kernel.parameters if node is not None else ()
         if shown or any(is_watched(one, self.paths.texts.program.records) for one in parameters):
             self.paths.now.activation.stay_serial(f"{name}: {_WATCHED}", draft.span)
@@ -191,35 +200,12 @@ class Touching:
             found[UNKNOWN] = None
         return list(found)
 
-    def handle(self, value: Value) -> Handle | None:
-        """The stream or event that a value stands for; None for the legacy default stream."""
-        atoms = scalar(value)
-        if atoms and all(type(one) is int and one in (0, 1) for one in atoms):
-            return None  # 0 and cudaStreamLegacy
-        handles = {self._handle_of(one) for one in atoms if type(one) is Pointer}
-        if len(handles) == 1 and len(atoms) == 1:
-            one = handles.pop()
-            if one is not None:
-                return one
-            handles.add(None)
-        names = ",".join(sorted(h.name for h in handles if h is not None)) or "unknown"
-        known = bool(handles) and None not in handles and all(type(a) is Pointer for a in atoms)
-        return Handle(f"?{names}", names, known and all(h.blocking for h in handles if h is not None), False)
-
-    def _handle_of(self, atom: Pointer) -> Handle | None:
-        one = atom.object
-        if one.kind == "kesco" and one.name:
-            kind, number_ = one.name.split(":")
-            return Handle(f"kesco:{one.name}", f"kesco.{kind}[{number_}]")
-        if one.kind in ("stream", "event"):
-            return Handle(f"{one.kind}:{one.number}", one.name, False, not one.many)
-        return None
-
     def _put_on(self, draft: Draft, handle: Handle | None, name: str) -> None:
         draft.stream = handle
         if handle is not None and not self.paths.streams:
             draft.foreign = self.paths.now.activation.foreign = True
             self.paths.now.activation.stay_serial(f"{name} uses a stream of its own", draft.span)
+            self.paths.file_wide = "on streams of its own the file may watch the work of others"
 
     # ---- calls of CUDA
 
@@ -228,7 +214,9 @@ class Touching:
         entry = cuda_entry(name, len(values))
         kind = entry.kind if entry is not None else "opaque"
         if entry is None or kind in ("opaque", "graph", "capture", "host_func", "launch"):
-            self._opaque(state, name, values)
+            draft = self.paths.join(state, name, foreign=True)
+            if draft is not None:
+                draft.touch(UNKNOWN, "what it does is not visible", _BOTH)
         elif kind in _KINDS:
             self._transfer(state, entry, values)
         elif kind == "alloc" and entry.stream is not None:
@@ -254,11 +242,6 @@ class Touching:
         if draft is not None:
             draft.acts, draft.note = False, "stream-ordered memory stays on the default stream"
 
-    def _opaque(self, state: State, name: str, values: list[Value]) -> None:
-        draft = self.paths.join(state, name, foreign=True)
-        if draft is not None:
-            draft.touch(UNKNOWN, "what it does is not visible", _BOTH)
-
     def _access(
         self, draft: Draft | None, value: Value, mode: AccessMode, why: str = "", *, on_host: bool = False
     ) -> None:
@@ -277,8 +260,8 @@ class Touching:
         if entry.kind == "sync" and entry.host_waits == "device":
             draft = paths.site(state, entry.name, entry.name, SiteKind.SYNC, Role.DEVICE_SYNC)
             return
-        handle = self.handle(values[entry.stream]) if entry.stream is not None else None
-        event = self.handle(values[entry.event]) if entry.event is not None else None
+        handle = handle_of(values[entry.stream]) if entry.stream is not None else None
+        event = handle_of(values[entry.event]) if entry.event is not None else None
         if entry.event is not None and event is None:
             event = Handle("?event", "an event", True, False)
         if not paths.streams:
@@ -294,7 +277,7 @@ class Touching:
         }[entry.kind]  # fmt: skip
         if handle is None and not (event is not None and event.key.startswith("kesco:")):
             paths.site(state, entry.name, entry.name, SiteKind.SYNC, Role.JOIN)
-        draft = paths.site(state, entry.name, entry.name, SiteKind.SYNC, role)
+        draft = paths.site(state, entry.name, entry.name, SiteKind.SYNC, role, turn_of(event))
         if draft is not None:
             draft.stream, draft.event = handle, event
             draft.waits = entry.kind == "sync" and handle is None
@@ -303,7 +286,7 @@ class Touching:
 
     def _transfer(self, state: State, entry: CudaCall, values: list[Value]) -> None:
         name = entry.name.removesuffix("Async")
-        handle = self.handle(values[entry.stream]) if entry.stream is not None else None
+        handle = handle_of(values[entry.stream]) if entry.stream is not None else None
         way = self._way(entry, values)
         note = self._why_stuck(entry, values, way)
         role = Role.LEGACY if note and handle is None else Role.MOVABLE
@@ -321,7 +304,7 @@ class Touching:
             self._access(draft, values[index], AccessMode.WRITE, on_host=way == _TO_HOST)
         if entry.kind == "prefetch":
             self._access(draft, values[0], AccessMode.WRITE)
-        shown = any(b.kind in _SHOWN and m & AccessMode.WRITE for (b, _, _), m in draft.accesses.items())
+        shown = any(_is_shown(b) and m & AccessMode.WRITE for (b, _, _), m in draft.accesses.items())
         if shown and draft.role is Role.MOVABLE:
             self.paths.now.activation.stay_serial(f"{entry.name}: {_WATCHED}", draft.span)
 
@@ -365,7 +348,7 @@ class Touching:
         acting = [one for one in called if paths.launches_in(one)]
         if not seen or acting:
             if acting and name in _THREADS:
-                paths.threads = "the file starts host threads that have to do with the device"
+                paths.file_wide = "the file starts host threads that have to do with the device"
             paths.unseen(state, name, every)
             return
         for one in every:
@@ -381,6 +364,11 @@ _THREADS = (
     "pthread_create", "thrd_create", "__kmpc_fork_call", "__kmpc_fork_teams", "__kmpc_omp_task",
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
 )  # fmt: skip
+
+
+def _is_shown(buffer: Buffer) -> bool:
+    """Whether the host can look at memory without CUDA, as far as is known here; callers know of what came in."""
+    return not (buffer.kind in _HIDDEN or buffer.on_device)
 
 
 def _positive(value: Value | None) -> bool:

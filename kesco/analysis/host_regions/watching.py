@@ -6,8 +6,8 @@ in; what a launch or a call touches is worked out in `touching`.
 
 1. A function of the text that is called has sites of its own; in its caller the call is one join, if the device is
 touched. 2. All other code (lambdas, headers, the library) is a part of the function of the text that it runs in: what
-it does to the device is a join at the call that led there. 3. Sites are asked for by what they are, so that walking a loop
-again adds edges and accesses but no sites. 4. What has no place in the text keeps its function serial.
+it does to the device is a join at the call that led there. 3. Sites are asked for by what they are, so that walking a
+loop again adds edges and accesses but no sites. 4. What has no place in the text keeps its function serial.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import Draft, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
-from kesco.ir.flow import Role, SiteKind
+from kesco.ir.flow import Iteration, Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
+_ENDS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
 _WRAPPERS = ("/cuda_runtime.h",)
 _FIRST = re.compile(r"\(\s*(?:\([^()]*\)\s*)?&\s*([\w.>\[\]-]+)\s*,")  # what an allocation is put into
 
@@ -79,7 +80,7 @@ class Watching:
     buffers: dict[Object, Buffer] = field(default_factory=dict)
     activations: dict[str, dict[tuple[str, int], Activation]] = field(default_factory=dict)
     levels: list[_Level] = field(default_factory=list)
-    threads: str = ""  # why no function of the file can be followed
+    file_wide: str = ""  # why no function of the file can be followed
     generic: bool = False  # whether the path began at the function itself, with what came in
 
     # ---- functions
@@ -150,6 +151,7 @@ class Watching:
         if not entered.is_text:
             return
         inner, level = entered.activation, self.now
+        self.unwinds(inner, thrown)
         frontier = entered.before
         if inner.touches_device:
             state = left or thrown
@@ -167,6 +169,14 @@ class Watching:
         for one in (left, thrown):
             if one is not None:
                 one.frontier = frontier
+
+    def unwinds(self, activation: Activation, thrown: State | None) -> None:
+        """An exception leaves a function: who catches it goes on with the default stream, which waits for nothing."""
+        drafts = activation.builder.drafts
+        open_ends = thrown.frontier if thrown is not None and activation.function.name != "main" else frozenset()
+        left = next((drafts[n] for n in sorted(open_ends) if drafts[n].role not in _ENDS), None)
+        if left is not None:
+            activation.stay_serial("an exception may leave it behind a launch", left.span)
 
     def _call_site(self, inner: Activation, name: str, state: State) -> None:
         level = self.now
@@ -207,7 +217,9 @@ class Watching:
 
     # ---- sites
 
-    def site(self, state: State, name: str, callee: str, kind: SiteKind, role: Role) -> Draft | None:
+    def site(
+        self, state: State, name: str, callee: str, kind: SiteKind, role: Role, turns: tuple[Iteration, ...] = ()
+    ) -> Draft | None:
         """The site of what is executed; None where it has no place in the text."""
         activation, at, through, own = self.where()
         operation = self.operation(activation, at, through or callee)
@@ -222,7 +234,7 @@ class Watching:
         if role is Role.MOVABLE and (known.stuck or known.stream_text is None):
             role = Role.LEGACY
         draft, state.frontier = activation.builder.add(
-            (operation, role.value, ()), name, kind, role, known.span if own else span, state.frontier
+            (operation, role.value, turns), name, kind, role, known.span if own else span, state.frontier
         )
         if role is Role.LEGACY and known.stuck:
             draft.note = known.stuck
@@ -254,6 +266,8 @@ class Watching:
         if operation < 0 and all(drafts[n].role is Role.EXIT for n in state.frontier):
             return
         span = self.span(activation, instruction)
+        if operation < 0:
+            operation, how = self.texts.last(activation.function)
         if operation < 0:
             end = activation.function.span
             how, span = "end", Span(end.path, max(end.start, end.end - 1), end.end, end.line, end.column)
