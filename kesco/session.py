@@ -149,7 +149,10 @@ class Session:
         from kesco.emit.prologue import sizes_in, stand_in
 
         openmp = any(name == "openmp" for name, _ in program.constructs)
-        options = replace(self.options, flags=(*self.options.flags, "-fopenmp")) if openmp else self.options
+        flags = self.options.flags
+        if openmp and "-fopenmp" not in flags:  # the directives are read, and otherwise the same text as in the parse
+            flags = (*flags, "-fopenmp", "-U_OPENMP")
+        options = replace(self.options, flags=flags)
         try:
             ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(text))
             sizes = sizes_in(text)

@@ -35,6 +35,7 @@ _OBSTACLES = {
     K.ASM_STMT: "inline assembly",
     K.MS_ASM_STMT: "inline assembly",
     K.CXX_TRY_STMT: "a try block",
+    K.CXX_CATCH_STMT: "a try block",
     K.SEH_TRY_STMT: "a try block",
 }
 _WAYS_OUT = {K.RETURN_STMT: "return", K.CXX_THROW_EXPR: "throw"}
@@ -126,8 +127,13 @@ class Statements(Bindings):
 
     def _statement_or_skip(self, cursor: Cursor) -> ir.Stmt:
         if kind_of(cursor).is_expression() or kind_of(cursor).is_statement():
-            return self.statement(cursor)
+            return self._labelled(cursor)
         return ir.Block(self.span(cursor), ())
+
+    def _labelled(self, cursor: Cursor) -> ir.Stmt:
+        """The statement behind a label, which is as lone as the label."""
+        lone = self.anchor is not None and self.anchor.lone and kind_of(cursor) is not K.COMPOUND_STMT
+        return self.statement(cursor, lone=lone)
 
     def _compound(self, cursor: Cursor) -> ir.Stmt:
         body = [self.statement(c) for c in clang.children(cursor)]
@@ -325,7 +331,7 @@ class Statements(Bindings):
             return self._refused(cursor, "a case label whose value is not known")
         if not default and len(inner) > 2:
             return self._refused(cursor, "a case range")
-        return ir.Case(self.span(cursor), value, self.statement(inner[-1]))
+        return ir.Case(self.span(cursor), value, self._labelled(inner[-1]))
 
     def _lambda_body(self, cursor: Cursor) -> None:
         """Look through a lambda's body for the variables it mentions; its operations cannot be edited."""

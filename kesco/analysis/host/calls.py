@@ -92,6 +92,8 @@ class Calls:
             return self._stub(frame, instruction, state, name, values)
         if function is not None and not _REPLACED.intersection(function.head.words):
             return self._entered(frame, instruction, state, function, values)
+        if self._comes_back(instruction, name):
+            raise Refused(f"it calls {name}, after which control comes back more than once")
         answer = engine.watcher.answers(name, values, state) if engine.watcher is not None else None
         if answer is not None:
             return Outcome(answer, state)
@@ -103,14 +105,18 @@ class Calls:
             if engine.watcher is not None:
                 engine.watcher.runs(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
             return modelled(frame, instruction, state, model, values)
-        if "setjmp" in name or name.startswith(("llvm.coro.", "llvm.eh.sjlj")):
-            raise Refused(f"it calls {name}, after which control comes back more than once")
         if is_cuda_name(name) or (model is not None and not model.keeps):
             return self.library(frame, instruction, state, values, name)
         if model is not None or engine.models.knows(name):
             return self.library(frame, instruction, state, values, name, escaped=True)
         engine.lose(f"a call of {name}, which is not seen")
         return self.unseen(frame, instruction, state, values, name)
+
+    def _comes_back(self, instruction: Instruction, name: str) -> bool:
+        """Whether control may come out of a call again, later."""
+        head = self.engine.module.head(name)
+        promised = (*instruction.promised, *(head.attributes if head is not None else ()))
+        return "returns_twice" in promised or "setjmp" in name or name.startswith(("llvm.coro.", "llvm.eh.sjlj"))
 
     def _stub(self, frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome:
         """A launch: the stub puts the arguments into places, and an array of these into the runtime's hands."""

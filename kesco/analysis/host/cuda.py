@@ -21,6 +21,7 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import free, receive
 from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.values import (
+    BEFORE,
     NOTHING,
     NUMBER,
     NUMBER_ATOM,
@@ -235,8 +236,11 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
 
 
 def _give(state: State, address: Value, new: Scalar) -> None:
-    """A variable receives a pointer; if the call fails it keeps what it holds, unless that is no use any more."""
-    gone = (NUMBER_ATOM, 0)
+    """A variable receives a pointer; if the call fails it keeps what it holds, unless that is no use any more.
+
+    What was there before main is none of the pointers that main knows, unless other files and a failure conspire.
+    """
+    gone = (NUMBER_ATOM, BEFORE, 0)
     held = state.load(address, _POINTER)
     old = frozenset(
         a for a in held

@@ -16,7 +16,7 @@ from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.values import Object, Scalar, Value, joined, unknown
+from kesco.analysis.host.values import BEFORE, Object, Scalar, Value, joined, unknown
 from kesco.frontend.api_table import is_cuda_name
 from kesco.llvm.module import Module
 from kesco.llvm.types import POINTER, Type
@@ -272,6 +272,11 @@ class Engine:
             self._outside = frozenset(one for one in every if one.kind == "global" and not self.is_constant(one))
         return self._outside
 
+    def variables(self) -> frozenset[Object]:
+        """All variables that can be changed."""
+        every = (self.symbol(name) for name in self.module.variables())
+        return frozenset(one for one in every if one.kind == "global" and not self.is_constant(one))
+
     def _is_shared(self, name: str) -> bool:
         variable = self.module.variable(name)
         return variable is not None and not {"internal", "private"}.intersection(variable.words)
@@ -425,8 +430,8 @@ class Engine:
         if variable.kind != "constant":
             if not self.knows_globals:
                 return Contents(volatile=self.first is None, lazy=self.first is not None)
-            if self.open and one in self.outside():  # who runs before main may have called a function that changes it
-                return Contents(rest=unknown("what was there before main"))
+            if one in self.outside():  # who runs before main may have changed it, or called a function that does
+                return Contents(rest=frozenset((BEFORE,)))
         if one.name not in self._initial:
             self._initial[one.name] = self.constants.initially(variable)
         return self._initial[one.name]

@@ -51,15 +51,20 @@ class World(Protocol):
         """The host reads or writes an object; None where it is not known which."""
 
 
+def _may_be_same(one: Object, other: Object) -> bool:
+    """Whether two objects that were there when a path began may be one, though they have two names."""
+    return one is not other and not one.kind == other.kind == "global"
+
+
 class State:
     """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
 
-    `certain`: the lazy objects of which it is known that no other one has been changed that may be the same; None: all.
-    `failing`: a call of CUDA has failed. `frontier` is for whoever watches: the sites that control may have come from.
+    `written` are the lazy objects that have been changed: others may be the same. `failing`: a call of CUDA has failed.
+    `frontier` is for whoever watches: the sites that control may have come from.
     """
 
     __slots__ = (
-        "_own", "_settled", "_world", "certain", "device", "escaped", "failing", "frontier", "memory", "values",
+        "_own", "_settled", "_world", "device", "escaped", "failing", "frontier", "memory", "values", "written",
     )  # fmt: skip
 
     def __init__(self, world: World) -> None:
@@ -71,7 +76,7 @@ class State:
         self.escaped: frozenset[Object] = frozenset()
         self.device: frozenset[Object] = frozenset()
         self.frontier: frozenset[int] = frozenset()
-        self.certain: frozenset[Object] | None = None
+        self.written: frozenset[Object] = frozenset()
         self.failing = False
 
     def copy(self) -> State:
@@ -80,14 +85,14 @@ class State:
         self._own.clear()
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
-        other.frontier, other.certain, other.failing = self.frontier, self.certain, self.failing
+        other.frontier, other.written, other.failing = self.frontier, self.written, self.failing
         return other
 
     def take(self, other: State) -> None:
         """Become another state, which is used up."""
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
-        self.frontier, self.certain, self.failing = other.frontier, other.certain, other.failing
+        self.frontier, self.written, self.failing = other.frontier, other.written, other.failing
 
     def look(self, at: Object) -> Contents:
         """What an object holds, to read only."""
@@ -146,12 +151,10 @@ class State:
     def know(self, other: State) -> bool:
         """Let what another state's outside knows be known, too; whether that is more."""
         more = not (other.escaped <= self.escaped and other.device <= self.device)
-        mine, theirs = self.certain, other.certain
-        certain = theirs if mine is None else mine if theirs is None else mine & theirs
         worked = self.failing and not other.failing
-        if not other.frontier <= self.frontier or certain != mine or worked:
+        if not (other.frontier <= self.frontier and other.written <= self.written) or worked:
             self.frontier |= other.frontier
-            self.certain = other.certain = certain
+            self.written |= other.written
             self.failing = other.failing = self.failing and other.failing
             self.know(other)
             return True
@@ -243,8 +246,8 @@ class State:
         """What is read of an object that was there when the path began."""
         stride, rest = offset
         weak = any(may_overlap(offset, size, (s, r), length) for s, r, length in contents.weak)
-        certain = self.certain is None or at in self.certain or at.kind == "kesco"
-        if stride or weak or not certain:
+        same = at.kind != "kesco" and any(_may_be_same(at, one) for one in self.written)
+        if stride or weak or same:
             return _CHANGED
         cell = contents.cells.get(rest)
         if cell is not None and cell[0] == size:
@@ -310,8 +313,8 @@ class State:
                 self.escape(value)
                 continue
             contents = self.change(target)
-            if contents.lazy and size not in (2, 4):  # another one may be the same, and hold an address there
-                self.certain = frozenset((target,)) & (self.certain if self.certain is not None else {target})
+            if contents.lazy:
+                self.written |= {target}
             certain = len(targets) == 1 and known and not offset[0] and not target.many and not weak
             if certain:
                 self.cut(contents, offset[1], size)
@@ -356,7 +359,7 @@ class State:
                 continue
             contents = self.change(target)
             if contents.lazy:
-                self.certain = frozenset()
+                self.written |= {target}
             if len(targets) == 1 and known and not stride and not target.many and size is not None:
                 if rest <= 0 and 0 <= target.size <= rest + size:
                     contents.cells, contents.weak, contents.rest = {}, {}, value
@@ -407,7 +410,7 @@ class State:
                 continue
             contents = self.change(target)
             if contents.lazy:
-                self.certain = frozenset()
+                self.written |= {target}
             contents.add((8, 0), 8, held)
 
     def _copy_exactly(self, target: Object, to: int, origin: Object, at: int, size: int) -> None:

@@ -27,10 +27,9 @@ _LEAST_STRIDE = 2
 class Object:
     """Memory, a function, or a resource of CUDA, by where it was made; each is made once, so identity is equality.
 
-    `kind` is stack, heap, global, function, outside, entry (it came in, by the name it has), or what CUDA gives:
-    device, managed, pinned, stream, event,
-    symbol. `many`: it stands for several, since its site was reached again and again. `visible`: the host may look at
-    it.
+    `kind` is stack, heap, global, function, outside, entry (what came in has this name), or what CUDA gives: device,
+    managed, pinned, stream, event, symbol. `many`: it stands for several, since its site was reached again and again.
+    `visible`: the host may look at it.
     """
 
     kind: str
@@ -70,6 +69,7 @@ Scalar: TypeAlias = frozenset[Atom]
 Value: TypeAlias = "Scalar | tuple[Value, ...]"
 
 NUMBER_ATOM = Unknown("a number")
+BEFORE = Unknown("what was there before main")
 DISTANCE = Unknown("the distance between two allocations")  # added to a place in one, it may be a place in the other
 STATUS_ATOM = Unknown("the status of a call of CUDA")
 NOTHING: Scalar = frozenset()

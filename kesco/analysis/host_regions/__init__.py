@@ -25,8 +25,8 @@ from kesco.analysis.host.models import Models
 from kesco.analysis.host.values import NUMBER, Value, pointer, unknown
 from kesco.analysis.host.walk import run
 from kesco.analysis.host_regions.counting import Counting
-from kesco.analysis.host_regions.entries import Entries
-from kesco.analysis.host_regions.refusing import order_of, unreadable
+from kesco.analysis.host_regions.entries import MARK, Entries
+from kesco.analysis.host_regions.refusing import order_of, unreadable, watched
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.host_regions.touching import Touching
 from kesco.analysis.host_regions.watching import Watching
@@ -89,6 +89,8 @@ def _walked(
 ) -> _Walk:
     """All paths, once."""
     engine = Engine(texts.module, Models())
+    if streams:  # kesco's own declarations are not seen, and call nothing
+        engine.open = any(not engine.is_seen(name) for name in texts.module.names() if "kesco_" not in name)
     entries = Entries(engine, texts.program, sizes)
     paths = Watching(engine, texts, streams, looks, counting)
     walk = _Walk(engine, texts, entries, Calls(engine), paths)
@@ -176,7 +178,8 @@ class _Walk:
         self.paths.begin(function, state, generic=generic)
         engine.stack.append(function.name)
         try:
-            run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
+            left = run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
+            self.paths.unwinds(self.paths.now.activation, left.thrown)
         finally:
             engine.stack.pop()
 
@@ -190,7 +193,7 @@ class _Walk:
         text = self.texts.function(function)
         self.entries.begin(text)
         state = State(self.engine)
-        state.escaped = self.engine.outside()
+        state.escaped = self.engine.variables()  # whoever ran before may have shown a function that changes them
         arguments = self._given(function, text)
         for value in arguments:
             state.escape(value)
@@ -201,8 +204,8 @@ class _Walk:
         named: list[ir.Variable | None] = []
         if text is not None:
             named = [None, *text.parameters] if text.method_of else [*text.parameters]
-        if len(named) != len(parameters):
-            named = []
+        if len(named) != len(parameters) or any(one is not None and self._may_be_nothing(one) for one in named):
+            named = []  # a record may be passed in several registers; where none is passed in none the count tells
         found: list[Value] = []
         for number, one in enumerate(function.parameters):
             if one.promised("sret") is not None or not named:
@@ -210,6 +213,11 @@ class _Walk:
             else:
                 found.append(self._named(one, named[parameters.index(one)], text))
         return found
+
+    def _may_be_nothing(self, one: ir.Variable) -> bool:
+        """Whether a parameter may be an empty record, which is not passed."""
+        record = self.texts.program.records.get(one.type.record)
+        return one.type.shape is Shape.RECORD and (record is None or not record.fields)
 
     def _named(self, one: Parameter, variable: ir.Variable | None, text: ir.Function | None) -> Value:
         if one.type.kind != "ptr":
@@ -246,8 +254,10 @@ class _Walk:
         if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
             why = why or "its pointers came into a function that calls it"
         guards, unsafe = self._guards(function, region)
-        serial = next((a.serial for a in chosen if a.serial), "") or unreadable(function)
-        serial = serial or self.paths.threads
+        serial = next((a.serial for a in known.values() if a.serial), "") or unreadable(function)
+        if not self.paths.streams:
+            serial = serial or watched(self.texts.program, region)
+        serial = serial or self.paths.file_wide
         return replace(
             without_idle_marks(region), guards=guards, serial_because=why or serial or region.serial_because or unsafe,
             open=opened, fresh=opened,
@@ -269,8 +279,7 @@ class _Walk:
         if len(set(names)) != len(names):
             return (), f"two of its pointers that come from outside are both called {names[0]}"
         changed = changed_names(function)
-        steps = {one.partition("|")[2]: found for one, found in self.entries.steps.items()}
         for name in names:
-            if steps.get(name, frozenset()) & changed:
+            if self.entries.steps.get(f"{function.key}{MARK}{name}", frozenset()) & changed:
                 return (), f"'{name}' changes before it could be compared with its other pointers"
         return tuple(names), ""

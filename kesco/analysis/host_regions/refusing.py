@@ -2,21 +2,29 @@
 
 In: the parsed program, a function of it. Out: a reason in words, or an empty text.
 
-1. C++ leaves the order open in which the arguments of a call are evaluated: clang has one, the host's compiler may have
-another. Where one argument may change what another mentions, nothing is known of the program. 2. What may mean
-something else to another compiler, and operations in the middle of expressions, cannot be told from the IR, or not be
-edited.
+1. C++ leaves the order open in which the arguments of a call, and the operands of most operators, are evaluated: clang
+has one, the host's compiler may have another. Where one may change what another mentions, nothing is known of the
+program. 2. What may mean something else to another compiler, and operations in the middle of expressions, cannot be
+told from the IR, or not be edited. 3. Who looks at memory before the device is done with it sees how far it is: that is
+not followed here. What is promised to them the serial program says.
 """
 
 from __future__ import annotations
 
+import re
+
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.ir import program as ir
+from kesco.ir.access import AccessMode, BufferKind
+from kesco.ir.flow import Region, Role
+from kesco.ir.volatiles import is_watched
 
 _SAME = frozenset(
     ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
      "inline assembly")
 )  # fmt: skip
+_IN_ORDER = ("&&", "||", ",", "<<", ">>")
+_WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")
 _NAMES = ("a name of unknown form", "an object that a lambda holds")
 
 
@@ -36,14 +44,24 @@ def order_of(program: ir.Program) -> str:
     for node in every:
         arguments: tuple[ir.Expr, ...] = ()
         if isinstance(node, ir.Launch):
-            arguments = (*node.configuration, *node.arguments)
+            arguments = (*(one for one in node.configuration if not _is_of_kesco(one)), *node.arguments)
         elif isinstance(node, ir.Call):
             arguments = node.arguments
+        elif isinstance(node, ir.Binary) and node.operator not in _IN_ORDER:
+            arguments = (node.left, node.right)
         if len(arguments) > 1 and order_matters(arguments, pure, exposed):
             span = node.span if isinstance(node, (ir.Launch, ir.Call)) else None
             line = f" (line {span.line})" if span is not None else ""
-            return f"the order in which arguments are evaluated is open, and matters{line}"
+            return f"the order in which parts of an expression are evaluated is open, and matters{line}"
     return ""
+
+
+def _is_of_kesco(argument: ir.Expr) -> bool:
+    """Whether it is a stream of kesco's own, which nothing that the program evaluates changes."""
+    return any(
+        isinstance(node, ir.Name) and node.variable.type.spelling.endswith("KescoStreams *")
+        for node in ir.walk(argument)
+    )
 
 
 def _is_of_cuda(call: ir.Call) -> bool:
@@ -58,4 +76,18 @@ def unreadable(function: ir.Function) -> str:
     for node in ir.walk(function.body):
         if isinstance(node, ir.Obstacle) and node.reason not in _SAME and not node.reason.startswith(_NAMES):
             return f"it contains {node.reason}"
+    return ""
+
+
+def watched(program: ir.Program, region: Region) -> str:
+    """Why somebody may see how far the device is by what it writes, or an empty text."""
+    moving = [a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses if a.mode & AccessMode.WRITE]
+    written = {a.buffer for a in moving if a.buffer.kind is BufferKind.ENTRY}
+    members = (one.type for record in program.records.values() for one in record.fields if not record.standard)
+    if written and (_WATCHES.search(program.text) or any(is_watched(one, program.records) for one in members)):
+        return f"whoever made {min(written).name} may look at it, as the file has pointers to volatile memory"
+    for site in region.sites:
+        seen = next((a.buffer for a in site.accesses if site.role is Role.HOST and a.buffer in written), None)
+        if seen is not None:
+            return f"the host looks at {seen.name}, which a kernel writes (line {site.span.line})"
     return ""

@@ -154,6 +154,13 @@ class Texts:
                 return n.operation, n.name[1:]
         return -1, ""
 
+    def last(self, function: ir.Function) -> tuple[int, str]:
+        """The ``return`` that a function ends with: destructors behind it may hide its place. -1 if there is none."""
+        one: ir.Stmt = function.body
+        while isinstance(one, ir.Block) and one.body:
+            one = one.body[-1]
+        return (one.operation, one.how) if isinstance(one, ir.Leave) and one.how == "return" else (-1, "")
+
     def statement(self, function: ir.Function, offset: int) -> Span:
         """The innermost statement around an offset."""
         if function.key not in self._statements:

@@ -20,6 +20,7 @@ from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.values import STATUS, Object, Pointer, Unknown, Value, number, pointer, scalar
+from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.texts import LAUNCH
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
@@ -34,7 +35,7 @@ from kesco.ir.access import (
     Buffer,
     BufferKind,
     through_parameter,
-)
+)  # fmt: skip
 from kesco.ir.effects import KernelEffects, RootEffect
 from kesco.ir.flow import Handle, Held, Role, SiteKind
 from kesco.ir.poly import ByteRange, Poly, constant
@@ -119,7 +120,7 @@ class Touching:
             self._order(frozenset({"unseen"}), touched)
         if effects is not None:
             note = self._apply(effects, found, touched, given_)
-        handle = self.handle(settings.get("stream", frozenset()))
+        handle = handle_of(settings.get("stream", frozenset()))
         role = Role.MOVABLE if not note or handle is not None else Role.LEGACY
         draft = self.paths.site(state, name, LAUNCH, SiteKind.KERNEL, role, handle)
         if draft is None:
@@ -226,35 +227,12 @@ class Touching:
         """The same without offsets."""
         return list(dict.fromkeys(buffer for buffer, _ in self.parts(value)))
 
-    def handle(self, value: Value) -> Handle | None:
-        """The stream or event that a value stands for; None for the legacy default stream."""
-        atoms = scalar(value)
-        if atoms and all(type(one) is int and one in (0, 1) for one in atoms):
-            return None  # 0 and cudaStreamLegacy
-        handles = {self._handle_of(one) for one in atoms if type(one) is Pointer}
-        if len(handles) == 1 and len(atoms) == 1:
-            one = handles.pop()
-            if one is not None:
-                return one
-            handles.add(None)
-        names = ",".join(sorted(h.name for h in handles if h is not None)) or "unknown"
-        known = bool(handles) and None not in handles and all(type(a) is Pointer for a in atoms)
-        return Handle(f"?{names}", names, known and all(h.blocking for h in handles if h is not None), False)
-
-    def _handle_of(self, atom: Pointer) -> Handle | None:
-        one = atom.object
-        if one.kind == "kesco" and one.name:
-            kind, number_ = one.name.split(":")
-            return Handle(f"kesco:{one.name}", f"kesco.{kind}[{number_}]")
-        if one.kind in ("stream", "event"):
-            return Handle(f"{one.kind}:{one.number}", one.name, False, not one.many)
-        return None
-
     def _put_on(self, draft: Draft, handle: Handle | None, name: str) -> None:
         draft.stream = handle
         if handle is not None and not self.paths.streams:
             draft.foreign = self.paths.now.activation.foreign = True
             self.paths.now.activation.stay_serial(f"{name} uses a stream of its own", draft.span)
+            self.paths.file_wide = "on streams of its own the file may watch the work of others"
 
     # ---- calls of CUDA
 
@@ -263,7 +241,9 @@ class Touching:
         entry = cuda_entry(name, len(values))
         kind = entry.kind if entry is not None else "opaque"
         if entry is None or kind in ("opaque", "graph", "capture", "host_func", "launch"):
-            self._opaque(state, name, values)
+            draft = self.paths.join(state, name, foreign=True)
+            if draft is not None:
+                draft.touch(UNKNOWN, "what it does is not visible", _BOTH)
         elif kind in _KINDS:
             self._transfer(state, entry, values)
         elif kind == "alloc" and entry.stream is not None:
@@ -289,11 +269,6 @@ class Touching:
         if draft is not None:
             draft.acts, draft.note = False, "stream-ordered memory stays on the default stream"
 
-    def _opaque(self, state: State, name: str, values: list[Value]) -> None:
-        draft = self.paths.join(state, name, foreign=True)
-        if draft is not None:
-            draft.touch(UNKNOWN, "what it does is not visible", _BOTH)
-
     def _access(
         self, draft: Draft | None, value: Value, mode: AccessMode, length: int | None = None, *, on_host: bool = False
     ) -> None:
@@ -315,8 +290,8 @@ class Touching:
         if entry.kind == "sync" and entry.host_waits == "device":
             draft = paths.site(state, entry.name, entry.name, SiteKind.SYNC, Role.DEVICE_SYNC)
             return
-        handle = self.handle(values[entry.stream]) if entry.stream is not None else None
-        event = self.handle(values[entry.event]) if entry.event is not None else None
+        handle = handle_of(values[entry.stream]) if entry.stream is not None else None
+        event = handle_of(values[entry.event]) if entry.event is not None else None
         if entry.event is not None and event is None:
             event = Handle("?event", "an event", True, False)
         if not paths.streams:
@@ -342,7 +317,7 @@ class Touching:
     def _transfer(self, state: State, entry: CudaCall, values: list[Value], own: str = "") -> None:
         """A copy, a memset or a prefetch; `own`: its name in kesco's prologue."""
         name = entry.name.removesuffix("Async")
-        handle = self.handle(values[entry.stream]) if entry.stream is not None else None
+        handle = handle_of(values[entry.stream]) if entry.stream is not None else None
         way = self._way(entry, values)
         values = [self._of_symbol(v) if i == entry.symbol else v for i, v in enumerate(values)]
         shared = entry.symbol is not None and not all(b.on_device for b in self.pointed(values[entry.symbol]))
@@ -423,7 +398,7 @@ class Touching:
         acting = [one for one in called if paths.engine.leads_to_cuda(one)]
         if not seen or acting:
             if acting and name in _THREADS:
-                paths.threads = "the file starts host threads that have to do with the device"
+                paths.file_wide = "the file starts host threads that have to do with the device"
             paths.unseen(state, name, every)
             return
         for one in every:

@@ -31,6 +31,7 @@ from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
+_ENDS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
 _WRAPPERS = ("/cuda_runtime.h",)
 _FIRST = re.compile(r"\(\s*(?:\([^()]*\)\s*)?&\s*([\w.>\[\]-]+)\s*,")  # what an allocation is put into
 
@@ -86,7 +87,7 @@ class Watching:
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
     volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
     told: set[Buffer] = field(default_factory=set)  # what code that is not seen may know
-    threads: str = ""  # why no function of the file can be followed
+    file_wide: str = ""  # why no function of the file can be followed
     generic: bool = False  # whether the path began at the function itself, with what came in
 
     # ---- functions
@@ -153,6 +154,7 @@ class Watching:
         if not entered.is_text:
             return
         inner, level = entered.activation, self.now
+        self.unwinds(inner, thrown)
         frontier = entered.before
         if inner.touches_device:
             state = left or thrown
@@ -170,6 +172,14 @@ class Watching:
         for one in (left, thrown):
             if one is not None:
                 one.frontier = frontier
+
+    def unwinds(self, activation: Activation, thrown: State | None) -> None:
+        """An exception leaves a function: who catches it goes on with the default stream, which waits for nothing."""
+        drafts = activation.builder.drafts
+        open_ends = thrown.frontier if thrown is not None and activation.function.name != "main" else frozenset()
+        left = next((drafts[n] for n in sorted(open_ends) if drafts[n].role not in _ENDS), None)
+        if left is not None:
+            activation.stay_serial("an exception may leave it behind a launch", left.span)
 
     def _call_site(self, inner: Activation, name: str, state: State) -> None:
         level = self.now
@@ -270,6 +280,8 @@ class Watching:
         if operation < 0 and all(drafts[n].role is Role.EXIT for n in state.frontier):
             return
         span = self.span(activation, instruction)
+        if operation < 0:
+            operation, how = self.texts.last(activation.function)
         if operation < 0:
             end = activation.function.span
             how, span = "end", Span(end.path, max(end.start, end.end - 1), end.end, end.line, end.column)
