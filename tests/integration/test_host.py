@@ -113,20 +113,14 @@ def test_what_is_not_understood_is_refused_and_its_launches_told(name: str, tmp_
     assert facts.refused and any("in main" in one for one in facts.unreached)
 
 
-_LONG = {
-    "regex": '#include <regex>\nbool is_long(const char *t) { return std::regex_match(t, std::regex("a+b")); }',
-    "iostream": "#include <sstream>\nbool is_long(const char *t) { std::stringstream s; int n = 0;\n"
-    "  for (int i = 0; i < 50; ++i) { s << t << i; s >> n; } return n > 4; }",
-}
-
-
-@pytest.mark.parametrize("name", _LONG)
-def test_what_is_not_worth_following_costs_nothing_but_what_it_may_change(name: str, tmp_path: Path) -> None:
+def test_what_is_not_worth_following_costs_nothing_but_what_it_may_change(tmp_path: Path) -> None:
     path = tmp_path / "long.cu"
-    path.write_text(_LONG[name] + "\n__global__ void k(float *p) {}\nint main(int c, char **v) {\n"
-                    "  float *p;\n  cudaMalloc(&p, 4);\n  if (is_long(v[0])) k<<<1, 1>>>(p);\n}\n")  # fmt: skip
+    path.write_text("#include <regex>\n__global__ void k(float *p) {}\nint main(int c, char **v) {\n"
+                    "  float *p;\n  cudaMalloc(&p, 4);\n"
+                    '  if (std::regex_match(v[0], std::regex("a+b"))) k<<<1, 1>>>(p);\n}\n')  # fmt: skip
     facts = host_of(str(path), Options())
     assert not facts.refused and not facts.unreached
+    assert any("too long" in one for one in facts.lost)
     (launch,) = facts.launches()
     (pointer,) = launch.pointers
     assert not pointer.unknown and [one.name for one in pointer.sites] == ["cudaMalloc"]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from kesco.analysis.host.contents import signed
 from kesco.analysis.host.values import (
+    ANYWHERE,
     DISTANCE,
     EITHER,
     NOTHING,
@@ -77,10 +78,10 @@ def binary(op: str, left: Value, right: Value, bits: int, escape: Escape) -> Sca
         return united(frozenset(found))
     if not any(type(x) is Pointer for x in a | b):
         return _DISTANT if DISTANCE in a or DISTANCE in b else NUMBER
-    return _of_pointers(op, a, b, escape)
+    return _of_pointers(op, a, b, bits, escape)
 
 
-def _of_pointers(op: str, a: Scalar, b: Scalar, escape: Escape) -> Scalar:
+def _of_pointers(op: str, a: Scalar, b: Scalar, bits: int, escape: Escape) -> Scalar:
     """Arithmetic on integers some of which are addresses."""
     found: set[Atom] = set()
     if op == "sub":  # from which the address is found again only by adding it to one of the others
@@ -89,11 +90,12 @@ def _of_pointers(op: str, a: Scalar, b: Scalar, escape: Escape) -> Scalar:
             strange = frozenset(x for x in a if type(x) is Pointer and x.object not in others)
             if strange:
                 escape(strange)
+            if strange or any(type(x) is Unknown for x in a):  # which may be a place in another, too
                 found.add(DISTANCE)
             escape = nothing_escapes
     for x in a:
         for y in b:
-            found |= _pair(op, x, y, escape)
+            found |= _pair(op, x, y, bits, escape)
     return united(frozenset(found))
 
 
@@ -101,9 +103,14 @@ def nothing_escapes(value: Value) -> None:
     """For what no address can be found from again."""
 
 
-def _pair(op: str, x: Atom, y: Atom, escape: Escape) -> Scalar:
-    if op == "add" and type(y) is Pointer and type(x) is int:
+def _pair(op: str, x: Atom, y: Atom, bits: int, escape: Escape) -> Scalar:
+    if type(x) is int and type(y) is int:
+        result = _calculated(op, x, y, bits)
+        return NUMBER if result is None else frozenset((signed(result, bits),))
+    if op == "add" and type(y) is Pointer and type(x) is not Pointer:
         x, y = y, x
+    if op == "add" and type(x) is Pointer and type(y) is Unknown:  # as where it is stepped by so many elements
+        return frozenset((Pointer(x.object, ANYWHERE), *((DISTANCE,) if y == DISTANCE else ())))
     if type(x) is Pointer and type(y) is int:
         if op in ("add", "sub"):
             return frozenset((Pointer(x.object, moved(x.offset, (0, y if op == "add" else -y))),))

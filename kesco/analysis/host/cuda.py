@@ -90,7 +90,9 @@ def _three(both: Value, last: Value) -> Value:
 
 def launched_unseen(frame: Frame, state: State, launch: Launch, stub: str, values: list[Value]) -> None:
     """A stub without a body is called: what it gets is what the kernel gets."""
-    found = [(str(index), value) for index, value in enumerate(values) if objects(value) or not is_known(value)]
+    types = [one.type for one in launch.instruction.operands]
+    narrow = [one.kind == "float" or (one.kind == "int" and one.number < 8 * _POINTER) for one in types]
+    found = [(str(i), v) for i, v in enumerate(values) if objects(v) or not (narrow[i] or is_known(v))]
     _launch(frame, state, launch, stub, found, {one for value in values for one in objects(value)}, {})
 
 

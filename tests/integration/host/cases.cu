@@ -417,3 +417,17 @@ void to_a_symbol() {
   k<<<1, 1>>>(a);  // = ai2
   k<<<1, 1>>>(m->x);  // = ?
 }
+void distance_to_what_is_not_known() {
+  float *a, *b = *anything();
+  cudaMalloc(&a, 8);  // @aj
+  k<<<1, 1>>>((float *)((char *)a + ((char *)b - (char *)a)));  // = ?
+}
+void aligned() {
+  float *a = (float *)malloc(8192);  // @ak
+  k<<<1, 1>>>((float *)(((uintptr_t)a + 4095) & ~(uintptr_t)4095));  // = ak
+}
+void far_into() {
+  float *a;
+  cudaMalloc(&a, 1 << 20);  // @al
+  k<<<1, 1>>>((float *)((uintptr_t)a + 4 * (unsigned)number()));  // = al
+}
