@@ -218,6 +218,7 @@ def _common(toolchain: Toolchain, user: UserFlags) -> tuple[str, ...]:
         # nvcc and the host's compiler take these with a warning: `register` in C++17, `int a[] = {0.5 * n}`
         "-Wno-register",
         "-Wno-c++11-narrowing",
+        "-Wno-reserved-user-defined-literal",  # "%"PRIu64
         *_driver_header(toolchain),
         *user.passed,
         *(part for folder in folders for part in ("-isystem", str(folder))),

@@ -15,6 +15,8 @@
 #ifndef KESCO_LIKE_NVCC // another installation of kesco may have its copy of this on the include path
 #define KESCO_LIKE_NVCC
 #undef __cuda_cuda_h__
+#include "kesco_nv_atomic.h"
+
 #include <string.h>
 #include <time.h>
 
