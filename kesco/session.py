@@ -74,16 +74,19 @@ class Session:
             for stage in _STAGES:
                 importlib.import_module(f"kesco.{stage}")
             self.file = _first_told(host, device)
-            from kesco.frontend.parse import parse
+            from kesco.frontend.parse import own_texts, parse
+            from kesco.frontend.standard import is_standard_path
+            from kesco.toolchain.generations import architectures_read, further_device_ir
+            from kesco.toolchain.readings import differs
 
-            self.program: Program = parse(self.file, self.arguments)
+            own = [one.bare for one in own_texts(self.file, self.arguments)]
+            asked = (self.text, *self.file.user_headers())
+            wanted = architectures_read(self.toolchain, options.flags, asked)
+            self.unsure = differs(self.toolchain, path, options.flags, own, wanted, is_standard_path)
+            self.program: Program = parse(self.file, self.arguments, unsure=self.unsure)
             observe("program", self.program)
             observe("includes", self.file.included())
-            texts = [device.result()]
-            from kesco.toolchain.generations import further_device_ir
-
-            asked = (self.text, *self.file.user_headers())
-            texts += further_device_ir(self.toolchain, path, options.flags, asked)
+            texts = [device.result(), *further_device_ir(self.toolchain, path, options.flags, wanted[1:])]
         self._same_since(began)
         found: dict[str, KernelEffects] = {}
         for one in (effect for text in texts for effect in kernel_effects(text)):
@@ -167,7 +170,7 @@ class Session:
         from kesco.frontend.parse import parse
 
         self.file.reparse(stand_in(without_hooks(text)))
-        self.again = parse(self.file, self.arguments, self.program)
+        self.again = parse(self.file, self.arguments, self.program, self.unsure)
         found = self._resolved(self.again, set(self._uncounted), streams=streams)
         if not self._by_ir:
             return found

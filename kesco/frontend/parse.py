@@ -6,8 +6,8 @@ globals and records. It is the first stage, and the only one (with its siblings 
 1. Parse. 2. Walk the file's own declarations through namespaces and classes. 3. Lower each host function; kernels and
 device functions are left to the device IR. 4. Lower what the file calls in headers, and what else in headers may call
 its static functions or change its static variables. 5. Note what concerns the whole file: host threads, OpenMP, the
-per-thread default stream, names of macros. A file that asks which compiler reads it stays serial: clang, which reads it
-here, and the user's compiler would see different programs.
+per-thread default stream, names of macros. A file that the user's compiler may read as another program than clang does
+here (`toolchain.readings`) stays serial.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -59,35 +59,20 @@ _COMMENT = re.compile(
     rb'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(//[^\n]*|/\*.*?\*/)', re.DOTALL
 )  # a comment, or what only looks like one inside a literal
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
-_CONDITIONAL = re.compile(rb"^[ \t]*(?:#|%:)[ \t]*(?:el)?if(?:n?def)?\b([^\n]*)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _IN_OUR_MANNER = re.compile(rb"\b[Kk]esco\w*")
-# Macros that clang, nvcc and the host's compiler define differently, or that depend on the library or on flags that
-# clang is not given here. Whether __GNUC__ is there at all they agree on, but not on its value.
-_COMPILER = re.compile(
-    rb"__clang\w*|__llvm__|__NVCC\w*|__NVCOMPILER\w*|__CUDACC_[A-Z]\w*|__CUDA_ARCH_[A-Z]\w*|__CUDA__|__CUDABE__|__NVVM__"
-    rb"|__GNU[CG]_?\w*|__INTEL\w*|__ICC|__PGI\w*|__EDG\w*|__has_\w+|__cpp_\w+|_LIBCPP\w*|_?_GLIBCXX\w*|__OPTIMIZE\w*"
-    rb"|__FAST_MATH__|__VERSION__"
-)
-_SAME_GNU = re.compile(rb"\bdefined\s*\(\s*__GNUC__\s*\)|\bdefined\s+__GNUC__\b|\bifn?def[ \t]+__GNUC__\b")
-# Other reserved names count where a conditional asks for them, but not those that mean the platform, the language or
-# the header that is included, nor those of compilers that nvcc cannot have beside it, or has not had for long.
-_AGREED = re.compile(
-    rb"__CUDACC__|__CUDA_ARCH__|__cplusplus|__STDC__|__STRICT_ANSI__|__(?:linux|unix|APPLE|MACH|ANDROID|FreeBSD|sun)\w*"
-    rb"|__(?:x86_64|amd64|i[3-6]86|aarch64|arm|ARM|arm64|powerpc|ppc|PPC|riscv|LP64|WIN|MINGW|CYGWIN|QNX)\w*"
-    rb"|__(?:BYTE_ORDER|ORDER_|HIP|SYCL|OPENCL|EMSCRIPTEN|SCITECH_SNAP__)\w*"
-    rb"|__(?:DEVICE_EMULATION__|SUNPRO_CC?|BORLANDC__|WATCOMC__|TURBOC__|DECCXX|MWERKS__|DMC__|HP_aCC)"
-    rb"|\w*_(?:H|HH|HPP|HXX|CUH|INC|INCLUDED)_*|\w*[a-z]_h_*"
-)
 
 
-def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None) -> ir.Program:
+def parse(
+    source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None, unsure: str = ""
+) -> ir.Program:
     """The host side of an already parsed file.
 
     `arguments` are clang's, searched for ``-D`` that matter. `earlier` is the program of an earlier parse of the same
-    file, whose functions in headers need not be lowered again.
+    file, whose functions in headers need not be lowered again. `unsure` says why the text may mean something else to
+    the compiler that will build it.
     """
-    texts = _texts(source, arguments)
+    texts = own_texts(source, arguments)
     asked = (_OPERATOR, _ALLOCATION, _WRAPPED)  # without comments: the output's say ``std::array::operator[]``
     types = TypeTable(*(any(one.search(text.bare) for text in texts) for one in asked))
     statements = Functions(source, types)
@@ -112,7 +97,7 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
     statements.share()
     names = Counter(w.decode() for w in _WORD.findall(texts[0].bare))
     declared = Counter(c.get_usr() for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL)
-    asks = _asks_for_compiler(texts, defined)
+    asks = f"code that may depend on the compiler ({unsure})" if unsure else ""
     replaced = replaceable((text.bare for text in texts), _given(arguments, "-D"))
     done = tuple(
         replace(
@@ -134,7 +119,7 @@ def parse(source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Progr
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class OwnText:
     """The file or a header of the user's. `bare` has blanks for comments; `at` is where in the file it is included."""
 
     name: str
@@ -142,9 +127,9 @@ class _Text:
     at: int
 
 
-def _texts(source: SourceFile, arguments: tuple[str, ...]) -> tuple[_Text, ...]:
+def own_texts(source: SourceFile, arguments: tuple[str, ...]) -> tuple[OwnText, ...]:
     """The file itself, then the user's headers, also those that only the command line names."""
-    found = [_Text(source.path, _bare(source.text), 0)]
+    found = [OwnText(source.path, _bare(source.text), 0)]
     at, included = 0, list[tuple[str, int]]()
     for one in source.includes():
         at = one.at if one.depth == 1 else at
@@ -159,7 +144,7 @@ def _texts(source: SourceFile, arguments: tuple[str, ...]) -> tuple[_Text, ...]:
         if path is None or is_standard_path(str(path)) or any(Path(t.name) == path for t in found[1:]):
             continue
         with contextlib.suppress(OSError):
-            found.append(_Text(str(path), _bare(path.read_bytes()), place))
+            found.append(OwnText(str(path), _bare(path.read_bytes()), place))
             if name in forced:
                 inner = [m.decode("utf-8", "replace") for m in _INCLUDE.findall(found[-1].bare)]
                 forced += inner
@@ -178,7 +163,7 @@ def _bare(text: bytes) -> bytes:
     return _COMMENT.sub(lambda m: b" " * len(m.group()) if m[2] else m.group(), text)
 
 
-def _macros(texts: tuple[_Text, ...], arguments: tuple[str, ...]) -> dict[str, Span]:
+def _macros(texts: tuple[OwnText, ...], arguments: tuple[str, ...]) -> dict[str, Span]:
     """The names that the file, the user's headers and the command line define as macros."""
     top = Span(texts[0].name, 0, 1, 1, 1)
     given = (one for one in _given(arguments, "-D") if not one.startswith("__nvvm"))
@@ -189,20 +174,7 @@ def _macros(texts: tuple[_Text, ...], arguments: tuple[str, ...]) -> dict[str, S
     return found
 
 
-def _asks_for_compiler(texts: tuple[_Text, ...], defined: Mapping[str, Span]) -> str:
-    """Why the text may mean something else to another compiler, or an empty text."""
-    for text in texts:
-        joined = _SAME_GNU.sub(b"", _CONTINUED.sub(b"", text.bare))
-        asked = {w for line in _CONDITIONAL.findall(joined) for w in _WORD.findall(line) if w.startswith(b"__")}
-        for word in dict.fromkeys(_WORD.findall(joined)):
-            other = word in asked and word.decode() not in defined and not _AGREED.fullmatch(word)
-            if other or _COMPILER.fullmatch(word):
-                where = "" if text is texts[0] else f" in {Path(text.name).name}"
-                return f"code that may depend on the compiler (it asks for {word.decode()}{where})"
-    return ""
-
-
-def _referring(source: SourceFile, texts: tuple[_Text, ...], statements: Functions, lower: _Walk) -> None:
+def _referring(source: SourceFile, texts: tuple[OwnText, ...], statements: Functions, lower: _Walk) -> None:
     """Lower the headers whose functions may name what only this file can: static variables and functions.
 
     Others may call such a function, whether or not this file does. What is declared for the first time behind the
@@ -310,7 +282,7 @@ def _device_only(cursor: Cursor) -> bool:
     return K.CUDADEVICE_ATTR in kinds and K.CUDAHOST_ATTR not in kinds
 
 
-def _names_in_headers(texts: tuple[_Text, ...]) -> Iterator[tuple[str, Span]]:
+def _names_in_headers(texts: tuple[OwnText, ...]) -> Iterator[tuple[str, Span]]:
     """The names in the user's headers that may be those that the output inserts."""
     for text in texts[1:]:
         found = {m[0].decode(): m for m in _IN_OUR_MANNER.finditer(text.bare)}
@@ -318,7 +290,7 @@ def _names_in_headers(texts: tuple[_Text, ...]) -> Iterator[tuple[str, Span]]:
 
 
 def _file_wide(
-    source: SourceFile, texts: tuple[_Text, ...], arguments: tuple[str, ...]
+    source: SourceFile, texts: tuple[OwnText, ...], arguments: tuple[str, ...]
 ) -> tuple[tuple[str, Span], ...]:
     found: list[tuple[str, Span]] = []
     patterns = [("threads", _THREADS), ("openmp", _OPENMP), ("managed", _MANAGED), ("coroutines", _COROUTINES)]

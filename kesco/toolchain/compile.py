@@ -30,7 +30,7 @@ from kesco.toolchain.process import Finished, run
 
 NOT_VALID_CUDA = "K100"
 COMPILER_FAILED = "K508"
-_DEFAULT_STANDARD = "-std=gnu++17"
+_DEFAULT_STANDARD = "gnu++17"
 """What nvcc's host compiler and clang take when nothing is said."""
 
 # With -ffast-math, which stands for nvcc's -use_fast_math, too, clang leaves out what runs for NaNs and rounding errors
@@ -107,6 +107,12 @@ def device_arguments(toolchain: Toolchain, user_flags: Sequence[str] = (), arch:
         "-o",
         "-",
     )
+
+
+def standard_of(passed: Sequence[str]) -> str:
+    """The language standard that these flags of clang name, or the usual one."""
+    named = [flag.removeprefix("-std=") for flag in passed if flag.startswith("-std=")]
+    return named[-1] if named else _DEFAULT_STANDARD
 
 
 def architectures(toolchain: Toolchain, user_flags: Sequence[str] = ()) -> tuple[str, ...]:
@@ -227,15 +233,24 @@ def _common(toolchain: Toolchain, user: UserFlags) -> tuple[str, ...]:
         "-resource-dir",
         str(toolchain.resource_dir),
         f"--cuda-path={toolchain.cuda_path}",
-        *(() if user.has("-std=") else (_DEFAULT_STANDARD,)),
+        *(() if user.has("-std=") else (f"-std={_DEFAULT_STANDARD}",)),
         "-Wno-unknown-cuda-version",
         # nvcc and the host's compiler take these with a warning: `register` in C++17, `int a[] = {0.5 * n}`
         "-Wno-register",
         "-Wno-c++11-narrowing",
+        "-Wno-reserved-user-defined-literal",  # "%"PRIu64
+        *_driver_header(toolchain),
         *user.passed,
         *(part for folder in folders for part in ("-isystem", str(folder))),
         *(() if own_library else toolchain.cxx_flags),
     )
+
+
+def _driver_header(toolchain: Toolchain) -> tuple[str, ...]:
+    """What keeps the driver's cuda.h and one of the program's apart (``include/cuda.h`` of this package)."""
+    folders = (toolchain.cuda_path / "include", *toolchain.cuda_include, Path("/usr/include"))
+    found = next((folder / "cuda.h" for folder in folders if (folder / "cuda.h").is_file()), None)
+    return ("-iquote", str(hostcxx.OWN_HEADERS), f'-DKESCO_CUDA_H="{found}"') if found else ()
 
 
 def parse_diagnostics(stderr: str) -> tuple[Diagnostic, ...]:

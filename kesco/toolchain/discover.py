@@ -21,7 +21,7 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
 from kesco.toolchain.clangs import find_clang, find_libclang
 from kesco.toolchain.cuda import find_cuda
-from kesco.toolchain.hostcxx import find_host_cxx
+from kesco.toolchain.hostcxx import find_gxx, find_host_cxx
 from kesco.toolchain.model import Choice, Toolchain
 from kesco.toolchain.places import Places
 
@@ -59,6 +59,7 @@ def discover(
         arch=architecture,
         cxx_library=cxx.name,
         cxx_flags=cxx.flags,
+        gxx=find_gxx(places),
         target=places.target,
         choices=(clang_choice, libclang_choice, cuda_choice, arch_choice, cxx_choice),
     )

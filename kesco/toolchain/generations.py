@@ -40,21 +40,28 @@ _UNTIL = {101: (12, 9)}  # which 13 calls 110
 _BY_OTHERS = (88, 110)  # clang 22 crashes at any source for these: `device_arguments` has it read for others
 
 
-def further_device_ir(toolchain: Toolchain, path: str, flags: Sequence[str], texts: Iterable[bytes]) -> list[str]:
-    """The device IR of a file for the architectures, beside the first, at which these texts may mean something else.
-
-    None where an option or a variable names one. Raises `InputError` or `ToolchainError` where one cannot be read.
-    """
+def architectures_read(toolchain: Toolchain, flags: Sequence[str], texts: Iterable[bytes]) -> tuple[str, ...]:
+    """The architectures for which these texts must be read, the first one first."""
     user = translate(flags)
     if user.architectures:
         texts = (*texts, *map(os.fsencode, user.passed))
         if not any(_ABOUT.search(text) for text in texts) and not user.has("-include", "-imacros"):
-            return []
-        return [device_ir(toolchain, path, flags, arch=arch) for arch in user.architectures[1:]]
+            return user.architectures[:1]
+        return user.architectures
     if toolchain.choice("architecture").origin != "default":
-        return []
+        return (toolchain.arch,)
+    return told_apart((*texts, *map(os.fsencode, flags)), toolchain.cuda_version, toolchain.arch)
+
+
+def further_device_ir(toolchain: Toolchain, path: str, flags: Sequence[str], architectures: Iterable[str]) -> list[str]:
+    """The device IR of a file for these architectures, beside the first.
+
+    Raises `InputError` or `ToolchainError` where one cannot be read.
+    """
+    if translate(flags).architectures:
+        return [device_ir(toolchain, path, flags, arch=arch) for arch in architectures]
     found = []
-    for arch in told_apart((*texts, *map(os.fsencode, flags)), toolchain.cuda_version, toolchain.arch)[1:]:
+    for arch in architectures:
         try:
             found.append(device_ir(toolchain, path, flags, arch=arch))
         except (InputError, ToolchainError) as error:

@@ -59,6 +59,13 @@ def find_host_cxx(places: Places) -> tuple[HostCxx, Choice]:
     return HostCxx("none", ()), Choice("host C++ library", "none", "", "no libstdc++ headers and no ziglang wheel")
 
 
+def find_gxx(places: Places) -> str:
+    """The compiler that nvcc starts for the host, or an empty text where there is none."""
+    named = places.environ.get("NVCC_CCBIN", "") or "g++"
+    path = places.which(str(Path(named) / "g++") if Path(named).is_dir() else named)
+    return str(path or "")
+
+
 def has_c_headers(places: Places) -> bool:
     """Whether the C library's headers are where Linux distributions put them."""
     return (places.root / "usr/include/stdio.h").is_file()

@@ -39,6 +39,8 @@ class Toolchain:
     """The host C++ library in words: ``libstdc++ 12``, ``libc++ of ziglang 0.17.0``, or ``none``."""
     cxx_flags: tuple[str, ...]
     """What makes clang and libclang alike use that library."""
+    gxx: str = ""
+    """The g++ that nvcc starts, if there is one."""
     target: str = "x86_64-unknown-linux-gnu"
     gpu: str | None = None
     choices: tuple[Choice, ...] = ()

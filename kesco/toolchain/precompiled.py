@@ -43,7 +43,8 @@ _FOLDER_FLAGS = ("-I", "-isystem", "-iquote", "-idirafter", "--sysroot", "-isysr
 _VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "CCC_OVERRIDE_OPTIONS")
 
 _ASKED_FOR = re.compile(rb'\b(?:include|include_next|import|__has_include(?:_next)?)\b\s*\(?\s*["<]([^">\n]+)[">]')
-_MACRO = re.compile(rb"^[ \t]*#[ \t]*include(?:_next)?[ \t]+[A-Za-z_]", re.MULTILINE)
+# kesco's own macros are whole paths, and no folder can hide what they name
+_MACRO = re.compile(rb"^[ \t]*#[ \t]*include(?:_next)?[ \t]+(?!KESCO_)[A-Za-z_]", re.MULTILINE)
 
 Maker = Callable[[Sequence[str], Path, Path], Sequence[str] | None]
 """With these arguments, precompile the first file, an empty source, into the second; None if that did not work.

@@ -70,6 +70,13 @@ def test_a_plain_program_is_rewritten(tmp_path: Path) -> None:
 # ---- other compilers ------------------------------------------------------------------------------------------------
 
 
+PICKED = PLAIN.replace("k1<<<1, 64>>>(x)", "k1<<<1, 64>>>(PICK(x, y))")
+
+
+def choice(condition: str) -> str:
+    return f"{condition}\n#define PICK(p, q) q\n#else\n#define PICK(p, q) p\n#endif\n"
+
+
 @pytest.mark.parametrize(
     "condition",
     [
@@ -78,33 +85,64 @@ def test_a_plain_program_is_rewritten(tmp_path: Path) -> None:
         "#if __GNUC__ >= 7",
         "#if 1 && \\\n  defined(__clang__)",
         "#if __has_builtin(__builtin_assume)",
-        "#ifdef __SSE2__",
+        "#ifdef __OPTIMIZE__",
         "#define NEW __CUDACC_VER_MAJOR__\n#if NEW > 11",
         'const char* text = "/*";\n#ifdef __clang__ // */',
     ],
 )
 def test_code_for_one_compiler_stays_serial(tmp_path: Path, condition: str) -> None:
-    choice = f"{condition}\n#define PICK(p, q) q\n#else\n#define PICK(p, q) p\n#endif\n"
-    one = function(compiled(tmp_path, choice + PLAIN))
+    """Where it is used; a macro that nobody names does nothing."""
+    one = function(compiled(tmp_path, choice(condition) + PICKED))
     assert "may depend on the compiler" in one.left_because
+    assert function(compiled(tmp_path, choice(condition) + PLAIN)).rewritten
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.replace("k1<<<1, 64>>>(x)", "k1<<<1, 64>>>(__GNUC__ > 5 ? x : y)"),
+        "#define OLD (VERSION < 5)\n#define VERSION __GNUC__\n"
+        + PLAIN.replace("k1<<<1, 64>>>(x)", "k1<<<1, 64>>>(OLD ? x : y)"),
+        PLAIN.replace("k1<<<1, 64>>>(x)", "k1<<<1, 64>>>(__GNUC_PREREQ(5, 1) ? x : y)"),
+        PLAIN.replace("int main() {", "int main() {\n#ifdef __clang__\n#pragma pack(push, 1)\n#endif\n"),
+        "__device__ float* other;\n__global__ void k(float* q) {\n"
+        "#if defined(__CUDA_ARCH__) && defined(__clang__)\n  q = other;\n#endif\n  *q = 1;\n}\n" + PLAIN,
+    ],
+    ids=["value", "macros", "macro of a header", "pragma", "device"],
+)
+def test_what_a_compiler_says_by_its_macros_stays_serial(tmp_path: Path, text: str) -> None:
+    assert "may depend on the compiler" in function(compiled(tmp_path, text)).left_because
 
 
 def test_a_header_for_one_compiler_keeps_the_file_serial(tmp_path: Path) -> None:
-    header = "#ifdef __clang__\n#define PICK(p, q) q\n#else\n#define PICK(p, q) p\n#endif\n"
-    outer = '#include "pick.h"\n'
+    header, outer = choice("#ifdef __clang__"), '#include "pick.h"\n'
     for text, flags in ((outer, ()), *(("", ("-include", str(tmp_path / f"{n}.h"))) for n in ("pick", "outer"))):
-        one = function(compiled(tmp_path, text + PLAIN, *flags, pick=header, outer=outer))
-        assert "asks for __clang__ in pick.h" in one.left_because
+        one = function(compiled(tmp_path, text + PICKED, *flags, pick=header, outer=outer))
+        assert re.search(r"may depend on the compiler \(PICK, line \d, is another for nvcc", one.left_because)
+    header = "#ifdef __clang__\nstatic int pick = 1;\n#endif\n"
+    one = function(compiled(tmp_path, outer + PLAIN, pick=header, outer=outer))
+    assert "(line 2 of pick.h is another for nvcc than for clang" in one.left_because
 
 
 @pytest.mark.parametrize(
     "condition",
     ["ifdef __CUDACC__", "if defined(_WIN32) || __cplusplus > 1", "ifndef __DRIVER_TYPES_H__", "ifdef __GNUC__",
      "if defined(__GNUC__) && defined (__linux__)", "ifdef _MSC_VER", "if 0 // __clang__",
-     "ifdef __DEVICE_EMULATION__", "ifndef __SCITECH_SNAP__", "if defined __SUNPRO_CC"],
+     "ifdef __DEVICE_EMULATION__", "ifndef __SCITECH_SNAP__", "if defined __SUNPRO_CC", "if __GNUC__ >= 4",
+     "ifdef __SSE2__", "if defined(__GCCXML__) || defined(__CUDACC_RTC__)", "if __STDC_VERSION__ >= 199901L",
+     "ifdef CURAND_H_", "ifdef __cuda_cuda_h__", "if defined(__cpp_exceptions) || defined(_GLIBCXX_ATOMIC_BUILTINS)"],
 )  # fmt: skip
 def test_what_compilers_agree_on_is_no_obstacle(tmp_path: Path, condition: str) -> None:
-    assert function(compiled(tmp_path, f"#{condition}\n#define LIMIT 3\n#endif\n{PLAIN}")).rewritten
+    assert function(compiled(tmp_path, choice(f"#{condition}") + PICKED)).rewritten
+
+
+def test_what_only_concerns_messages_and_constants_of_headers_is_no_obstacle(tmp_path: Path) -> None:
+    text = (
+        "#include <cassert>\n#include <cfloat>\n#include <cmath>\n"
+        "#ifdef __clang__\n#pragma clang diagnostic push\n#else\n#pragma GCC diagnostic push\n#endif\n"
+        "float most() { assert(FLT_MAX > 1 && __func__[0]); return NAN; }\n"
+    )
+    assert function(compiled(tmp_path, text + PLAIN)).rewritten
 
 
 def test_what_the_hosts_compiler_only_warns_of_is_no_obstacle(tmp_path: Path) -> None:

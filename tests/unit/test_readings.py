@@ -1,0 +1,60 @@
+"""Whether clang and nvcc read a text alike, where there is no g++, and where g++ cannot read it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kesco.frontend.standard import is_standard_path
+from kesco.toolchain.model import Toolchain
+from kesco.toolchain.readings import differs
+
+CHOICE = "#if {0}\nint picked = 1;\n#else\nint picked = 2;\n#endif\n"
+
+
+def asked(toolchain: Toolchain, folder: Path, text: str, *flags: str) -> str:
+    path = folder / "app.cu"
+    path.write_text(text)
+    return differs(toolchain, str(path), flags, [text.encode()], (toolchain.arch,), is_standard_path)
+
+
+@pytest.mark.parametrize(
+    "condition, alike",
+    [
+        ("__GNUC__ >= 4", True),
+        ("defined(__linux__) && !defined(_WIN32)", True),
+        ("defined(__GCCXML__)", True),
+        ("__GNUC__ >= 9", False),
+        ("defined(__clang__)", False),
+        ("defined(__NVCC__)", False),
+        ("__cpp_concepts >= 201907L", False),
+        ("defined(_GLIBCXX_ATOMIC_BUILTINS)", False),
+        ("__has_feature(cxx_rtti)", False),
+        ("__has_include(<vector>)", True),
+    ],
+)
+def test_clang_stands_in_for_a_compiler_that_is_not_there(
+    toolchain: Toolchain, tmp_path: Path, condition: str, alike: bool
+) -> None:
+    """What it cannot know is an answer, and so is a version between the oldest and the newest."""
+    without = replace(toolchain, gxx="")
+    assert (asked(without, tmp_path, CHOICE.format(condition)) == "") == alike
+
+
+def test_what_an_older_libclang_may_not_have_is_an_answer(toolchain: Toolchain, tmp_path: Path) -> None:
+    text = CHOICE.format("__has_builtin(__builtin_trap)")
+    older = replace(toolchain, libclang_version="18", gxx="")
+    assert asked(older, tmp_path, text) == "it asks for __has_builtin"
+
+
+def test_the_host_compiler_that_is_named_is_asked(toolchain: Toolchain, tmp_path: Path) -> None:
+    text, named = CHOICE.format("__STDC_HOSTED__"), "there-is-none"
+    for flags in (("-ccbin", named), (f"--compiler-bindir={named}",)):
+        assert named in asked(toolchain, tmp_path, text, *flags)
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "g++").write_text("#!/bin/sh\necho 'this is an error of its own' >&2\nexit 1\n")
+    (folder / "g++").chmod(0o755)
+    assert "g++ says: this is an error of its own" in asked(toolchain, tmp_path, text, "-ccbin", str(folder))
