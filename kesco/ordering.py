@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kesco.planning import plan_all
+from kesco.planning import plan, plan_all
 from kesco.proving import numbered, numbered_results
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
@@ -86,7 +86,7 @@ def ordered(
         return None, ()
     from kesco.emit.issue import places_before, reordered_text
 
-    changes = _wanted(session.program, functions, weights)
+    changes = _wanted(session.program, _with_copies(session.program, regions, options, prices, functions), weights)
     refused: list[Region] = []
     while changes:
         text, kept = reordered_text(session.text, changes)
@@ -105,7 +105,7 @@ def ordered(
             assert original is not None
             inside = {original.span, *(span for _, span in original.members)}
             mine = tuple(c for c in changes if c.function in inside)
-            if one.rewritten and all(c.function in same for c in mine):
+            if one.rewritten and _copies_move(one) and all(c.function in same for c in mine):
                 good += mine
             elif one.rewritten:
                 refused.append(original)
@@ -114,6 +114,31 @@ def ordered(
             return Ordered(program, tuple(results), kept, before, priced), tuple(refused)
         changes = good
     return None, tuple(refused)
+
+
+def _with_copies(
+    program: Program,
+    regions: Sequence[Region],
+    options: Options,
+    prices: Prices | None,
+    functions: Sequence[FunctionResult],
+) -> list[FunctionResult]:
+    """The functions with their copies on streams, also where that does not pay before the order is a better one."""
+    if options.copies != "auto" or options.emit != "streams" or program.tasks:
+        return list(functions)
+    asked = replace(options, copies="move")
+    found = []
+    for one in functions:
+        region = next((r for r in regions if (r.function, r.span) == (one.serial.function, one.serial.span)), None)
+        more = plan(program, region, asked, prices) if region is not None and not _copies_move(one) else one
+        found.append(more if more.rewritten else one)
+    return found
+
+
+def _copies_move(one: FunctionResult) -> bool:
+    from kesco.ir.flow import Role
+
+    return any(s.held is not None and s.role is Role.MOVABLE for s in one.region.sites)
 
 
 def _wanted(program: Program, functions: Sequence[FunctionResult], weights: Callable[[], Prices]) -> list[Reordered]:

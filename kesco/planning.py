@@ -101,18 +101,23 @@ def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
     """What is made of one function; prefetches and moved copies are in it where it can be rewritten with them.
 
-    Left to kesco (`copies` is ``auto``), copies that the host waits for move in functions that are rewritten without
-    that, too, unless they are known to be too small for it to pay.
+    Left to kesco (`copies` is ``auto``), copies that the host waits for move in functions that are rewritten
+    without that, too, unless they are known to be too small for it to pay; and wherever that lets work run beside
+    one of them, or behind it what was kept waiting.
     """
+    from kesco.scheduling.levels import overlaps_as_issued
     from kesco.transfers.copies import may_pay
 
     if options.copies != "auto":
         return _plan(program, region, options, prices)
     kept = _plan(program, region, replace(options, copies="keep"), prices)
-    if not kept.rewritten or options.emit != "streams" or not may_pay(region):
+    if options.emit != "streams":
         return kept
     more = _plan(program, region, replace(options, copies="move"), prices)
-    return more if more.rewritten else kept
+    if not more.rewritten or (kept.rewritten and may_pay(region)):
+        return more if more.rewritten else kept
+    later = more.sends.operations if more.sends is not None else ()
+    return more if overlaps_as_issued(more.dfg, more.schedule, later, copies=kept.rewritten) else kept
 
 
 def _plan(program: Program, region: Region, options: Options, prices: Prices | None) -> FunctionResult:

@@ -47,25 +47,28 @@ def _for_the_caller(region: Region, candidates: Collection[int], kept: Collectio
     What ran before ``main`` is nothing.
     """
     more: set[int] = set()
+    launched = _reached(region, (s.number for s in region.sites if s.kind is SiteKind.KERNEL), range(len(region.sites)))
     while region.function != "main":
-        first = _reached(region, (0,), set(candidates) - more.union(kept))
+        gone = set(candidates) - more.union(kept)
+        first = _reached(region, (0,), gone)
         left = first.intersection(candidates) - more.union(kept)
-        new = {c for c in left if _matters(region, c)}
+        # One that waits for no kernel of the function costs nothing, and serves those behind it.
+        new = {c for c in left if _matters(region, c, () if c in launched else gone)}
         if not new:
             break
         more |= new & _reached(region, (0,), set(candidates) - more.union(kept) - new)  # no other one stands before
     return more
 
 
-def _matters(region: Region, wait: int) -> bool:
-    """Whether something behind a wait, up to the next one, may touch what work of the caller does.
+def _matters(region: Region, wait: int, gone: Collection[int]) -> bool:
+    """Whether something behind a wait, up to the next one but `gone`, may touch what work of the caller does.
 
     Or right before it: without the wait nobody could tell that from behind it.
     """
     if any(site.outside and wait in region.successors[site.number] for site in region.sites):
         return True
-    between = [region.sites[n] for n in _reached(region, (wait,))]
-    outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number == wait or not _waits(s))]
+    between = [region.sites[n] for n in _reached(region, (wait,), gone)]
+    outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number in (wait, *gone) or not _waits(s))]
     return bool(outside) or any(_touches(region, s) for s in between)
 
 
