@@ -211,12 +211,15 @@ def _planned(
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.ir.flow import Role
+    from kesco.issue.checked import checked
     from kesco.remarks.barriers import why_one_stream
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
     from kesco.transfers.copies import fetched_later, waits_of_copies
 
-    gone = needless(region, removable(program, region), waits_of_copies(region))
+    looked = checked(program, region)
+    whole = removable(program, region, looked) if options.syncs == "move" else ()
+    gone = needless(region, whole, waits_of_copies(region), looked)
     fetches = None
     if options.copies == "move" and original is not None and not region.serial_because:
         fetches = _fetches(program, region, gone, original)

@@ -25,7 +25,7 @@ from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, Held, Role, Site, SiteKind
 from kesco.issue.lines import Piece, beside, piece_of
 from kesco.issue.reads import Reads
-from kesco.issue.statements import asks, calm, issued
+from kesco.issue.statements import calm, is_bare, issued, issued_or_asked
 from kesco.model.forecast import Prices
 
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -163,7 +163,7 @@ class Block:
         small = all(s.bytes is not None and s.bytes <= SMALL for s in serial)
         known_chains = self.chains.launches if kind.replay >= 0 else self.chains.copies
         chain = max(known_chains[s.number] for s in sites)
-        return Statement(piece, tuple(serial), tuple(sites), kind, small, chain, bare=_is_bare(one))
+        return Statement(piece, tuple(serial), tuple(sites), kind, small, chain, bare=is_bare(one))
 
     def _calm(self, one: ir.Stmt, piece: Piece, inside: Sequence[int]) -> Statement | None:
         """A statement that does nothing to the device, or a wait of the host that goes away."""
@@ -173,7 +173,7 @@ class Block:
             waits = {s.number for s in self.result.region.sites if s.operation in inside}
             away = waits and waits <= {*self.result.plan.needless}
             return empty if away and all(s.operation in inside for s in serial) else None
-        if asks(self.program, self.function, one):
+        if issued_or_asked(self.program, self.function, one, frozenset())[1]:
             silent = all(s.role is Role.HOST and not s.looks and not s.accesses for s in serial)
             return replace(empty, asks=True) if silent else None
         if serial or not calm(self.program, one):
@@ -185,14 +185,6 @@ class Block:
 def _may_be_calm(one: ir.Stmt) -> bool:
     """Whether it is worth the while to look at the text of a statement without operations."""
     return isinstance(one, (ir.Declare, ir.Block, ir.Evaluate, ir.If))
-
-
-def _is_bare(one: ir.Stmt) -> bool:
-    """Whether a statement is a call and nothing else, so that nobody looks at what it returns."""
-    inner = one.expression if isinstance(one, ir.Evaluate) else None
-    while isinstance(inner, ir.Cast):
-        inner = inner.operand
-    return isinstance(inner, ir.Call) and inner.operation >= 0
 
 
 def _replay_of(result: FunctionResult, sites: Sequence[Site]) -> int:

@@ -76,14 +76,24 @@ def _is_plain(variable: ir.Variable) -> bool:
     return known and variable.scope is ir.Scope.LOCAL and not _is_volatile(kind)
 
 
-def asks(program: ir.Program, function: ir.Function, statement: ir.Stmt) -> bool:
-    """Whether all that a statement does is to ask whether a call has failed, and to say so and end if one has."""
-    reader = _Reader(program, frozenset(), asks=True)
+def issued_or_asked(
+    program: ir.Program, function: ir.Function, statement: ir.Stmt, work: frozenset[int]
+) -> tuple[frozenset[int], bool]:
+    """As `issued`, of a statement that may also ask whether a call has failed; and whether it does."""
+    reader = _Reader(program, work, asks=True)
     try:
         reader.statement(statement)
     except _OtherEffect:
-        return False
-    return reader.asked and not may_return(program, function, statement)
+        return frozenset(), False
+    return (frozenset(), False) if may_return(program, function, statement) else (frozenset(reader.found), reader.asked)
+
+
+def is_bare(statement: ir.Stmt) -> bool:
+    """Whether a statement is a call and nothing else, so that nobody looks at what it returns."""
+    inner = statement.expression if isinstance(statement, ir.Evaluate) else None
+    while isinstance(inner, ir.Cast):
+        inner = inner.operand
+    return isinstance(inner, ir.Call) and inner.operation >= 0
 
 
 class _Reader:
