@@ -15,13 +15,14 @@ keep it; or launches and memsets that become one graph. 2. Two of them depend on
 memory and one writes it. Beside copies that keep the host all others keep their order, no copy goes ahead of one of
 those, and none of them ahead of a copy that may write what it reads (`reads`). Different are only allocations that were
 made at different places; what a guard, ``restrict`` or a stated effect makes different is not, nor are parts of one
-allocation: where the guard fails, and under `KESCO_STREAMS=1`, one stream has to be the serial program. 3. What may go
-next is taken by its rank: what does not keep the host, small copies, then those with the longest chain of kernels
-behind them, then the order of the text. Of launches in a graph those that wait for nothing come first, that of the
-longest chain before the others: its own kernel and those behind it, each with what it costs (measured, or estimated)
-and what a graph takes from one to the next. 4. A run is only changed where that pays: a large copy goes behind one that
-begins a longer chain, or behind a small one that some kernel needs which does not need the large one; a launch goes
-ahead of a copy that keeps the host, or behind one that begins a longer chain.
+allocation: where the guard fails, and under `KESCO_STREAMS=1`, one stream has to be the serial program. 3. Beside
+copies that keep the host each launch goes behind what it needs, in the order of the text, and nothing else. Else what
+may go next is taken by its rank: small copies, then those with the longest chain of kernels behind them, then the order
+of the text. Of launches in a graph those that wait for nothing come first, that of the longest chain before the others:
+its own kernel and those behind it, each with what it costs (measured, or estimated) and what a graph takes from one to
+the next. 4. A run is only changed where that pays: a large copy goes behind one that begins a longer chain, or behind a
+small one that some kernel needs which does not need the large one; a launch goes ahead of a copy that keeps the host,
+or behind one that begins a longer chain.
 
 What it refuses to do: move a copy past one of the other kind, since the host would have waited for less then; and
 change a function that stays as it is, or whose copies do.
@@ -80,11 +81,22 @@ def _begun(run: Sequence[Statement], forward: nx.DiGraph[int]) -> list[Statement
 
 
 def _order(run: Sequence[Statement]) -> list[int]:
-    """List scheduling: of the statements that nothing left has to come before, the one with the lowest rank."""
-    left = list(range(len(run)))
+    """The launches beside copies that keep the host, each behind what it needs; then list scheduling.
+
+    Of the statements that nothing left has to come before, that takes the one with the lowest rank.
+    """
+    before = [{m for m in range(n) if _depend(run[n], run[m])} for n in range(len(run))]
     order: list[int] = []
+    for n in (n for n, one in enumerate(run) if one.kind.launches and one.kind.mixes):
+        needed, work = {n}, [n]
+        while work:
+            more = before[work.pop()] - needed
+            needed |= more
+            work += more
+        order += sorted(needed - {*order})
+    left = [n for n in range(len(run)) if n not in order]
     while left:
-        ready = (n for n in left if not any(_depend(run[n], run[m]) for m in left if m < n))
+        ready = (n for n in left if before[n].isdisjoint(left))
         order.append(min(ready, key=lambda n: (run[n].rank, n)))
         left.remove(order[-1])
     return order

@@ -17,7 +17,8 @@ from kesco.ir import program as ir
 
 _DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:)", re.MULTILINE)
 _REST = re.compile(rb"[ \t]*(?://[^\n]*[^\\\s])?[ \t]*\r?")
-_COMMENT = re.compile(rb"[ \t]*//[^\n]*[^\\\s][ \t]*\r?\n")
+_COMMENT = re.compile(rb"[ \t]*(?://[^\n]*[^\\\s]|/\*(?:[^*\n]|\*(?!/))*\*/)[ \t]*\r?\n")
+_EMPTY_MACRO = re.compile(rb"[A-Za-z_]\w*[ \t]*\Z")
 
 Piece = tuple[int, int]
 
@@ -36,6 +37,8 @@ def piece_of(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> Piece | 
     if any(other is not one and _meet(_extent(program, other), (start, end)) for other in block):
         return None  # several statements that one macro makes
     line = text.rfind(b"\n", 0, start) + 1
+    if isinstance(one, ir.Block) and not one.body and (name := _EMPTY_MACRO.search(text, line, start)):
+        start = name.start()
     newline = text.find(b"\n", end)
     if newline < 0 or text[line:start].strip() or not _REST.fullmatch(text[end:newline]):
         return None

@@ -75,8 +75,8 @@ class Statement:
     @property
     def rank(self) -> tuple[int, float]:
         """What goes first has the lowest."""
-        if not self.kind.waits and self.kind.mixes:
-            return (-1, 0)
+        if self.kind.calm:
+            return (2, 0)
         if self.kind.launches:
             return (0, -self.chain) if self.begins else (1, 0)
         return (0, 0) if self.small else (1, -self.chain)
