@@ -158,7 +158,7 @@ def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[
     The proof pairs operations by what they are called and touch. It must pair each with itself: otherwise it would not
     see two of one name change places, or would see what is not there.
     """
-    from kesco.verify.match import is_sync, match
+    from kesco.verify.match import is_idle, is_sync, match
     from kesco.verify.order import verify_region
 
     found = set()
@@ -169,7 +169,7 @@ def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[
             and [i.value for i in s.iterations] == [i.value for i in c.iterations]
             for s, c in pairs
         )
-        every = {s.number for s, _ in pairs} >= {s.number for s in one.sites if not is_sync(s)}
+        every = {s.number for s, _ in pairs} >= {s.number for s in one.sites if not (is_sync(s) or is_idle(s))}
         if themselves and every and not other.serial_because and verify_region(one, other).ok:
             found.add(one.span)
     return found
