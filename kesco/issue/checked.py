@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
-from kesco.issue.lines import blocks
+from kesco.issue.lines import blocks, is_whole
 from kesco.issue.statements import is_bare, issued_or_asked
 
 
@@ -23,9 +23,9 @@ def checked(program: ir.Program, region: Region) -> dict[int, bool]:
     found: dict[int, bool] = {}
     for function in (f for f in program.functions if f.here and f.span in places):
         for block in blocks(function.body, program.text):
-            for one in block:
+            for at, one in enumerate(block):
                 inside = [n for n in ir.walk(one) if isinstance(n, ir.Call) and n.operation in waits]
-                if len(inside) == 1 and not is_bare(one):
+                if len(inside) == 1 and not is_bare(one) and is_whole(program, block, at):
                     operations, asks = issued_or_asked(program, function, one, frozenset({inside[0].operation}))
                     found |= {number: asks for n in operations for number in waits[n]}
     return found

@@ -34,8 +34,8 @@ def piece_of(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> Piece | 
     """The lines of the statement at a position of its block."""
     text, one = program.text, block[at]
     start, end = _extent(program, one)
-    if any(other is not one and _meet(_extent(program, other), (start, end)) for other in block):
-        return None  # several statements that one macro makes
+    if not is_whole(program, block, at):
+        return None
     line = text.rfind(b"\n", 0, start) + 1
     if isinstance(one, ir.Block) and not one.body and (name := _EMPTY_MACRO.search(text, line, start)):
         start = name.start()
@@ -54,6 +54,12 @@ def piece_of(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> Piece | 
     if torn or _DIRECTIVE.search(inside) or b'R"' in inside or text[start : start + 1] == b"{":
         return None
     return line, newline + 1
+
+
+def is_whole(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> bool:
+    """Whether the text of a statement makes no other one: a macro may make several."""
+    own = _extent(program, block[at])
+    return not any(n != at and _meet(_extent(program, other), own) for n, other in enumerate(block))
 
 
 def beside(text: bytes, first: Piece, second: Piece) -> bool:

@@ -31,8 +31,10 @@ class Reads:
             case ir.Name(variable=known):
                 reference = known.type.shape is ir.Shape.REFERENCE
                 return reference or known.scope not in _OWN or known.key in self._named
-            case ir.Call(receiver=ir.Name()) if one.standard and _last(one) in _WHERE:
+            case ir.Call(receiver=ir.Name()) if one.standard and one.name.rpartition("::")[2] in _WHERE:
                 return False
+            case ir.Call(receiver=ir.Expr()):
+                return True
             case ir.Dereference() | ir.Subscript() | ir.Unknown() | ir.Obstacle() | ir.Select(base=None):
                 return True
             case ir.Select(arrow=True):
@@ -52,7 +54,7 @@ def _with_other_names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
             yield from _names(node)
         case ir.Call():
             yield from (key for a, by in zip(node.arguments, node.references, strict=False) if by for key in _names(a))
-            if node.receiver is not None and not node.standard:
+            if node.receiver is not None and not node.name.startswith("std::vector::"):  # whose elements are elsewhere
                 yield from _names(node.receiver)
             if node.standard and node.name in FILLS:
                 inner = [one for one in inner if one is not node.arguments[0]] if node.arguments else inner
@@ -62,7 +64,3 @@ def _with_other_names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
 
 def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
     return (n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name))
-
-
-def _last(call: ir.Call) -> str:
-    return call.name.rpartition("::")[2]

@@ -19,7 +19,7 @@ from functools import cached_property
 import networkx as nx
 
 from kesco.ir import program as ir
-from kesco.ir.access import RELEASED, AccessMode
+from kesco.ir.access import RELEASED, AccessMode, BufferKind
 from kesco.ir.compilation import FunctionResult
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, Held, Role, Site, SiteKind
@@ -204,6 +204,8 @@ def _kind(site: Site) -> Kind | None:
         return None
     if site.kind in (SiteKind.KERNEL, SiteKind.MEMSET):
         return Kind(launches=True, waits=False) if site.role is Role.MOVABLE and site.held is None else None
+    if any(a.buffer.kind is BufferKind.MANAGED for a in site.accesses):
+        return None  # not every device lets the host reach it while a kernel runs
     held = site.held in (Held.SOURCE, Held.ALL)
     return Kind(launches=False, waits=held) if to_device(site) or (held and site.kind is SiteKind.COPY) else None
 
