@@ -93,7 +93,7 @@ def ordered(
         before = places_before(session.path, session.text, kept)
         again = session.regions_of(text, streams=False)
         program = session.again
-        same = _same(regions, again, before)
+        same = _same(regions, again, (session.program, program), before)
         priced = _priced(session.program, program, before)
         planned = plan_all(program, again, options, priced(prices) if prices is not None else None)
         serial = {(r.function, n): r for n, r in numbered(tuple(regions))}
@@ -152,7 +152,12 @@ def _wanted(program: Program, functions: Sequence[FunctionResult], weights: Call
     return found
 
 
-def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[Span], Span]) -> set[Span]:
+def _same(
+    regions: Sequence[Region],
+    again: Sequence[Region],
+    programs: tuple[Program, Program],
+    before: Callable[[Span], Span],
+) -> set[Span]:
     """The functions that are the same serial program in both texts, by the proof; places are those of the first.
 
     The proof pairs operations by what they are called and touch. It must pair each with itself: otherwise it would not
@@ -160,6 +165,7 @@ def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[
     """
     from kesco.verify.match import is_idle, is_sync, match
     from kesco.verify.order import verify_region
+    from kesco.verify.values import value_problems
 
     found = set()
     for one, other in zip(regions, again, strict=True):
@@ -170,7 +176,8 @@ def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[
             for s, c in pairs
         )
         every = {s.number for s, _ in pairs} >= {s.number for s in one.sites if not (is_sync(s) or is_idle(s))}
-        if themselves and every and not other.serial_because and verify_region(one, other).ok:
+        follows = themselves and every and not other.serial_because and verify_region(one, other).ok
+        if follows and not value_problems(one, other, *programs):
             found.add(one.span)
     return found
 

@@ -25,7 +25,7 @@ def checked(program: ir.Program, region: Region) -> dict[int, bool]:
         for block in blocks(function.body, program.text):
             for at, one in enumerate(block):
                 inside = [n for n in ir.walk(one) if isinstance(n, ir.Call) and n.operation in waits]
-                if len(inside) == 1 and not is_bare(one) and is_whole(program, block, at):
+                if len(inside) == 1 and not is_bare(one, waits) and is_whole(program, block, at):
                     operations, asks = issued_or_asked(program, function, one, frozenset({inside[0].operation}))
                     found |= {number: asks for n in operations for number in waits[n]}
     return found

@@ -163,7 +163,7 @@ class Block:
         small = all(s.bytes is not None and s.bytes <= SMALL for s in serial)
         known_chains = self.chains.launches if kind.replay >= 0 else self.chains.copies
         chain = max(known_chains[s.number] for s in sites)
-        return Statement(piece, tuple(serial), tuple(sites), kind, small, chain, bare=is_bare(one))
+        return Statement(piece, tuple(serial), tuple(sites), kind, small, chain, bare=is_bare(one, operations))
 
     def _calm(self, one: ir.Stmt, piece: Piece, inside: Sequence[int]) -> Statement | None:
         """A statement that does nothing to the device, or a wait of the host that goes away."""

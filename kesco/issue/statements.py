@@ -19,6 +19,8 @@ effects their author has stated: a promise is good for streams, which `KESCO_STR
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kesco.ir import program as ir
 from kesco.ir.failures import may_return, where_it_failed
 from kesco.ir.replay import ENDS
@@ -88,12 +90,12 @@ def issued_or_asked(
     return (frozenset(), False) if may_return(program, function, statement) else (frozenset(reader.found), reader.asked)
 
 
-def is_bare(statement: ir.Stmt) -> bool:
-    """Whether a statement is a call and nothing else, so that nobody looks at what it returns."""
+def is_bare(statement: ir.Stmt, operations: Collection[int]) -> bool:
+    """Whether a statement is the call of an operation and nothing else, so that nobody looks at what it returns."""
     inner = statement.expression if isinstance(statement, ir.Evaluate) else None
     while isinstance(inner, ir.Cast):
         inner = inner.operand
-    return isinstance(inner, ir.Call) and inner.operation >= 0
+    return isinstance(inner, ir.Call) and inner.operation in operations
 
 
 class _Reader:
