@@ -23,6 +23,7 @@ class Options:
     `page` tells that the report's page is wanted, which shows what operations cost also where no stage asks for that.
     `memory` is ``keep``, or ``reuse`` for allocations that are made late and freed early, where streams are emitted.
     `order` is ``need`` for statements issued in the order in which the device needs them, or ``keep``.
+    `syncs` is ``move`` for waits of the host that go where nothing sees the difference, or ``keep``.
     `strategy` is empty for the one that fits: by tasks where there are any, by costs with a profile. Where there are
     tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
     times as long as it runs (None: 4 with a profile, else 0). With a profile the highest one is to take at most
@@ -44,6 +45,7 @@ class Options:
     page: bool = False
     memory: str = "keep"
     order: str = "need"
+    syncs: str = "move"
     zone_limit: int = 6
     zone_age: int | None = None
     promise: int | None = None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kesco.planning import plan_all
+from kesco.planning import plan, plan_all
 from kesco.proving import numbered, numbered_results
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
@@ -86,14 +86,14 @@ def ordered(
         return None, ()
     from kesco.emit.issue import places_before, reordered_text
 
-    changes = _wanted(session.program, functions, weights)
+    changes = _wanted(session.program, _with_copies(session.program, regions, options, prices, functions), weights)
     refused: list[Region] = []
     while changes:
         text, kept = reordered_text(session.text, changes)
         before = places_before(session.path, session.text, kept)
         again = session.regions_of(text, streams=False)
         program = session.again
-        same = _same(regions, again, before)
+        same = _same(regions, again, (session.program, program), before)
         priced = _priced(session.program, program, before)
         planned = plan_all(program, again, options, priced(prices) if prices is not None else None)
         serial = {(r.function, n): r for n, r in numbered(tuple(regions))}
@@ -105,7 +105,7 @@ def ordered(
             assert original is not None
             inside = {original.span, *(span for _, span in original.members)}
             mine = tuple(c for c in changes if c.function in inside)
-            if one.rewritten and all(c.function in same for c in mine):
+            if one.rewritten and _copies_move(one) and all(c.function in same for c in mine):
                 good += mine
             elif one.rewritten:
                 refused.append(original)
@@ -114,6 +114,31 @@ def ordered(
             return Ordered(program, tuple(results), kept, before, priced), tuple(refused)
         changes = good
     return None, tuple(refused)
+
+
+def _with_copies(
+    program: Program,
+    regions: Sequence[Region],
+    options: Options,
+    prices: Prices | None,
+    functions: Sequence[FunctionResult],
+) -> list[FunctionResult]:
+    """The functions with their copies on streams, also where that does not pay before the order is a better one."""
+    if options.copies != "auto" or options.emit != "streams" or program.tasks:
+        return list(functions)
+    asked = replace(options, copies="move")
+    found = []
+    for one in functions:
+        region = next((r for r in regions if (r.function, r.span) == (one.serial.function, one.serial.span)), None)
+        more = plan(program, region, asked, prices) if region is not None and not _copies_move(one) else one
+        found.append(more if more.rewritten else one)
+    return found
+
+
+def _copies_move(one: FunctionResult) -> bool:
+    from kesco.ir.flow import Role
+
+    return any(s.held is not None and s.role is Role.MOVABLE for s in one.region.sites)
 
 
 def _wanted(program: Program, functions: Sequence[FunctionResult], weights: Callable[[], Prices]) -> list[Reordered]:
@@ -127,14 +152,20 @@ def _wanted(program: Program, functions: Sequence[FunctionResult], weights: Call
     return found
 
 
-def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[Span], Span]) -> set[Span]:
+def _same(
+    regions: Sequence[Region],
+    again: Sequence[Region],
+    programs: tuple[Program, Program],
+    before: Callable[[Span], Span],
+) -> set[Span]:
     """The functions that are the same serial program in both texts, by the proof; places are those of the first.
 
     The proof pairs operations by what they are called and touch. It must pair each with itself: otherwise it would not
     see two of one name change places, or would see what is not there.
     """
-    from kesco.verify.match import is_sync, match
+    from kesco.verify.match import is_idle, is_sync, match
     from kesco.verify.order import verify_region
+    from kesco.verify.values import value_problems
 
     found = set()
     for one, other in zip(regions, again, strict=True):
@@ -144,8 +175,9 @@ def _same(regions: Sequence[Region], again: Sequence[Region], before: Callable[[
             and [i.value for i in s.iterations] == [i.value for i in c.iterations]
             for s, c in pairs
         )
-        every = {s.number for s, _ in pairs} >= {s.number for s in one.sites if not is_sync(s)}
-        if themselves and every and not other.serial_because and verify_region(one, other).ok:
+        every = {s.number for s, _ in pairs} >= {s.number for s in one.sites if not (is_sync(s) or is_idle(s))}
+        follows = themselves and every and not other.serial_because and verify_region(one, other).ok
+        if follows and not value_problems(one, other, *programs):
             found.add(one.span)
     return found
 

@@ -101,18 +101,23 @@ def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
     """What is made of one function; prefetches and moved copies are in it where it can be rewritten with them.
 
-    Left to kesco (`copies` is ``auto``), copies that the host waits for move in functions that are rewritten without
-    that, too, unless they are known to be too small for it to pay.
+    Left to kesco (`copies` is ``auto``), copies that the host waits for move in functions that are rewritten
+    without that, too, unless they are known to be too small for it to pay; and wherever that lets work run beside
+    one of them, or behind it what was kept waiting.
     """
+    from kesco.scheduling.levels import overlaps_as_issued
     from kesco.transfers.copies import may_pay
 
     if options.copies != "auto":
         return _plan(program, region, options, prices)
     kept = _plan(program, region, replace(options, copies="keep"), prices)
-    if not kept.rewritten or options.emit != "streams" or not may_pay(region):
+    if options.emit != "streams":
         return kept
     more = _plan(program, region, replace(options, copies="move"), prices)
-    return more if more.rewritten else kept
+    if not more.rewritten or (kept.rewritten and may_pay(region)):
+        return more if more.rewritten else kept
+    later = more.sends.operations if more.sends is not None else ()
+    return more if overlaps_as_issued(more.dfg, more.schedule, later, copies=kept.rewritten) else kept
 
 
 def _plan(program: Program, region: Region, options: Options, prices: Prices | None) -> FunctionResult:
@@ -206,12 +211,15 @@ def _planned(
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.ir.flow import Role
+    from kesco.issue.checked import checked
     from kesco.remarks.barriers import why_one_stream
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
     from kesco.transfers.copies import fetched_later, waits_of_copies
 
-    gone = needless(region, removable(program, region), waits_of_copies(region))
+    looked = checked(program, region)
+    whole = removable(program, region, looked) if options.syncs == "move" else ()
+    gone = needless(region, whole, waits_of_copies(region), looked)
     fetches = None
     if options.copies == "move" and original is not None and not region.serial_because:
         fetches = _fetches(program, region, gone, original)

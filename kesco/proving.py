@@ -51,7 +51,8 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
             why = concurrent.serial_because if concurrent else "it is not there"
             problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
             continue
-        problems += _judged(result.serial, concurrent, text, result.region.guards).problems
+        programs = session.program, session.again
+        problems += _judged(result.serial, concurrent, programs, result.region.guards).problems
     if problems:
         raise VerificationError(*problems)
 
@@ -98,7 +99,7 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
         parts = [(region.function, region.span), *region.linked.members]
         if any(one is not None and one.problems for one in map(found.get, parts)):
             found |= dict.fromkeys(parts)
-            found[parts[0]] = _judged(region.linked, whole, after.text)
+            found[parts[0]] = _judged(region.linked, whole, (before.program, after.program))
     verdicts += filter(None, found.values())
     if not verdicts:
         raise InputError(
@@ -118,7 +119,7 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
     if other is not None:
         why = region.serial_because or other.serial_because
         if not why:
-            return _judged(region, other, after.text)
+            return _judged(region, other, (before.program, after.program))
         texts = [t[r.span.start : r.span.end] for t, r in ((before.text, region), (after.text, other))]
         if texts[0] == texts[1]:
             return FunctionVerdict(region.function, 0, (), why)
@@ -126,17 +127,20 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
     return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, what, region.span),))
 
 
-def _judged(serial: Region, other: Region, text: bytes, guards: tuple[str, ...] = ()) -> FunctionVerdict:
+def _judged(
+    serial: Region, other: Region, programs: tuple[Program, Program], guards: tuple[str, ...] = ()
+) -> FunctionVerdict:
     """The proof of one function; `guards` are further pointers that were taken to be distinct."""
     from kesco.verify.guards import guarded
     from kesco.verify.order import verify_region
+    from kesco.verify.values import value_problems
     from kesco.verify.verdict import explain
 
     verdict = verify_region(serial, other)
     problems = [explain(u, other) for u in verdict.unordered]
-    problems += [_unproven(serial, one) for one in verdict.unmatched]
+    problems += [_unproven(serial, one) for one in (*verdict.unmatched, *value_problems(serial, other, *programs))]
     on_streams = any(s.stream is not None for s in other.sites)
-    if on_streams and not {*serial.guards, *guards, *other.guards} <= guarded(text, other):
+    if on_streams and not {*serial.guards, *guards, *other.guards} <= guarded(programs[1].text, other):
         problems.append(_unproven(serial, _UNGUARDED))
     return FunctionVerdict(serial.function, verdict.pairs, tuple(problems))
 

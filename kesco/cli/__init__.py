@@ -102,7 +102,7 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="auto",
             show_default=True,
             help="Keep cudaMemcpy, or put it on streams, copied with threads and in the background, with streams only; "
-            "auto: in functions that are rewritten anyway, if it may pay.",
+            "auto: where work then runs beside it, and in functions that are rewritten anyway, if it may pay.",
         ),
         click.option(
             "--memory",
@@ -116,7 +116,14 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(("need", "keep")),
             default="need",
             show_default=True,
-            help="Issue independent copies, and launches of a graph, as they are needed, or keep the program's order.",
+            help="Issue copies, what need not wait for them, and launches of a graph as needed, or as written.",
+        ),
+        click.option(
+            "--syncs",
+            type=click.Choice(("move", "keep")),
+            default="move",
+            show_default=True,
+            help="Take out waits of the host where nothing sees the difference, or keep each in its place.",
         ),
         click.option("--fikit", is_flag=True, help="Put a runtime's hooks around each launch (kesco fikit)."),
         click.option("--force", is_flag=True, help="Rewrite whatever can overlap, even where no gain is expected."),
@@ -147,6 +154,7 @@ def _options(values: dict[str, Any], environ: Mapping[str, str] = os.environ) ->
         prefetch=values["prefetch"],
         memory=values["memory"],
         order=values["order"],
+        syncs=values["syncs"],
         emit=values["emit"],
         copies=values["copies"],
         profile=values["profile"],

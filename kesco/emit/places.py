@@ -54,25 +54,32 @@ _TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
 _ATTRIBUTE = re.compile(rb"\[\[(?:[^][]|\[[^][]*\])*\]\]\s*\Z")
 _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
+_WAITS = re.compile(rb"\bcuda(?:Device|Thread)Synchronize\s*\(")
+_CHECKED = re.compile(rb"[A-Za-z_]\w*\((?:(?!//|/\*|\*/)[^\n\\])*\)\s*;")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
 
 
 def has_removable(text: bytes) -> bool:
     """Whether a file may have waits for the device that can be taken out."""
-    return _WAIT.search(text) is not None
+    return _WAITS.search(text) is not None
 
 
-def removable(program: ir.Program, region: Region) -> tuple[int, ...]:
-    """The sites of waits for the device that are statements of their own and whose result nobody looks at."""
+def removable(program: ir.Program, region: Region, checked: Collection[int] = ()) -> tuple[int, ...]:
+    """The sites of waits for the device that are statements of their own.
+
+    Nobody looks at their result, but for those of `checked`, which do nothing else with it.
+    """
     found = []
     for site in region.sites:
         if site.role is not Role.DEVICE_SYNC or site.kind is not SiteKind.SYNC or site.operation < 0:
             continue
         one = program.operations[site.operation]
-        if one.statement is None or one.lone or one.within or one.stuck:
+        if one.statement is None or one.lone:
             continue
-        wait = _WAIT.fullmatch(program.text[one.statement.start : one.statement.end])
-        if wait is not None and (wait[1].decode() not in macros(program) or _is_all(program, site.operation)):
+        text = program.text[one.statement.start : one.statement.end]
+        wait = _WAIT.fullmatch(text) if not (one.within or one.stuck) else None
+        bare = wait is not None and (wait[1].decode() not in macros(program) or _is_all(program, site.operation))
+        if bare or (site.number in checked and _CHECKED.fullmatch(text)):
             found.append(site.number)
     return tuple(found)
 

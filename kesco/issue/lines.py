@@ -17,7 +17,8 @@ from kesco.ir import program as ir
 
 _DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:)", re.MULTILINE)
 _REST = re.compile(rb"[ \t]*(?://[^\n]*[^\\\s])?[ \t]*\r?")
-_COMMENT = re.compile(rb"[ \t]*//[^\n]*[^\\\s][ \t]*\r?\n")
+_COMMENT = re.compile(rb"[ \t]*(?://[^\n]*[^\\\s]|/\*(?:[^*\n]|\*(?!/))*\*/)[ \t]*\r?\n")
+_EMPTY_MACRO = re.compile(rb"[A-Za-z_]\w*[ \t]*\Z")
 
 Piece = tuple[int, int]
 
@@ -33,9 +34,11 @@ def piece_of(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> Piece | 
     """The lines of the statement at a position of its block."""
     text, one = program.text, block[at]
     start, end = _extent(program, one)
-    if any(other is not one and _meet(_extent(program, other), (start, end)) for other in block):
-        return None  # several statements that one macro makes
+    if not is_whole(program, block, at):
+        return None
     line = text.rfind(b"\n", 0, start) + 1
+    if isinstance(one, ir.Block) and not one.body and (name := _EMPTY_MACRO.search(text, line, start)):
+        start = name.start()
     newline = text.find(b"\n", end)
     if newline < 0 or text[line:start].strip() or not _REST.fullmatch(text[end:newline]):
         return None
@@ -51,6 +54,12 @@ def piece_of(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> Piece | 
     if torn or _DIRECTIVE.search(inside) or b'R"' in inside or text[start : start + 1] == b"{":
         return None
     return line, newline + 1
+
+
+def is_whole(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> bool:
+    """Whether the text of a statement makes no other one: a macro may make several."""
+    own = _extent(program, block[at])
+    return not any(n != at and _meet(_extent(program, other), own) for n, other in enumerate(block))
 
 
 def beside(text: bytes, first: Piece, second: Piece) -> bool:

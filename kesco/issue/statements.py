@@ -6,16 +6,20 @@ this is about the language: what else a statement does, and what it depends on.
 1. Launches, copies and memsets may use what can be read without effect: variables, members, elements, arithmetic, and
 members of containers of the library that only say what is there. So it makes no difference when they are evaluated, as
 long as nobody writes what they read: what the device may write is a site of its own where the host reads it, and
-`issue` refuses a statement with one. 2. Nothing is stored but to variables of the statement's own, such as a loop's
-counter or the status of a call. 3. Where a call has failed, the program may say so and end; it may not go on in another
-way than where none has: no store, no ``return`` from a function that is called, no exception. 4. Loops have a
-condition, which can be read without effect.
+`issue` refuses a statement with one. What a copy to the host may write is asked in `reads`. 2. Nothing is stored but to
+variables of the statement's own, such as a loop's counter or the status of a call. 3. Where a call has failed, the
+program may say so and end; it may not go on in another way than where none has: no store, no ``return`` from a function
+that is called, no exception. 4. Loops have a condition, which can be read without effect.
+5. Between them may stand statements that are `calm`: empty ones, and declarations of the function's own plain variables
+whose values can be read without effect; and those that do nothing but ask for errors.
 
 It refuses what is volatile, calls of functions that are not known, declarations that others see, and kernels whose
 effects their author has stated: a promise is good for streams, which `KESCO_STREAMS=1` takes back, but not for this.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from kesco.ir import program as ir
 from kesco.ir.failures import may_return, where_it_failed
@@ -29,7 +33,10 @@ _SAYS = ENDS | {"printf", "fprintf", "puts", "fputs", "perror", "fflush", "opera
 _NAMES_ERRORS = frozenset({"cudaGetErrorString", "cudaGetErrorName"})
 _CONTAINERS = ("std::vector::", "std::array::", "std::basic_string::", "std::unique_ptr::", "std::span::")
 _ONLY_SAY = frozenset({"data", "size", "empty", "get", "operator[]", "c_str"})
-_VALUES = frozenset({"dim3", "min", "max"})
+_VALUES = frozenset({"dim3", "min", "max", "ceil", "ceilf", "floor", "floorf"})
+_ASKS = frozenset({"cudaGetLastError", "cudaPeekAtLastError"})
+_PLAIN_VALUES = (ir.Shape.INTEGER, ir.Shape.POINTER)
+_FLOATING = frozenset({"float", "double", "bool", "dim3"})
 
 
 class _OtherEffect(Exception):
@@ -48,11 +55,55 @@ def issued(program: ir.Program, function: ir.Function, statement: ir.Stmt, work:
     return frozenset() if may_return(program, function, statement) else frozenset(reader.found)
 
 
-class _Reader:
-    """Reads one statement."""
+def calm(program: ir.Program, statement: ir.Stmt) -> bool:
+    """Whether a statement does nothing but give plain variables of the function's own their first values."""
+    parts = statement.body if isinstance(statement, ir.Block) and statement.declares else (statement,)
+    if isinstance(statement, ir.Block) and not statement.body:
+        return True
+    reader = _Reader(program, frozenset())
+    try:
+        for one in parts:
+            if not isinstance(one, ir.Declare) or not _is_plain(one.variable):
+                return False
+            if one.initial is not None:
+                reader.value(one.initial)
+    except _OtherEffect:
+        return False
+    return True
 
-    def __init__(self, program: ir.Program, work: frozenset[int]) -> None:
+
+def _is_plain(variable: ir.Variable) -> bool:
+    kind = variable.type
+    known = kind.shape in _PLAIN_VALUES or kind.spelling.removeprefix("const ") in _FLOATING
+    return known and variable.scope is ir.Scope.LOCAL and not _is_volatile(kind)
+
+
+def issued_or_asked(
+    program: ir.Program, function: ir.Function, statement: ir.Stmt, work: frozenset[int]
+) -> tuple[frozenset[int], bool]:
+    """As `issued`, of a statement that may also ask whether a call has failed; and whether it does."""
+    reader = _Reader(program, work, asks=True)
+    try:
+        reader.statement(statement)
+    except _OtherEffect:
+        return frozenset(), False
+    return (frozenset(), False) if may_return(program, function, statement) else (frozenset(reader.found), reader.asked)
+
+
+def is_bare(statement: ir.Stmt, operations: Collection[int]) -> bool:
+    """Whether a statement is the call of an operation and nothing else, so that nobody looks at what it returns."""
+    inner = statement.expression if isinstance(statement, ir.Evaluate) else None
+    while isinstance(inner, ir.Cast):
+        inner = inner.operand
+    return isinstance(inner, ir.Call) and inner.operation in operations
+
+
+class _Reader:
+    """Reads one statement, which may ask for errors if `asks` says so."""
+
+    def __init__(self, program: ir.Program, work: frozenset[int], *, asks: bool = False) -> None:
         self.work, self.found = work, set[int]()
+        self.may_ask, self.asked = asks, False
         self._functions = {f.key: f for f in program.functions}
         self._stated = {one.kernel for one in program.stated}
         self._own: set[str] = set()
@@ -68,7 +119,7 @@ class _Reader:
         elif isinstance(one, ir.Declare):
             self._declare(one)
         elif isinstance(one, ir.If) and not one.before and (which := where_it_failed(one.condition)) is not None:
-            self._value(one.condition)
+            self.value(one.condition)
             failed, other = (one.then, one.other) if which else (one.other, one.then)
             if failed is not None:
                 self._failed(failed)
@@ -88,7 +139,7 @@ class _Reader:
         for inner in one.before:
             self.statement(inner)
         assert one.condition is not None
-        self._value(one.condition)
+        self.value(one.condition)
         self.statement(one.body)
         if one.step is not None:
             self._effect(one.step)
@@ -115,17 +166,19 @@ class _Reader:
             self._effect(one.value)
         elif isinstance(one, ir.Call) and one.operation in self.work and one.receiver is None:
             self._takes(one.operation, one.arguments)
+        elif isinstance(one, ir.Call) and self.may_ask and one.standard and one.name in _ASKS:
+            self.asked = True
         elif isinstance(one, ir.Call) and one.key in self._functions and not one.standard:
             self._checks(one, self._functions[one.key])
         else:
-            self._value(one)
+            self.value(one)
 
     def _takes(self, operation: int, arguments: tuple[ir.Expr, ...]) -> None:
         if self._depth:
             raise _OtherEffect  # in a function that is called: other statements may call it, too
         self.found.add(operation)
         for argument in arguments:
-            self._value(argument)
+            self.value(argument)
 
     def _checks(self, call: ir.Call, function: ir.Function) -> None:
         """A function of the program that is given the status of a call, and looks at it."""
@@ -152,7 +205,7 @@ class _Reader:
             elif isinstance(node, _GOES_ON):
                 raise _OtherEffect
 
-    def _value(self, one: ir.Expr) -> None:
+    def value(self, one: ir.Expr) -> None:
         """An expression that is read without effect."""
         if isinstance(one, (ir.Name, ir.Select)):
             if _is_volatile(one.variable.type if isinstance(one, ir.Name) else one.type):
@@ -165,7 +218,7 @@ class _Reader:
         for inner in ir.children(one):
             if not isinstance(inner, ir.Expr):
                 raise _OtherEffect
-            self._value(inner)
+            self.value(inner)
 
 
 def _is_volatile(shape: ir.Type | None) -> bool:

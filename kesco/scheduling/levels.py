@@ -28,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 import networkx as nx
 
 from kesco.ir.dfg import Dfg
-from kesco.ir.flow import SiteKind, is_barrier, may_be_nothing
+from kesco.ir.flow import SMALL, Held, SiteKind, is_barrier, may_be_nothing
 from kesco.ir.schedule import Schedule
 
 EXACT_WIDTH = 300
@@ -65,6 +65,31 @@ def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
     heavy = {n: stream for n, stream in schedule.stream_of if sites[n].kind not in light}
     level_of = {site: level for level, there in enumerate(levelize(dfg)) for site in there}
     return len({*heavy.values()}) > 1 and _meet(dfg, predecessors(dfg), level_of, heavy)
+
+
+def overlaps_as_issued(dfg: Dfg, schedule: Schedule, later: Collection[int], *, copies: bool) -> bool:
+    """Whether two kernels or large copies run at once in this order of issue; with `copies`, a kernel beside a copy.
+
+    Behind a copy that keeps the host nothing is issued before it is done, and what it waits for. `later` are operations
+    of those whose host may go on at once.
+    """
+    sites, stream_of = dfg.region.sites, schedule.as_dict()
+    copied = {n for n in stream_of if sites[n].held is not None}
+    keeps = {n for n in copied if sites[n].held is not Held.LATER and sites[n].operation not in later}
+    small = {n for n in copied if (size := sites[n].bytes) is not None and size <= SMALL}
+    heavy = {n for n in stream_of if sites[n].kind is SiteKind.KERNEL} | copied - small
+    for a in sorted(heavy - keeps):
+        needs = nx.descendants(dfg.graph, a)
+        found = reached(dfg, dfg.region.successors, a, keeps & needs) & heavy - needs - {a}
+        for b in sorted(found):
+            pair = len(copied & {a, b})
+            if (
+                stream_of[a] != stream_of[b]
+                and pair in ((1,) if copies else (0, 1))
+                and a not in nx.descendants(dfg.graph, b)
+            ):
+                return True
+    return False
 
 
 def predecessors(dfg: Dfg, without: Collection[int] = ()) -> dict[int, tuple[int, ...]]:
@@ -108,14 +133,14 @@ def _predecessors(dfg: Dfg) -> dict[int, tuple[int, ...]]:
     return {site: tuple(sources) for site, sources in found.items()}
 
 
-def reached(dfg: Dfg, successors: Sequence[Sequence[int]], start: int) -> set[int]:
-    """The sites that control comes to behind `start` without passing a full barrier."""
+def reached(dfg: Dfg, successors: Sequence[Sequence[int]], start: int, ends: Collection[int] = frozenset()) -> set[int]:
+    """The sites that control comes to behind `start` without passing a full barrier, or one of `ends`."""
     sites = dfg.region.sites
     found: set[int] = set()
     work = list(successors[start])
     while work:
         site = work.pop()
-        if site not in found and not is_barrier(sites[site]):
+        if site not in found and site not in ends and not is_barrier(sites[site]):
             found.add(site)
             work += successors[site]
     return found

@@ -14,21 +14,27 @@ code may call it, that work may be on a stream that the default stream does not 
 work behind them touches other memory than what was allocated since. 5. All waits stay where some work touches other
 memory than the device's own, which the host could look at in ways that are not seen here.
 
-Errors that the device finds are reported by the wait that stays. What waits together with a check of its result is no
-candidate.
+6. A wait whose result is looked at stays unless that of the next one which stays is, too, on every path.
+
+Errors that the device finds are reported by the wait that stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 
 
-def needless(region: Region, whole: Collection[int], single: Collection[int] = ()) -> tuple[int, ...]:
-    """The candidates that may go, ascending: of `whole` all of an operation's sites or none, of `single` any."""
+def needless(
+    region: Region, whole: Collection[int], single: Collection[int] = (), checked: Mapping[int, bool] | None = None
+) -> tuple[int, ...]:
+    """The candidates that may go, ascending: of `whole` all of an operation's sites or none, of `single` any.
+
+    `checked` are all waits of which the program says so and ends if they fail, and whether it asks about launches, too.
+    """
     candidates = (*whole, *single)
     if not candidates or not all(_on_the_device(site) for site in region.sites):
         return ()
@@ -36,9 +42,34 @@ def needless(region: Region, whole: Collection[int], single: Collection[int] = (
     kept = _reached(region, unseen)
     kept |= {c for c in candidates if any(_looks(region.sites[n]) for n in _reached(region, (c,)))}
     kept |= _for_the_caller(region, candidates, kept)
+    kept |= _for_the_report(region, whole, candidates, checked or {}, kept)
     operations = {region.sites[c].operation for c in whole if c in kept}
     gone = {c for c in whole if region.sites[c].operation not in operations}
     return tuple(sorted(gone.union(c for c in single if c not in kept)))
+
+
+def _for_the_report(
+    region: Region,
+    whole: Collection[int],
+    candidates: Collection[int],
+    checked: Mapping[int, bool],
+    kept: Collection[int],
+) -> set[int]:
+    """Further candidates to be kept: those that would report an error of the device which then might go unreported."""
+    gone = set(candidates).difference(kept)
+    asked = sorted(gone.intersection(whole).intersection(checked), reverse=True)
+
+    def reports(wait: int, one: int) -> bool:
+        return not _waits(region.sites[wait]) or (wait in checked and checked[wait] >= checked[one])
+
+    while True:
+        before = len(gone)
+        for wait in asked:
+            behind = _reached(region, (wait,), gone) if wait in gone else set()
+            if not all(reports(n, wait) for n in behind - gone):
+                gone.discard(wait)
+        if len(gone) == before:
+            return set(asked) - gone
 
 
 def _for_the_caller(region: Region, candidates: Collection[int], kept: Collection[int]) -> set[int]:
@@ -47,25 +78,28 @@ def _for_the_caller(region: Region, candidates: Collection[int], kept: Collectio
     What ran before ``main`` is nothing.
     """
     more: set[int] = set()
+    launched = _reached(region, (s.number for s in region.sites if s.kind is SiteKind.KERNEL), range(len(region.sites)))
     while region.function != "main":
-        first = _reached(region, (0,), set(candidates) - more.union(kept))
+        gone = set(candidates) - more.union(kept)
+        first = _reached(region, (0,), gone)
         left = first.intersection(candidates) - more.union(kept)
-        new = {c for c in left if _matters(region, c)}
+        # One that waits for no kernel of the function costs nothing, and serves those behind it.
+        new = {c for c in left if _matters(region, c, () if c in launched else gone)}
         if not new:
             break
         more |= new & _reached(region, (0,), set(candidates) - more.union(kept) - new)  # no other one stands before
     return more
 
 
-def _matters(region: Region, wait: int) -> bool:
-    """Whether something behind a wait, up to the next one, may touch what work of the caller does.
+def _matters(region: Region, wait: int, gone: Collection[int]) -> bool:
+    """Whether something behind a wait, up to the next one but `gone`, may touch what work of the caller does.
 
     Or right before it: without the wait nobody could tell that from behind it.
     """
     if any(site.outside and wait in region.successors[site.number] for site in region.sites):
         return True
-    between = [region.sites[n] for n in _reached(region, (wait,))]
-    outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number == wait or not _waits(s))]
+    between = [region.sites[n] for n in _reached(region, (wait,), gone)]
+    outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number in (wait, *gone) or not _waits(s))]
     return bool(outside) or any(_touches(region, s) for s in between)
 
 

@@ -54,6 +54,12 @@ def is_sync(site: Site) -> bool:
     return site.role in _SYNCS and not is_work(site)
 
 
+def is_idle(site: Site) -> bool:
+    """Whether nothing happens at a site of the host but that it asks whether the launch before has failed."""
+    silent = site.role is Role.HOST and not site.accesses and not site.looks and site.mark is None
+    return silent and plain_label(site) == "host"
+
+
 def plain_label(site: Site) -> str:
     """The name without its ``#k``."""
     return site.label.split("#")[0]
@@ -75,7 +81,7 @@ def left_out(region: Region, sites: Collection[int]) -> Region:
 
 def match(serial: Region, concurrent: Region) -> Matching:
     """Pair the sites of two regions."""
-    pairs = _pair(serial, concurrent, lambda site: not is_sync(site) and site.role not in _ORDERING)
+    pairs = _pair(serial, concurrent, lambda site: not (is_sync(site) or is_idle(site)) and site.role not in _ORDERING)
     problems = _left_over(serial, {s for s, _ in pairs}, "is missing from the concurrent program")
     problems += _left_over(concurrent, {c for _, c in pairs}, "is not in the serial program")
     # Of waits with no work between them any may be the one that is left: the last one, where that fits as well.
@@ -228,7 +234,7 @@ def _left_over(region: Region, paired: set[int], what: str) -> list[str]:
     return [
         f"'{site.label}' ({site.span}) {what}"
         for site in region.sites
-        if not is_sync(site)
+        if not (is_sync(site) or is_idle(site))
         and site.role not in _ORDERING
         and site.kind is not SiteKind.PREFETCH
         and site.mark is None  # where nothing happens; what is shown by trips needs both

@@ -18,6 +18,7 @@ VALUES = {
     "--emit": "emit",
     "--copies": "copies",
     "--order": "order",
+    "--syncs": "syncs",
     "--clang": "clang",
     "--libclang": "libclang",
     "--cuda-path": "cuda_path",
@@ -35,6 +36,7 @@ _CHOICES = {
     "emit": ("streams", "graph", "auto"),
     "copies": ("auto", "keep", "move"),
     "order": ("need", "keep"),
+    "syncs": ("move", "keep"),
 }
 _RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000), "promise": (0, 1000)}
 _OFF = {"off", "0", "no", "false"}

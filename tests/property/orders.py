@@ -1,4 +1,4 @@
-"""Random programs with many copies to the device in a row: of all sizes, with and without waits of the host."""
+"""Random programs with many copies in a row: of all sizes, with and without waits of the host, launches in between."""
 
 from __future__ import annotations
 
@@ -35,8 +35,26 @@ class Orders(Whole):
         for _ in range(self.random.randint(2, 5)):
             if self.random.random() < 0.05:
                 kind = "Async" if not kind else ""
-            found += self.one(kind)
+            found += self.between() if not kind and self.random.random() < 0.5 else self.one(kind)
         return found
+
+    def between(self) -> list[Node]:
+        """What people write between copies that the host waits for."""
+        a, b = self.random.sample(self.buffers, 2)
+        to = self.random.choice(("h", "h", "p"))
+        home = f"cudaMemcpy({to}, {a}, {self.random.choice(('256', _SIZE, _SIZE))}, cudaMemcpyDeviceToHost)"
+        return self.random.choice(
+            (
+                [Node(f"k_rw<<<1, 32>>>({a}, {b});")],
+                [Node(f"k_rw<<<1, 32>>>({a}, {b});"), Node("CHECK(cudaGetLastError());")],
+                [Node(f"k_x<<<1, 32>>>({a});"), Node("CHECK(cudaDeviceSynchronize());")],
+                [Node(f"{home};")],
+                [Node(f"CHECK({home});")],
+                [Node(f"cudaMemset({a}, 0, {_SIZE});")],
+                [Node("cudaDeviceSynchronize();")],
+                [Node(f"const int d{self.random.randrange(10**6)} = argc + 1;")],
+            )
+        )
 
     def one(self, kind: str) -> list[Node]:
         """A copy, as people write it."""
