@@ -35,6 +35,7 @@ def plan_all(
     program: Program, regions: Sequence[Region], options: Options, prices: Prices | None = None
 ) -> tuple[FunctionResult, ...]:
     """What is made of each function; some become one with those they call, where that saves joins or overlaps more."""
+    from kesco.calling import may_call, with_calls
     from kesco.tasks import marked
 
     regions = marked(program, regions)
@@ -50,6 +51,8 @@ def plan_all(
             found[here] = replace(whole, joins_saved=joins - len(whole.plan.joins))
             for member in inside:
                 del found[member]
+    if may_call(program, options):
+        found = with_calls(regions, found, lambda region: plan(program, region, options, prices))
     return tuple(found.values())
 
 
@@ -346,6 +349,11 @@ def _cannot_emit(program: Program, result: FunctionResult) -> str:
     from kesco.emit.render import check
 
     return check(program, rewrite(program, result))
+
+
+def following(results: Sequence[FunctionResult]) -> tuple[Region, ...]:
+    """The functions that follow their caller's stream."""
+    return tuple(one.region for one in results if one.follows)
 
 
 def rewrite(program: Program, result: FunctionResult) -> Rewrite:

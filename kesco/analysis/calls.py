@@ -17,8 +17,8 @@ from dataclasses import replace
 from kesco.analysis.integers import kind_of
 from kesco.analysis.libraries import Libraries
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
-from kesco.analysis.region import Draft
-from kesco.analysis.state import KESCO, State, is_kesco
+from kesco.analysis.region import CURRENT, Draft
+from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
@@ -53,7 +53,7 @@ class Calls(Libraries):
         if self.streams and call.name.rpartition("::")[2] in _MEMORY:
             return self._memory(state, call, call.name.rpartition("::")[2])
         if self.streams and is_kesco(call.name):
-            return pointer(Place(KESCO))
+            return self._kesco_stream(state, call)
         if call.container:
             self.go_outside()  # what it lets go may be the caller's
             return self.container(state, call)
@@ -94,6 +94,20 @@ class Calls(Libraries):
             if library and not call.destroys and not self._calls_back(call):
                 return self._standard(state, call)
         return self.opaque(state, call)
+
+    def _kesco_stream(self, state: State, call: ir.Call) -> Value:
+        """The streams of the prologue, the current one, or what makes one of them the current one for a call."""
+        name = call.name.rpartition("::")[2]
+        if name == ON:
+            values = self.argument_values(state, call)
+            if self.setting is None or self.setting[0] is not call:
+                self.stay_serial("a stream is set where it is not for one call of a statement", call.span)
+            else:
+                self.follows = self.setting[1].operation, self.handle_of(values[0] if values else TOP)
+            return NOTHING
+        return current_stream() if name == CURRENT.name.removesuffix("()") else pointer(Place(KESCO))
+
+    setting: tuple[ir.Call, ir.Call] | None = None  # what sets a stream in this statement, and for which call
 
     def _memory(self, state: State, call: ir.Call, name: str) -> Value:
         """A call of the prologue's that sets memory, takes it from a pool, gives it back, or stands where that was."""

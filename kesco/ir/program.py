@@ -76,7 +76,8 @@ class Operation:
     otherwise; None where it cannot be edited. `defaults` counts the arguments that must be spelled out between the last
     written one and the stream (a launch without shared memory has one). `rename` is the range of the call's name and
     its asynchronous sibling, where it has to become that. `stuck` says in words why it cannot be edited.
-    `zeroing` is what a statement does that is no operation of the device, and could be one.
+    `zeroing` is what a statement does that is no operation of the device, and could be one. `call` is where a call of a
+    function of the user's stands, where a stream can be set around it: its text's range, and whether it has no value.
     """
 
     number: int
@@ -89,6 +90,7 @@ class Operation:
     rename: tuple[tuple[int, int], str] | None = None
     stuck: str = ""
     zeroing: Zeroing | None = None
+    call: tuple[int, int, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
