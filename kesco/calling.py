@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kesco.ir.compilation import FunctionResult
-from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
+from kesco.ir.summary import Summary
 from kesco.source import Span
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kesco.options import Options
 
 Key = tuple[str, Span]
-FOLLOWS = "it launches on the stream of whoever calls it"
+FOLLOWS = "launches on the stream of whoever calls it"
 
 
 def may_call(program: Program, options: Options) -> bool:
@@ -58,6 +59,40 @@ def with_calls(
     for key in follow:
         results[key] = replace(results[key], follows=True, left_because=FOLLOWS)
     return results
+
+
+def summaries(regions: Sequence[Region]) -> tuple[Summary, ...]:
+    """What each function that gives the device work does, for whoever calls it."""
+    from kesco import dataflow
+    from kesco.scheduling.levels import width
+
+    busy = (r for r in regions if any(is_work(s) or s.calls for s in r.sites))
+    follow = {(r.function, r.span) for r in regions if not r.not_followed}
+    return tuple(
+        Summary(
+            r.function,
+            r.span,
+            *r.general,
+            tuple(
+                f"{s.label} {s.span.line}:{s.span.column}"
+                for s in r.sites
+                if _is_barrier_within(s) and not (s.calls and follow.issuperset(s.calls))
+            ),
+            any(s.looks for s in r.sites),
+            width(dataflow.build(r)),
+            r.not_followed,
+        )
+        for r in busy
+    )
+
+
+def _is_barrier_within(site: Site) -> bool:
+    return is_barrier(site) and site.kind is not SiteKind.BOUNDARY
+
+
+def is_work(site: Site) -> bool:
+    """Whether a site gives the device something to do."""
+    return site.role in (Role.MOVABLE, Role.LEGACY)
 
 
 def is_moving(role: Role, kind: SiteKind) -> bool:

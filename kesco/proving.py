@@ -114,8 +114,9 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
     """What the proof of one function finds, if it gives the device work; what stays as it was needs none."""
     from kesco.ir.flow import Role
 
-    calls = other is not None and any(_is_given_stream(s) for s in other.sites)
-    if not calls and not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
+    own = other is not None and (other.serial_because and not region.serial_because)
+    given = own or (other is not None and any(_is_given_stream(s) for s in other.sites))
+    if not given and not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
         return None
     what = f"{after.path} has no function '{region.function}'"
     if other is not None:

@@ -20,6 +20,7 @@ from dataclasses import replace
 from kesco.analysis.region import Draft
 from kesco.analysis.state import ON, Activation
 from kesco.ir import program as ir
+from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
 from kesco.ir.flow import Handle, Region, Role, SiteKind
 
 _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
@@ -58,7 +59,8 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[str, Act
         contexts = activations.get(function.key, {}).values()
         found[function.key] = (
             why
-            or ("" if function.here and function.name != "main" else "it is not in this file's own text")
+            or ("nothing calls it" if function.name == "main" else "")
+            or ("" if function.here else "it is not in this file's own text")
             or ("" if any(a.touches_device for a in contexts) else "it launches nothing")
             or next(filter(None, (why_not_followed(a, None) for a in contexts)), "")
         )
@@ -110,6 +112,23 @@ def by_host(callee: Activation) -> tuple[bool, bool]:
     inner = [by_host(d.callee) for d in drafts if d.callee is not None]
     looks, outside = any(d.looks for d in drafts), any(d.outside for d in drafts)
     return looks or any(one for one, _ in inner), outside or any(one for _, one in inner)
+
+
+def touched_by(region: Region) -> tuple[tuple[Access, ...], tuple[Access, ...]]:
+    """What the device touches in a region, and what the host does, each buffer once."""
+    by_device: dict[Buffer, AccessMode] = {}
+    on_host: dict[Buffer, AccessMode] = {}
+    for site, access in ((s, a) for s in region.sites for a in s.accesses):
+        found = on_host if site.role is Role.HOST or access.why == BY_HOST_IN_CALL else by_device
+        found[access.buffer] = found.get(access.buffer, AccessMode.NONE) | access.mode
+    device, host = (
+        tuple(Access(b, mode) for b, mode in sorted(one.items(), key=_name)) for one in (by_device, on_host)
+    )
+    return device, host
+
+
+def _name(item: tuple[Buffer, AccessMode]) -> tuple[str, str]:
+    return item[0].name, item[0].key
 
 
 def _moves(program: ir.Program, draft: Draft, reasons: Mapping[str, str]) -> bool:

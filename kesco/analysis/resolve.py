@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
-from kesco.analysis.following import moving_calls, not_followed, with_moving
+from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import linked, members_of
@@ -92,7 +92,8 @@ def resolve(
         own, contexts = generic.get(function.key), walker.activations.get(function.key, {}).values()
         region = _region(walker, function, closed, why, own)
         if not streams:
-            region = replace(region, not_followed=reasons[function.key])
+            widest = region if own is None else own.builder.finish()
+            region = replace(region, not_followed=reasons[function.key], general=touched_by(widest))
             if moving := moving_calls(program, contexts, reasons):
                 region = replace(region, calling=_region(walker, function, closed, why, own, moving))
         regions.append(region)

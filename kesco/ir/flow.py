@@ -180,7 +180,8 @@ class Region:
     that all device memory it knows the allocation of was allocated since it was entered. `members` are name and place
     of the functions whose calls are a part of it, if any; `linked` is the region in which they are. `calling` is the
     region in which the calls of functions that follow their caller's stream are movable, if there are any; and
-    `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does.
+    `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does. `general`
+    is what it touches whoever calls it: by the device, and by the host.
     """
 
     function: str
@@ -195,6 +196,7 @@ class Region:
     linked: Region | None = None
     calling: Region | None = None
     not_followed: str = "it launches nothing"
+    general: tuple[tuple[Access, ...], tuple[Access, ...]] = ((), ())
 
     @property
     def loops(self) -> tuple[str, ...]:

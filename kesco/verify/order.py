@@ -84,7 +84,7 @@ def same_members(serial: Region, concurrent: Region | None) -> Region | None:
 
 
 def _has_host_code(site: Site) -> bool:
-    """Whether a call on a stream has host code that looks at the device or its memory, which runs where it is called."""
+    """Whether a call on a stream has host code that looks at the device or its memory: that runs at once."""
     return site.kind is SiteKind.CALL and (site.looks or any(a.why == BY_HOST_IN_CALL for a in site.accesses))
 
 
