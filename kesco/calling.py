@@ -14,39 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kesco.ir.compilation import FunctionResult
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 from kesco.ir.summary import Summary
 from kesco.source import Span
 
-if TYPE_CHECKING:
-    from kesco.ir.program import Program
-    from kesco.options import Options
-
 Key = tuple[str, Span]
 FOLLOWS = "launches on the stream of whoever calls it"
 
 
-def may_call(program: Program, options: Options) -> bool:
-    """Whether calls may be operations: with plain streams only, and where no task and no other transformation asks."""
-    return options.emit == "streams" and options.memory == "keep" and not options.prefetch and not program.tasks
-
-
 def with_calls(
-    regions: Sequence[Region], found: Mapping[Key, FunctionResult], plan: Callable[[Region], FunctionResult]
+    regions: Sequence[Region], found: Mapping[Key, FunctionResult], plan: Callable[[Region], FunctionResult] | None
 ) -> dict[Key, FunctionResult]:
-    """The results with calls as operations; `plan` is asked for further ones."""
+    """The results with calls as operations; `plan` is asked for further ones, and None where there are to be none."""
     results = dict(found)
+    if plan is None:
+        return results
     by_key = {(r.function, r.span): r for r in regions}
     own = {key for key, one in results.items() if one.rewritten} | (by_key.keys() - results.keys())
     follow: set[Key] = set()
     for key in _called_first(by_key):
         calling = by_key[key].calling
-        if calling is None or key not in results or results[key].region.members:
+        if calling is None or key in follow or key not in results or results[key].region.members:
             continue
-        candidate = _staying(calling, by_key, own)
+        candidate = _staying(calling, by_key, own | {key})
         moving = {s.number for s in candidate.sites if is_moving(s.role, s.kind)}
         if not moving:
             continue
@@ -138,6 +130,22 @@ def _staying(calling: Region, by_key: Mapping[Key, Region], own: Collection[Key]
         for s in calling.sites
     )
     return replace(calling, sites=tuple(sites))
+
+
+def overlaps_itself(result: FunctionResult) -> bool:
+    """Whether two calls of one function run beside each other."""
+    from kesco.scheduling.levels import overlaps
+
+    if not result.rewritten:
+        return False
+    calls: dict[tuple[Key, ...], list[int]] = {}
+    for site in (s for s in result.dfg.region.sites if is_moving(s.role, s.kind)):
+        calls.setdefault(site.calls, []).append(site.number)
+    stream_of = result.schedule.as_dict()
+    schedules = (
+        replace(result.schedule, stream_of=tuple((n, stream_of[n]) for n in numbers)) for numbers in calls.values()
+    )
+    return any(overlaps(result.dfg, one) for one in schedules)
 
 
 def _overlap(result: FunctionResult) -> bool:

@@ -35,6 +35,8 @@ _THROWS = frozenset(
     " throw_with_nested to_ullong to_ulong value".split()
 )
 """Functions of the library that throw where an argument is not what they expect, which a program may well catch."""
+_CLEANS = ("exit", "quick_exit")
+"""What ends the process and runs what is left to be run, such as destructors."""
 _MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
@@ -107,6 +109,7 @@ class Calls(Libraries):
             return NOTHING
         return current_stream() if name == CURRENT.name.removesuffix("()") else pointer(Place(KESCO))
 
+    at_exit = False  # whether code of this file may run when the process ends
     setting: tuple[ir.Call, ir.Call] | None = None  # what sets a stream in this statement, and for which call
 
     def _memory(self, state: State, call: ir.Call, name: str) -> Value:
@@ -240,6 +243,8 @@ class Calls(Libraries):
                 target = values[host.allocates]
                 self.assign(state, target.places, target.unknown, pointer(made))
         if host.kind == "exit":
+            cleans = call.name.rpartition("::")[2] in _CLEANS and (self.at_exit or not self.now.failing)
+            self.now.exits = self.now.exits or cleans
             self.leave(state, "exit", call.span)
         if host.kind == "container":
             return self._standard(state, call)

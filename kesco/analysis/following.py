@@ -33,6 +33,8 @@ def why_not_followed(activation: Activation, current: Handle | None) -> str:
         return activation.builder.serial_because
     if activation.throws:
         return "it may throw"
+    if activation.exits:
+        return "it may end the process, and other code may run then"
     if activation.device_changed or activation.foreign:
         return "code that is not seen runs in it, or it changes the device"
     return next(filter(None, (_why(draft, current) for draft in activation.builder.drafts)), "")
@@ -177,7 +179,7 @@ def _whole(node: ir.Expr | ir.Stmt) -> ir.Expr | None:
     if isinstance(node, ir.Evaluate):
         return node.expression
     if isinstance(node, ir.Declare) and node.variable.scope is ir.Scope.LOCAL:
-        return node.initial
+        return node.initial if node.variable.type.shape is not ir.Shape.REFERENCE else None
     return None
 
 

@@ -20,7 +20,7 @@ from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.analysis.turns import forget, without
 from kesco.ir import program as ir
-from kesco.ir.failures import EARLY, where_it_failed
+from kesco.ir.failures import EARLY, runs_at_exit, where_it_failed
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
@@ -32,6 +32,7 @@ class Interpreter(Objects):
         super().__init__(*arguments, **options)
         self.ended: list[State] = []  # states in which the process ends
         records = self.program.records.values()
+        self.at_exit = runs_at_exit(self.program)
         self.references = any(f.type.shape is ir.Shape.REFERENCE for r in records if not r.standard for f in r.fields)
         for function in self.program.functions:  # a global met later could have been changed before
             for node in ir.walk(function.body):
@@ -107,6 +108,7 @@ class Interpreter(Objects):
             result = result | value if after is not None else value
             after = left if after is None else left.merge(after)
         state.frontier = frontier
+        self.now.exits = self.now.exits or activation.exits
         if after is None:  # it never returns
             state.store = state.store.copy()
             caught = activation.throws and not self.in_main()

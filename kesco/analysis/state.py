@@ -57,6 +57,7 @@ class Activation:
     foreign: bool = False
     device_changed: bool = False
     throws: bool = False  # it may, and not only where a call of CUDA has failed
+    exits: bool = False  # it may end the process, and what runs then may give the device work
     scopes: list[list[ir.Variable]] = field(default_factory=list)
     statement: Span | None = None
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran
