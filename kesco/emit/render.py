@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
-from kesco.emit.edits import Edit, apply, newline_of
+from kesco.emit.edits import Edit, newline_of
 from kesco.emit.following import follow, given_stream, stated
 from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
@@ -48,11 +48,6 @@ from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
-
-
-def emit(program: ir.Program, rewrites: Iterable[Rewrite], following: Collection[Region] = ()) -> bytes:
-    """The text of the concurrent program; raises `CannotInsert` for a function that cannot be edited."""
-    return apply(program.text, all_edits(program, rewrites, following))
 
 
 def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Collection[Region] = ()) -> list[Edit]:

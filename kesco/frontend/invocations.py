@@ -300,7 +300,8 @@ class Invocations(Expressions):
             return nothing
         start, _ = file_range(cursor)
         name = (start.offset, start.offset + len(called))
-        if self.text[slice(*name)] != called.encode() or (entry.stream is None and called in self.macros):
+        renamed = entry.stream is None and not self.macros.isdisjoint((called, entry.async_form or called))
+        if self.text[slice(*name)] != called.encode() or renamed:
             return nothing  # another name would not be that macro any more
         close = closing_parenthesis(self.text, name[1])
         if close is None:
