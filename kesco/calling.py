@@ -5,7 +5,8 @@ that lets one of them run beside something. It is apart from `planning`, which i
 
 1. Go through the functions, those that are called first. 2. A function that was rewritten has streams of its own: it
 does not follow, and a call of it stays a barrier. 3. Plan the others with the calls that may move (`Region.calling`);
-keep that where one of those calls overlaps with anything. 4. What such a call runs, itself or through others, follows.
+keep that where one of those calls overlaps with anything, or where joins are saved. 4. What such a call runs, itself
+or through others, follows.
 
 It refuses functions that are planned as one with what they call: there each operation has its own place already.
 """
@@ -43,7 +44,7 @@ def with_calls(
         if not moving:
             continue
         result = plan(candidate)
-        if result.rewritten and _overlap(result):
+        if result.rewritten and (_overlap(result) or _saves_joins(result, results[key])):
             results[key] = result
             own.add(key)
             calls = (k for s in result.region.sites if is_moving(s.role, s.kind) for k in s.calls)
@@ -130,6 +131,11 @@ def _staying(calling: Region, by_key: Mapping[Key, Region], own: Collection[Key]
         for s in calling.sites
     )
     return replace(calling, sites=tuple(sites))
+
+
+def _saves_joins(result: FunctionResult, old: FunctionResult) -> bool:
+    """Whether a function that is rewritten anyway joins its streams in fewer places."""
+    return old.rewritten and len(result.plan.joins) < len(old.plan.joins)
 
 
 def overlaps_itself(result: FunctionResult) -> bool:

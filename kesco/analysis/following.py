@@ -35,9 +35,9 @@ def why_not_followed(activation: Activation, current: Handle | None) -> str:
         return "it may throw"
     if activation.exits:
         return "it may end the process, and other code may run then"
-    if activation.device_changed or activation.foreign:
-        return "code that is not seen runs in it, or it changes the device"
-    return next(filter(None, (_why(draft, current) for draft in activation.builder.drafts)), "")
+    hidden = "code that is not seen runs in it, or it changes the device"
+    why = next(filter(None, (_why(draft, current) for draft in activation.builder.drafts)), "")
+    return why or (hidden if activation.device_changed or activation.foreign else "")
 
 
 def _why(draft: Draft, current: Handle | None) -> str:
@@ -47,6 +47,8 @@ def _why(draft: Draft, current: Handle | None) -> str:
     if draft.kind is SiteKind.CALL and draft.callee is not None and draft.role is Role.JOIN:
         follows = draft.stream == current and not why_not_followed(draft.callee, current)
         return "" if follows else f"{where} does not follow"
+    if draft.foreign:
+        return f"what {where} does is not seen"
     if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:
         return f"{where} stays on the default stream" if draft.role is Role.LEGACY else f"{where} is a barrier"
     if draft.note:
