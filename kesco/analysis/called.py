@@ -10,6 +10,7 @@ work on that stream. A stream that is set for any other call is not followed: th
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kesco.analysis.following import by_host, why_not_followed
@@ -17,10 +18,15 @@ from kesco.analysis.region import CURRENT
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, AccessMode, Buffer
 from kesco.ir.flow import Handle, Role, SiteKind
+from kesco.ir.poly import ByteRange
 
 if TYPE_CHECKING:
     from kesco.analysis.interpreter import Interpreter
     from kesco.analysis.state import Activation, State
+
+_Touched = dict[tuple[Buffer, ByteRange | None], AccessMode]
+_MOST_PARTS = 8
+"""Of one buffer that a call touches; with more, it touches all of it."""
 
 
 def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activation) -> None:
@@ -31,7 +37,7 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     now.throws = now.throws or (callee.throws and not now.failing)
     by_device, on_host = _touched(callee)
     if not callee.touches_device:
-        for buffer, mode in (*by_device.items(), *on_host.items()):
+        for (buffer, _), mode in (*by_device.items(), *on_host.items()):
             now.host[buffer] = now.host.get(buffer, AccessMode.NONE) | mode
         walk.go_outside(any(d.outside for d in drafts))
         now.seen |= {one for d in drafts for one in d.seen}
@@ -44,8 +50,8 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     site = walk.site(state, name, SiteKind.CALL, Role.MOVABLE if moves else Role.JOIN, call.operation, call.span)
     site.callee, site.stream = callee, stream
     for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
-        for buffer, mode in accesses.items():
-            site.touch(buffer, why, mode)
+        for (buffer, part), mode in accesses.items():
+            site.touch(buffer, why, mode, part)
     if moves:
         looks, outside = by_host(callee)
         site.looks, site.outside = site.looks or looks, site.outside or outside
@@ -56,15 +62,25 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
         now.unseen_in = now.statement
 
 
-def _touched(callee: Activation) -> tuple[dict[Buffer, AccessMode], dict[Buffer, AccessMode]]:
-    """What the device touches in a function, and what the host does."""
-    by_device: dict[Buffer, AccessMode] = {}
-    on_host: dict[Buffer, AccessMode] = {}
+def _touched(callee: Activation) -> tuple[_Touched, _Touched]:
+    """What the device touches in a function, and what the host does, in few parts that mean something in its caller."""
+    by_device: _Touched = {}
+    on_host: _Touched = {}
     for draft in callee.builder.drafts:
-        for (buffer, why, _), mode in draft.accesses.items():
+        for (buffer, why, part), mode in draft.accesses.items():
             found = on_host if draft.role is Role.HOST or why == BY_HOST_IN_CALL else by_device
-            found[buffer] = found.get(buffer, AccessMode.NONE) | mode
-    return by_device, on_host
+            at = buffer, None if part is not None and part.counters else part
+            found[at] = found.get(at, AccessMode.NONE) | mode
+    return _with_few_parts(by_device), _with_few_parts(on_host)
+
+
+def _with_few_parts(touched: _Touched) -> _Touched:
+    parts = Counter(buffer for buffer, _ in touched)
+    found: _Touched = {}
+    for (buffer, part), mode in touched.items():
+        at = buffer, part if parts[buffer] <= _MOST_PARTS else None
+        found[at] = found.get(at, AccessMode.NONE) | mode
+    return found
 
 
 def _stream_of(walk: Interpreter, call: ir.Call, callee: Activation) -> Handle | None:

@@ -57,6 +57,10 @@ def together(one: Compiled, name: str = "main") -> set[str]:
     return {f"{sites[a].label} {sites[b].label}" for a, b in apart}
 
 
+SOME = """__global__ void some(float* p, int n) { if (threadIdx.x < n) p[threadIdx.x] = 1; }
+static void f(float* p, int n) { some<<<1, 32>>>(p, n); }
+"""
+
 TOGETHER = {
     "two arrays": (F, "f(x); f(y); f(x)", {"f#1 f#2", "f#2 f#3"}),
     "a value": ("static int f(float* p) { inc<<<1, 32>>>(p); return 1; }\n", "int a = f(x); a += f(y)", {"f#1 f#2"}),
@@ -73,6 +77,14 @@ TOGETHER = {
         "S s{x, y}, t{y, y}; s.one(); s.two(); t.one(); t.two()",
         {"one#1 two#1", "one#1 one#2", "one#1 two#2"},
     ),
+    "parts of an allocation": (F, "f(x); f(x + 32); f(x)", {"f#1 f#2", "f#2 f#3"}),
+    "parts that meet": (F, "f(x); f(x + 31); f(y)", {"f#1 f#3", "f#2 f#3"}),
+    "parts of any size": (
+        SOME,
+        "int n = argc; f(x, n); f(x + n, n)",
+        {"f#1 f#2"},
+    ),
+    "parts of any size that meet": (SOME, "int n = argc; f(x, n + 1); f(x + n, n); f(y, n)", {"f#1 f#3", "f#2 f#3"}),
     "waits that nobody needs": (F, "f(x); cudaDeviceSynchronize(); f(y); f(x)", {"f#1 f#2", "f#2 f#3"}),
     "a global": (
         "static float* g;\n" + F + "static void h() { inc<<<1, 32>>>(g); }\n",
