@@ -57,7 +57,7 @@ def together(one: Compiled, name: str = "main") -> set[str]:
     return {f"{sites[a].label} {sites[b].label}" for a, b in apart}
 
 
-SOME = """__global__ void some(float* p, int n) { if (threadIdx.x < n) p[threadIdx.x] = 1; }
+SOME = """__global__ void some(float* p, int n) { int i = threadIdx.x; if (i < n) p[i] = 1; }
 static void f(float* p, int n) { some<<<1, 32>>>(p, n); }
 """
 
