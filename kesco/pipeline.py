@@ -19,7 +19,7 @@ from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.nesting import deep
 from kesco.options import Options
 from kesco.ordering import Ordered, ordered
-from kesco.planning import plan_all, prefetchable, rewrite
+from kesco.planning import following, plan_all, prefetchable, rewrite
 from kesco.proving import numbered, numbered_results, verify
 from kesco.session import Observer, Session, read, silent
 
@@ -225,5 +225,5 @@ def _emit(program: Program, functions: tuple[FunctionResult, ...]) -> tuple[byte
     from kesco.emit.edits import apply, kept
     from kesco.emit.render import all_edits
 
-    edits = all_edits(program, [rewrite(program, f) for f in functions if f.rewritten])
+    edits = all_edits(program, [rewrite(program, f) for f in functions if f.rewritten], following(functions))
     return apply(program.text, edits), kept(program.text, edits)

@@ -13,7 +13,7 @@ prefetches and moved copies are not in the model, so that what has them is not r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,15 +34,24 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
 def plan_all(
     program: Program, regions: Sequence[Region], options: Options, prices: Prices | None = None
 ) -> tuple[FunctionResult, ...]:
-    """What is made of each function; some become one with those they call, where that saves joins or overlaps more."""
+    """What is made of each function; some become one with those they call, where that saves joins or overlaps more.
+
+    In others calls become operations. What would make a function one with those it calls is left where two calls of one
+    function overlap: as one, they would share its streams.
+    """
+    from kesco.calling import overlaps_itself, with_calls
     from kesco.tasks import marked
 
     regions = marked(program, regions)
     found = {(region.function, region.span): plan(program, region, options, prices) for region in regions}
+    ask = _calling_plan(program, options, prices)
+    called = with_calls(regions, found, ask)
     for region in regions:
         if region.linked is None or options.prefetch or options.emit != "streams":
             continue
         here, inside = (region.function, region.span), region.linked.members
+        if overlaps_itself(called[here]):
+            continue
         parts = [found[here], *(found[member] for member in inside)]
         whole = plan(program, region.linked, options, prices)
         if _pays(whole, parts):
@@ -50,7 +59,16 @@ def plan_all(
             found[here] = replace(whole, joins_saved=joins - len(whole.plan.joins))
             for member in inside:
                 del found[member]
-    return tuple(found.values())
+            called = with_calls(regions, found, ask)
+    return tuple(called.values())
+
+
+def _calling_plan(
+    program: Program, options: Options, prices: Prices | None
+) -> Callable[[Region], FunctionResult] | None:
+    """What plans functions with calls as operations; none with graphs, tasks, or what changes the life of memory."""
+    plain = options.emit == "streams" and options.memory == "keep" and not options.prefetch and not program.tasks
+    return (lambda region: plan(program, region, options, prices)) if plain else None
 
 
 def prefetchable(
@@ -354,6 +372,11 @@ def _cannot_emit(program: Program, result: FunctionResult) -> str:
     from kesco.emit.render import check
 
     return check(program, rewrite(program, result))
+
+
+def following(results: Sequence[FunctionResult]) -> tuple[Region, ...]:
+    """The functions that follow their caller's stream."""
+    return tuple(one.region for one in results if one.follows)
 
 
 def rewrite(program: Program, result: FunctionResult) -> Rewrite:

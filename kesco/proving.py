@@ -18,7 +18,7 @@ from kesco.session import Observer, Session, silent
 from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
-    from kesco.ir.flow import Region
+    from kesco.ir.flow import Region, Site
     from kesco.ir.program import Program
 
 _UNGUARDED = "the run-time check of its pointers is missing"
@@ -42,9 +42,11 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
     problems += _replayed(session.again, regions, text)
     read_again = {(r.function, n): r for n, r in numbered(regions)}
     for number, result in numbered_results(session.program, functions):
-        if not result.rewritten:
-            continue
         concurrent = read_again.get((result.region.function, number))
+        if not result.rewritten and not result.follows:
+            if concurrent is not None and any(_is_given_stream(s) for s in concurrent.sites):
+                problems.append(_unproven(result.region, "a call in it is given a stream"))
+            continue
         if result.region.members and concurrent is not None:
             concurrent = same_members(result.region, concurrent.linked)
         if concurrent is None or concurrent.serial_because:
@@ -113,7 +115,9 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
     """What the proof of one function finds, if it gives the device work; what stays as it was needs none."""
     from kesco.ir.flow import Role
 
-    if not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
+    own = other is not None and (other.serial_because and not region.serial_because)
+    given = own or (other is not None and any(_is_given_stream(s) for s in other.sites))
+    if not given and not any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites):
         return None
     what = f"{after.path} has no function '{region.function}'"
     if other is not None:
@@ -125,6 +129,13 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
             return FunctionVerdict(region.function, 0, (), why)
         what = f"'{region.function}' cannot be followed: {why}"
     return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, what, region.span),))
+
+
+def _is_given_stream(site: Site) -> bool:
+    """Whether a site is a call that runs on a stream."""
+    from kesco.ir.flow import Role, SiteKind
+
+    return site.kind is SiteKind.CALL and site.role is Role.MOVABLE
 
 
 def _judged(

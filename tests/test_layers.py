@@ -33,7 +33,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         *("synchronize", "pricing", "emit", "verify", "report", "remarks", "runtime"),
     ),
     ("choosing",),
-    ("replaying",),
+    ("replaying", "calling"),
     ("planning", "session"),
     ("proving",),
     ("ordering",),

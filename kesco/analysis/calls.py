@@ -17,8 +17,8 @@ from dataclasses import replace
 from kesco.analysis.integers import kind_of
 from kesco.analysis.libraries import Libraries
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
-from kesco.analysis.region import Draft
-from kesco.analysis.state import KESCO, State, is_kesco
+from kesco.analysis.region import CURRENT, Draft
+from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
 from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
@@ -35,6 +35,8 @@ _THROWS = frozenset(
     " throw_with_nested to_ullong to_ulong value".split()
 )
 """Functions of the library that throw where an argument is not what they expect, which a program may well catch."""
+_CLEANS = ("exit", "quick_exit")
+"""What ends the process and runs what is left to be run, such as destructors."""
 _MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
@@ -53,7 +55,7 @@ class Calls(Libraries):
         if self.streams and call.name.rpartition("::")[2] in _MEMORY:
             return self._memory(state, call, call.name.rpartition("::")[2])
         if self.streams and is_kesco(call.name):
-            return pointer(Place(KESCO))
+            return self._kesco_stream(state, call)
         if call.container:
             self.go_outside()  # what it lets go may be the caller's
             return self.container(state, call)
@@ -94,6 +96,21 @@ class Calls(Libraries):
             if library and not call.destroys and not self._calls_back(call):
                 return self._standard(state, call)
         return self.opaque(state, call)
+
+    def _kesco_stream(self, state: State, call: ir.Call) -> Value:
+        """The streams of the prologue, the current one, or what makes one of them the current one for a call."""
+        name = call.name.rpartition("::")[2]
+        if name == ON:
+            values = self.argument_values(state, call)
+            if self.setting is None or self.setting[0] is not call:
+                self.stay_serial("a stream is set where it is not for one call of a statement", call.span)
+            else:
+                self.follows = self.setting[1].operation, self.handle_of(values[0] if values else TOP)
+            return NOTHING
+        return current_stream() if name == CURRENT.name.removesuffix("()") else pointer(Place(KESCO))
+
+    at_exit = False  # whether code of this file may run when the process ends
+    setting: tuple[ir.Call, ir.Call] | None = None  # what sets a stream in this statement, and for which call
 
     def _memory(self, state: State, call: ir.Call, name: str) -> Value:
         """A call of the prologue's that sets memory, takes it from a pool, gives it back, or stands where that was."""
@@ -226,6 +243,8 @@ class Calls(Libraries):
                 target = values[host.allocates]
                 self.assign(state, target.places, target.unknown, pointer(made))
         if host.kind == "exit":
+            cleans = call.name.rpartition("::")[2] in _CLEANS and (self.at_exit or not self.now.failing)
+            self.now.exits = self.now.exits or cleans
             self.leave(state, "exit", call.span)
         if host.kind == "container":
             return self._standard(state, call)

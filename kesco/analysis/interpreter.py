@@ -11,6 +11,8 @@ caller's region it is one join. 5. Every exit is a site, so that work can be joi
 
 from __future__ import annotations
 
+from kesco.analysis.called import after_call
+from kesco.analysis.following import stream_set
 from kesco.analysis.integers import holds, written_type
 from kesco.analysis.memory import NOTHING, TOP, Place, Value, number
 from kesco.analysis.objects import Objects
@@ -18,8 +20,7 @@ from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.analysis.turns import forget, without
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode, Buffer
-from kesco.ir.failures import EARLY, where_it_failed
+from kesco.ir.failures import EARLY, runs_at_exit, where_it_failed
 from kesco.ir.flow import Role, SiteKind
 from kesco.source import Span
 
@@ -31,6 +32,7 @@ class Interpreter(Objects):
         super().__init__(*arguments, **options)
         self.ended: list[State] = []  # states in which the process ends
         records = self.program.records.values()
+        self.at_exit = runs_at_exit(self.program)
         self.references = any(f.type.shape is ir.Shape.REFERENCE for r in records if not r.standard for f in r.fields)
         for function in self.program.functions:  # a global met later could have been changed before
             for node in ir.walk(function.body):
@@ -106,6 +108,7 @@ class Interpreter(Objects):
             result = result | value if after is not None else value
             after = left if after is None else left.merge(after)
         state.frontier = frontier
+        self.now.exits = self.now.exits or activation.exits
         if after is None:  # it never returns
             state.store = state.store.copy()
             caught = activation.throws and not self.in_main()
@@ -115,38 +118,10 @@ class Interpreter(Objects):
             self.leave(state, "throw" if caught else "exit", call.span, call.operation)
             return NOTHING
         state.store = after.store
-        self._after_call(state, call, function, activation)
+        after_call(self, state, call, activation)
         if call.constructs:
             return self.constructed(state, call, this)
         return result
-
-    def _after_call(self, state: State, call: ir.Call, function: ir.Function, callee: Activation) -> None:
-        """In the caller, the callee is a join if it touches the device, and a host use if it touches shared memory."""
-        if callee.throws and not callee.touches_device:
-            self.may_throw(state, function.name, call.operation, call.span)
-        self.now.throws = self.now.throws or (callee.throws and not self.now.failing)
-        drafts = callee.builder.drafts
-        shared: dict[Buffer, AccessMode] = {}
-        for (buffer, _, _), mode in (one for draft in drafts for one in draft.accesses.items()):
-            shared[buffer] = shared.get(buffer, AccessMode.NONE) | mode
-        if callee.touches_device:
-            touched = self.now.touches_device
-            site = self.site(state, function.name, SiteKind.CALL, Role.JOIN, call.operation, call.span)
-            site.callee = callee
-            for buffer, mode in shared.items():
-                site.touch(buffer, "in the function called", mode)
-            site.foreign = site.foreign or callee.foreign or (callee.device_changed and touched)
-            self.now.device_changed = self.now.device_changed or callee.device_changed
-            self.now.foreign = self.now.foreign or callee.foreign
-            if site.foreign:
-                self.now.unseen_in = self.now.statement
-        else:
-            for buffer, mode in shared.items():
-                self.now.host[buffer] = self.now.host.get(buffer, AccessMode.NONE) | mode
-            self.go_outside(any(d.outside for d in drafts))
-            self.now.seen |= {one for d in drafts for one in d.seen}
-            if not self.now.failing:
-                self.now.looked = self.now.looked or any(d.looks for d in drafts)
 
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Control leaves the function here (or the process, for ``exit``)."""
@@ -171,6 +146,7 @@ class Interpreter(Objects):
             return self._skip_to_case(statement)
         outer, self.now.statement = self.now.statement, statement.span
         deciding, self.deciding = self.deciding, False
+        around, self.follows, self.setting = (self.follows, self.setting), None, stream_set(statement)
         self.ended = []
         try:
             result = self._execute(statement, state)
@@ -178,6 +154,7 @@ class Interpreter(Objects):
             if isinstance(statement, (ir.Evaluate, ir.Declare)):
                 self.flush_host(state)
             self.now.statement, self.deciding = outer, deciding
+            self.follows, self.setting = around
         return result
 
     def _skip_to_case(self, statement: ir.Stmt) -> State | None:

@@ -153,7 +153,8 @@ class _Whole:
             successors.append(tuple(sorted(after)))
         whole = self.parts[self.root.key]
         there = tuple(members[key] for key in members if key in self.placed)
-        return replace(whole, sites=_labelled(sites), successors=tuple(successors), members=there)
+        sites_of_all = _labelled(sites)
+        return replace(whole, sites=sites_of_all, successors=tuple(successors), members=there, calling=None)
 
     def _is_call(self, site: Site) -> bool:
         return site.role is Role.JOIN and site.kind is SiteKind.CALL and site.operation in self.callee

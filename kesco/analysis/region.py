@@ -9,25 +9,36 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kesco.ir.access import Access, AccessMode, Buffer
 from kesco.ir.flow import Handle, Held, Iteration, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
+if TYPE_CHECKING:
+    from kesco.ir.program import Function
+
 Frontier = frozenset[int]
 Seen = tuple[Buffer, AccessMode, bool]
 """What the host reads or writes, and whether it only decides by it where to go on, and reads it as volatile memory."""
 ANY_SIZE = 1 << 63
+CURRENT = Handle("kesco:current", "kesco_current()")
+"""The stream of whoever calls: the default stream, unless a caller says otherwise."""
 SiteKey = tuple[int, str, tuple[Iteration, ...]]
 
 
 class Walked(Protocol):
-    """An activation of a function, as far as its sites are known; `generic`: with what came in from anywhere."""
+    """An activation of a function, as far as it was walked; `generic`: with what came in from anywhere."""
 
+    function: Function
     builder: RegionBuilder
     generic: bool
+    touches_device: bool
+    foreign: bool
+    device_changed: bool
+    throws: bool
+    exits: bool
 
 
 @dataclass(slots=True)
@@ -73,6 +84,7 @@ class Draft:
         self.note, self.priority, self.bytes = other.note or self.note, other.priority, max(self.bytes, other.bytes)
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
+        self.callee = other.callee or self.callee
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
         self.stuck, self.outside = self.stuck or other.stuck, self.outside or other.outside
@@ -176,7 +188,7 @@ class RegionBuilder:
                     accesses,
                     d.note,
                     d.priority,
-                    d.stream,
+                    None if d.stream == CURRENT else d.stream,
                     d.event,
                     d.foreign,
                     d.bytes if 0 < d.bytes < ANY_SIZE else None,
@@ -189,6 +201,7 @@ class RegionBuilder:
                     mark=d.mark,
                     loop=d.loop,
                     zeroes=d.zeroes,
+                    calls=() if d.callee is None else ((d.callee.function.name, d.callee.function.span),),
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

@@ -12,11 +12,13 @@ stand for an allocation of their own; that assumption is listed as the region's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
+from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
+from kesco.analysis.guards import guards_of, needs_names_of_callers, steps_of
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import linked, members_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
@@ -25,9 +27,9 @@ from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.state import Activation, State, is_kesco
 from kesco.analysis.zeroes import only_certain
 from kesco.ir import program as ir
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
+from kesco.ir.access import Buffer, BufferKind
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Held, Region, Role
+from kesco.ir.flow import Region, Role
 from kesco.tasks import task_of
 
 _FILE_WIDE = {
@@ -36,9 +38,6 @@ _FILE_WIDE = {
     "coroutines": "the file has coroutines",
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
-_HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
-
-
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)
 
 
@@ -88,17 +87,31 @@ def resolve(
     for known in walker.activations.values():  # contexts that only a closed function's own generic walk made
         for key in [k for k in known if k.partition("/")[0] not in real]:
             del known[key]
+    reasons = {} if streams else not_followed(program, walker.activations, why)
     for function in filter(lambda f: f.here and not (streams and is_kesco(f.name)), program.functions):
-        regions.append(_region(walker, function, closed, why, generic.get(function.key)))
+        own, contexts = generic.get(function.key), walker.activations.get(function.key, {}).values()
+        region = _region(walker, function, closed, why, own)
+        if not streams:
+            widest = region if own is None else own.builder.finish()
+            region = replace(region, not_followed=reasons[function.key], general=touched_by(widest))
+            if moving := moving_calls(program, contexts, reasons):
+                region = replace(region, calling=_region(walker, function, closed, why, own, moving))
+        regions.append(region)
     if any(r.open or any(site.foreign for site in r.sites) for r in regions):
         # what unseen code left on streams of its own may also be running where a function of this file is called
-        regions = [replace(r, open=r.function != "main") for r in regions]
+        regions = [_in_each(r, lambda one: replace(one, open=one.function != "main")) for r in regions]
     regions = [_with_linked(program, walker, closed, r) if r.function == "main" else r for r in regions]
 
     def finished(region: Region) -> Region:
         return only_certain(without_idle_marks(region), walker.spoilt)
 
-    return tuple(replace(finished(r), linked=None if r.linked is None else finished(r.linked)) for r in regions)
+    return tuple(_in_each(r, finished) for r in regions)
+
+
+def _in_each(region: Region, change: Callable[[Region], Region]) -> Region:
+    """A region changed in all its forms."""
+    linked, calling = (None if one is None else change(one) for one in (region.linked, region.calling))
+    return replace(change(region), linked=linked, calling=calling)
 
 
 def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], region: Region) -> Region:
@@ -268,8 +281,14 @@ def _walk_main(walker: Interpreter, function: ir.Function) -> None:
 
 
 def _region(
-    walker: Interpreter, function: ir.Function, closed: set[str], why: str, generic: Activation | None
+    walker: Interpreter,
+    function: ir.Function,
+    closed: set[str],
+    why: str,
+    generic: Activation | None,
+    moving: Collection[int] = (),
 ) -> Region:
+    """The region of a function, in which the calls in `moving` are work that may go to any stream."""
     contexts = walker.activations.get(function.key, {})
     if function.template:
         why = why or "it is a template, whose kernels and types are only known where it is used"
@@ -281,10 +300,10 @@ def _region(
     if not chosen:
         empty = RegionBuilder(function.name, function.span).finish()
         return replace(empty, serial_because=why or "nothing in this file calls it")
-    region = merged_contexts(function, chosen)
+    region = with_moving(merged_contexts(function, chosen), moving, contexts.values())
     if generic is not None and function.key in closed and needs_names_of_callers(function, region):
-        region = generic.builder.finish()
-    guards, unsafe = _guards(walker, function, region)
+        region = with_moving(generic.builder.finish(), moving, contexts.values())
+    guards, unsafe = guards_of(walker.program, steps_of(walker.guarded), function, region)
     entered = function.key not in closed and function.name != "main"
     why = why or region.serial_because or unsafe
     return replace(region, guards=guards, serial_because=why, open=entered, fresh=entered)
@@ -338,66 +357,3 @@ def _tagged(buffer: Buffer, context: int) -> Buffer:
     if buffer.kind in (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST, BufferKind.ORDER, BufferKind.SYMBOL):
         return buffer
     return replace(buffer, key=f"{buffer.key}@{context}")
-
-
-def entries_of(region: Region) -> set[Buffer]:
-    """The allocations that stand for pointers as they were when a function was entered."""
-    return {a.buffer for a in compared(region) if a.buffer.kind is BufferKind.ENTRY}
-
-
-def compared(region: Region) -> list[Access]:
-    """What movable work touches; not the host's side of copies that keep the host, if only they touch such memory."""
-    every = [(s, a) for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
-    inner = [a for s, a in every if s.held is None or a.mode != _HOSTS_SIDE[s.held]]
-    outside = any(a.buffer.kind in (BufferKind.ENTRY, BufferKind.SYMBOL) for a in inner)
-    return [a for _, a in every] if outside else inner
-
-
-def needs_names_of_callers(function: ir.Function, region: Region) -> bool:
-    """Whether pointers must be compared that came into a caller, by names that mean nothing here, or another value."""
-    entries = entries_of(region)
-    return len(entries) > 1 and any(not b.key.startswith(f"entry:{function.key}:") for b in entries)
-
-
-def _guards(walker: Interpreter, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
-    """The entry values to compare at run time, and why that is impossible, if it is."""
-    accesses = compared(region)
-    entries = entries_of(region)
-    written = any(a.mode & AccessMode.WRITE for a in accesses)
-    if not entries or not written:
-        return (), ""
-    if any(a.buffer.kind is BufferKind.SYMBOL for a in accesses):
-        return (), "it uses device symbols beside pointers that come from outside and might point to them"
-    names = sorted(b.name for b in entries if b.name in walker.guarded)
-    if len(entries) < 2 or not names:
-        return (), ""
-    if len(set(names)) != len(names):
-        return (), f"two of its pointers that come from outside are both called {names[0]}"
-    if len(names) < 2:
-        return (), ""
-    changed = changed_names(function)
-    for name in names:
-        for place in walker.guarded[name]:
-            steps = {place.object.key, *(str(s) for s in place.path)}
-            if steps & changed:
-                return (), f"'{name}' changes before it could be compared with its other pointers"
-    return tuple(names), ""
-
-
-def changed_names(function: ir.Function) -> set[str]:
-    """Variables and fields that a function assigns or takes the address of."""
-    found: set[str] = set()
-    for node in ir.walk(function.body):
-        targets: list[ir.Expr | None] = []
-        if isinstance(node, (ir.Assign, ir.AddressOf)):
-            targets = [node.target]
-        elif isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE:
-            targets = [node.initial]
-        elif isinstance(node, ir.Call):
-            targets = [a for a, r in zip(node.arguments, node.references, strict=False) if r]
-        for target in targets:
-            if isinstance(target, ir.Name):
-                found.add(target.variable.key)
-            elif isinstance(target, ir.Select):
-                found.add(target.member)
-    return found

@@ -28,11 +28,15 @@ class Sites(Aggregates):
         self.streams = streams
         self.pure = pure_functions(program)
 
+    follows: tuple[int, Handle | None] | None = None  # the call for which the text sets a stream here, and which
+
     # ---- sites ------------------------------------------------------------------------------------------------------
 
     def site(self, state: State, name: str, kind: SiteKind, role: Role, operation: int, span: Span) -> Draft:
         """The site of an operation at this point; control has passed it afterwards."""
         self.flush_host(state)
+        if self.follows is not None and operation != self.follows[0] and role not in (Role.HOST, Role.EXIT):
+            self.stay_serial(f"{name} runs where a stream is set for another call", span)
         key = (operation, role.value, self.now.iterations)
         draft, state.frontier = self.now.builder.add(key, name, kind, role, span, state.frontier)
         if role not in (Role.HOST, Role.EXIT):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
-from kesco.analysis.region import Frontier, RegionBuilder, Seen
+from kesco.analysis.region import CURRENT, Frontier, RegionBuilder, Seen
 from kesco.analysis.zeroes import Part
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
@@ -57,6 +57,7 @@ class Activation:
     foreign: bool = False
     device_changed: bool = False
     throws: bool = False  # it may, and not only where a call of CUDA has failed
+    exits: bool = False  # it may end the process, and what runs then may give the device work
     scopes: list[list[ir.Variable]] = field(default_factory=list)
     statement: Span | None = None
     unseen_in: Span | None = None  # the last statement in which code that is not seen ran
@@ -70,6 +71,8 @@ class Activation:
     failing: int = 0  # how many branches around this place are taken only where a call of CUDA has failed
 
 
+ON = "KescoOn"
+"""What stands before a call in the text, with the stream that it is to follow."""
 KESCO = Object("kesco", "kesco", ObjectKind.VARIABLE)  # what kesco_streams() of an emitted prologue returns
 
 
@@ -83,6 +86,8 @@ def is_kesco(name: str) -> bool:
         "kesco_prefetch",
         "kesco_mark",
         "kesco_hold",
+        CURRENT.name.removesuffix("()"),
+        ON,
         *(ALLOCATE, FREE, FREED, SENT, FETCHED),
         *REPLAYS,
     )
@@ -111,6 +116,11 @@ def converted(value: int, to: ir.Type | None) -> int | None:
         return int(value != 0)
     value &= (1 << bits) - 1
     return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+def current_stream() -> Value:
+    """What ``kesco_current()`` of an emitted prologue returns."""
+    return pointer(Place(Object(CURRENT.key, CURRENT.name, ObjectKind.HANDLE, handle=CURRENT)))
 
 
 def kesco_handle(place: Place) -> Value:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -37,9 +37,12 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
 from kesco.options import Options
 
+if TYPE_CHECKING:
+    from kesco.ir.flow import Region
+
 _STRATEGIES = ("kesco", "critical_path", "serial", "zones", "zones-fair")
 _FORMS = ("streams", "graph", "auto")
-_STAGES = ("toolchain", "host", "program", "effects", "regions", "functions", "text")
+_STAGES = ("toolchain", "host", "program", "effects", "regions", "summaries", "functions", "text")
 
 
 def _toolchain_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,6 +217,10 @@ def compile_command(
             from kesco.ir.text import dump_text
 
             click.echo(f"# {name}\n{dump_text(value)}")
+        if name == "regions" and "summaries" in dump:  # nothing else asks for them
+            from kesco.calling import summaries
+
+            observe("summaries", summaries(cast("tuple[Region, ...]", value)))
 
     with ends_well(printer):
         target = _target(source, output)

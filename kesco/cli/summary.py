@@ -33,6 +33,9 @@ def summary(result: Compilation, target: Path | None) -> str:
         text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
         names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))
         parts.append(f"{names}: {text}")
+    if following := [f"'{one.region.function}'" for one in result.functions if one.follows]:
+        verb = "launch" if len(following) > 1 else "launches"
+        parts.append(f"{', '.join(following)} {verb} on the stream of whoever calls")
     return f"{where}: " + "; ".join(parts)
 
 
@@ -53,6 +56,7 @@ def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
             "file": one.region.span.path,
             "line": one.region.span.line,
             "rewritten": one.rewritten,
+            "follows": one.follows,
             "because": one.left_because,
             "operations": len(one.schedule.stream_of) if one.rewritten else 0,
             "streams": one.schedule.streams if one.rewritten else 1,

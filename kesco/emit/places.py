@@ -339,6 +339,7 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
         memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
         marks=sum(len(marks_of(r)) for r in rewrites),
         fills=any(filled(program, r) != program.operations for r in rewrites),
+        calls=any(s.kind is SiteKind.CALL for _, s in sites),
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(
             r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites

@@ -23,12 +23,12 @@ MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
-    r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside)"
+    r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current)"
 )
-_CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|KescoLeave\b)")
+_CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (
     "Kesco(?:Event|Streams|Stretch|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
-    "|Memory|Order|Leave|Marks)"
+    "|Memory|Order|Leave|Marks|On)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
@@ -36,6 +36,7 @@ STAND_IN = (
     "cudaEvent_t done[{events}]; cudaEvent_t tail[{streams}]; KescoMarks part[{marks}]; }}; "
     "void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
     "KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
+    "cudaStream_t kesco_current(); void KescoOn(cudaStream_t); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "enum KescoPages {{ KescoDevice, KescoHost, KescoBoth }}; "
     "void kesco_prefetch(const KescoStreams*, const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
@@ -81,6 +82,7 @@ class Parts:
     marks: int = 0
     queues: bool = False
     fills: bool = False
+    calls: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -152,6 +154,7 @@ def is_genuine(text: bytes) -> bool:
     parts = Parts(
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
+        "KescoOn" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

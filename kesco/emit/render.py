@@ -11,11 +11,12 @@ the function serial, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits, why_joined
-from kesco.emit.edits import Edit, apply, newline_of
+from kesco.emit.edits import Edit, newline_of
+from kesco.emit.following import follow, given_stream, stated
 from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
 from kesco.emit.leaving import off_line, usual_exits, watch_line
@@ -43,19 +44,17 @@ from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
-from kesco.ir.flow import Held, Role, Site, SiteKind
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
 
 
-def emit(program: ir.Program, rewrites: Iterable[Rewrite]) -> bytes:
-    """The text of the concurrent program; raises `CannotInsert` for a function that cannot be edited."""
-    return apply(program.text, all_edits(program, rewrites))
+def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Collection[Region] = ()) -> list[Edit]:
+    """The edits that make the concurrent program, in which functions are `following` their callers' streams.
 
-
-def all_edits(program: ir.Program, rewrites: Iterable[Rewrite]) -> list[Edit]:
-    """The edits that make the concurrent program; raises `CannotInsert` for a function that cannot be edited."""
+    Raises `CannotInsert` for a function that cannot be edited.
+    """
     chosen = tuple(rewrites)
     if not chosen:
         return []
@@ -74,7 +73,10 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite]) -> list[Edit]:
     newline = newline_of(program.text)
     if newline != "\n":
         text = text.replace("\n", newline)
-    tops = (function.top for r in chosen for function in (r.function, *r.members))
+    edits += [edit for region in following for edit in follow(program, region)]
+    places = {region.span for region in following}
+    tops = [function.top for r in chosen for function in (r.function, *r.members)]
+    tops += [f.top for f in program.functions if f.here and f.span in places]
     place = prologue_place(program.text, min(tops))
     before = "" if place == 0 or program.text[place - 1 : place] == b"\n" else newline
     edits.append(Edit(place, place, before + text + newline, -9))
@@ -222,26 +224,19 @@ class _Writer:
     def _stream_edits(self, operation: ir.Operation, sites: list[Site]) -> list[Edit]:
         if operation.zeroing is not None:
             return [memset(self.program, operation, self._stream_text(sites))]
+        if sites[0].kind is SiteKind.CALL:
+            return given_stream(self.program, operation, self._stream_text(sites))
         if operation.stream_text is None:
             raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
-        start, end = operation.stream_text
-        text = self._stream_text(sites)
+        text, name = self._stream_text(sites), ""
         waits = truth_text({s.iterations: self._is_waited_for(s) for s in sites})
         text += "" if waits == "false" else f", {waits}"
-        if (macro := operation.macro) is not None:
-            variant = f"{newline_of(self.program.text)}{macro.variant}"
-            return [Edit(*macro.name, macro.called), Edit(start, end, f"{text}, "), Edit(macro.end, macro.end, variant)]
-        before = "".join(f", {d}" for d in operation.defaults)
-        edits = [Edit(start, end, f"{before}, {text}" if start == end else text)]
-        if operation.rename is not None:
-            (first, last), name = operation.rename
-            if sites[0].held is not None:
-                sends = self.rewrite.sends
-                sent = sends is not None and operation.number in sends.operations
-                own = OWN[name.removesuffix("Async")]
-                name = FETCH if sites[0].held is Held.LATER else SEND if sent else own
-            edits.append(Edit(first, last, name))
-        return edits
+        if operation.rename is not None and sites[0].held is not None:
+            sends = self.rewrite.sends
+            sent = sends is not None and operation.number in sends.operations
+            own = OWN[operation.rename[1].removesuffix("Async")]
+            name = FETCH if sites[0].held is Held.LATER else SEND if sent else own
+        return stated(self.program, operation, text, name)
 
     def _is_waited_for(self, site: Site) -> bool:
         """Whether the host also waits for the device where it waits for a copy."""

@@ -79,10 +79,11 @@ class Anchors(Invocations):
 
     def share(self) -> None:
         """An operation whose text a macro expands twice cannot be edited for one of its expansions only."""
-        by_text: dict[tuple[int, int], list[int]] = {}
+        by_text: dict[tuple[int, ...], list[int]] = {}
         for one in self.operations[self.first_operation :]:
-            if not one.stuck and one.stream_text is not None:
-                by_text.setdefault(one.stream_text, []).append(one.number)
+            place = one.call or one.stream_text
+            if not one.stuck and place is not None:
+                by_text.setdefault(place, []).append(one.number)
         for numbers in by_text.values():
             for number in numbers if len(numbers) > 1 else ():
                 self._stick(number, "its text is expanded more than once by a macro")

@@ -22,6 +22,7 @@ from kesco.source import Span
 
 K = CursorKind
 _STUB = "__device_stub__"
+_CALLED = (K.FUNCTION_DECL, K.CXX_METHOD)
 _RETURN_TWICE = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "vfork"}
 _ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynamic_object_size"}  # evaluates nothing
 _RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
@@ -139,7 +140,8 @@ class Invocations(Expressions):
     ) -> ir.Expr:
         name = qualified_name(target) if target is not None else ""
         standard = target is not None and self.types.is_standard(target)
-        number = self._operation(cursor, None, name if standard else called, arguments)
+        own = target if target is not None and not standard and kind_of(target) in _CALLED else None
+        number = self._operation(cursor, None, name if standard else called, arguments, own)
         constructs = target is not None and kind_of(target) is K.CONSTRUCTOR
         result = self.types.lower(cursor.type)
         return ir.Call(
@@ -237,8 +239,9 @@ class Invocations(Expressions):
         launch: tuple[Cursor, list[Cursor]] | None,
         called: str = "",
         arguments: list[Cursor] | None = None,
+        own: Cursor | None = None,
     ) -> int:
-        """Note the operation's text; returns its number."""
+        """Note the operation's text; returns its number. `own` is a function of the user's that is called."""
         number = len(self.operations)
         anchor, path, text = self.anchor, self.source.path, self.text
         span = self.span(cursor)
@@ -282,9 +285,22 @@ class Invocations(Expressions):
                 rename,
                 stuck,
                 macro=macro,
+                call=None if stuck or own is None else self._call_place(cursor, own),
             )
         )
         return number
+
+    def _call_place(self, cursor: Cursor, target: Cursor) -> tuple[int, int, bool] | None:
+        """The text of a call that may stand behind a comma, and whether it has no value; None where that may not be."""
+        start, end = file_range(cursor)
+        if not start.file == end.file == self.source.path or target.spelling.startswith("operator"):
+            return None
+        named = file_range(self.children(cursor)[0])[1] if self.children(cursor) else start
+        plain = self.types.lower(target.result_type).shape in (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER)
+        close = closing_parenthesis(self.text, named.offset)
+        if not plain or close is None or not start.offset < named.offset <= close == end.offset - 1:
+            return None
+        return start.offset, end.offset, target.result_type.get_canonical().kind is TypeKind.VOID
 
     def _launch_stream(
         self, where: tuple[int, int], written: list[Cursor]
@@ -305,7 +321,8 @@ class Invocations(Expressions):
             return nothing
         start, _ = file_range(cursor)
         name = (start.offset, start.offset + len(called))
-        if self.text[slice(*name)] != called.encode() or (entry.stream is None and called in self.macros):
+        renamed = entry.stream is None and not self.macros.isdisjoint((called, entry.async_form or called))
+        if self.text[slice(*name)] != called.encode() or renamed:
             return nothing  # another name would not be that macro any more
         close = closing_parenthesis(self.text, name[1])
         if close is None:

@@ -95,6 +95,8 @@ class Access:
     bytes: ByteRange | None = None
 
 
+IN_CALL = "in the function called"
+BY_HOST_IN_CALL = "by the host, in the function called"
 RELEASED = "the host may watch what it writes"
 """The `why` of what an operation does not touch itself, but whoever sees what it writes may: it comes behind that."""
 

@@ -31,6 +31,7 @@ class FunctionResult:
     `reordered` are the statements that are issued in another order, likewise.
     `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
     `zeroes` are stores of the host that in `region` are memsets.
+    `follows` tells that its operations are on the stream of whoever calls it, which is all that changes in its text.
     """
 
     region: Region
@@ -49,6 +50,7 @@ class FunctionResult:
     watched: tuple[int, ...] = ()
     fetches: Fetches | None = None
     zeroes: Zeroes | None = None
+    follows: bool = False
 
     @property
     def rewritten(self) -> bool:

@@ -16,6 +16,7 @@ LEAVE = "KescoLeave"
 EARLY = "early"
 """Its member that says whether the function is being left early."""
 
+_AT_EXIT = frozenset({"atexit", "at_quick_exit", "on_exit"})
 _STATUS = ("cudaError", "const cudaError", "cudaError_t", "const cudaError_t")
 
 
@@ -41,6 +42,15 @@ def destroyed(program: ir.Program, variable: ir.Variable) -> ir.Record | None:
         shape = shape.element
     record = program.records.get(shape.record) if shape.shape is ir.Shape.RECORD else None
     return record if record is not None and record.destructor else None
+
+
+def runs_at_exit(program: ir.Program) -> bool:
+    """Whether code of the file may run when the process ends: destructors, or what it asked for."""
+    nodes = [n for f in program.functions for n in ir.walk(f.body)]
+    kept = [n.variable for n in nodes if isinstance(n, ir.Declare) and n.variable.scope is ir.Scope.STATIC]
+    kept += [variable for variable, _ in program.globals]
+    asked = any(isinstance(n, ir.Call) and n.name.rpartition("::")[2] in _AT_EXIT for n in nodes)
+    return asked or any(destroyed(program, variable) is not None for variable in kept)
 
 
 def may_return(program: ir.Program, function: ir.Function, statement: ir.Stmt) -> bool:

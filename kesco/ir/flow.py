@@ -114,7 +114,8 @@ class Site:
     that it belongs to, and `priority` that task's; empty where it belongs to none. `failed` marks an exit that is only
     reached where a call of CUDA has failed. `zeroes` is negative but where all that a site of the host, or a memset,
     does is to set the bytes of its one access to zero, and its buffer is one allocation, the only one of that name:
-    then it is the operation of the statement or call.
+    then it is the operation of the statement or call. `calls` are name and place of the functions of the file that a
+    call runs, where nothing else can run there.
     """
 
     number: int
@@ -142,6 +143,7 @@ class Site:
     mark: Mark | None = None
     loop: str = ""
     zeroes: int = -1
+    calls: tuple[tuple[str, Span], ...] = ()
 
     @property
     def own(self) -> tuple[Access, ...]:
@@ -176,7 +178,10 @@ class Region:
     allocations and that therefore must be compared at run time. `serial_because` is empty, or why the function must be
     left as it is. `open` tells that code which is not seen may call it, with work of its own still running; `fresh`
     that all device memory it knows the allocation of was allocated since it was entered. `members` are name and place
-    of the functions whose calls are a part of it, if any; `linked` is the region in which they are.
+    of the functions whose calls are a part of it, if any; `linked` is the region in which they are. `calling` is the
+    region in which the calls of functions that follow their caller's stream are movable, if there are any; and
+    `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does. `general`
+    is what it touches whoever calls it: by the device, and by the host.
     """
 
     function: str
@@ -189,6 +194,9 @@ class Region:
     fresh: bool = False
     members: tuple[tuple[str, Span], ...] = ()
     linked: Region | None = None
+    calling: Region | None = None
+    not_followed: str = "it launches nothing"
+    general: tuple[tuple[Access, ...], tuple[Access, ...]] = ((), ())
 
     @property
     def loops(self) -> tuple[str, ...]:

@@ -91,7 +91,8 @@ class Operation:
     written one and the stream (a launch without shared memory has one). `rename` is the range of the call's name and
     its asynchronous sibling, where it has to become that. `stuck` says in words why it cannot be edited.
     `zeroing` is what a statement does that is no operation of the device, and could be one. `macro` is the macro that a
-    launch comes from: its stream is the first argument of a variant.
+    launch comes from: its stream is the first argument of a variant. `call` is where a call of a function of the user's
+    stands, where a stream can be set around it: its text's range, and whether it has no value.
     """
 
     number: int
@@ -105,6 +106,7 @@ class Operation:
     stuck: str = ""
     zeroing: Zeroing | None = None
     macro: LaunchMacro | None = None
+    call: tuple[int, int, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

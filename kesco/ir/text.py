@@ -24,6 +24,7 @@ from kesco.ir.flow import Handle, Region, Role, Site
 from kesco.ir.host import HostFacts
 from kesco.ir.host import lines as host_lines
 from kesco.ir.schedule import Schedule
+from kesco.ir.summary import Summary
 from kesco.source import Span
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def _lines(value: Any) -> Iterator[str]:
         yield _kernel(value)
     elif isinstance(value, Region):
         yield from _region(value)
+    elif isinstance(value, Summary):
+        yield from value.lines()
     elif isinstance(value, Schedule):
         yield from _schedule(value)
     elif hasattr(value, "waits") and hasattr(value, "joins"):
@@ -137,6 +140,9 @@ def _region(region: Region) -> Iterator[str]:
         yield "  " + _site(site, after)
     if region.linked is not None:
         yield from _region(region.linked)
+    if region.calling is not None:
+        yield "with calls that may move:"
+        yield from _region(region.calling)
 
 
 def _site(site: Site, successors: tuple[int, ...]) -> str:

@@ -92,6 +92,10 @@ class Result(Protocol):
         """The allocations that were moved in it."""
 
     @property
+    def follows(self) -> bool:
+        """Whether its operations are on the stream of whoever calls it."""
+
+    @property
     def rewritten(self) -> bool:
         """Whether its text was changed."""
 
@@ -147,7 +151,8 @@ def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[
         return [Diagnostic("K202", Severity.REMARK, message, region.span)]
     apart = _barriers(program, result.dfg.region, regions)
     found += gain(region, result.expected, result.left_because)
-    if result.left_because and (moved > 1 or apart) and not is_refused(result.left_because):
+    stays = bool(result.left_because) and not result.follows
+    if stays and (moved > 1 or apart) and not is_refused(result.left_because):
         message = f"'{region.function}' stays serial: {result.left_because}"
         found.append(Diagnostic("K204", Severity.REMARK, message, region.span))
     found += _prefetched(result)

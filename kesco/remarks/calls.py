@@ -4,8 +4,8 @@ In: the program, the regions of its functions, and a call of one of them that is
 diagnostic. Apart from the other barriers because the reason is not at the call, but in the function, or at its other
 calls.
 
-1. A function that others may call is made static. 2. One that only main calls is scheduled with main, unless the
-operations are two calls of it (each site has one stream), something in it is a barrier itself, or it is not followed.
+1. A function that does not follow its caller's stream says why. 2. One that does has to be called in a statement of its
+own, unless it has streams of its own already.
 """
 
 from __future__ import annotations
@@ -23,22 +23,15 @@ _ONE_FUNCTION = "launch from one function"
 def advice(program: Program, regions: Sequence[Region], apart: Apart) -> str:
     """What to do about a call of a function of the file, which is the first barrier between two operations."""
     function = _called(program, apart.barriers[0])
-    if function is None:
+    region = next((r for r in regions if function is not None and r.span == function.span), None)
+    if function is None or region is None:
         return _BEGINS + _ONE_FUNCTION
-    others = _other_callers(program, function, {function.key})
-    if not function.internal or function.address_taken:
-        return f"{_BEGINS}make it static and call it from main alone, or {_ONE_FUNCTION}"
-    if others:
-        return f"{_BEGINS}call it from main alone, and not from '{others[0]}', or {_ONE_FUNCTION}"
-    region = next((r for r in regions if r.span == function.span), None)
-    if region is not None and region.serial_because:
-        return f"{_BEGINS}'{function.name}' stays serial, since {region.serial_because}"
-    if _called(program, apart.first) is function and _called(program, apart.second) is function:
-        return f"all calls of '{function.name}' use the same streams: launch from main itself, or copy the function"
     inside = _barrier_in(region)
     if inside is not None:
         what = "waits for the device" if inside.role is Role.DEVICE_SYNC else "is a barrier"
         return f"'{inside.label}' in it {what} (line {inside.span.line}): {_without(inside)}"
+    if region.not_followed:
+        return f"it cannot be put on a stream, since {region.not_followed}"
     if not _stands_alone(program, apart.barriers[0]):
         return f"{_BEGINS}make each call of it a statement of its own, or {_ONE_FUNCTION}"
     return _BEGINS + _ONE_FUNCTION
@@ -63,23 +56,9 @@ def _called(program: Program, site: Site) -> Function | None:
     return next((f for f in program.functions if f.key == key), None)
 
 
-def _other_callers(program: Program, function: Function, seen: set[str]) -> list[str]:
-    """The functions, other than main, from which others may reach it."""
-    found = []
-    for caller in program.functions:
-        if caller.key in seen or caller.name == "main":
-            continue
-        if any(isinstance(n, Call) and n.key == function.key for n in walk(caller.body)):
-            seen.add(caller.key)
-            more = _other_callers(program, caller, seen)
-            found += [caller.name] if not caller.internal or caller.address_taken else more
-    return found
-
-
-def _barrier_in(region: Region | None) -> Site | None:
+def _barrier_in(region: Region) -> Site | None:
     roles = (Role.DEVICE_SYNC, Role.LEGACY, Role.JOIN)
-    sites = region.sites if region is not None else ()
-    return next((s for s in sites if s.role in roles and s.kind is not SiteKind.CALL), None)
+    return next((s for s in region.sites if s.role in roles and s.kind is not SiteKind.CALL), None)
 
 
 def _stands_alone(program: Program, site: Site) -> bool:

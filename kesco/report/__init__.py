@@ -49,6 +49,10 @@ class Function(Protocol):
         """Why the function was left as it is, or an empty text."""
 
     @property
+    def follows(self) -> bool:
+        """Whether its operations are on the stream of whoever calls it."""
+
+    @property
     def rewritten(self) -> bool:
         """Whether its text was changed."""
 
@@ -90,13 +94,14 @@ def edges_of(function: Function) -> list[Edge]:
     for one in function.dfg.dependences:
         pairs.setdefault((one.source, one.target), []).append(one)
     stream_of = streams_of(function)
+    whose = "caller's" if function.follows else "default"
     waits = {(wait.source, wait.target) for wait in function.plan.waits}
     because = {(one.source, one.target): one.because for one in function.plan.removed}
     found = []
     for (source, target), dependences in sorted(pairs.items()):
         kind, how = "removed", f"no wait: {because.get((source, target), 'it is ordered already')}"
         if not function.rewritten:
-            kind, how = "stream", "both are on the default stream"
+            kind, how = "stream", f"both are on the {whose} stream"
         elif (source, target) in waits:
             kind, how = "wait", f"stream {stream_of[target]} waits for stream {stream_of[source]}"
         elif stream_of[source] == stream_of[target]:

@@ -62,7 +62,8 @@ def summary(function: Function) -> str:
         return f"nothing that could be moved: {function.left_because or 'no operation'}"
     shape = f"width {function.width}, {counted(len(levels_of(function)), 'level')}"
     if not function.rewritten:
-        return f"{counted(count, 'operation')}, {shape}; stays serial: {function.left_because}"
+        serial = "" if function.follows else "stays serial: "
+        return f"{counted(count, 'operation')}, {shape}; {serial}{function.left_because}"
     waits = f"{counted(len(function.plan.waits), 'wait')}, {len(function.plan.removed)} not needed"
     return f"{counted(count, 'operation')} on {counted(function.schedule.streams, 'stream')}, {shape}; {waits}"
 

@@ -115,7 +115,8 @@ def _function(function: Function) -> Iterator[str]:
         inside = "".join(f", with {name} ({span})" for name, span in region.members)
         yield f"{region.function} ({region.span}){inside}: {counted(moved, 'operation')} on {streams}"
     else:
-        yield f"{region.function} ({region.span}): stays serial: {function.left_because}"
+        serial = "" if function.follows else "stays serial: "
+        yield f"{region.function} ({region.span}): {serial}{function.left_because}"
     if not any(site.role in (Role.MOVABLE, Role.LEGACY) for site in region.sites):
         return
     shape = f"width {function.width}, {counted(len(levels_of(function)), 'level')}"
@@ -223,8 +224,9 @@ class _Speaker:
             return f"stream {self.stream_of[site.number]}{task}"
         if site.role is Role.LEGACY and site.note:
             return f"default stream: {site.note}"
-        if site.role is Role.MOVABLE:
-            return "default stream, with the rest of the function"
+        if site.role is Role.MOVABLE or (self.function.follows and site.calls):
+            whose = "its caller's stream" if self.function.follows else "default stream"
+            return f"{whose}, with the rest of the function"
         return _ROLES[site.role] + (f": {site.note}" if site.note else "")
 
     def texts(self, site: Site) -> list[str]:
@@ -316,7 +318,7 @@ class Lost:
 def lost(function: Function) -> Iterator[Lost]:
     """Step 4."""
     region = function.region
-    if not function.rewritten:
+    if not function.rewritten and not function.follows:
         why = function.left_because
         yield Lost(region.span.line, region.span.column, f"{region.function} stays serial: {why}", help_for(why))
     notes: dict[str, list[Site]] = {}

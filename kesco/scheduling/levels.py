@@ -58,13 +58,16 @@ def phases(dfg: Dfg) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
-def overlaps(dfg: Dfg, schedule: Schedule) -> bool:
-    """Whether two independent kernels or copies, not just memsets, are on different streams."""
+def overlaps(dfg: Dfg, schedule: Schedule, one_of: Collection[int] = ()) -> bool:
+    """Whether two independent kernels or copies, not just memsets, are on different streams.
+
+    With `one_of`, one of the two is among those.
+    """
     sites = dfg.region.sites
     light = (SiteKind.MEMSET, SiteKind.ALLOC, SiteKind.FREE)
     heavy = {n: stream for n, stream in schedule.stream_of if sites[n].kind not in light}
     level_of = {site: level for level, there in enumerate(levelize(dfg)) for site in there}
-    return len({*heavy.values()}) > 1 and _meet(dfg, predecessors(dfg), level_of, heavy)
+    return len({*heavy.values()}) > 1 and _meet(dfg, predecessors(dfg), level_of, heavy, one_of)
 
 
 def overlaps_as_issued(dfg: Dfg, schedule: Schedule, later: Collection[int], *, copies: bool) -> bool:
@@ -193,11 +196,16 @@ def width(dfg: Dfg, without: Collection[int] = ()) -> int:
 
 
 def _meet(
-    dfg: Dfg, before: dict[int, tuple[int, ...]], level_of: dict[int, int], among: Mapping[int, int] | None = None
+    dfg: Dfg,
+    before: dict[int, tuple[int, ...]],
+    level_of: dict[int, int],
+    among: Mapping[int, int] | None = None,
+    one_of: Collection[int] = (),
 ) -> bool:
     """Whether two independent operations ever run in one phase: not on branches that exclude each other.
 
-    With `among`, only its sites count, and only those that it gives different streams.
+    With `among`, only its sites count, and only those that it gives different streams; with `one_of`, one of the two is
+    among those.
     """
     forward = dfg.region.forward()
     ancestors: dict[int, int] = {}
@@ -211,6 +219,8 @@ def _meet(
         apart = a != b if among is None else among[a] != among[b]
         if dfg.region.sites[a].held is not None and dfg.region.sites[b].held is not None:
             return False  # copies that keep the host follow each other
+        if one_of and a not in one_of and b not in one_of:
+            return False
         return apart and not ancestors[a] >> b & 1 and not ancestors[b] >> a & 1
 
     for phase in phases(dfg):

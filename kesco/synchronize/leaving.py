@@ -46,7 +46,9 @@ def in_place(program: ir.Program, region: Region) -> tuple[Region, frozenset[int
     )
     note = "the macro around it may leave the function"
     sites = tuple(
-        replace(s, role=Role.LEGACY, note=note) if s.role is Role.MOVABLE and s.operation in stay else s
+        replace(s, role=Role.JOIN if s.kind is SiteKind.CALL else Role.LEGACY, note=note)
+        if s.role is Role.MOVABLE and s.operation in stay
+        else s
         for s in region.sites
     )
     return (replace(region, sites=sites) if sites != region.sites else region), stay

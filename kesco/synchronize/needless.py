@@ -124,7 +124,7 @@ def _on_the_device(site: Site) -> bool:
 
 
 def _looks(site: Site) -> bool:
-    if site.role is Role.HOST:
+    if site.role is Role.HOST or (site.role is Role.MOVABLE and site.kind is SiteKind.CALL):
         return site.looks
     return site.role not in (Role.MOVABLE, Role.LEGACY) and not _waits(site)
 

@@ -187,6 +187,8 @@ def through(region: Region, start: int, stops: Callable[[int], bool]) -> frozens
 
 
 def _family(site: Site) -> str:
+    if site.kind is SiteKind.CALL:
+        return "call"  # a join in the one program may be work on a stream in the other
     if is_work(site):
         return "work"
     return "sync" if site.role in _SYNCS else site.role.value

@@ -26,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from kesco.ir.access import Access
+from kesco.ir.access import BY_HOST_IN_CALL, Access
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.verify.conflicts import bits, conflicts, hazards, union
 from kesco.verify.earlier import those_before
@@ -81,6 +81,11 @@ def same_members(serial: Region, concurrent: Region | None) -> Region | None:
     if concurrent is None or [name for name, _ in concurrent.members] != [name for name, _ in serial.members]:
         return None
     return concurrent
+
+
+def _has_host_code(site: Site) -> bool:
+    """Whether a call on a stream has host code that looks at the device or its memory: that runs at once."""
+    return site.kind is SiteKind.CALL and (site.looks or any(a.why == BY_HOST_IN_CALL for a in site.accesses))
 
 
 # ---- the proof ----------------------------------------------------
@@ -162,12 +167,13 @@ class _Proof:
         if is_work(site):
             self._report_all(Rule.CONFLICT, "unordered", (conflicting | self.boundary) & ~self.foreign, site)
             self._report_all(Rule.FOREIGN, "unordered", self.foreign, site)
-            return
+            if not _has_host_code(site):
+                return
         seen = self.host_conflicts[site.number]
         if site.role in (Role.JOIN, Role.EXIT):
             seen = self.work
             self._report_all(Rule.JOIN, "unordered", self.work, site)
-        elif site.role is not Role.HOST or site.mark is not None:
+        elif (site.role is not Role.HOST and not is_work(site)) or site.mark is not None:
             return
         elif site.looks or self._looked(site):
             seen = self.work

@@ -27,7 +27,8 @@ CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 # Compiled by nvcc too: guards, loops with counters, joins and fences, macros, branches, other calls than launches.
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
              "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused", "order_of_issue",
-             "copies_in_the_background", "copies_of_rows_and_symbols", "tasks_as_graphs", "fikit_hooks")  # fmt: skip
+             "copies_in_the_background", "copies_of_rows_and_symbols", "tasks_as_graphs", "fikit_hooks",
+             "calls_in_expressions", "calls_of_methods")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.host import constructors, first
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused
@@ -32,9 +33,8 @@ from kesco.analysis.host_regions.touching import Touching
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import RegionBuilder, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
-from kesco.analysis.resolve import changed_names, compared, entries_of, merged_contexts, needs_names_of_callers
+from kesco.analysis.resolve import merged_contexts
 from kesco.ir import program as ir
-from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region
 from kesco.ir.types import Shape
@@ -253,7 +253,7 @@ class _Walk:
         region = merged_contexts(function, chosen)
         if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
             why = why or "its pointers came into a function that calls it"
-        guards, unsafe = self._guards(function, region)
+        guards, unsafe = guards_of(self.texts.program, self._steps(function), function, region)
         serial = next((a.serial for a in known.values() if a.serial), "") or unreadable(function)
         if not self.paths.streams:
             serial = serial or watched(self.texts.program, region)
@@ -267,19 +267,7 @@ class _Walk:
         one = self.engine.module.function(name)
         return one is not None and self.texts.function(one) is function
 
-    def _guards(self, function: ir.Function, region: Region) -> tuple[tuple[str, ...], str]:
-        """The pointers to compare at run time, and why that is impossible, if it is."""
-        accesses = compared(region)
-        entries = entries_of(region)
-        if not entries or not any(a.mode & AccessMode.WRITE for a in accesses) or len(entries) < 2:
-            return (), ""
-        if any(a.buffer.kind is BufferKind.SYMBOL for a in accesses):
-            return (), "it uses device symbols beside pointers that come from outside and might point to them"
-        names = sorted(b.name for b in entries)
-        if len(set(names)) != len(names):
-            return (), f"two of its pointers that come from outside are both called {names[0]}"
-        changed = changed_names(function)
-        for name in names:
-            if self.entries.steps.get(f"{function.key}{MARK}{name}", frozenset()) & changed:
-                return (), f"'{name}' changes before it could be compared with its other pointers"
-        return tuple(names), ""
+    def _steps(self, function: ir.Function) -> dict[str, list[frozenset[str]]]:
+        """What each name of what came into a function is made of."""
+        own = f"{function.key}{MARK}"
+        return {name.removeprefix(own): [steps] for name, steps in self.entries.steps.items() if name.startswith(own)}

@@ -19,7 +19,7 @@ from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
-from kesco.analysis.host.values import STATUS, Object, Pointer, Unknown, Value, number, pointer, scalar
+from kesco.analysis.host.values import STATUS, ZERO, Object, Pointer, Unknown, Value, number, pointer, scalar
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.texts import LAUNCH
 from kesco.analysis.host_regions.watching import Watching
@@ -50,6 +50,7 @@ _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 _DIRECTIONS = {"HostToHost": 0, "HostToDevice": _TO_DEVICE, "DeviceToHost": _TO_HOST, "DeviceToDevice": _ON_DEVICE}
 _STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch)(?:E|I)")
 _COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol)?|kesco_send|kesco_fetch)(?:E|I|P)")
+_CURRENT = re.compile(r"\d(?:kesco_current|KescoOn)")
 _WAITS = re.compile(r"\d(?:kesco_sent|kesco_fetched)E")
 _HELD = {1: Held.SOURCE, 2: Held.ALL}
 COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
@@ -86,13 +87,15 @@ class Touching:
 
     def answers(self, name: str, values: list[Value], state: State) -> Value | None:
         """What a function of kesco's own prologue returns: the streams and events of a text that is read again."""
-        if not self.paths.streams or "kesco_" not in name or self.paths.engine.module.has_body(name):
+        if not self.paths.streams or "esco" not in name or self.paths.engine.module.has_body(name):
             return None
         if _STREAMS.search(name):
             return pointer(self.paths.engine.resource("kesco", ""))
         if (own := _COPIES.search(name)) is not None:
             self._own_copy(state, own[1], values)
             return STATUS
+        if _CURRENT.search(name):  # where it is set around a call, the text of the function called is what is read
+            return ZERO
         return STATUS if _WAITS.search(name) else None
 
     def makes(self, one: Object) -> None:

@@ -48,6 +48,7 @@ class Activation:
     foreign: bool = False
     device_changed: bool = False
     throws: bool = False
+    exits: bool = False
     serial: str = ""
     unseen_in: Span | None = None
 

@@ -33,6 +33,7 @@ def findings(
                 "place": str(function.region.span),
                 "line": function.region.span.line,
                 "rewritten": function.rewritten,
+                "follows": function.follows,
                 "why": function.left_because,
                 "gained": list(_gained(function, runs)),
                 "lost": [{"line": one.line, "what": one.what, "help": one.help} for one in lost(function)],

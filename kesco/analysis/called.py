@@ -1,0 +1,96 @@
+"""What a call of a function of the file is in its caller, once the function was walked: ``after_call(…)``.
+
+In: the walk, a call, and the activation of what it called. Out: one site of the caller, or a use by the host. Apart
+from the walk because it is the only place where two functions meet.
+
+1. A function that gives the device nothing is what its host code touches. 2. One that does is a join, with all that it
+touches. 3. In a text in which a stream is set for the call, and all that is called goes to the current stream, it is
+work on that stream. A stream that is set for any other call is not followed: the caller stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kesco.analysis.following import by_host, why_not_followed
+from kesco.analysis.region import CURRENT
+from kesco.ir import program as ir
+from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, AccessMode, Buffer
+from kesco.ir.flow import Handle, Role, SiteKind
+from kesco.ir.poly import ByteRange
+
+if TYPE_CHECKING:
+    from kesco.analysis.interpreter import Interpreter
+    from kesco.analysis.state import Activation, State
+
+_Touched = dict[tuple[Buffer, ByteRange | None], AccessMode]
+_MOST_PARTS = 8
+"""Of one buffer that a call touches; with more, it touches all of it."""
+
+
+def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activation) -> None:
+    """In the caller, what was called is one site if it touches the device, and else a use by the host."""
+    name, now, drafts = callee.function.name, walk.now, callee.builder.drafts
+    if callee.throws and not callee.touches_device:
+        walk.may_throw(state, name, call.operation, call.span)
+    now.throws = now.throws or (callee.throws and not now.failing)
+    by_device, on_host = _touched(callee)
+    if not callee.touches_device:
+        for (buffer, _), mode in (*by_device.items(), *on_host.items()):
+            now.host[buffer] = now.host.get(buffer, AccessMode.NONE) | mode
+        walk.go_outside(any(d.outside for d in drafts))
+        now.seen |= {one for d in drafts for one in d.seen}
+        if not now.failing:
+            now.looked = now.looked or any(d.looks for d in drafts)
+        return
+    touched = now.touches_device
+    stream = _stream_of(walk, call, callee)
+    moves = stream is not None and stream != CURRENT
+    site = walk.site(state, name, SiteKind.CALL, Role.MOVABLE if moves else Role.JOIN, call.operation, call.span)
+    site.callee, site.stream = callee, stream
+    for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
+        for (buffer, part), mode in accesses.items():
+            site.touch(buffer, why, mode, part)
+    if moves:
+        looks, outside = by_host(callee)
+        site.looks, site.outside = site.looks or looks, site.outside or outside
+    site.foreign = site.foreign or callee.foreign or (callee.device_changed and touched)
+    now.device_changed = now.device_changed or callee.device_changed
+    now.foreign = now.foreign or callee.foreign
+    if site.foreign:
+        now.unseen_in = now.statement
+
+
+def _touched(callee: Activation) -> tuple[_Touched, _Touched]:
+    """What the device touches in a function, and what the host does, in few parts that mean something in its caller."""
+    by_device: _Touched = {}
+    on_host: _Touched = {}
+    for draft in callee.builder.drafts:
+        for (buffer, why, part), mode in draft.accesses.items():
+            found = on_host if draft.role is Role.HOST or why == BY_HOST_IN_CALL else by_device
+            at = buffer, None if part is not None and part.counters else part
+            found[at] = found.get(at, AccessMode.NONE) | mode
+    return _with_few_parts(by_device), _with_few_parts(on_host)
+
+
+def _with_few_parts(touched: _Touched) -> _Touched:
+    parts = Counter(buffer for buffer, _ in touched)
+    found: _Touched = {}
+    for (buffer, part), mode in touched.items():
+        at = buffer, part if parts[buffer] <= _MOST_PARTS else None
+        found[at] = found.get(at, AccessMode.NONE) | mode
+    return found
+
+
+def _stream_of(walk: Interpreter, call: ir.Call, callee: Activation) -> Handle | None:
+    """The stream of all that a call gives the device, in a text that sets streams; None where it is not on one."""
+    if not walk.streams:
+        return None
+    follows = not why_not_followed(callee, CURRENT)
+    if walk.follows is None:
+        return CURRENT if follows else None
+    operation, stream = walk.follows
+    if operation != call.operation or not follows:
+        walk.stay_serial(f"a stream is set for '{call.name}', which does not follow it", call.span)
+    return stream if follows else None

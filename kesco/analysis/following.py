@@ -1,0 +1,206 @@
+"""Which functions follow the stream of whoever calls them, so that a call of one is an operation of its caller.
+
+In: the activations of all functions as they were walked. Out: for each function why it does not follow, or an empty
+text; and in a caller, the calls that may go to any stream. Apart from the walk because a function has one text, which
+must be right for all calls of it.
+
+1. An *activation* follows where all that it gives the device is in the file's own text and can be put on a stream
+there: launches, memsets, copies for which the host does not wait, and calls of functions that follow. 2. So it has no
+join, waits for nothing, has no unseen code, changes no device, is told of no flag that the host may watch, and throws
+nothing: who catches that may look at the default stream. 3. A *function* follows where all its activations do. 4. A
+call of it may move where it is a statement, or a value that is declared or assigned, with nothing else for the device
+in that statement: what is set for the call ends with the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kesco.analysis.region import Draft, Walked
+from kesco.analysis.state import ON
+from kesco.ir import program as ir
+from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
+from kesco.ir.flow import Handle, Region, Role, SiteKind
+
+_PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
+_MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
+
+
+def why_not_followed(activation: Walked, current: Handle | None) -> str:
+    """Why what an activation does is not all on the current stream, as `current` names it; empty where it is."""
+    if activation.builder.serial_because:
+        return activation.builder.serial_because
+    if activation.throws:
+        return "it may throw"
+    if activation.exits:
+        return "it may end the process, and other code may run then"
+    hidden = "code that is not seen runs in it, or it changes the device"
+    why = next(filter(None, (_why(draft, current) for draft in activation.builder.drafts)), "")
+    return why or (hidden if activation.device_changed or activation.foreign else "")
+
+
+def _why(draft: Draft, current: Handle | None) -> str:
+    if draft.role in _PASSED:
+        return ""
+    where = f"'{draft.name}' (line {draft.span.line})"
+    if draft.kind is SiteKind.CALL and draft.callee is not None and draft.role is Role.JOIN:
+        follows = draft.stream == current and not why_not_followed(draft.callee, current)
+        return "" if follows else f"{where} does not follow"
+    if draft.foreign:
+        return f"what {where} does is not seen"
+    if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:
+        return f"{where} stays on the default stream" if draft.role is Role.LEGACY else f"{where} is a barrier"
+    if draft.note:
+        return f"{where}: {draft.note}"
+    return "" if draft.stream == current else f"{where} is on a stream of its own"
+
+
+def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Walked]], why: str) -> dict[str, str]:
+    """For each function why it does not follow; `why` is what keeps the whole file as it is, if anything does."""
+    found: dict[str, str] = {}
+    for function in program.functions:
+        contexts = activations.get(function.key, {}).values()
+        found[function.key] = (
+            why
+            or ("nothing calls it" if function.name == "main" else "")
+            or ("" if function.here else "it is not in this file's own text")
+            or ("" if any(a.touches_device for a in contexts) else "it launches nothing")
+            or next(filter(None, (why_not_followed(a, None) for a in contexts)), "")
+        )
+    while True:
+        wrong = {
+            key: f"'{draft.name}' (line {draft.span.line}) does not follow"
+            for key, reason in found.items()
+            if not reason
+            for activation in activations[key].values()
+            for draft in activation.builder.drafts
+            if draft.callee is not None and found[draft.callee.function.key]
+        }
+        if not wrong:
+            return found
+        found |= wrong
+
+
+def moving_calls(program: ir.Program, contexts: Collection[Walked], reasons: Mapping[str, str]) -> set[int]:
+    """The operations of a function that are calls which may go to any stream; `contexts` are its activations."""
+    drafts = [draft for activation in contexts for draft in activation.builder.drafts]
+    busy = [draft for draft in drafts if draft.role not in _PASSED and draft.operation >= 0]
+    places = {(p.start, p.end): set[int]() for d in busy if (p := program.operations[d.operation].statement)}
+    for draft in busy:
+        if (place := program.operations[draft.operation].statement) is not None:
+            places[place.start, place.end].add(draft.operation)
+    alone = {next(iter(numbers)) for numbers in places.values() if len(numbers) == 1}
+    stands = alone & _stands(program, contexts)
+    found = {d.operation for d in drafts if d.callee is not None and d.operation in stands}
+    return found - {d.operation for d in drafts if d.operation in found and not _moves(program, d, reasons)}
+
+
+def with_moving(region: Region, moving: Collection[int], contexts: Collection[Walked]) -> Region:
+    """The region in which these calls are work that may go to any stream."""
+    if not moving:
+        return region
+    sites = list(region.sites)
+    for site in (s for s in region.sites if s.operation in moving and s.kind is SiteKind.CALL):
+        sides = [
+            by_host(d.callee) for a in contexts for d in a.builder.drafts if d.operation == site.operation and d.callee
+        ]
+        looks, outside = (any(one) for one in zip(*sides, strict=True))
+        sites[site.number] = replace(site, role=Role.MOVABLE, looks=looks, outside=site.outside or outside)
+    return replace(region, sites=tuple(sites))
+
+
+def by_host(callee: Walked) -> tuple[bool, bool]:
+    """Whether the host may see in a function how far the device is, and touch memory that its caller did not make."""
+    drafts = callee.builder.drafts
+    inner = [by_host(d.callee) for d in drafts if d.callee is not None]
+    looks, outside = any(d.looks for d in drafts), any(d.outside for d in drafts)
+    return looks or any(one for one, _ in inner), outside or any(one for _, one in inner)
+
+
+def touched_by(region: Region) -> tuple[tuple[Access, ...], tuple[Access, ...]]:
+    """What the device touches in a region, and what the host does, each buffer once."""
+    by_device: dict[Buffer, AccessMode] = {}
+    on_host: dict[Buffer, AccessMode] = {}
+    for site, access in ((s, a) for s in region.sites for a in s.accesses):
+        found = on_host if site.role is Role.HOST or access.why == BY_HOST_IN_CALL else by_device
+        found[access.buffer] = found.get(access.buffer, AccessMode.NONE) | access.mode
+    device, host = (
+        tuple(Access(b, mode) for b, mode in sorted(one.items(), key=_name)) for one in (by_device, on_host)
+    )
+    return device, host
+
+
+def _name(item: tuple[Buffer, AccessMode]) -> tuple[str, str]:
+    return item[0].name, item[0].key
+
+
+def _moves(program: ir.Program, draft: Draft, reasons: Mapping[str, str]) -> bool:
+    """Whether a call, as it is made there, may go to any stream."""
+    callee = draft.callee
+    if callee is None or draft.role is not Role.JOIN or draft.foreign:
+        return False
+    return program.operations[draft.operation].call is not None and not reasons[callee.function.key]
+
+
+def _stands(program: ir.Program, contexts: Collection[Walked]) -> set[int]:
+    """The calls that are a whole statement, or the value that one declares or assigns, beside which nothing is made
+
+    that is destroyed at the statement's end.
+    """
+    bodies = {activation.function.key: activation.function.body for activation in contexts}
+    found = set()
+    for whole in (w for body in bodies.values() for w in map(_whole, ir.walk(body)) if w is not None):
+        call = _without_assignment(whole)
+        others = (
+            n for n in ir.walk(whole) if n is not call and isinstance(n, (ir.Call, ir.Launch, ir.New, ir.Unknown))
+        )
+        if isinstance(call, ir.Call) and all(isinstance(n, ir.Call) and _leaves_nothing(program, n) for n in others):
+            found.add(call.operation)
+    return found
+
+
+def _leaves_nothing(program: ir.Program, call: ir.Call) -> bool:
+    """Whether a call makes no object that runs code of the user's when it is destroyed, and calls none back."""
+    if call.runs or call.destroys:
+        return False
+    if call.standard or call.type is None or call.type.shape is not ir.Shape.RECORD:
+        return call.standard or not call.constructs
+    record = program.records.get(call.type.record)
+    return record is not None and not record.destructor and (record.plain or not call.constructs)
+
+
+def stream_set(statement: ir.Stmt) -> tuple[ir.Call, ir.Call] | None:
+    """What sets a stream in a statement, and the call that it is for, where it is that call's alone."""
+    whole = _whole(statement)
+    return _set_around(whole) if whole is not None else None
+
+
+def _whole(node: ir.Expr | ir.Stmt) -> ir.Expr | None:
+    """The expression of a statement that ends with it."""
+    if isinstance(node, ir.Evaluate):
+        return node.expression
+    if isinstance(node, ir.Declare) and node.variable.scope is ir.Scope.LOCAL:
+        return node.initial if node.variable.type.shape is not ir.Shape.REFERENCE else None
+    return None
+
+
+def _without_assignment(whole: ir.Expr) -> ir.Expr:
+    """The value that an expression converts or assigns to something."""
+    while isinstance(whole, (ir.Cast, ir.Assign)):
+        whole = whole.operand if isinstance(whole, ir.Cast) else whole.value
+    return whole
+
+
+def _set_around(whole: ir.Expr) -> tuple[ir.Call, ir.Call] | None:
+    """Where a statement's expression sets a stream for a call: what sets it, and the call."""
+    both = _without_assignment(whole)
+    if not isinstance(both, ir.Binary) or both.operator != ",":
+        return None
+    first, call = _without_assignment(both.left), both.right
+    while isinstance(call, ir.Cast):
+        call = call.operand
+    if not isinstance(first, ir.Call) or first.name.rpartition("::")[2] != ON or not isinstance(call, ir.Call):
+        return None
+    return first, call

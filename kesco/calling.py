@@ -1,0 +1,162 @@
+"""Which calls become operations of their callers, and which functions follow their caller's stream: ``with_calls(…)``.
+
+In: the regions of a file and what is made of each function by itself. Out: the same with calls as operations, where
+that lets one of them run beside something. It is apart from `planning`, which it asks, because it is about a file.
+
+1. Go through the functions, those that are called first. 2. A function that was rewritten has streams of its own: it
+does not follow, and a call of it stays a barrier. 3. Plan the others with the calls that may move (`Region.calling`);
+keep that where one of those calls overlaps with anything, or where joins are saved. 4. What such a call runs, itself
+or through others, follows.
+
+It refuses functions that are planned as one with what they call: there each operation has its own place already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from kesco.ir.compilation import FunctionResult
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
+from kesco.ir.summary import Summary
+from kesco.source import Span
+
+Key = tuple[str, Span]
+FOLLOWS = "launches on the stream of whoever calls it"
+
+
+def with_calls(
+    regions: Sequence[Region], found: Mapping[Key, FunctionResult], plan: Callable[[Region], FunctionResult] | None
+) -> dict[Key, FunctionResult]:
+    """The results with calls as operations; `plan` is asked for further ones, and None where there are to be none."""
+    results = dict(found)
+    if plan is None:
+        return results
+    by_key = {(r.function, r.span): r for r in regions}
+    own = {key for key, one in results.items() if one.rewritten} | (by_key.keys() - results.keys())
+    follow: set[Key] = set()
+    for key in _called_first(by_key):
+        calling = by_key[key].calling
+        if calling is None or key in follow or key not in results or results[key].region.members:
+            continue
+        candidate = _staying(calling, by_key, own | {key})
+        moving = {s.number for s in candidate.sites if is_moving(s.role, s.kind)}
+        if not moving:
+            continue
+        result = plan(candidate)
+        if result.rewritten and (_overlap(result) or _saves_joins(result, results[key])):
+            results[key] = result
+            own.add(key)
+            calls = (k for s in result.region.sites if is_moving(s.role, s.kind) for k in s.calls)
+            follow |= {one for call in calls for one in _run_by(call, by_key)}
+    for key in follow:
+        results[key] = replace(results[key], follows=True, left_because=FOLLOWS)
+    return results
+
+
+def summaries(regions: Sequence[Region]) -> tuple[Summary, ...]:
+    """What each function that gives the device work does, for whoever calls it."""
+    from kesco import dataflow
+    from kesco.scheduling.levels import width
+
+    busy = (r for r in regions if any(is_work(s) or s.calls for s in r.sites))
+    follow = {(r.function, r.span) for r in regions if not r.not_followed}
+    return tuple(
+        Summary(
+            r.function,
+            r.span,
+            *r.general,
+            tuple(
+                f"{s.label} {s.span.line}:{s.span.column}"
+                for s in r.sites
+                if _is_barrier_within(s) and not (s.calls and follow.issuperset(s.calls))
+            ),
+            any(s.looks for s in r.sites),
+            width(dataflow.build(r)),
+            r.not_followed,
+        )
+        for r in busy
+    )
+
+
+def _is_barrier_within(site: Site) -> bool:
+    return is_barrier(site) and site.kind is not SiteKind.BOUNDARY
+
+
+def is_work(site: Site) -> bool:
+    """Whether a site gives the device something to do."""
+    return site.role in (Role.MOVABLE, Role.LEGACY)
+
+
+def is_moving(role: Role, kind: SiteKind) -> bool:
+    """Whether a site is a call that goes to a stream."""
+    return role is Role.MOVABLE and kind is SiteKind.CALL
+
+
+def _called_first(by_key: Mapping[Key, Region]) -> list[Key]:
+    """The functions, each behind those that it calls."""
+    order: dict[Key, None] = {}
+
+    def visit(key: Key, path: frozenset[Key]) -> None:
+        if key in order or key in path or key not in by_key:
+            return
+        for site in by_key[key].sites:
+            for one in site.calls:
+                visit(one, path | {key})
+        order[key] = None
+
+    for key in by_key:
+        visit(key, frozenset())
+    return list(order)
+
+
+def _run_by(call: Key, by_key: Mapping[Key, Region]) -> set[Key]:
+    """A function and all that it calls."""
+    found, work = {call}, [call]
+    while work:
+        one = by_key.get(work.pop())
+        for key in (k for s in one.sites for k in s.calls) if one is not None else ():
+            if key not in found:
+                found.add(key)
+                work.append(key)
+    return found
+
+
+def _staying(calling: Region, by_key: Mapping[Key, Region], own: Collection[Key]) -> Region:
+    """The region in which calls of functions with streams of their own stay barriers."""
+    sites = (
+        replace(s, role=Role.JOIN, looks=False)
+        if is_moving(s.role, s.kind) and any(not _run_by(k, by_key).isdisjoint(own) for k in s.calls)
+        else s
+        for s in calling.sites
+    )
+    return replace(calling, sites=tuple(sites))
+
+
+def _saves_joins(result: FunctionResult, old: FunctionResult) -> bool:
+    """Whether a function that is rewritten anyway joins its streams in fewer places."""
+    return old.rewritten and len(result.plan.joins) < len(old.plan.joins)
+
+
+def overlaps_itself(result: FunctionResult) -> bool:
+    """Whether two calls of one function run beside each other."""
+    from kesco.scheduling.levels import overlaps
+
+    if not result.rewritten:
+        return False
+    calls: dict[tuple[Key, ...], list[int]] = {}
+    for site in (s for s in result.dfg.region.sites if is_moving(s.role, s.kind)):
+        calls.setdefault(site.calls, []).append(site.number)
+    stream_of = result.schedule.as_dict()
+    schedules = (
+        replace(result.schedule, stream_of=tuple((n, stream_of[n]) for n in numbers)) for numbers in calls.values()
+    )
+    return any(overlaps(result.dfg, one) for one in schedules)
+
+
+def _overlap(result: FunctionResult) -> bool:
+    """Whether a call runs beside something."""
+    from kesco.scheduling.levels import overlaps
+
+    calls = [s.number for s in result.dfg.region.sites if is_moving(s.role, s.kind)]
+    return overlaps(result.dfg, result.schedule, calls)

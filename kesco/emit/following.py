@@ -1,0 +1,52 @@
+"""Calls that are given a stream, and functions that follow it: the edits for both.
+
+In: an operation and, for a call, the text of its stream. Out: edits. Apart from the rest of the writing because here
+the stream of an operation stands in another function than the operation.
+
+1. Around a call an object sets the current stream until the end of the expression, in front of a comma. 2. It stands in
+parentheses unless the call is the whole statement, since a comma may also part arguments or declarations; and it is
+cast to ``void`` unless the call is, so that no comma operator of the user's can be meant. 3. In a function that
+follows, all operations are put on the current stream.
+"""
+
+from __future__ import annotations
+
+from kesco.emit.edits import Edit, newline_of
+from kesco.ir import program as ir
+from kesco.ir.flow import Region, Role, SiteKind
+
+CURRENT = "kesco_current()"
+_LAST = 9  # behind the lines that come before the statement
+
+
+def given_stream(program: ir.Program, operation: ir.Operation, stream: str) -> list[Edit]:
+    """The edits that let a call run on a stream."""
+    assert operation.call is not None
+    start, end, nothing = operation.call
+    on = f"{'' if nothing else '(void)'}KescoOn({stream}), "
+    place = operation.statement
+    if place is not None and place.start == start and program.text[end : place.end].strip() == b";":
+        return [Edit(start, start, on, _LAST)]
+    return [Edit(start, start, f"({on}", _LAST), Edit(end, end, ")")]
+
+
+def stated(program: ir.Program, operation: ir.Operation, stream: str, name: str = "") -> list[Edit]:
+    """The edits that put an operation on a stream, under another name where it needs one."""
+    assert operation.stream_text is not None
+    start, end = operation.stream_text
+    if (macro := operation.macro) is not None:
+        variant = f"{newline_of(program.text)}{macro.variant}"
+        return [Edit(*macro.name, macro.called), Edit(start, end, f"{stream}, "), Edit(macro.end, macro.end, variant)]
+    before = "".join(f", {default}" for default in operation.defaults)
+    edits = [Edit(start, end, f"{before}, {stream}" if start == end else stream)]
+    if operation.rename is not None:
+        (first, last), plain = operation.rename
+        edits.append(Edit(first, last, name or plain))
+    return edits
+
+
+def follow(program: ir.Program, region: Region) -> list[Edit]:
+    """The edits of a function that follows its caller."""
+    movable = (s for s in region.sites if s.role is Role.MOVABLE and s.kind is not SiteKind.CALL)
+    operations = dict.fromkeys(s.operation for s in movable)
+    return [edit for number in operations for edit in stated(program, program.operations[number], CURRENT)]
