@@ -26,6 +26,7 @@ from kesco.diagnostics import Diagnostic
 from kesco.errors import InputError, ToolchainError
 from kesco.ir.access import AccessMode
 from kesco.ir.effects import KernelEffects, Steering
+from kesco.ir.touched import Asked
 from kesco.options import Options
 from kesco.session import read as source_text
 from kesco.toolchain import dryrun, recorder
@@ -81,6 +82,7 @@ class Prepared:
     folder: Path
     effects: Mapping[str, KernelEffects]
     steering: Mapping[str, Steering]
+    touches: Asked
     toolchain: Toolchain
     arch: str
     gpu: bool = False
@@ -100,11 +102,11 @@ def prepare(path: str, others: Sequence[str], options: Options, folder: Path, gp
     toolchain = discover(clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang)
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit((recorder if gpu else dryrun).build, toolchain, sources, options.flags, folder)
-        effects, steering, sizes = _kernels(toolchain, sources, options.flags)
+        effects, steering, touches, sizes = _kernels(toolchain, sources, options.flags)
         building.result()
     (folder / "kernels").write_text(kernel_table(effects, sizes))
     arch = architectures(toolchain, options.flags)[0]
-    return Prepared(path, folder, effects, steering, toolchain, arch, gpu)
+    return Prepared(path, folder, effects, steering, touches, toolchain, arch, gpu)
 
 
 def observe(prepared: Prepared, run: Run) -> Report:
@@ -112,7 +114,7 @@ def observe(prepared: Prepared, run: Run) -> Report:
     program = prepared.folder / "program"
     ran, found = record(prepared, run)
     trace = found or read("")
-    findings: Findings = find_races(trace, prepared.effects, prepared.steering)
+    findings: Findings = find_races(trace, prepared.effects, prepared.steering, prepared.touches)
     places = Places.of(program, prepared.toolchain)
     places.load(trace)
     ended = endings.how_it_ended(prepared.source, ran, findings, places, run.limit, found, prepared.gpu)
@@ -140,9 +142,10 @@ def record(prepared: Prepared, run: Run) -> tuple[dryrun.Ran, Trace | None]:
 
 def _kernels(
     toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str]
-) -> tuple[dict[str, KernelEffects], dict[str, Steering], dict[str, tuple[int, ...]]]:
-    """The effects of the kernels in all files with device code, what steers them, and their parameters' sizes."""
+) -> tuple[dict[str, KernelEffects], dict[str, Steering], Asked, dict[str, tuple[int, ...]]]:
+    """Of the kernels in all files: their effects, what steers them, what launches touch, their parameters' sizes."""
     from kesco.analysis.device_steering import kernel_steering
+    from kesco.analysis.device_touches import KernelTouches
     from kesco.analysis.effects import kernel_effects
     from kesco.analysis.kernel_parameters import kernel_parameters
     from kesco.toolchain.compile import device_ir
@@ -150,15 +153,17 @@ def _kernels(
     effects: dict[str, KernelEffects] = {}
     steering: dict[str, Steering] = {}
     sizes: dict[str, tuple[int, ...]] = {}
+    texts = []
     for source in sources:
         if Path(source).suffix in _DEVICE_CODE:
             text = device_ir(toolchain, source, flags)
+            texts.append(text)
             sizes |= kernel_parameters(text)
             for name, one in kernel_steering(text).items():
                 steering[name] = one if steering.get(name, one) == one else {}
             for effect in kernel_effects(text):
                 effects[effect.name] = effects[effect.name] | effect if effect.name in effects else effect
-    return effects, steering, sizes
+    return effects, steering, KernelTouches(texts), sizes
 
 
 def kernel_table(effects: Mapping[str, KernelEffects], sizes: Mapping[str, tuple[int, ...]]) -> str:

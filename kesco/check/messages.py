@@ -31,7 +31,10 @@ def races(findings: Findings, places: Places) -> list[Diagnostic]:
             same[race.kind, made] = race
     pairs = [list(one.values()) for one in merged.values()]
     sure = [_certain(pair, findings, places) for pair in pairs if pair[0].certain]
-    return sure + _possible([race for pair in pairs if not pair[0].certain for race in pair], findings, places)
+    found = {(r.first.stack, r.second.stack, r.allocation) for pair in pairs if pair[0].certain for r in pair}
+    rest = [race for pair in pairs if not pair[0].certain for race in pair]
+    unsaid = [race for race in rest if (race.first.stack, race.second.stack, race.allocation) not in found]
+    return sure + _possible(unsaid, findings, places)
 
 
 def _on(operation: Operation, findings: Findings, places: Places) -> str:
@@ -117,7 +120,7 @@ def _possible(found: list[Race], findings: Findings, places: Places) -> list[Dia
             f"{_said(race.second)}{_on(race.second, findings, places)} and {_said(race.first)}{line} may touch "
             f"the same bytes of {name}, and nothing orders the two"
         )
-        why = f"it is not certain: {vague}" if vague else "it is not certain: they are given different parts of it"
+        why = f"it is not certain: {vague or race.why}"
         notes = [Note(f"{_said(race.first)}{_on(race.first, findings, places)}", first), memory, Note(why)]
         pairs = dict.fromkeys((places.of_stack(r.first.stack), places.of_stack(r.second.stack)) for r in group[1:])
         pairs.pop((first, places.of_stack(race.second.stack)), None)

@@ -3,26 +3,27 @@
 In: a `Trace` and the effects of the kernels. Out: `Findings`: each pair of places once, however often it happened, and
 what was given memory that is freed already. It shares no line with the stages that choose streams and waits.
 
-1. `footprint.uses` walks the run once, to see which allocations are used in parts;
-2. then each event moves the `Clocks`, and each access is compared with those of the same allocation that may still be
-   under way: if it conflicts with one whose epoch its clock does not know, that is a race;
-3. an access is forgotten when a later one that knows it covers it, or when the host has waited for it.
+1. Each event moves the `Clocks`, and each access is compared with those of the same allocation that may still be under
+   way: if it conflicts with one whose epoch its clock does not know, and their bytes meet, that is a race;
+2. an access is forgotten when a later one that knows it covers it, or when the host has waited for it; where many are
+   left, those of one line become one that knows which bytes they touched.
 
-How sure it is. A race is *certain* where both touch the same bytes for all that can be seen: exact ranges that overlap,
-the same pointer and the same part given to both, or an allocation of which nobody uses parts. It is *possible* where
-only the allocation is the same, or where a kernel's accesses are not known. What an operation on memory would do with
-certain values in it is not asked: a kernel that only reads under a condition counts as reading.
+How sure it is (`overlaps`). A race is *certain* where there is a byte that both touch whatever memory holds, or where
+the two are launches that touch the same bytes, whichever those are. It is *possible* where that is not known: where an
+address, or whether it is touched, depends on what memory holds. Where no byte may be touched by both it is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import MappingProxyType
 
 from kesco.ir.effects import KernelEffects, Steering
+from kesco.ir.touched import Asked, Bytes
 from kesco.verify.clocks import HOST, Clock, Clocks
-from kesco.verify.footprint import Access, Footprints, Use, uses
+from kesco.verify.footprint import Access, Footprints, Memory
 from kesco.verify.trace import (
     Allocated,
     Copied,
@@ -43,6 +44,7 @@ from kesco.verify.trace import (
 )
 
 _KEPT = 64  # accesses of one allocation that are kept before looking which ones are over
+_REMEMBERED = 1 << 16  # pairs of accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Race:
     certain: bool
     vague: str = ""
     times: int = 1
+    why: str = ""  # it is not certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +94,38 @@ class Findings:
     failed: tuple[Failed, ...] = ()
 
 
+class Meeting(Enum):
+    """Whether two accesses touch a common byte."""
+
+    NO = "no"
+    PERHAPS = "perhaps"
+    YES = "yes"
+
+
 @dataclass(frozen=True, slots=True)
 class _Past:
     access: Access
     operation: Operation
     epoch: int
+    since: int  # the first epoch, where it stands for several accesses
 
 
 def find_races(
-    trace: Trace, effects: Mapping[str, KernelEffects], steering: Mapping[str, Steering] = MappingProxyType({})
+    trace: Trace,
+    effects: Mapping[str, KernelEffects],
+    steering: Mapping[str, Steering] = MappingProxyType({}),
+    asked: Asked = lambda *_: None,
 ) -> Findings:
-    """All races of a recorded run; a kernel that is not in `steering` is steered by all its arguments."""
-    return _Detector(trace, Footprints(effects, steering)).run()
+    """All races of a recorded run; a kernel that is not in `steering` is steered by all its arguments.
+
+    `asked` knows which bytes a launch touches.
+    """
+    return _Detector(trace, Footprints(effects, steering, asked)).run()
 
 
 class _Detector:
     def __init__(self, trace: Trace, footprints: Footprints) -> None:
         self.trace, self.footprints = trace, footprints
-        self.uses: dict[int, Use] = uses(trace.events, self.footprints)
         self.clocks = Clocks()
         self.past: dict[int, list[_Past]] = {}
         self.limit: dict[int, int] = {}
@@ -117,6 +134,7 @@ class _Detector:
         self.streams: dict[int, StreamMade] = {}
         self.unsupported: dict[Unsupported, None] = {}
         self.failed: dict[Failed, None] = {}
+        self.met: dict[tuple[object, object], Meeting] = {}
         self.operations = self.kernels = 0
 
     def run(self) -> Findings:
@@ -225,21 +243,60 @@ class _Detector:
     def _access(self, operation: Operation, access: Access, clock: Clock, epoch: int) -> None:
         past = self.past.setdefault(access.allocation, [])
         kept = []
-        use = self.uses[access.allocation]
         for one in past:
-            ordered = one.epoch <= clock.get(one.operation.agent, 0)
+            seen = clock.get(one.operation.agent, 0)
+            ordered = one.epoch <= seen
             if one.epoch == epoch and one.operation.agent == operation.agent:
                 ordered = True  # the same operation
-            elif not ordered and (access.writes or one.access.writes) and overlap(one.access, access):
-                self._report(one, operation, access, certain(one.access, access, use))
-            if not (ordered and _covers(access, one.access, use)):
+            elif not ordered and (access.writes or one.access.writes):
+                meeting = self._meeting(one.access, access)
+                if meeting is not Meeting.NO:
+                    self._report(one, operation, access, meeting is Meeting.YES and one.since > seen)
+            if not (ordered and _covers(access, one.access, self.footprints.memory)):
                 kept.append(one)
-        kept.append(_Past(access, operation, epoch))
+        kept.append(_Past(access, operation, epoch, epoch))
         if len(kept) > self.limit.get(access.allocation, _KEPT):
             host = self.clocks.host
-            kept = [one for one in kept if one.epoch > host.get(one.operation.agent, 0)]
+            kept = self._fewer([one for one in kept if one.epoch > host.get(one.operation.agent, 0)])
             self.limit[access.allocation] = max(_KEPT, 2 * len(kept))
         self.past[access.allocation] = kept
+
+    def _meeting(self, a: Access, b: Access) -> Meeting:
+        """`overlaps`, remembered."""
+        if a.known is not None or b.known is not None:
+            return self._overlaps(a, b)
+        key = (_identity(a), _identity(b))
+        found = self.met.get(key)
+        if found is None:
+            if len(self.met) > _REMEMBERED:
+                self.met.clear()
+            found = self.met[key] = self._overlaps(a, b)
+        return found
+
+    def _overlaps(self, a: Access, b: Access) -> Meeting:
+        made = self.footprints.memory.all[a.allocation]
+        return overlaps(a, b, self.footprints.touched, (made.base, made.base + made.size))
+
+    def _fewer(self, kept: list[_Past]) -> list[_Past]:
+        """The accesses of one line and stream as one; first those that touch the same bytes."""
+        same: dict[object, _Past] = {}
+        for one in kept:
+            key = one.operation, (id(one) if one.access.known else _identity(one.access))
+            same[key] = replace(one, since=min(one.since, same[key].since)) if key in same else one
+        if 2 * len(same) <= len(kept):
+            return list(same.values())
+        groups: dict[object, list[_Past]] = {}
+        for one in same.values():
+            groups.setdefault((one.operation, one.access.writes, one.access.vague), []).append(one)
+        return [group[0] if len(group) == 1 else self._several(group) for group in groups.values()]
+
+    def _several(self, group: list[_Past]) -> _Past:
+        last = group[-1]
+        if last.access.vague:
+            return last
+        known = Bytes.any_of([self.footprints.touched(one.access) for one in group])
+        access = last.access._replace(exact=False, most=None, part=None, launch=None, known=known)
+        return _Past(access, last.operation, last.epoch, min(one.since for one in group))
 
     def _report(self, first: _Past, second: Operation, access: Access, sure: bool) -> None:
         kind = "WAW" if access.writes and first.access.writes else "WAR" if access.writes else "RAW"
@@ -248,18 +305,44 @@ class _Detector:
             self.races[key].times += 1
             return
         vague = access.vague or first.access.vague
-        self.races[key] = Race(first.operation, second, kind, access.allocation, sure, vague)
+        why = "" if sure or vague else self._why(first, second, access)
+        self.races[key] = Race(first.operation, second, kind, access.allocation, sure, vague, why=why)
+
+    def _why(self, first: _Past, second: Operation, access: Access) -> str:
+        """What is not known of two accesses that may meet."""
+        for operation, one in ((second, access), (first.operation, first.access)):
+            if self.footprints.touched(one).may is None:
+                return f"which bytes '{operation.what}' touches is not known"
+        return "whether both touch them depends on more than their arguments"
 
     def _origin(self, allocation: int) -> int:
         return self.footprints.memory.all[allocation].stack
 
 
-def overlap(a: Access, b: Access) -> bool:
-    """Whether two accesses of one allocation may touch a common byte; those of kernels may unless both have limits."""
-    if not (a.exact and b.exact):
-        x_limits, y_limits = _limits(a), _limits(b)
-        return x_limits is None or y_limits is None or (x_limits[0] < y_limits[1] and y_limits[0] < x_limits[1])
-    x, y = a.bytes, b.bytes
+def overlaps(a: Access, b: Access, touched: Callable[[Access], Bytes], whole: tuple[int, int]) -> Meeting:
+    """Whether two accesses of one allocation, which is the bytes of `whole`, touch a common byte."""
+    if a.exact and b.exact:
+        return Meeting.YES if _share(a.bytes, b.bytes) else Meeting.NO
+    if a.vague or b.vague:
+        return Meeting.PERHAPS
+    limits = _limits(a) or whole, _limits(b) or whole
+    if not (limits[0][0] < limits[1][1] and limits[1][0] < limits[0][1]):
+        return Meeting.NO
+    x, y = touched(a), touched(b)
+    if x.surely.meets(y.surely):
+        return Meeting.YES
+    for one, other, stays in ((x, y, limits[1]), (y, x, limits[0])):
+        if one.somewhere and other.surely.covers(*whole):
+            return Meeting.YES
+        if one.may is not None and not (one.may.within(*stays) if other.may is None else one.may.meets(other.may)):
+            return Meeting.NO
+    if a.part is not None and a.part == b.part and a.writes and b.writes:
+        return Meeting.YES
+    return Meeting.PERHAPS
+
+
+def _share(x: Range, y: Range) -> bool:
+    """Whether two ranges have a common byte."""
     if x.high <= y.low or y.high <= x.low:
         return False
     pitch = x.pitch if x.rows > 1 else y.pitch
@@ -274,33 +357,25 @@ def _limits(access: Access) -> tuple[int, int] | None:
     return (access.bytes.low, access.bytes.high) if access.exact else access.most
 
 
-def certain(a: Access, b: Access, use: Use) -> bool:
-    """Whether two accesses that may overlap touch the same bytes for all that can be seen."""
-    if a.vague or b.vague:
-        return False
-    if (a.exact and b.exact) or use.whole:
-        return True
-    if a.part != b.part:
-        return False
-    if a.exact or b.exact:
-        exact, other = (a, b) if a.exact else (b, a)
-        return exact.bytes.low <= other.bytes.low < exact.bytes.high
-    return a.bytes.low == b.bytes.low
+def _identity(access: Access) -> object:
+    """Two accesses of which this is equal touch the same bytes."""
+    if access.part is not None:
+        return access.allocation, access.writes, access.bytes.low, access.part
+    return access.allocation, access.writes, access.bytes, access.exact, access.vague
 
 
-def _covers(new: Access, old: Access, use: Use) -> bool:
+def _covers(new: Access, old: Access, memory: Memory) -> bool:
     """Whether whatever conflicts with the old access conflicts with the new one, and as certainly."""
     if old.writes and not new.writes:
         return False
-    if new.vague and not old.vague:
-        return False
-    if new.most is not None and new.most != _limits(old):
-        return False
-    if use.whole and not new.exact:
+    if new.vague or old.vague:
+        return new.vague == old.vague
+    if new.part is not None and new.part == old.part:
         return True
-    if new.exact != old.exact or (new.part and new.part != old.part):
-        return new.exact and not new.part and old.exact
-    if not new.exact:
-        return new.bytes.low == old.bytes.low
-    rows_hold = new.bytes.rows == 1 or new.bytes == old.bytes._replace(writes=new.bytes.writes)
-    return rows_hold and new.bytes.low <= old.bytes.low and old.bytes.high <= new.bytes.high
+    if not new.exact or new.bytes.rows > 1:
+        return new.exact and old.exact and new.bytes == old.bytes._replace(writes=new.bytes.writes)
+    limits = _limits(old)
+    if limits is None:
+        whole = memory.all[old.allocation]
+        limits = (whole.base, whole.base + whole.size)
+    return new.bytes.low <= limits[0] and limits[1] <= new.bytes.high

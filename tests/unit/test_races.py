@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
 
 from kesco.ir.access import AccessMode
 from kesco.ir.effects import KernelEffects, ParamEffect, RootEffect
-from kesco.verify.footprint import Access, Use
-from kesco.verify.races import Findings, certain, find_races, overlap
+from kesco.ir.touched import Asked, Bytes, Spans, Touch, Touches
+from kesco.verify.footprint import Access, Part
+from kesco.verify.races import Findings, Meeting, find_races, overlaps
 from kesco.verify.trace import Range, read
 
 READ, WRITE = (RootEffect(mode) for mode in (AccessMode.READ, AccessMode.WRITE))
@@ -34,8 +36,15 @@ def pointer(address: int) -> str:
     return address.to_bytes(8, "little").hex()
 
 
-def found(*lines: str) -> Findings:
-    return find_races(read(HEAD + "\n".join(lines) + "\n"), EFFECTS)
+def four_bytes(name: str, arguments: tuple[bytes, ...], *_: object) -> Touches:
+    """What `w` and `r` touch: four bytes, where the pointer points."""
+    here = Bytes.exactly(Spans.rows(int.from_bytes(arguments[0], "little"), 4))
+    nothing = Bytes.exactly(Spans.none())
+    return Touches({(0, 0): Touch(here, nothing) if name == "r" else Touch(nothing, here)}, True)
+
+
+def found(*lines: str, asked: Asked = four_bytes) -> Findings:
+    return find_races(read(HEAD + "\n".join(lines) + "\n"), EFFECTS, asked=asked)
 
 
 def write(stream: int, address: int = 0x1000) -> str:
@@ -108,12 +117,33 @@ def test_a_pair_of_places_is_one_race() -> None:
     assert race.times == 10
 
 
-def test_parts_of_an_allocation_are_possible_races() -> None:
-    assert [r.certain for r in found(write(1), write(2, 0x1100)).races] == [False]
+def test_parts_that_do_not_meet_are_no_race() -> None:
+    assert found(write(1), write(2, 0x1004)).races == ()
+    assert [r.certain for r in found(write(1), write(2, 0x1003)).races] == [True]
+
+
+def test_where_nothing_is_known_of_the_bytes_a_race_is_only_possible() -> None:
+    def nothing(*_: object) -> None:
+        return None
+
+    assert [r.certain for r in found(write(1), reads(2), asked=nothing).races] == [False]
     numbers = [f"K {s} {s} w 1,1,1 1,1,1 0 = {pointer(0x1000)} 0{s}000000" for s in (1, 2)]
-    assert [r.certain for r in found(*numbers).races] == [False]
+    assert [r.certain for r in found(*numbers, asked=nothing).races] == [False]
     same = [f"K {s} {s} w 1,1,1 1,1,1 0 = {pointer(0x1000)} 01000000" for s in (1, 2)]
-    assert [r.certain for r in found(*same).races] == [True]
+    assert [r.certain for r in found(*same, asked=nothing).races] == [True]  # whatever it is, both touch it
+    larger = [same[0], same[1].replace("1,1,1 0", "2,1,1 0")]
+    assert [r.certain for r in found(*larger, asked=nothing).races] == [False]
+
+
+def test_many_accesses_of_one_line_are_kept_as_one() -> None:
+    """Each trip of a loop writes elsewhere; the last ones are not known to be over."""
+    far = [f"K 1 11 w 1,1,1 1,1,1 0 = {pointer(0x1000 + 4 * i)}" for i in range(900)]
+    findings = found(*far, reads(2, 0x1000 + 3996))
+    assert findings.races == ()
+    (race,) = found(*far, reads(2, 0x1000 + 12)).races
+    assert (race.certain, race.first.stack) == (True, 11)
+    ordered = found(*far[:800], "R 7 1 5", "W 7 2 5", *far[800:], reads(2, 0x1000 + 12)).races
+    assert not any(race.certain for race in ordered)
 
 
 def test_what_is_not_known_may_touch_everything() -> None:
@@ -138,16 +168,38 @@ def test_overlap_and_certainty() -> None:
     def exact(low: int, width: int, pitch: int = 0, rows: int = 1) -> Access:
         return Access(0, True, Range(True, low, width, pitch, rows), exact=True)
 
-    kernel = Access(0, True, Range(True, 100, 900), exact=False)
-    assert overlap(exact(0, 10), exact(9, 1))
-    assert not overlap(exact(0, 10), exact(10, 1))
-    assert not overlap(exact(0, 8, 16, 4), exact(24, 8))
-    assert overlap(exact(0, 8, 16, 4), exact(20, 8))
-    assert overlap(exact(0, 1), kernel)
-    whole, parts = Use({100}), Use({0, 100})
-    assert certain(exact(0, 1), kernel, whole)
-    assert not certain(exact(0, 1), kernel, parts)
-    assert certain(exact(100, 1), kernel, parts)
+    def kernel(may: Spans | None, sure: Spans, most: tuple[int, int] | None = None, somewhere: bool = False) -> Access:
+        part = Part("k", "", (0, 0), str(next(numbers)).encode())
+        return Access(
+            0, True, Range(True, 100, 900), exact=False, most=most, part=part, known=Bytes(may, sure, somewhere)
+        )
+
+    def meet(a: Access, b: Access) -> Meeting:
+        there, back = (overlaps(*pair, touched, (0, 1000)) for pair in ((a, b), (b, a)))
+        assert there is back
+        return there
+
+    def touched(one: Access) -> Bytes:
+        return one.known or Bytes.exactly(Spans.rows(one.bytes.low, one.bytes.width, one.bytes.pitch, one.bytes.rows))
+
+    numbers = itertools.count()
+    assert meet(exact(0, 10), exact(9, 1)) is Meeting.YES
+    assert meet(exact(0, 10), exact(10, 1)) is Meeting.NO
+    assert meet(exact(0, 8, 16, 4), exact(24, 8)) is Meeting.NO
+    assert meet(exact(0, 8, 16, 4), exact(20, 8)) is Meeting.YES
+    odd, even, none = Spans.rows(104, 4, 8, 50), Spans.rows(100, 4, 8, 50), Spans.none()
+    assert meet(kernel(odd, odd), kernel(even, even)) is Meeting.NO
+    assert meet(kernel(odd, odd), kernel(odd, none)) is Meeting.PERHAPS
+    assert meet(kernel(odd, odd), kernel(None, none)) is Meeting.PERHAPS
+    assert meet(kernel(odd, odd), kernel(None, none, (100, 104))) is Meeting.NO
+    assert meet(kernel(None, none, (100, 104)), kernel(None, none, (104, 900))) is Meeting.NO
+    assert meet(kernel(odd, odd), exact(106, 1)) is Meeting.YES
+    assert meet(kernel(odd, odd), exact(109, 3)) is Meeting.NO
+    assert meet(kernel(None, odd), exact(106, 1)) is Meeting.YES
+    gathered = kernel(None, none, somewhere=True)
+    assert meet(gathered, exact(0, 1000)) is Meeting.YES
+    assert meet(gathered, exact(0, 999)) is Meeting.PERHAPS
+    assert meet(gathered, kernel(Spans.rows(0, 1000), none)) is Meeting.PERHAPS
 
 
 def test_a_long_run_takes_seconds() -> None:
@@ -159,6 +211,6 @@ def test_a_long_run_takes_seconds() -> None:
         lines.append(f"K {stream} {stream} w 1,1,1 1,1,1 0 = {pointer(((i * 7) % 16 + 1) << 16)}")
         lines.append(f"R {stream} {stream} 1")
     started = time.process_time()
-    findings = find_races(read("\n".join(lines) + "\n"), EFFECTS)
+    findings = find_races(read("\n".join(lines) + "\n"), EFFECTS, asked=four_bytes)
     assert (findings.races, findings.operations) == ((), 100_000)
     assert time.process_time() - started < 30
