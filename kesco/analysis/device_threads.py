@@ -216,7 +216,7 @@ class Activation:
             return rows
         kept = rows[~again][np.cumsum(~again) - 1][again]
         gone = rows[again]
-        self.machine.spend(len(gone) * len(self._values))
+        self.machine.spend((len(gone) + 500) * len(self._values))
         for value in self._values.values():
             if value.at.ndim:
                 differ = (value.at[kept] != value.at[gone]) | ~value.known[gone]
@@ -283,7 +283,7 @@ class Activation:
 
     def _copied(self, rows: Rows) -> Rows:
         """New rows that are as these are."""
-        self.machine.spend(len(rows) * (4 + len(self._values)))
+        self.machine.spend((len(rows) + 500) * len(self._values))
         reused, self._free = self._free[: len(rows)], self._free[len(rows) :]
         fresh = np.arange(len(self._lane), len(self._lane) + len(rows) - len(reused))
         made = np.concatenate((np.array(reused, np.intp), fresh))
