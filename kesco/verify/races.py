@@ -1,7 +1,7 @@
 """The race detector: pairs of operations of one run that touch the same memory, one writing, and that nothing orders.
 
-In: a `Trace` and the effects of the kernels. Out: `Findings`: each pair of places once, however often it happened, and
-what was given memory that is freed already. It shares no line with the stages that choose streams and waits.
+In: the events of a run and the effects of the kernels. Out: `Findings`: each pair of places once, however often it
+happened, and what was given memory that is freed already. It shares no line with the stages that choose streams.
 
 1. Each event moves the `Clocks`, and each access is compared with those of the same allocation that may still be under
    way: if it conflicts with one whose epoch its clock does not know, and their bytes meet, that is a race;
@@ -27,6 +27,7 @@ from kesco.verify.footprint import Access, Footprints, Memory
 from kesco.verify.trace import (
     Allocated,
     Copied,
+    Event,
     Failed,
     Freed,
     Handle,
@@ -38,7 +39,6 @@ from kesco.verify.trace import (
     StreamMade,
     Synchronized,
     Touched,
-    Trace,
     Unsupported,
     Waited,
 )
@@ -111,7 +111,7 @@ class _Past:
 
 
 def find_races(
-    trace: Trace,
+    events: Iterable[Event],
     effects: Mapping[str, KernelEffects],
     steering: Mapping[str, Steering] = MappingProxyType({}),
     asked: Asked = lambda *_: None,
@@ -120,12 +120,12 @@ def find_races(
 
     `asked` knows which bytes a launch touches.
     """
-    return _Detector(trace, Footprints(effects, steering, asked)).run()
+    return _Detector(Footprints(effects, steering, asked)).run(events)
 
 
 class _Detector:
-    def __init__(self, trace: Trace, footprints: Footprints) -> None:
-        self.trace, self.footprints = trace, footprints
+    def __init__(self, footprints: Footprints) -> None:
+        self.footprints = footprints
         self.clocks = Clocks()
         self.past: dict[int, list[_Past]] = {}
         self.limit: dict[int, int] = {}
@@ -137,8 +137,8 @@ class _Detector:
         self.met: dict[tuple[object, object], Meeting] = {}
         self.operations = self.kernels = 0
 
-    def run(self) -> Findings:
-        for event in self.trace.events:
+    def run(self, events: Iterable[Event]) -> Findings:
+        for event in events:
             self._event(event)
         memory = self.footprints.memory
         return Findings(

@@ -6,6 +6,7 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | line | meaning |
 |---|---|
 | ``V version base`` | the first line; where the program was loaded (``X`` for ``V``: the record ran out of room) |
+| ``J bias low high path`` | a program or library is loaded there; its addresses are `bias` above those in its file |
 | ``P stack address…`` | a stack of return addresses, innermost first |
 | ``S stream device kind stack`` | a stream: legacy, per-thread, blocking, non-blocking, or inside a graph |
 | ``A id kind base size stack stream [name]`` | an allocation; stream -1 where it was not made on one |
@@ -32,7 +33,7 @@ It refuses nothing: a record may end anywhere, because programs do; a last line 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -252,6 +253,15 @@ Event = (
 )
 
 
+class Module(NamedTuple):
+    """A program or library that is loaded from `low` to `high`, `bias` above where its file says."""
+
+    bias: int
+    low: int
+    high: int
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """A whole record: where the program was loaded, its stacks by number, its events, and whether it ran to its end.
@@ -260,28 +270,47 @@ class Trace:
     """
 
     base: int
-    stacks: dict[int, tuple[int, ...]]
+    stacks: Mapping[int, tuple[int, ...]]
     events: tuple[Event, ...]
     ended: bool
     full: bool = False
+    modules: Sequence[Module] = ()
+
+
+class Recording:
+    """A record that is read event by event, so that a long one needs no memory; what else is in it grows meanwhile."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self.base, self.ended, self.full = 0, False, False
+        self.stacks: dict[int, tuple[int, ...]] = {}
+        self.modules: list[Module] = []
+
+    def events(self) -> Iterator[Event]:
+        """Each event once."""
+        for line in self._lines:
+            if not line.endswith("\n"):
+                return
+            letter, *words = line[:-1].split(" ")
+            reader = _READERS.get(letter)
+            if reader is not None:
+                yield reader(words)
+            elif letter == "P":
+                self.stacks[int(words[0])] = tuple(int(one, 16) for one in words[1:])
+            elif letter == "J":
+                bias, low, high = (int(one, 16) for one in words[:3])
+                self.modules.append(Module(bias, low, high, " ".join(words[3:])))
+            elif letter in ("V", "X"):
+                self.base, self.full = int(words[1], 16), letter == "X"
+            elif letter == "Q":
+                self.ended = True
 
 
 def read(text: str) -> Trace:
     """A record's text as values."""
-    base, ended, full = 0, False, False
-    stacks: dict[int, tuple[int, ...]] = {}
-    events: list[Event] = []
-    for line in text[: text.rfind("\n") + 1].splitlines():
-        letter, *words = line.split(" ")
-        if letter == "P":
-            stacks[int(words[0])] = tuple(int(one, 16) for one in words[1:])
-        elif letter in ("V", "X"):
-            base, full = int(words[1], 16), letter == "X"
-        elif letter == "Q":
-            ended = True
-        elif letter in _READERS:
-            events.append(_READERS[letter](words))
-    return Trace(base, stacks, tuple(events), ended, full)
+    recording = Recording(text.splitlines(keepends=True))
+    events = tuple(recording.events())
+    return Trace(recording.base, recording.stacks, events, recording.ended, recording.full, recording.modules)
 
 
 def _launched(words: list[str]) -> Launched:

@@ -185,7 +185,7 @@ def test_a_run_without_an_end_is_one_message(odd: Prepared, case: str, code: str
 
 def test_a_record_that_cannot_be_written_is_one_message(odd: Prepared, tmp_path: Path) -> None:
     ran = dryrun.run_program(odd.folder / "program", ("x",), tmp_path / "nowhere" / "record", tmp_path, 10)
-    places = Places.of(odd.folder / "program", odd.toolchain)
+    places = Places.of(odd.toolchain)
     (problem,) = endings.how_it_ended("odd.cu", ran, Findings(), places, 10)
     assert problem.code == "K616"
 

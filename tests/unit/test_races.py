@@ -44,7 +44,7 @@ def four_bytes(name: str, arguments: tuple[bytes, ...], *_: object) -> Touches:
 
 
 def found(*lines: str, asked: Asked = four_bytes) -> Findings:
-    return find_races(read(HEAD + "\n".join(lines) + "\n"), EFFECTS, asked=asked)
+    return find_races(read(HEAD + "\n".join(lines) + "\n").events, EFFECTS, asked=asked)
 
 
 def write(stream: int, address: int = 0x1000) -> str:
@@ -211,6 +211,6 @@ def test_a_long_run_takes_seconds() -> None:
         lines.append(f"K {stream} {stream} w 1,1,1 1,1,1 0 = {pointer(((i * 7) % 16 + 1) << 16)}")
         lines.append(f"R {stream} {stream} 1")
     started = time.process_time()
-    findings = find_races(read("\n".join(lines) + "\n"), EFFECTS, asked=four_bytes)
+    findings = find_races(read("\n".join(lines) + "\n").events, EFFECTS, asked=four_bytes)
     assert (findings.races, findings.operations) == ((), 100_000)
     assert time.process_time() - started < 30
