@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Protocol
 
 from kesco.source import Span
-from kesco.toolchain import line_table
+from kesco.toolchain import hostcxx, line_table
 from kesco.toolchain.model import Toolchain
 from kesco.verify.trace import Module
 
 _NAME = re.compile(
-    r"(?:Malloc|Alloc|HostRegister)\w*\s*(?:<[^<>]*>\s*)?\(\s*(?:\([^()]*\)\s*)?&?\s*([A-Za-z_][\w.\[\]>-]*)"
+    r"(?:Malloc|Alloc|HostRegister|KESCO_ALLOCATED)\w*\s*(?:<[^<>]*>\s*)?\(\s*(?:\([^()]*\)\s*)?&?\s*([A-Za-z_][\w.\[\]>-]*)"
 )
 
 
@@ -70,7 +70,7 @@ class Places:
     @classmethod
     def of(cls, toolchain: Toolchain, tables: Tables | None = None) -> Places:
         """Places outside of the toolchain's own headers."""
-        folders = (toolchain.cuda_path, toolchain.resource_dir, *toolchain.cuda_include)
+        folders = (hostcxx.OWN_HEADERS, toolchain.cuda_path, toolchain.resource_dir, *toolchain.cuda_include)
         return cls(("/usr/include/", "/usr/lib/", *(f"{os.path.realpath(one)}/" for one in folders)), tables)
 
     def load(self, trace: _Stacks) -> None:

@@ -16,7 +16,6 @@ that moment.
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -25,7 +24,8 @@ from kesco.ir.access import AccessMode
 from kesco.ir.effects import DIMENSIONS, ArgumentBytes, KernelEffects, ParamBase, RootEffect, Steering
 from kesco.ir.poly import Poly, Symbol, constant
 from kesco.ir.touched import Asked, Bytes, Spans, Touch, Touches
-from kesco.verify.trace import Allocated, Copied, Freed, Launched, Range, Touched
+from kesco.verify.memory import Memory
+from kesco.verify.trace import Allocated, Copied, Launched, Range, Touched
 
 _ARGUMENT = re.compile(r"([su])(\d+) arg(\d+)")
 _KEPT = 1 << 24  # ranges of bytes that are remembered
@@ -63,61 +63,6 @@ class Given(NamedTuple):
     part: Part
 
 
-class Memory:
-    """Allocations at one moment of the run."""
-
-    def __init__(self) -> None:
-        self.all: dict[int, Allocated] = {}
-        self._bases: list[int] = []
-        self._live: dict[int, int] = {}  # base → id
-        self._freed: list[tuple[int, int, int, Freed]] = []  # base, end, id
-        self._freed_sorted = True
-        self.symbols: dict[str, int] = {}
-        self.handles: dict[int, tuple[int, bool]] = {}
-        self.written: set[int] = set()  # by kernels: what pointers they hold is not known
-
-    def add(self, made: Allocated) -> None:
-        """An allocation came to be."""
-        self.all[made.id] = made
-        if made.base not in self._live:
-            bisect.insort(self._bases, made.base)
-        self._live[made.base] = made.id
-        if made.name:
-            self.symbols[made.name] = made.id
-
-    def remove(self, freed: Freed) -> int | None:
-        """One is freed; its id."""
-        number = self._live.pop(freed.base, None)
-        if number is None:
-            return None
-        del self._bases[bisect.bisect_left(self._bases, freed.base)]
-        self._freed.append((freed.base, freed.base + self.all[number].size, number, freed))
-        self._freed_sorted = False
-        return number
-
-    def at(self, address: int) -> Allocated | None:
-        """The allocation that an address is in."""
-        index = bisect.bisect_right(self._bases, address) - 1
-        if index < 0:
-            return None
-        one = self.all[self._live[self._bases[index]]]
-        return one if address < one.base + one.size or address == one.base else None
-
-    def freed_at(self, address: int) -> tuple[int, Freed] | None:
-        """The freed allocation that an address was in, if nothing is there now: its id, and how it was freed."""
-        if not self._freed_sorted:
-            self._freed.sort(key=lambda one: one[:3])
-            self._freed_sorted = True
-        index = bisect.bisect_right(self._freed, address, key=lambda one: one[0]) - 1
-        if index >= 0 and address < self._freed[index][1]:
-            return self._freed[index][2], self._freed[index][3]
-        return None
-
-    def live(self) -> Iterator[Allocated]:
-        """All allocations of this moment."""
-        return (self.all[number] for number in self._live.values())
-
-
 class Footprints:
     """Accesses of events, asked for in their order."""
 
@@ -133,8 +78,7 @@ class Footprints:
         """What a copy, memset or access of the host touches; pageable memory is left out."""
         ranges = event.ranges if isinstance(event, Copied) else (Range(event.writes, event.address, 1),)
         for one in ranges:
-            found = self.memory.at(one.low)
-            if found is not None:
+            for found in self.memory.in_range(one.low, one.high):
                 yield Access(found.id, one.writes, one, exact=True)
 
     def kernel(self, event: Launched) -> Iterator[Access]:
@@ -210,6 +154,20 @@ class Footprints:
             return Bytes.unknown()
         found = touches.of(access.part.root)[access.writes]
         return found.moved(access.bytes.low) if isinstance(access.part.root, str) else found
+
+    def stays(self, through: tuple[Launched, Given] | None, made: Allocated) -> bool:
+        """Whether all that a launch touches through a root is known to be in this memory, and there is something."""
+        if through is None:
+            return False
+        event, root = through
+        touches = self._launch(event)
+        sides = touches.of(root.root) if touches is not None else ()
+        limits = [side.may for side in sides]
+        if not limits or any(one is None for one in limits):
+            return False
+        known = [one for one in limits if one]
+        inside = (made.base <= one.lows[0] and one.highs[-1] <= made.base + made.size for one in known)
+        return bool(known) and all(inside)
 
     def _launch(self, event: Launched) -> Touches | None:
         effect = self.effects[event.name]

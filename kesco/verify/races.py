@@ -15,21 +15,23 @@ address, or whether it is touched, depends on what memory holds. Where no byte m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from types import MappingProxyType
 
 from kesco.ir.effects import KernelEffects, Steering
 from kesco.ir.touched import Asked, Bytes
 from kesco.verify.clocks import HOST, Clock, Clocks
-from kesco.verify.footprint import Access, Footprints, Memory
+from kesco.verify.footprint import Access, Footprints, Given
+from kesco.verify.meeting import Meeting, covers, identity, overlaps
 from kesco.verify.trace import (
     Allocated,
     Copied,
+    Destroyed,
     Event,
     Failed,
     Freed,
+    HandedOut,
     Handle,
     HostFunction,
     Launched,
@@ -38,13 +40,14 @@ from kesco.verify.trace import (
     Refused,
     StreamMade,
     Synchronized,
+    TakenBack,
     Touched,
     Unsupported,
     Waited,
 )
 
 _KEPT = 64  # accesses of one allocation that are kept before looking which ones are over
-_REMEMBERED = 1 << 16  # pairs of accesses
+_REMEMBERED = 1 << 16  # pairs of accesses, and what pools took back
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +97,6 @@ class Findings:
     failed: tuple[Failed, ...] = ()
 
 
-class Meeting(Enum):
-    """Whether two accesses touch a common byte."""
-
-    NO = "no"
-    PERHAPS = "perhaps"
-    YES = "yes"
-
-
 @dataclass(frozen=True, slots=True)
 class _Past:
     access: Access
@@ -134,6 +129,7 @@ class _Detector:
         self.streams: dict[int, StreamMade] = {}
         self.unsupported: dict[Unsupported, None] = {}
         self.failed: dict[Failed, None] = {}
+        self.left: list[_Past] = []  # of what pools took back: the last thing that was done with it
         self.met: dict[tuple[object, object], Meeting] = {}
         self.operations = self.kernels = 0
 
@@ -164,6 +160,12 @@ class _Detector:
                 self.clocks.wait_host_event(number)
             case Touched(_, _, stack):
                 self._host(Operation("the host", stack, HOST), self.footprints.ranges(event))
+            case Destroyed(number):
+                self.clocks.forget(number)
+            case HandedOut():
+                self._handed_out(event)
+            case TakenBack():
+                self._taken_back(event)
             case Allocated():
                 self._allocated(event)
             case Freed():
@@ -192,7 +194,7 @@ class _Detector:
         if effect is not None:
             for one in self.footprints.roots(event, effect):
                 if one.effect.direct or one.effect.deep:
-                    self._given(operation, one.pointer)
+                    self._given(operation, one.pointer, (event, one))
         self._device(operation, self.footprints.kernel(event))
 
     def _copied(self, event: Copied) -> None:
@@ -220,13 +222,42 @@ class _Detector:
             self.clocks.wait_host_device(event.device)
             self._host(Operation("cudaFree", event.stack, HOST), (whole,))
         self.past.pop(number, None)
+        self.limit.pop(number, None)
 
-    def _given(self, operation: Operation, address: int) -> None:
+    def _handed_out(self, event: HandedOut) -> None:
+        """What used the memory before must be over by then; what uses it from now on is compared with this alone."""
+        memory = self.footprints.memory
+        piece = memory.hand_out(event)
+        end = piece.base + piece.size
+        before = [one for one in self.left if one.access.bytes.low < end and piece.base < one.access.bytes.high]
+        gone = [one for one in before if piece.base <= one.access.bytes.low and one.access.bytes.high <= end]
+        self.left = [one for one in self.left if one not in gone][-_REMEMBERED:]
+        self.past[piece.id] = before
+        whole = Access(piece.id, True, Range(True, piece.base, piece.size), exact=True)
+        self._device(Operation("KESCO_ALLOCATED", event.stack, event.stream), (whole,))
+        self.past[piece.id] = self.past[piece.id][-1:]
+
+    def _taken_back(self, event: TakenBack) -> None:
+        memory = self.footprints.memory
+        number = memory.take_back(event.base, event.stack)
+        if number is None:
+            return
+        piece = memory.all[number]
+        whole = Access(number, True, Range(True, piece.base, piece.size), exact=True)
+        self._device(Operation("KESCO_FREED", event.stack, event.stream), (whole,))
+        self.left.append(self.past.pop(number)[-1])
+        self.limit.pop(number, None)
+
+    def _given(self, operation: Operation, address: int, through: tuple[Launched, Given] | None = None) -> None:
         """An operation is given an address: is the memory there still allocated?"""
         memory = self.footprints.memory
-        if memory.at(address) is None and (found := memory.freed_at(address)) is not None:
-            number, freed = found
-            self.stale.setdefault((operation.stack, number), Stale(operation, number, freed.stack))
+        if (found := memory.freed_at(address)) is not None:
+            made, stack = found
+            if memory.is_piece(made.id) and not self.footprints.stays(through, made):
+                return  # it may be the pool's own, which knows what it does with the whole
+            if (operation.stack, made.stack) not in self.stale:
+                memory.keep(made.id)
+                self.stale[operation.stack, made.stack] = Stale(operation, made.id, stack)
 
     def _device(self, operation: Operation, accesses: Iterable[Access]) -> None:
         clock, epoch = self.clocks.operation(operation.agent)
@@ -252,7 +283,7 @@ class _Detector:
                 meeting = self._meeting(one.access, access)
                 if meeting is not Meeting.NO:
                     self._report(one, operation, access, meeting is Meeting.YES and one.since > seen)
-            if not (ordered and _covers(access, one.access, self.footprints.memory)):
+            if not (ordered and covers(access, one.access, self.footprints.memory)):
                 kept.append(one)
         kept.append(_Past(access, operation, epoch, epoch))
         if len(kept) > self.limit.get(access.allocation, _KEPT):
@@ -265,7 +296,7 @@ class _Detector:
         """`overlaps`, remembered."""
         if a.known is not None or b.known is not None:
             return self._overlaps(a, b)
-        key = (_identity(a), _identity(b))
+        key = (identity(a), identity(b))
         found = self.met.get(key)
         if found is None:
             if len(self.met) > _REMEMBERED:
@@ -274,14 +305,14 @@ class _Detector:
         return found
 
     def _overlaps(self, a: Access, b: Access) -> Meeting:
-        made = self.footprints.memory.all[a.allocation]
+        made = self.footprints.memory.all[b.allocation]
         return overlaps(a, b, self.footprints.touched, (made.base, made.base + made.size))
 
     def _fewer(self, kept: list[_Past]) -> list[_Past]:
         """The accesses of one line and stream as one; first those that touch the same bytes."""
         same: dict[object, _Past] = {}
         for one in kept:
-            key = one.operation, (id(one) if one.access.known else _identity(one.access))
+            key = one.operation, (id(one) if one.access.known else identity(one.access))
             same[key] = replace(one, since=min(one.since, same[key].since)) if key in same else one
         if 2 * len(same) <= len(kept):
             return list(same.values())
@@ -304,6 +335,7 @@ class _Detector:
         if key in self.races:
             self.races[key].times += 1
             return
+        self.footprints.memory.keep(access.allocation)
         vague = access.vague or first.access.vague
         why = "" if sure or vague else self._why(first, second, access)
         self.races[key] = Race(first.operation, second, kind, access.allocation, sure, vague, why=why)
@@ -317,65 +349,3 @@ class _Detector:
 
     def _origin(self, allocation: int) -> int:
         return self.footprints.memory.all[allocation].stack
-
-
-def overlaps(a: Access, b: Access, touched: Callable[[Access], Bytes], whole: tuple[int, int]) -> Meeting:
-    """Whether two accesses of one allocation, which is the bytes of `whole`, touch a common byte."""
-    if a.exact and b.exact:
-        return Meeting.YES if _share(a.bytes, b.bytes) else Meeting.NO
-    if a.vague or b.vague:
-        return Meeting.PERHAPS
-    limits = _limits(a) or whole, _limits(b) or whole
-    if not (limits[0][0] < limits[1][1] and limits[1][0] < limits[0][1]):
-        return Meeting.NO
-    x, y = touched(a), touched(b)
-    if x.surely.meets(y.surely):
-        return Meeting.YES
-    for one, other, stays in ((x, y, limits[1]), (y, x, limits[0])):
-        if one.somewhere and other.surely.covers(*whole):
-            return Meeting.YES
-        if one.may is not None and not (one.may.within(*stays) if other.may is None else one.may.meets(other.may)):
-            return Meeting.NO
-    if a.part is not None and a.part == b.part and a.writes and b.writes:
-        return Meeting.YES
-    return Meeting.PERHAPS
-
-
-def _share(x: Range, y: Range) -> bool:
-    """Whether two ranges have a common byte."""
-    if x.high <= y.low or y.high <= x.low:
-        return False
-    pitch = x.pitch if x.rows > 1 else y.pitch
-    if pitch and (x.rows == 1 or x.pitch == pitch) and (y.rows == 1 or y.pitch == pitch):
-        apart = (y.low - x.low) % pitch  # columns of one grid
-        return apart < x.width or apart + y.width > pitch
-    return True
-
-
-def _limits(access: Access) -> tuple[int, int] | None:
-    """The addresses between which an access stays; None where that may be anywhere in the allocation."""
-    return (access.bytes.low, access.bytes.high) if access.exact else access.most
-
-
-def _identity(access: Access) -> object:
-    """Two accesses of which this is equal touch the same bytes."""
-    if access.part is not None:
-        return access.allocation, access.writes, access.bytes.low, access.part
-    return access.allocation, access.writes, access.bytes, access.exact, access.vague
-
-
-def _covers(new: Access, old: Access, memory: Memory) -> bool:
-    """Whether whatever conflicts with the old access conflicts with the new one, and as certainly."""
-    if old.writes and not new.writes:
-        return False
-    if new.vague or old.vague:
-        return new.vague == old.vague
-    if new.part is not None and new.part == old.part:
-        return True
-    if not new.exact or new.bytes.rows > 1:
-        return new.exact and old.exact and new.bytes == old.bytes._replace(writes=new.bytes.writes)
-    limits = _limits(old)
-    if limits is None:
-        whole = memory.all[old.allocation]
-        limits = (whole.base, whole.base + whole.size)
-    return new.bytes.low <= limits[0] and limits[1] <= new.bytes.high

@@ -16,6 +16,8 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | ``L stream stack`` | a host function |
 | ``N stream stack address size`` | a prefetch of managed memory; in a dry run only |
 | ``R event stream stack``, ``W event stream stack`` | an event is recorded, a stream waits for one |
+| ``e event`` | an event is destroyed |
+| ``B stream stack base size``, ``Y stream stack base`` | a pool of the program's own hands out memory, takes it back |
 | ``H d/s/e number stack`` | the host waits for a device, stream or event |
 | ``T r/w address stack`` | the host touches memory that the device may touch too |
 | ``O handle address mode`` | a texture or surface object and its memory |
@@ -147,6 +149,29 @@ class Synchronized(NamedTuple):
     stack: int
 
 
+class Destroyed(NamedTuple):
+    """An event is destroyed."""
+
+    event: int
+
+
+class HandedOut(NamedTuple):
+    """A pool of the program's own hands out memory, in the order of a stream."""
+
+    stream: int
+    stack: int
+    base: int
+    size: int
+
+
+class TakenBack(NamedTuple):
+    """It takes that memory back."""
+
+    stream: int
+    stack: int
+    base: int
+
+
 class Touched(NamedTuple):
     """The host touched one address."""
 
@@ -241,6 +266,9 @@ Event = (
     | Recorded
     | Waited
     | Synchronized
+    | Destroyed
+    | HandedOut
+    | TakenBack
     | Touched
     | Handle
     | Refused
@@ -356,6 +384,9 @@ _READERS: dict[str, Callable[[list[str]], Event]] = {
     "R": lambda w: Recorded(int(w[0]), int(w[1]), int(w[2])),
     "W": lambda w: Waited(int(w[0]), int(w[1]), int(w[2])),
     "H": lambda w: Synchronized(w[0], int(w[1]), int(w[2])),
+    "e": lambda w: Destroyed(int(w[0])),
+    "B": lambda w: HandedOut(int(w[0]), int(w[1]), int(w[2], 16), int(w[3])),
+    "Y": lambda w: TakenBack(int(w[0]), int(w[1]), int(w[2], 16)),
     "T": lambda w: Touched(w[0] == "w", int(w[1], 16), int(w[2])),
     "O": lambda w: Handle(int(w[0]), int(w[1], 16), w[2] == "rw"),
     "Z": lambda w: Refused(int(w[0]), w[1], (int(w[2], 16), int(w[3], 16))),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
+import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,8 +13,9 @@ from kesco.ir.access import AccessMode
 from kesco.ir.effects import KernelEffects, ParamEffect, RootEffect
 from kesco.ir.touched import Asked, Bytes, Spans, Touch, Touches
 from kesco.verify.footprint import Access, Part
-from kesco.verify.races import Findings, Meeting, find_races, overlaps
-from kesco.verify.trace import Range, read
+from kesco.verify.meeting import Meeting, overlaps
+from kesco.verify.races import Findings, find_races
+from kesco.verify.trace import Event, Range, Recording, read
 
 READ, WRITE = (RootEffect(mode) for mode in (AccessMode.READ, AccessMode.WRITE))
 EFFECTS = {
@@ -75,6 +78,12 @@ ORDERED = {
     "columns apart": ("M 1 5 cudaMemset2DAsync 0 w:1000:32:64:8", "M 2 6 cudaMemset2DAsync 0 w:1020:32:64:8"),
     "a host function": ("M 1 5 cudaMemcpyAsync 0 r:1000:64 w:9000:64", "L 1 5", "T r 9000 6"),
     "a free behind the use": (write(1), "F 1000 5 1 0"),
+    "a pool's memory, given back behind its use": ("B 1 5 1000 64", write(1), "Y 1 6 1000"),
+    "a pool's memory, on the same stream": ("B 1 5 1000 64", write(1), "Y 1 6 1000", "B 1 7 1000 32", reads(1)),
+    "a pool's memory, handed over by an event": (
+        "B 1 5 1000 64", write(1), "Y 1 6 1000", "R 7 1 5", "W 7 2 5", "B 2 7 1000 64", reads(2),
+    ),
+    "pieces of a pool": ("B 1 5 1000 64", "B 2 6 1040 64", write(1), write(2, 0x1040)),
 }  # fmt: skip
 RACES = {
     "two streams": ((write(1), reads(2)), "RAW"),
@@ -92,6 +101,13 @@ RACES = {
     "the host reads": (("M 1 5 cudaMemcpyAsync 0 r:1000:64 w:9000:64", "T r 9000 6"), "RAW"),
     "the host writes": (("M 1 5 cudaMemcpyAsync 0 r:9000:64 w:1000:64", "T w 9000 6"), "WAR"),
     "a free on another stream": ((write(1), "F 1000 5 2 0"), "WAW"),
+    "a pool's memory, used on another stream": (
+        ("B 1 5 1000 64", "R 7 1 5", "W 7 2 5", reads(2), "Y 1 6 1000"), "WAR",
+    ),
+    "a pool's memory, handed over too early": (("B 1 5 1000 64", write(1), "Y 1 6 1000", "B 2 7 1000 64"), "WAW"),
+    "a part of a pool's memory, handed over too early": (
+        ("B 1 5 1000 64", write(1), "Y 1 6 1000", "B 1 7 1000 32", "B 2 8 1020 32"), "WAW",
+    ),
     "columns that overlap": (
         ("M 1 5 cudaMemset2DAsync 0 w:1000:33:64:8", "M 2 6 cudaMemset2DAsync 0 w:1020:32:64:8"), "WAW",
     ),
@@ -156,6 +172,42 @@ def test_freed_memory_is_named() -> None:
     (stale,) = found("F 1000 5 -1 0", write(1)).stale
     assert (stale.freed, stale.allocation) == (5, 0)
     assert found("F 1000 5 -1 0", "A 2 d 1000 64 6 -1", write(1)).stale == ()
+
+
+def test_freed_memory_of_a_pool_is_named() -> None:
+    (stale,) = found("B 1 5 1000 64", "Y 1 6 1000", write(1)).stale
+    assert stale.freed == 6
+    assert found("B 1 5 1000 64", "Y 1 6 1000", "B 1 7 1000 64", write(1)).stale == ()
+
+    def all_of_it(_: str, arguments: tuple[bytes, ...], *__: object) -> Touches:
+        everything = Bytes.exactly(Spans.rows(int.from_bytes(arguments[0], "little"), 4096))
+        return Touches({(0, 0): Touch(everything, everything)}, True)
+
+    assert found("B 1 5 1000 64", "Y 1 6 1000", write(1), asked=all_of_it).stale == ()  # the pool clears its arena
+
+
+def test_a_long_run_needs_no_more_memory_than_a_short_one() -> None:
+    """Allocations, events and pieces come and go."""
+
+    def events(rounds: int) -> Iterator[Event]:
+        head = [*(f"S {s} 0 b 0" for s in range(3)), "A 0 d 1000 4096 100 -1"]
+        for i in range(rounds):
+            base = f"{0x100000 + (i % 9000) * 0x1000:x}"
+            head += [f"A {i + 1} d {base} 64 7 1", f"K 1 8 w 1,1,1 1,1,1 0 = {pointer(0x1000 + 4 * (i % 1024))}"]
+            head += [f"B 1 9 {0x1000 + i % 64 * 64:x} 64", f"R {i} 1 5", f"W {i} 2 5", f"e {i}"]
+            head += [f"Y 1 9 {0x1000 + i % 64 * 64:x}", f"F {base} 10 1 0"]
+            yield from Recording([f"{line}\n" for line in head]).events()
+            head = []
+
+    def peak(rounds: int) -> int:
+        tracemalloc.start()
+        try:
+            find_races(events(rounds), EFFECTS, asked=four_bytes)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(4_000) < 1.1 * peak(2_000)
 
 
 def test_a_record_that_ends_anywhere_is_read() -> None:
