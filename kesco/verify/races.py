@@ -24,6 +24,7 @@ from kesco.ir.touched import Asked, Bytes
 from kesco.verify.clocks import HOST, Clock, Clocks
 from kesco.verify.footprint import Access, Footprints, Given
 from kesco.verify.meeting import Meeting, covers, identity, overlaps
+from kesco.verify.timeline import Lately, Step
 from kesco.verify.trace import (
     Allocated,
     Copied,
@@ -71,6 +72,7 @@ class Race:
     vague: str = ""
     times: int = 1
     why: str = ""  # it is not certain
+    steps: tuple[Step, ...] = ()  # what the two did from the first one to the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class _Past:
     operation: Operation
     epoch: int
     since: int  # the first epoch, where it stands for several accesses
+    step: Step
 
 
 def find_races(
@@ -129,6 +132,7 @@ class _Detector:
         self.streams: dict[int, StreamMade] = {}
         self.unsupported: dict[Unsupported, None] = {}
         self.failed: dict[Failed, None] = {}
+        self.lately = Lately()
         self.left: list[_Past] = []  # of what pools took back: the last thing that was done with it
         self.met: dict[tuple[object, object], Meeting] = {}
         self.operations = self.kernels = 0
@@ -148,15 +152,20 @@ class _Detector:
                 self._launched(event)
             case Copied():
                 self._copied(event)
-            case Recorded(number, stream):
+            case Recorded(number, stream, stack):
+                self.lately.note(stream, f"record event {number}", stack)
                 self.clocks.record(number, stream)
-            case Waited(number, stream):
+            case Waited(number, stream, stack):
+                self.lately.note(stream, f"wait for event {number}", stack)
                 self.clocks.wait(stream, number)
-            case Synchronized("d", device):
+            case Synchronized("d", device, stack):
+                self.lately.note(HOST, "wait for the device", stack)
                 self.clocks.wait_host_device(device)
-            case Synchronized("s", stream):
+            case Synchronized("s", stream, stack):
+                self.lately.note(HOST, f"wait for stream {stream}", stack)
                 self.clocks.wait_host_stream(stream)
-            case Synchronized(_, number):
+            case Synchronized(_, number, stack):
+                self.lately.note(HOST, f"wait for event {number}", stack)
                 self.clocks.wait_host_event(number)
             case Touched(_, _, stack):
                 self._host(Operation("the host", stack, HOST), self.footprints.ranges(event))
@@ -261,17 +270,19 @@ class _Detector:
 
     def _device(self, operation: Operation, accesses: Iterable[Access]) -> None:
         clock, epoch = self.clocks.operation(operation.agent)
+        step = self.lately.note(operation.agent, operation.what, operation.stack)
         for access in accesses:
-            self._access(operation, access, clock, epoch)
+            self._access(operation, access, clock, epoch, step)
         self.clocks.done(operation.agent)
         self.operations += 1
 
     def _host(self, operation: Operation, accesses: Iterable[Access]) -> None:
         clock, epoch = self.clocks.host_operation()
+        step = self.lately.note(HOST, operation.what, operation.stack)
         for access in accesses:
-            self._access(operation, access, clock, epoch)
+            self._access(operation, access, clock, epoch, step)
 
-    def _access(self, operation: Operation, access: Access, clock: Clock, epoch: int) -> None:
+    def _access(self, operation: Operation, access: Access, clock: Clock, epoch: int, step: Step) -> None:
         past = self.past.setdefault(access.allocation, [])
         kept = []
         for one in past:
@@ -282,10 +293,10 @@ class _Detector:
             elif not ordered and (access.writes or one.access.writes):
                 meeting = self._meeting(one.access, access)
                 if meeting is not Meeting.NO:
-                    self._report(one, operation, access, meeting is Meeting.YES and one.since > seen)
+                    self._report(one, operation, access, meeting is Meeting.YES and one.since > seen, step)
             if not (ordered and covers(access, one.access, self.footprints.memory)):
                 kept.append(one)
-        kept.append(_Past(access, operation, epoch, epoch))
+        kept.append(_Past(access, operation, epoch, epoch, step))
         if len(kept) > self.limit.get(access.allocation, _KEPT):
             host = self.clocks.host
             kept = self._fewer([one for one in kept if one.epoch > host.get(one.operation.agent, 0)])
@@ -327,9 +338,9 @@ class _Detector:
             return last
         known = Bytes.any_of([self.footprints.touched(one.access) for one in group])
         access = last.access._replace(exact=False, most=None, part=None, launch=None, known=known)
-        return _Past(access, last.operation, last.epoch, min(one.since for one in group))
+        return _Past(access, last.operation, last.epoch, min(one.since for one in group), last.step)
 
-    def _report(self, first: _Past, second: Operation, access: Access, sure: bool) -> None:
+    def _report(self, first: _Past, second: Operation, access: Access, sure: bool, step: Step) -> None:
         kind = "WAW" if access.writes and first.access.writes else "WAR" if access.writes else "RAW"
         key = (first.operation.stack, second.stack, kind, self._origin(access.allocation), sure)
         if key in self.races:
@@ -338,7 +349,8 @@ class _Detector:
         self.footprints.memory.keep(access.allocation)
         vague = access.vague or first.access.vague
         why = "" if sure or vague else self._why(first, second, access)
-        self.races[key] = Race(first.operation, second, kind, access.allocation, sure, vague, why=why)
+        steps = self.lately.between(first.step, step)
+        self.races[key] = Race(first.operation, second, kind, access.allocation, sure, vague, 1, why, steps)
 
     def _why(self, first: _Past, second: Operation, access: Access) -> str:
         """What is not known of two accesses that may meet."""

@@ -207,7 +207,9 @@ def test_a_long_run_needs_no_more_memory_than_a_short_one() -> None:
         finally:
             tracemalloc.stop()
 
-    assert peak(4_000) < 1.1 * peak(2_000)
+    peak(10)  # what is loaded the first time
+    short = peak(1_500)
+    assert peak(3_000) < 1.1 * short
 
 
 def test_a_record_that_ends_anywhere_is_read() -> None:
