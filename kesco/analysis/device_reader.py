@@ -26,7 +26,7 @@ from kesco.llvm.canonical import canonical
 from kesco.llvm.layouts import layout_of
 from kesco.llvm.module import Module
 from kesco.llvm.names import display_name
-from kesco.llvm.types import Type
+from kesco.llvm.types import Layouts, Type
 
 # Results of these cannot hold a pointer: comparisons, control flow, floating point arithmetic.
 _DROPPED = frozenset(
@@ -71,6 +71,11 @@ class DeviceModule:
         self._behaviours: dict[str, Behaviour] = {}
         self._shapes: dict[Type, Shape] = {}
 
+    @property
+    def layouts(self) -> Layouts:
+        """How the module's types are laid out."""
+        return self._module.layouts
+
     def _head(self, name: str) -> ir.Head:
         head = self._module.head(name)
         assert head is not None, name
@@ -111,6 +116,10 @@ class DeviceModule:
         function = self._module.function(name)
         assert function is not None, name
         return function
+
+    def has_body(self, name: str) -> bool:
+        """Whether there is a function of that name that has a body here."""
+        return self._module.has_body(name)
 
     def is_replaceable(self, name: str) -> bool:
         """Whether the linker may put another file's function of that name in its place."""

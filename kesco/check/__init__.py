@@ -21,11 +21,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kesco.check import endings, messages
+from kesco.check.kernels import kernel_table, known_of
 from kesco.check.places import Places
 from kesco.diagnostics import Diagnostic
 from kesco.errors import InputError, ToolchainError
-from kesco.ir.access import AccessMode
 from kesco.ir.effects import KernelEffects, Steering
+from kesco.ir.touched import Asked
 from kesco.options import Options
 from kesco.session import read as source_text
 from kesco.toolchain import dryrun, recorder
@@ -43,7 +44,8 @@ class Run:
     """How the program is run: its arguments, the limit in seconds, how many devices it sees, other source files.
 
     `watch` is whether the host's own accesses to pinned and managed memory are looked for. On a GPU neither that nor
-    the number of devices is asked: the devices are those that there are.
+    the number of devices is asked: the devices are those that there are. `shown` is whether a command reads and writes
+    what this process does.
     """
 
     arguments: tuple[str, ...] = ()
@@ -51,6 +53,7 @@ class Run:
     devices: int = 1
     others: tuple[str, ...] = ()
     watch: bool = True
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Report:
     operations: int
     kernels: int
     streams: int
+    processes: int = 1
 
     @property
     def races(self) -> int:
@@ -81,6 +85,7 @@ class Prepared:
     folder: Path
     effects: Mapping[str, KernelEffects]
     steering: Mapping[str, Steering]
+    touches: Asked
     toolchain: Toolchain
     arch: str
     gpu: bool = False
@@ -98,24 +103,27 @@ def prepare(path: str, others: Sequence[str], options: Options, folder: Path, gp
     for source in sources:
         source_text(source)
     toolchain = discover(clang=options.clang, cuda_path=options.cuda_path, arch=options.arch, libclang=options.libclang)
+    from kesco.toolchain.compile import device_ir
+
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit((recorder if gpu else dryrun).build, toolchain, sources, options.flags, folder)
-        effects, steering, sizes = _kernels(toolchain, sources, options.flags)
+        code = [device_ir(toolchain, one, options.flags) for one in sources if Path(one).suffix in _DEVICE_CODE]
+        known = known_of(code)
         building.result()
-    (folder / "kernels").write_text(kernel_table(effects, sizes))
+    (folder / "kernels").write_text(kernel_table(known.effects, known.sizes))
     arch = architectures(toolchain, options.flags)[0]
-    return Prepared(path, folder, effects, steering, toolchain, arch, gpu)
+    return Prepared(path, folder, known.effects, known.steering, known.touches, toolchain, arch, gpu)
 
 
 def observe(prepared: Prepared, run: Run) -> Report:
     """Run a program once and report what was seen; `InputError` where the run ended too early to say anything."""
-    program = prepared.folder / "program"
     ran, found = record(prepared, run)
     trace = found or read("")
-    findings: Findings = find_races(trace, prepared.effects, prepared.steering)
-    places = Places.of(program, prepared.toolchain)
+    findings: Findings = find_races(trace.events, prepared.effects, prepared.steering, prepared.touches)
+    places = Places.of(prepared.toolchain)
     places.load(trace)
-    ended = endings.how_it_ended(prepared.source, ran, findings, places, run.limit, found, prepared.gpu)
+    full = found is None or found.full
+    ended = endings.how_it_ended(prepared.source, ran, findings, places, run.limit, full, prepared.gpu)
     if any(one.code == endings.NO_GPU for one in ended):
         raise ToolchainError(*ended)
     diagnostics = (*messages.races(findings, places), *messages.stale(findings, places), *ended)
@@ -136,47 +144,3 @@ def record(prepared: Prepared, run: Run) -> tuple[dryrun.Ran, Trace | None]:
     if not kept.exists():
         return ran, None
     return ran, read(kept.read_bytes().rstrip(b"\0").decode("utf-8", "replace"))
-
-
-def _kernels(
-    toolchain: Toolchain, sources: Sequence[str], flags: Sequence[str]
-) -> tuple[dict[str, KernelEffects], dict[str, Steering], dict[str, tuple[int, ...]]]:
-    """The effects of the kernels in all files with device code, what steers them, and their parameters' sizes."""
-    from kesco.analysis.device_steering import kernel_steering
-    from kesco.analysis.effects import kernel_effects
-    from kesco.analysis.kernel_parameters import kernel_parameters
-    from kesco.toolchain.compile import device_ir
-
-    effects: dict[str, KernelEffects] = {}
-    steering: dict[str, Steering] = {}
-    sizes: dict[str, tuple[int, ...]] = {}
-    for source in sources:
-        if Path(source).suffix in _DEVICE_CODE:
-            text = device_ir(toolchain, source, flags)
-            sizes |= kernel_parameters(text)
-            for name, one in kernel_steering(text).items():
-                steering[name] = one if steering.get(name, one) == one else {}
-            for effect in kernel_effects(text):
-                effects[effect.name] = effects[effect.name] | effect if effect.name in effects else effect
-    return effects, steering, sizes
-
-
-def kernel_table(effects: Mapping[str, KernelEffects], sizes: Mapping[str, tuple[int, ...]]) -> str:
-    """What the recorder must know of each kernel, a line each.
-
-    First the name, then the size of each parameter; ``*parameter:offset`` for each pointer behind which it follows
-    other pointers, and ``@symbol`` for device symbols of that kind; ``!parameter:offset`` for pointers that it writes
-    through. The first line has ``@`` and all symbols.
-    """
-    lines = [" ".join(["@", *sorted({name for one in effects.values() for name, _ in one.symbols})])]
-    for name, known in sorted(sizes.items()):
-        effect = effects.get(name)
-        words = [name, *map(str, known)]
-        if effect is not None:
-            fields = [(p.index, offset, root) for p in effect.params for offset, root in p.fields]
-            words += [f"*{index}:{offset}" for index, offset, root in fields if root.deep]
-            written = ((i, offset) for i, offset, root in fields if AccessMode.WRITE in root.direct and offset >= 0)
-            words += [f"!{index}:{offset}" for index, offset in written]
-            words += [f"@{symbol}" for symbol, root in effect.symbols if root.deep]
-        lines.append(" ".join(words))
-    return "\n".join([*lines, ""])

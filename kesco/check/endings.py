@@ -13,7 +13,7 @@ from kesco.check.places import Places
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.toolchain.dryrun import NO_SPACE, UNSUPPORTED, Ran
 from kesco.verify.races import Findings
-from kesco.verify.trace import Failed, Trace
+from kesco.verify.trace import Failed, Unsupported
 
 FATAL = frozenset({"K610", "K613", "K614", "K616"})
 """The run ended where it should not have: without a race found until then, there is no result."""
@@ -44,12 +44,12 @@ _HELP = {  # code: without a GPU, with one
 
 
 def how_it_ended(
-    path: str, ran: Ran, findings: Findings, places: Places, limit: float, trace: Trace | None = None, gpu: bool = False
+    path: str, ran: Ran, findings: Findings, places: Places, limit: float, full: bool = False, gpu: bool = False
 ) -> list[Diagnostic]:
-    """What is wrong with the run, if anything; `trace` is None where there is no record."""
+    """What is wrong with the run, if anything; `full` is whether there was no room for a record, or for all of it."""
     if gpu and (refused := next((one for one in findings.failed if one.name in _SAYS_NO_GPU), None)) is not None:
         return [_no_gpu(path, refused, places)]
-    ended = _early(path, ran, findings, places, limit, trace, gpu)
+    ended = _early(path, ran, findings, places, limit, full, gpu)
     if ended is not None:
         return [ended, *_unrecorded(findings, places, gpu), *_failures(findings, places)]
     found = [*_unrecorded(findings, places, gpu), *_failures(findings, places)]
@@ -63,8 +63,24 @@ def how_it_ended(
     return found
 
 
+def of_a_process(findings: Findings, places: Places, gpu: bool) -> list[Diagnostic]:
+    """What is wrong with the run of one process among several: what it called that is not in its record."""
+    last = findings.unsupported[-1:] if not gpu else ()
+    return [
+        *(_not_supported(one, findings, places) for one in last),
+        *_unrecorded(findings, places, gpu),
+        *_failures(findings, places),
+    ]
+
+
+def _not_supported(call: Unsupported, findings: Findings, places: Places) -> Diagnostic:
+    what = f"{call.function} is not supported in a dry run"
+    help_ = "leave it out of this run, or check it on a GPU (--gpu); docs/check.md lists what is supported"
+    return Diagnostic("K610", Severity.ERROR, what, places.of_stack(call.stack), (Note(_seen(findings)),), help_)
+
+
 def _early(
-    path: str, ran: Ran, findings: Findings, places: Places, limit: float, trace: Trace | None, gpu: bool
+    path: str, ran: Ran, findings: Findings, places: Places, limit: float, full: bool, gpu: bool
 ) -> Diagnostic | None:
     """An end that the run should not have had."""
     seen = Note(_seen(findings))
@@ -72,14 +88,11 @@ def _early(
         what = f"{path} did not end within {limit:g} seconds"
         return Diagnostic("K613", Severity.ERROR, what, None, (seen,), _HELP["K613"][gpu])
     if not gpu and ran.returncode == UNSUPPORTED and findings.unsupported:
-        last = findings.unsupported[-1]
-        what = f"{last.function} is not supported in a dry run"
-        help_ = "leave it out of this run, or check it on a GPU (--gpu); docs/check.md lists what is supported"
-        return Diagnostic("K610", Severity.ERROR, what, places.of_stack(last.stack), (seen,), help_)
+        return _not_supported(findings.unsupported[-1], findings, places)
     if ran.returncode < 0:
         what = f"{path} was ended by {_signal(-ran.returncode)}"
         return Diagnostic("K614", Severity.ERROR, what, None, (*_last_lines(ran), seen), _HELP["K614"][gpu])
-    if (gpu and (trace is None or trace.full)) or (not gpu and ran.returncode == NO_SPACE):
+    if (gpu and full) or (not gpu and ran.returncode == NO_SPACE):
         what = f"the record of {path} could not be written"
         help_ = "free space, name another folder with TMPDIR, or run the program with smaller sizes"
         return Diagnostic("K616", Severity.ERROR, what, None, (seen,), help_)

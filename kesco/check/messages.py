@@ -11,6 +11,7 @@ from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.source import Span
 from kesco.verify.clocks import HOST
 from kesco.verify.races import Findings, Operation, Race
+from kesco.verify.timeline import Step
 
 CERTAIN = frozenset({"K601", "K603"})
 POSSIBLE = "K602"
@@ -31,7 +32,10 @@ def races(findings: Findings, places: Places) -> list[Diagnostic]:
             same[race.kind, made] = race
     pairs = [list(one.values()) for one in merged.values()]
     sure = [_certain(pair, findings, places) for pair in pairs if pair[0].certain]
-    return sure + _possible([race for pair in pairs if not pair[0].certain for race in pair], findings, places)
+    found = {(r.first.stack, r.second.stack, r.allocation) for pair in pairs if pair[0].certain for r in pair}
+    rest = [race for pair in pairs if not pair[0].certain for race in pair]
+    unsaid = [race for race in rest if (race.first.stack, race.second.stack, race.allocation) not in found]
+    return sure + _possible(unsaid, findings, places)
 
 
 def _on(operation: Operation, findings: Findings, places: Places) -> str:
@@ -68,7 +72,9 @@ def _certain(pair: list[Race], findings: Findings, places: Places) -> Diagnostic
         f"and nothing orders the two ({race.kind})"
     )
     notes = [Note(f"{_said(first)}{_on(first, findings, places)}", where)]
-    notes += [Note("called from here", one) for one in places.stack(second.stack)[1:3]]
+    above, behind = (places.stack(one.stack)[1:3] for one in (first, second))
+    notes += [Note("called from here", one) for one in above]
+    notes += [Note("the second one was called from here", one) for one in behind if behind != above]
     notes.append(memory)
     for other in pair[1:]:
         also, where_made = _memory(other.allocation, findings, places)
@@ -77,9 +83,39 @@ def _certain(pair: list[Race], findings: Findings, places: Places) -> Diagnostic
         notes.append(Note("a copy from pageable memory or within the device may still be under way when it returns"))
     if race.times > 1:
         notes.append(Note(f"it happened {race.times} times in this run"))
+    if len(race.steps) > 1:
+        notes.append(Note(_time_lines(race, findings, places)))
     return Diagnostic(
         "K601", Severity.ERROR, message, places.of_stack(second.stack), tuple(notes), _help(race, where, places)
     )
+
+
+def _time_lines(race: Race, findings: Findings, places: Places) -> str:
+    """What the two streams did, a line each step, in the order of issue."""
+    agents = list(dict.fromkeys((race.first.agent, race.second.agent)))
+    heads = [_column(one, findings) for one in agents]
+    rows = []
+    for step in race.steps:
+        where = places.of_stack(step.stack)
+        words = ["" for _ in agents]
+        marked = {race.steps[0].number: " ◀ first", race.steps[-1].number: " ◀ second"}.get(step.number, "")
+        words[agents.index(step.agent)] = step.what + marked
+        rows.append((f"line {where.line}" if where else "", words))
+    widths = [max([len(heads[i]), *(len(words[i]) for _, words in rows)]) for i in range(len(agents))]
+    wide = max(len(line) for line, _ in rows)
+
+    def laid_out(line: str, words: list[str]) -> str:
+        cells = (one.ljust(width) for one, width in zip(words, widths, strict=True))
+        return f"    {line.ljust(wide)}  {'  '.join(cells)}".rstrip()
+
+    return "\n".join(["in the order of issue:", laid_out("", heads), *(laid_out(line, words) for line, words in rows)])
+
+
+def _column(agent: int, findings: Findings) -> str:
+    if agent == HOST:
+        return "the host"
+    names = {"l": "default stream", "p": "thread's default stream", "g": f"branch {agent}"}
+    return names.get(findings.streams[agent].kind, f"stream {agent}")
 
 
 def _said(operation: Operation) -> str:
@@ -92,12 +128,28 @@ def _help(race: Race, first: Span | None, places: Places) -> str:
     before = f"before line {second.line}" if second else "before the second"
     if race.second.agent == HOST:
         return f"wait for that stream {before}: cudaStreamSynchronize, or cudaEventSynchronize on an event {behind}"
+    if race.first.agent != HOST and (recorded := _record_behind(race)):
+        place = places.of_stack(recorded.stack)
+        line = f" in line {place.line}" if place else ""
+        name = recorded.what.removeprefix("record ")
+        return (
+            f"{name}, recorded{line}, stands behind the first one: let the second one's stream wait for it {before} "
+            "(cudaStreamWaitEvent)"
+        )
     if race.first.agent == HOST:
         return f"let the host do this before it issues line {second.line if second else ''}".rstrip()
     return (
         f"record an event on the first one's stream {behind} (cudaEventRecord), and let the second one's stream wait "
         f"for it {before} (cudaStreamWaitEvent)"
     )
+
+
+def _record_behind(race: Race) -> Step | None:
+    """An event that was recorded on the first one's stream, behind it and before the second one was issued."""
+    for step in race.steps[1:]:
+        if step.agent == race.first.agent and step.what.startswith("record event"):
+            return step
+    return None
 
 
 def _possible(found: list[Race], findings: Findings, places: Places) -> list[Diagnostic]:
@@ -117,7 +169,7 @@ def _possible(found: list[Race], findings: Findings, places: Places) -> list[Dia
             f"{_said(race.second)}{_on(race.second, findings, places)} and {_said(race.first)}{line} may touch "
             f"the same bytes of {name}, and nothing orders the two"
         )
-        why = f"it is not certain: {vague}" if vague else "it is not certain: they are given different parts of it"
+        why = f"it is not certain: {vague or race.why}"
         notes = [Note(f"{_said(race.first)}{_on(race.first, findings, places)}", first), memory, Note(why)]
         pairs = dict.fromkeys((places.of_stack(r.first.stack), places.of_stack(r.second.stack)) for r in group[1:])
         pairs.pop((first, places.of_stack(race.second.stack)), None)

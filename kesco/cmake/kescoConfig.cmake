@@ -8,6 +8,10 @@
 #   kesco_target(app FIKIT)                 # with hooks around launches, for 'kesco fikit run'
 #
 # Nothing but the target's CUDA compiler launcher is set. A source that kesco cannot rewrite is compiled as it is.
+#
+# With -DKESCO_CHECK=ON nothing is rewritten: these targets are built for 'kesco check -- ./app', with the shared CUDA
+# runtime, lines and no optimisation on the host's side.
+option(KESCO_CHECK "Build the targets of kesco_target() for 'kesco check -- ./app'" OFF)
 find_program(KESCO_LAUNCH kesco-launch
   HINTS "${CMAKE_CURRENT_LIST_DIR}/../../../bin" "${CMAKE_CURRENT_LIST_DIR}/../../../../../bin"
   DOC "kesco-launch, which stands in front of the CUDA compiler")
@@ -32,6 +36,14 @@ function(kesco_target target)
   if(launcher)
     message(FATAL_ERROR "kesco_target(${target}): its CUDA sources have a compiler launcher already (${launcher}); "
       "to use both, take kesco-nvcc as CMAKE_CUDA_COMPILER instead")
+  endif()
+  if(KESCO_CHECK)
+    set_property(TARGET ${target} PROPERTY CUDA_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND}" -E env KESCO=check "${KESCO_LAUNCH}" --)
+    set_property(TARGET ${target} PROPERTY CUDA_RUNTIME_LIBRARY Shared)
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CXX>:-O0;-g1;-gdwarf-4;-fno-omit-frame-pointer;-fno-optimize-sibling-calls>")
+    return()
   endif()
   set(options "")
   if(DEFINED given_STREAMS)

@@ -53,11 +53,10 @@ def measure(prepared: Prepared, run: Run, environ: Mapping[str, str]) -> tuple[C
     ran = recorder.run_program(prepared.toolchain, program, run.arguments, record, kernels, run.limit, with_times)
     there = record.exists()
     trace = read(record.read_bytes().rstrip(b"\0").decode("utf-8", "replace") if there else "")
-    places = Places.of(program, prepared.toolchain)
+    places = Places.of(prepared.toolchain)
     places.load(trace)
-    ended = endings.how_it_ended(
-        prepared.source, ran, _findings(trace), places, run.limit, trace if there else None, gpu=True
-    )
+    full = trace.full or not there
+    ended = endings.how_it_ended(prepared.source, ran, _findings(trace), places, run.limit, full, gpu=True)
     if any(one.code == endings.NO_GPU for one in ended):
         raise ToolchainError(*(replace(one, help=_NO_GPU_HELP) for one in ended))
     if any(one.code in endings.FATAL for one in ended):

@@ -116,8 +116,15 @@ def run_program(
         "CUDA_DRY_RUN_ARCH": re.sub(r"\D", "", arch),
         **({} if watch else {"CUDA_DRY_RUN_BLIND": "1"}),
     }
+    return ran((str(program), *arguments), limit, environment, cwd)
+
+
+def ran(
+    command: Sequence[str], limit: float, environment: Mapping[str, str], cwd: Path | None = None, through: bool = False
+) -> Ran:
+    """Run a command for so many seconds at most; with `through` it reads and writes what this process does."""
     try:
-        finished = run((str(program), *arguments), cwd=cwd, timeout=limit, env=environment)
+        finished = run(command, cwd=cwd, timeout=limit, env=environment, through=through)
     except ToolchainError as problem:
         if problem.diagnostics[0].code != TOO_SLOW:
             raise

@@ -11,6 +11,7 @@ the program in another form have no lines.
 from __future__ import annotations
 
 import bisect
+import mmap
 import os
 import struct
 from collections.abc import Iterator
@@ -45,12 +46,12 @@ class LineTable:
 
 def read(program: Path, folder: str = "") -> LineTable:
     """The line table of a program; `folder` is where the compiler ran. Empty where there is none that can be read."""
-    data = program.read_bytes()
-    section = _section(data, b".debug_line")
+    with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        section = _section(data, b".debug_line")
     return LineTable(list(_rows(section, folder)) if section else [])
 
 
-def _section(data: bytes, wanted: bytes) -> bytes:
+def _section(data: mmap.mmap, wanted: bytes) -> bytes:
     if data[:6] != b"\x7fELF\x02\x01":
         return b""
     offset = struct.unpack_from("<Q", data, 40)[0]
@@ -58,7 +59,7 @@ def _section(data: bytes, wanted: bytes) -> bytes:
     headers = [struct.unpack_from("<IIQQQQ", data, offset + i * size) for i in range(count)]
     text = headers[names][4]
     for name, _, _, _, start, length in headers:
-        if data[text + name : data.index(b"\0", text + name)] == wanted:
+        if data[text + name : data.find(b"\0", text + name)] == wanted:
             return data[start : start + length]
     return b""
 

@@ -49,7 +49,7 @@ _BY_COMPILERS = (  # called by what compilers make of kernels and symbols; no he
 )
 # Nothing else may be seen from outside: the two libraries share names, and a program may have both.
 _SEEN = "read; pread; write; pwrite; readv; writev; recv; send; fread; fwrite;"
-_EXPORTS = "{ global: cuda*; __cuda*; %s local: *; };"
+_EXPORTS = "{ global: cuda*; __cuda*; kesco_check_*; %s local: *; };"
 
 
 class Kind(Enum):

@@ -102,6 +102,10 @@ class Clocks:
         """An event is recorded on a stream."""
         self._events[event] = dict(self._enter(number).clock)
 
+    def forget(self, event: int) -> None:
+        """An event is destroyed."""
+        self._events.pop(event, None)
+
     def wait(self, number: int, event: int) -> None:
         """A stream waits for the latest record of an event."""
         stream = self._enter(number)

@@ -5,33 +5,39 @@ that were given freed memory. A stage of its own because only here is known whic
 that moment.
 
 - A copy or memset touches exactly its bytes (*exact*).
-- A kernel touches the allocation that a pointer of its arguments points into. It is remembered where the pointer
-  points, and where the kernel's footprint bounds it, between which addresses it stays. Pointers stored in memory were
-  followed by the recorder.
-- A kernel that is given one pointer on several streams, with different values of what steers its accesses there,
-  touches a *part* behind it each time. Other arguments say nothing of where.
+- A kernel touches the allocation that a pointer of its arguments points into. Between which addresses it stays there
+  is known where its footprint bounds that; which bytes it touches with these arguments is asked for when it matters
+  (`touched`). Pointers stored in memory were followed by the recorder.
+- Two launches of one kernel that differ in nothing that steers its accesses touch the same bytes, whichever those are:
+  they have the same *part*.
 - A kernel whose code cannot be followed, or that follows pointers which a kernel before it may have written, touches
   every allocation (*vague*), and so does one whose arguments are not known.
 """
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kesco.ir.access import AccessMode
-from kesco.ir.effects import DIMENSIONS, KernelEffects, ParamBase, RootEffect, Steering
+from kesco.ir.effects import DIMENSIONS, ArgumentBytes, KernelEffects, ParamBase, RootEffect, Steering
 from kesco.ir.poly import Poly, Symbol, constant
-from kesco.verify.trace import Allocated, Copied, Freed, Handle, Launched, Range, Touched
+from kesco.ir.touched import Asked, Bytes, Spans, Touch, Touches
+from kesco.verify.memory import Memory
+from kesco.verify.trace import Allocated, Copied, Launched, Range, Touched
 
 _ARGUMENT = re.compile(r"([su])(\d+) arg(\d+)")
+_KEPT = 1 << 24  # ranges of bytes that are remembered
 
 
-Part = tuple[str, bytes]
-"""What a kernel touches behind a pointer, where it is given that for several parts: the kernel, and what steers it."""
+class Part(NamedTuple):
+    """What decides which bytes a launch touches through a root: two that are equal touch the same ones."""
+
+    kernel: str
+    shape: str
+    root: ParamBase | str
+    steered: bytes
 
 
 class Access(NamedTuple):
@@ -41,103 +47,38 @@ class Access(NamedTuple):
     writes: bool
     bytes: Range
     exact: bool
-    most: tuple[int, int] | None = None  # the addresses between which a kernel stays at most
-    part: Part | None = None  # one of several parts
+    most: tuple[int, int] | None = None  # the addresses between which it stays at most
+    part: Part | None = None
+    launch: Launched | None = None  # which bytes it touches can be asked for
     vague: str = ""  # why it counts as touching this, where nothing says that it does
+    known: Bytes | None = None  # which bytes it touches, where it stands for several accesses
 
 
 class Given(NamedTuple):
-    """A root of a launch: where it points, what the kernel does through it, and the bytes that steer it there."""
+    """A root of a launch: where it points, what the kernel does through it, and what decides where."""
 
     root: ParamBase | str
     pointer: int
     effect: RootEffect
-    steered: bytes
-
-
-@dataclass(slots=True)
-class Use:
-    """How the whole run uses an allocation: where its pointers point."""
-
-    starts: set[int]
-    parts: bool = False
-
-    @property
-    def whole(self) -> bool:
-        """Whether nobody ever uses a part of it, as far as can be seen."""
-        return len(self.starts) < 2 and not self.parts
-
-
-class Memory:
-    """Allocations at one moment of the run."""
-
-    def __init__(self) -> None:
-        self.all: dict[int, Allocated] = {}
-        self._bases: list[int] = []
-        self._live: dict[int, int] = {}  # base → id
-        self._freed: list[tuple[int, int, int, Freed]] = []  # base, end, id
-        self._freed_sorted = True
-        self.symbols: dict[str, int] = {}
-        self.handles: dict[int, tuple[int, bool]] = {}
-        self.written: set[int] = set()  # by kernels: what pointers they hold is not known
-
-    def add(self, made: Allocated) -> None:
-        """An allocation came to be."""
-        self.all[made.id] = made
-        if made.base not in self._live:
-            bisect.insort(self._bases, made.base)
-        self._live[made.base] = made.id
-        if made.name:
-            self.symbols[made.name] = made.id
-
-    def remove(self, freed: Freed) -> int | None:
-        """One is freed; its id."""
-        number = self._live.pop(freed.base, None)
-        if number is None:
-            return None
-        del self._bases[bisect.bisect_left(self._bases, freed.base)]
-        self._freed.append((freed.base, freed.base + self.all[number].size, number, freed))
-        self._freed_sorted = False
-        return number
-
-    def at(self, address: int) -> Allocated | None:
-        """The allocation that an address is in."""
-        index = bisect.bisect_right(self._bases, address) - 1
-        if index < 0:
-            return None
-        one = self.all[self._live[self._bases[index]]]
-        return one if address < one.base + one.size or address == one.base else None
-
-    def freed_at(self, address: int) -> tuple[int, Freed] | None:
-        """The freed allocation that an address was in, if nothing is there now: its id, and how it was freed."""
-        if not self._freed_sorted:
-            self._freed.sort(key=lambda one: one[:3])
-            self._freed_sorted = True
-        index = bisect.bisect_right(self._freed, address, key=lambda one: one[0]) - 1
-        if index >= 0 and address < self._freed[index][1]:
-            return self._freed[index][2], self._freed[index][3]
-        return None
-
-    def live(self) -> Iterator[Allocated]:
-        """All allocations of this moment."""
-        return (self.all[number] for number in self._live.values())
+    part: Part
 
 
 class Footprints:
     """Accesses of events, asked for in their order."""
 
-    def __init__(self, effects: Mapping[str, KernelEffects], steering: Mapping[str, Steering]) -> None:
-        self.effects, self._steering = effects, steering
+    def __init__(self, effects: Mapping[str, KernelEffects], steering: Mapping[str, Steering], asked: Asked) -> None:
+        self.effects, self._steering, self._asked = effects, steering, asked
         self.memory = Memory()
-        self.parts: set[tuple[str, int]] = set()
         self.unknown: dict[str, str] = {}  # kernels that count as touching everything, and why
+        self._touches: dict[Part, Touches | None] = {}
+        self._size = 0
+        self._deciding: dict[tuple[str, tuple[ParamBase | str, ...]], list[ArgumentBytes] | None] = {}
 
     def ranges(self, event: Copied | Touched) -> Iterator[Access]:
         """What a copy, memset or access of the host touches; pageable memory is left out."""
         ranges = event.ranges if isinstance(event, Copied) else (Range(event.writes, event.address, 1),)
         for one in ranges:
-            found = self.memory.at(one.low)
-            if found is not None:
+            for found in self.memory.in_range(one.low, one.high):
                 yield Access(found.id, one.writes, one, exact=True)
 
     def kernel(self, event: Launched) -> Iterator[Access]:
@@ -148,22 +89,23 @@ class Footprints:
             return
         deep = AccessMode.NONE
         sources: list[int] = []
-        behind: Part | None = None
+        behind = b""
         for one in self.roots(event, effect):
             found = self.memory.at(one.pointer)
-            part = (event.name, one.steered) if (event.name, one.pointer) in self.parts else None
             deep |= one.effect.deep
-            if found is not None:
-                if one.effect.deep:
-                    sources.append(found.id)
-                    behind = (event.name, (behind[1] if behind else b"") + part[1]) if part else behind
-                most = self._most(event, one.pointer, one.effect)
-                yield from self._through(found.id, one.pointer, one.effect.direct, most, part)
+            if found is None:
+                continue
+            if one.effect.deep:
+                sources.append(found.id)
+                behind += one.part.steered
+            most = self._most(event, one.pointer, one.effect)
+            yield from self._through(found.id, one.pointer, one.effect.direct, one.part, most, event)
         if deep and not self.memory.written.isdisjoint(sources):
             yield from self._everything(event, "it follows pointers that a kernel may have written")
         elif deep:
+            part = Part(event.name, f"{event.grid} {event.block}", "*", behind)
             for number in event.reached:
-                yield from self._through(number, self.memory.all[number].base, deep, part=behind)
+                yield from self._through(number, self.memory.all[number].base, deep, part)
         if "texture" in effect.order:
             yield from self._handles(event)
 
@@ -171,24 +113,78 @@ class Footprints:
         """What a launch reaches memory through: the pointers among its arguments, and device symbols."""
         if event.arguments is None:
             return
-        known = self._steering.get(event.name, {})
+        shape = f"{event.grid} {event.block}"
 
-        def steered(root: ParamBase | str) -> bytes:
-            arguments = event.arguments or ()
-            if root not in known:
-                return b"".join(arguments)
-            return b"".join(arguments[one.argument][one.start : one.end] for one in sorted(known[root]))
+        def part(root: ParamBase | str) -> Part:
+            return Part(event.name, shape, root, self._steered(event, (root,)))
 
         for param in effect.params:
             argument = event.arguments[param.index] if param.index < len(event.arguments) else b""
-            for offset, root in param.fields:
-                value = int.from_bytes(argument[offset : offset + 8], "little")
-                if value:
-                    yield Given((param.index, offset), value, root, steered((param.index, offset)))
+            for field, root in param.fields:
+                for offset in (field,) if field >= 0 else range(0, len(argument) - 7, 8):  # any pointer in it
+                    value = int.from_bytes(argument[offset : offset + 8], "little")
+                    if value and (field >= 0 or self.memory.at(value) is not None):
+                        yield Given((param.index, field), value, root, part((param.index, field)))
         for name, root in effect.symbols:
             number = self.memory.symbols.get(name)
             if number is not None:
-                yield Given(name, self.memory.all[number].base, root, steered(name))
+                yield Given(name, self.memory.all[number].base, root, part(name))
+
+    def _steered(self, event: Launched, roots: tuple[ParamBase | str, ...]) -> bytes:
+        """The bytes of the arguments that decide where a launch goes through these."""
+        arguments = event.arguments or ()
+        if (event.name, roots) not in self._deciding:
+            known = self._steering.get(event.name, {})
+            those = None if any(r not in known for r in roots) else sorted({one for r in roots for one in known[r]})
+            self._deciding[event.name, roots] = those
+        deciding = self._deciding[event.name, roots]
+        if deciding is None:
+            return b"".join(arguments)
+        return b"".join([arguments[one.argument][one.start : one.end] for one in deciding])
+
+    def touched(self, access: Access) -> Bytes:
+        """Which bytes of memory an access touches."""
+        if access.known is not None:
+            return access.known
+        if access.exact:
+            one = access.bytes
+            return Bytes.exactly(Spans.rows(one.low, one.width, one.pitch, one.rows))
+        touches = self._launch(access.launch) if access.launch is not None else None
+        if touches is None or access.part is None:
+            return Bytes.unknown()
+        found = touches.of(access.part.root)[access.writes]
+        return found.moved(access.bytes.low) if isinstance(access.part.root, str) else found
+
+    def stays(self, through: tuple[Launched, Given] | None, made: Allocated) -> bool:
+        """Whether all that a launch touches through a root is known to be in this memory, and there is something."""
+        if through is None:
+            return False
+        event, root = through
+        touches = self._launch(event)
+        sides = touches.of(root.root) if touches is not None else ()
+        limits = [side.may for side in sides]
+        if not limits or any(one is None for one in limits):
+            return False
+        known = [one for one in limits if one]
+        inside = (made.base <= one.lows[0] and one.highs[-1] <= made.base + made.size for one in known)
+        return bool(known) and all(inside)
+
+    def _launch(self, event: Launched) -> Touches | None:
+        effect = self.effects[event.name]
+        roots: tuple[ParamBase | str, ...] = (
+            *((p.index, field) for p in effect.params for field, _ in p.fields),
+            *(s for s, _ in effect.symbols),
+        )
+        key = Part(event.name, f"{event.grid} {event.block}", "", self._steered(event, roots))
+        if key not in self._touches:
+            if self._size > _KEPT:
+                self._touches.clear()
+                self._size = 0
+            grid, block = (_shape(one) for one in (event.grid, event.block))
+            found = self._asked(event.name, event.arguments or (), grid, block) if grid and block else None
+            self._touches[key] = found
+            self._size += 1 if found is None else sum(map(_size, found.by.values()))
+        return self._touches[key]
 
     def _most(self, event: Launched, pointer: int, root: RootEffect) -> tuple[int, int] | None:
         """Between which addresses a launch stays behind a pointer, where its footprint says so."""
@@ -223,16 +219,17 @@ class Footprints:
         number: int,
         pointer: int,
         mode: AccessMode,
-        most: tuple[int, int] | None = None,
         part: Part | None = None,
+        most: tuple[int, int] | None = None,
+        launch: Launched | None = None,
     ) -> Iterator[Access]:
         one = self.memory.all[number]
         whole = one.base + one.size - pointer
-        if AccessMode.READ in mode:
-            yield Access(number, False, Range(False, pointer, whole), exact=False, most=most, part=part)
-        if AccessMode.WRITE in mode:
-            self.memory.written.add(number)
-            yield Access(number, True, Range(True, pointer, whole), exact=False, most=most, part=part)
+        for writes in (False, True):
+            if (AccessMode.WRITE if writes else AccessMode.READ) in mode:
+                if writes:
+                    self.memory.written.add(number)
+                yield Access(number, writes, Range(writes, pointer, whole), False, most, part, launch)
 
     def _everything(self, event: Launched, why: str) -> Iterator[Access]:
         self.unknown[event.name] = why
@@ -250,34 +247,10 @@ class Footprints:
                     yield from self._through(found.id, handle[0], mode)
 
 
-def uses(events: tuple[object, ...], footprints: Footprints) -> dict[int, Use]:
-    """A first walk over the run: where pointers into each allocation point, and which kernels are given parts."""
-    found: dict[int, Use] = {}
-    launches: dict[tuple[str, int], tuple[set[bytes], set[int]]] = {}
-    memory = footprints.memory
-    for event in events:
-        if isinstance(event, Allocated):
-            memory.add(event)
-            found[event.id] = Use(set())
-        elif isinstance(event, Freed):
-            memory.remove(event)
-        elif isinstance(event, Handle):
-            memory.handles[event.number] = (event.address, event.writes)
-        elif isinstance(event, Copied):
-            for access in footprints.ranges(event):
-                found[access.allocation].starts.add(access.bytes.low)
-        elif isinstance(event, Launched) and event.name in footprints.effects:
-            for one in footprints.roots(event, footprints.effects[event.name]):
-                if (allocation := memory.at(one.pointer)) is None:
-                    continue
-                if not isinstance(one.root, str):
-                    found[allocation.id].starts.add(one.pointer)
-                variants = launches.setdefault((event.name, one.pointer), (set(), set()))
-                variants[0].add(one.steered)
-                variants[1].add(event.stream)
-                if len(variants[0]) > 1 and len(variants[1]) > 1:
-                    footprints.parts.add((event.name, one.pointer))
-                    for number in (allocation.id, *(event.reached if one.effect.deep else ())):
-                        found[number].parts = True
-    footprints.memory = Memory()
-    return found
+def _shape(text: str) -> tuple[int, int, int] | None:
+    sizes = tuple(int(size) for size in text.split(","))
+    return (sizes[0], sizes[1], sizes[2]) if len(sizes) == 3 else None
+
+
+def _size(touch: Touch) -> int:
+    return sum(len(spans.lows) for one in touch for spans in one[:2] if spans is not None)

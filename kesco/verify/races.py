@@ -1,33 +1,38 @@
 """The race detector: pairs of operations of one run that touch the same memory, one writing, and that nothing orders.
 
-In: a `Trace` and the effects of the kernels. Out: `Findings`: each pair of places once, however often it happened, and
-what was given memory that is freed already. It shares no line with the stages that choose streams and waits.
+In: the events of a run and the effects of the kernels. Out: `Findings`: each pair of places once, however often it
+happened, and what was given memory that is freed already. It shares no line with the stages that choose streams.
 
-1. `footprint.uses` walks the run once, to see which allocations are used in parts;
-2. then each event moves the `Clocks`, and each access is compared with those of the same allocation that may still be
-   under way: if it conflicts with one whose epoch its clock does not know, that is a race;
-3. an access is forgotten when a later one that knows it covers it, or when the host has waited for it.
+1. Each event moves the `Clocks`, and each access is compared with those of the same allocation that may still be under
+   way: if it conflicts with one whose epoch its clock does not know, and their bytes meet, that is a race;
+2. an access is forgotten when a later one that knows it covers it, or when the host has waited for it; where many are
+   left, those of one line become one that knows which bytes they touched.
 
-How sure it is. A race is *certain* where both touch the same bytes for all that can be seen: exact ranges that overlap,
-the same pointer and the same part given to both, or an allocation of which nobody uses parts. It is *possible* where
-only the allocation is the same, or where a kernel's accesses are not known. What an operation on memory would do with
-certain values in it is not asked: a kernel that only reads under a condition counts as reading.
+How sure it is (`overlaps`). A race is *certain* where there is a byte that both touch whatever memory holds, or where
+the two are launches that touch the same bytes, whichever those are. It is *possible* where that is not known: where an
+address, or whether it is touched, depends on what memory holds. Where no byte may be touched by both it is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from kesco.ir.effects import KernelEffects, Steering
+from kesco.ir.touched import Asked, Bytes
 from kesco.verify.clocks import HOST, Clock, Clocks
-from kesco.verify.footprint import Access, Footprints, Use, uses
+from kesco.verify.footprint import Access, Footprints, Given
+from kesco.verify.meeting import Meeting, covers, identity, overlaps
+from kesco.verify.timeline import Lately, Step
 from kesco.verify.trace import (
     Allocated,
     Copied,
+    Destroyed,
+    Event,
     Failed,
     Freed,
+    HandedOut,
     Handle,
     HostFunction,
     Launched,
@@ -36,13 +41,14 @@ from kesco.verify.trace import (
     Refused,
     StreamMade,
     Synchronized,
+    TakenBack,
     Touched,
-    Trace,
     Unsupported,
     Waited,
 )
 
 _KEPT = 64  # accesses of one allocation that are kept before looking which ones are over
+_REMEMBERED = 1 << 16  # pairs of accesses, and what pools took back
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Race:
     certain: bool
     vague: str = ""
     times: int = 1
+    why: str = ""  # it is not certain
+    steps: tuple[Step, ...] = ()  # what the two did from the first one to the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +104,26 @@ class _Past:
     access: Access
     operation: Operation
     epoch: int
+    since: int  # the first epoch, where it stands for several accesses
+    step: Step
 
 
 def find_races(
-    trace: Trace, effects: Mapping[str, KernelEffects], steering: Mapping[str, Steering] = MappingProxyType({})
+    events: Iterable[Event],
+    effects: Mapping[str, KernelEffects],
+    steering: Mapping[str, Steering] = MappingProxyType({}),
+    asked: Asked = lambda *_: None,
 ) -> Findings:
-    """All races of a recorded run; a kernel that is not in `steering` is steered by all its arguments."""
-    return _Detector(trace, Footprints(effects, steering)).run()
+    """All races of a recorded run; a kernel that is not in `steering` is steered by all its arguments.
+
+    `asked` knows which bytes a launch touches.
+    """
+    return _Detector(Footprints(effects, steering, asked)).run(events)
 
 
 class _Detector:
-    def __init__(self, trace: Trace, footprints: Footprints) -> None:
-        self.trace, self.footprints = trace, footprints
-        self.uses: dict[int, Use] = uses(trace.events, self.footprints)
+    def __init__(self, footprints: Footprints) -> None:
+        self.footprints = footprints
         self.clocks = Clocks()
         self.past: dict[int, list[_Past]] = {}
         self.limit: dict[int, int] = {}
@@ -117,10 +132,13 @@ class _Detector:
         self.streams: dict[int, StreamMade] = {}
         self.unsupported: dict[Unsupported, None] = {}
         self.failed: dict[Failed, None] = {}
+        self.lately = Lately()
+        self.left: list[_Past] = []  # of what pools took back: the last thing that was done with it
+        self.met: dict[tuple[object, object], Meeting] = {}
         self.operations = self.kernels = 0
 
-    def run(self) -> Findings:
-        for event in self.trace.events:
+    def run(self, events: Iterable[Event]) -> Findings:
+        for event in events:
             self._event(event)
         memory = self.footprints.memory
         return Findings(
@@ -134,18 +152,29 @@ class _Detector:
                 self._launched(event)
             case Copied():
                 self._copied(event)
-            case Recorded(number, stream):
+            case Recorded(number, stream, stack):
+                self.lately.note(stream, f"record event {number}", stack)
                 self.clocks.record(number, stream)
-            case Waited(number, stream):
+            case Waited(number, stream, stack):
+                self.lately.note(stream, f"wait for event {number}", stack)
                 self.clocks.wait(stream, number)
-            case Synchronized("d", device):
+            case Synchronized("d", device, stack):
+                self.lately.note(HOST, "wait for the device", stack)
                 self.clocks.wait_host_device(device)
-            case Synchronized("s", stream):
+            case Synchronized("s", stream, stack):
+                self.lately.note(HOST, f"wait for stream {stream}", stack)
                 self.clocks.wait_host_stream(stream)
-            case Synchronized(_, number):
+            case Synchronized(_, number, stack):
+                self.lately.note(HOST, f"wait for event {number}", stack)
                 self.clocks.wait_host_event(number)
             case Touched(_, _, stack):
                 self._host(Operation("the host", stack, HOST), self.footprints.ranges(event))
+            case Destroyed(number):
+                self.clocks.forget(number)
+            case HandedOut():
+                self._handed_out(event)
+            case TakenBack():
+                self._taken_back(event)
             case Allocated():
                 self._allocated(event)
             case Freed():
@@ -174,7 +203,7 @@ class _Detector:
         if effect is not None:
             for one in self.footprints.roots(event, effect):
                 if one.effect.direct or one.effect.deep:
-                    self._given(operation, one.pointer)
+                    self._given(operation, one.pointer, (event, one))
         self._device(operation, self.footprints.kernel(event))
 
     def _copied(self, event: Copied) -> None:
@@ -202,105 +231,133 @@ class _Detector:
             self.clocks.wait_host_device(event.device)
             self._host(Operation("cudaFree", event.stack, HOST), (whole,))
         self.past.pop(number, None)
+        self.limit.pop(number, None)
 
-    def _given(self, operation: Operation, address: int) -> None:
+    def _handed_out(self, event: HandedOut) -> None:
+        """What used the memory before must be over by then; what uses it from now on is compared with this alone."""
+        memory = self.footprints.memory
+        piece = memory.hand_out(event)
+        end = piece.base + piece.size
+        before = [one for one in self.left if one.access.bytes.low < end and piece.base < one.access.bytes.high]
+        gone = [one for one in before if piece.base <= one.access.bytes.low and one.access.bytes.high <= end]
+        self.left = [one for one in self.left if one not in gone][-_REMEMBERED:]
+        self.past[piece.id] = before
+        whole = Access(piece.id, True, Range(True, piece.base, piece.size), exact=True)
+        self._device(Operation("KESCO_ALLOCATED", event.stack, event.stream), (whole,))
+        self.past[piece.id] = self.past[piece.id][-1:]
+
+    def _taken_back(self, event: TakenBack) -> None:
+        memory = self.footprints.memory
+        number = memory.take_back(event.base, event.stack)
+        if number is None:
+            return
+        piece = memory.all[number]
+        whole = Access(number, True, Range(True, piece.base, piece.size), exact=True)
+        self._device(Operation("KESCO_FREED", event.stack, event.stream), (whole,))
+        self.left.append(self.past.pop(number)[-1])
+        self.limit.pop(number, None)
+
+    def _given(self, operation: Operation, address: int, through: tuple[Launched, Given] | None = None) -> None:
         """An operation is given an address: is the memory there still allocated?"""
         memory = self.footprints.memory
-        if memory.at(address) is None and (found := memory.freed_at(address)) is not None:
-            number, freed = found
-            self.stale.setdefault((operation.stack, number), Stale(operation, number, freed.stack))
+        if (found := memory.freed_at(address)) is not None:
+            made, stack = found
+            if memory.is_piece(made.id) and not self.footprints.stays(through, made):
+                return  # it may be the pool's own, which knows what it does with the whole
+            if (operation.stack, made.stack) not in self.stale:
+                memory.keep(made.id)
+                self.stale[operation.stack, made.stack] = Stale(operation, made.id, stack)
 
     def _device(self, operation: Operation, accesses: Iterable[Access]) -> None:
         clock, epoch = self.clocks.operation(operation.agent)
+        step = self.lately.note(operation.agent, operation.what, operation.stack)
         for access in accesses:
-            self._access(operation, access, clock, epoch)
+            self._access(operation, access, clock, epoch, step)
         self.clocks.done(operation.agent)
         self.operations += 1
 
     def _host(self, operation: Operation, accesses: Iterable[Access]) -> None:
         clock, epoch = self.clocks.host_operation()
+        step = self.lately.note(HOST, operation.what, operation.stack)
         for access in accesses:
-            self._access(operation, access, clock, epoch)
+            self._access(operation, access, clock, epoch, step)
 
-    def _access(self, operation: Operation, access: Access, clock: Clock, epoch: int) -> None:
+    def _access(self, operation: Operation, access: Access, clock: Clock, epoch: int, step: Step) -> None:
         past = self.past.setdefault(access.allocation, [])
         kept = []
-        use = self.uses[access.allocation]
         for one in past:
-            ordered = one.epoch <= clock.get(one.operation.agent, 0)
+            seen = clock.get(one.operation.agent, 0)
+            ordered = one.epoch <= seen
             if one.epoch == epoch and one.operation.agent == operation.agent:
                 ordered = True  # the same operation
-            elif not ordered and (access.writes or one.access.writes) and overlap(one.access, access):
-                self._report(one, operation, access, certain(one.access, access, use))
-            if not (ordered and _covers(access, one.access, use)):
+            elif not ordered and (access.writes or one.access.writes):
+                meeting = self._meeting(one.access, access)
+                if meeting is not Meeting.NO:
+                    self._report(one, operation, access, meeting is Meeting.YES and one.since > seen, step)
+            if not (ordered and covers(access, one.access, self.footprints.memory)):
                 kept.append(one)
-        kept.append(_Past(access, operation, epoch))
+        kept.append(_Past(access, operation, epoch, epoch, step))
         if len(kept) > self.limit.get(access.allocation, _KEPT):
             host = self.clocks.host
-            kept = [one for one in kept if one.epoch > host.get(one.operation.agent, 0)]
+            kept = self._fewer([one for one in kept if one.epoch > host.get(one.operation.agent, 0)])
             self.limit[access.allocation] = max(_KEPT, 2 * len(kept))
         self.past[access.allocation] = kept
 
-    def _report(self, first: _Past, second: Operation, access: Access, sure: bool) -> None:
+    def _meeting(self, a: Access, b: Access) -> Meeting:
+        """`overlaps`, remembered."""
+        if a.known is not None or b.known is not None:
+            return self._overlaps(a, b)
+        key = (identity(a), identity(b))
+        found = self.met.get(key)
+        if found is None:
+            if len(self.met) > _REMEMBERED:
+                self.met.clear()
+            found = self.met[key] = self._overlaps(a, b)
+        return found
+
+    def _overlaps(self, a: Access, b: Access) -> Meeting:
+        made = self.footprints.memory.all[b.allocation]
+        return overlaps(a, b, self.footprints.touched, (made.base, made.base + made.size))
+
+    def _fewer(self, kept: list[_Past]) -> list[_Past]:
+        """The accesses of one line and stream as one; first those that touch the same bytes."""
+        same: dict[object, _Past] = {}
+        for one in kept:
+            key = one.operation, (id(one) if one.access.known else identity(one.access))
+            same[key] = replace(one, since=min(one.since, same[key].since)) if key in same else one
+        if 2 * len(same) <= len(kept):
+            return list(same.values())
+        groups: dict[object, list[_Past]] = {}
+        for one in same.values():
+            groups.setdefault((one.operation, one.access.writes, one.access.vague), []).append(one)
+        return [group[0] if len(group) == 1 else self._several(group) for group in groups.values()]
+
+    def _several(self, group: list[_Past]) -> _Past:
+        last = group[-1]
+        if last.access.vague:
+            return last
+        known = Bytes.any_of([self.footprints.touched(one.access) for one in group])
+        access = last.access._replace(exact=False, most=None, part=None, launch=None, known=known)
+        return _Past(access, last.operation, last.epoch, min(one.since for one in group), last.step)
+
+    def _report(self, first: _Past, second: Operation, access: Access, sure: bool, step: Step) -> None:
         kind = "WAW" if access.writes and first.access.writes else "WAR" if access.writes else "RAW"
         key = (first.operation.stack, second.stack, kind, self._origin(access.allocation), sure)
         if key in self.races:
             self.races[key].times += 1
             return
+        self.footprints.memory.keep(access.allocation)
         vague = access.vague or first.access.vague
-        self.races[key] = Race(first.operation, second, kind, access.allocation, sure, vague)
+        why = "" if sure or vague else self._why(first, second, access)
+        steps = self.lately.between(first.step, step)
+        self.races[key] = Race(first.operation, second, kind, access.allocation, sure, vague, 1, why, steps)
+
+    def _why(self, first: _Past, second: Operation, access: Access) -> str:
+        """What is not known of two accesses that may meet."""
+        for operation, one in ((second, access), (first.operation, first.access)):
+            if self.footprints.touched(one).may is None:
+                return f"which bytes '{operation.what}' touches is not known"
+        return "whether both touch them depends on more than their arguments"
 
     def _origin(self, allocation: int) -> int:
         return self.footprints.memory.all[allocation].stack
-
-
-def overlap(a: Access, b: Access) -> bool:
-    """Whether two accesses of one allocation may touch a common byte; those of kernels may unless both have limits."""
-    if not (a.exact and b.exact):
-        x_limits, y_limits = _limits(a), _limits(b)
-        return x_limits is None or y_limits is None or (x_limits[0] < y_limits[1] and y_limits[0] < x_limits[1])
-    x, y = a.bytes, b.bytes
-    if x.high <= y.low or y.high <= x.low:
-        return False
-    pitch = x.pitch if x.rows > 1 else y.pitch
-    if pitch and (x.rows == 1 or x.pitch == pitch) and (y.rows == 1 or y.pitch == pitch):
-        apart = (y.low - x.low) % pitch  # columns of one grid
-        return apart < x.width or apart + y.width > pitch
-    return True
-
-
-def _limits(access: Access) -> tuple[int, int] | None:
-    """The addresses between which an access stays; None where that may be anywhere in the allocation."""
-    return (access.bytes.low, access.bytes.high) if access.exact else access.most
-
-
-def certain(a: Access, b: Access, use: Use) -> bool:
-    """Whether two accesses that may overlap touch the same bytes for all that can be seen."""
-    if a.vague or b.vague:
-        return False
-    if (a.exact and b.exact) or use.whole:
-        return True
-    if a.part != b.part:
-        return False
-    if a.exact or b.exact:
-        exact, other = (a, b) if a.exact else (b, a)
-        return exact.bytes.low <= other.bytes.low < exact.bytes.high
-    return a.bytes.low == b.bytes.low
-
-
-def _covers(new: Access, old: Access, use: Use) -> bool:
-    """Whether whatever conflicts with the old access conflicts with the new one, and as certainly."""
-    if old.writes and not new.writes:
-        return False
-    if new.vague and not old.vague:
-        return False
-    if new.most is not None and new.most != _limits(old):
-        return False
-    if use.whole and not new.exact:
-        return True
-    if new.exact != old.exact or (new.part and new.part != old.part):
-        return new.exact and not new.part and old.exact
-    if not new.exact:
-        return new.bytes.low == old.bytes.low
-    rows_hold = new.bytes.rows == 1 or new.bytes == old.bytes._replace(writes=new.bytes.writes)
-    return rows_hold and new.bytes.low <= old.bytes.low and old.bytes.high <= new.bytes.high

@@ -6,6 +6,7 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | line | meaning |
 |---|---|
 | ``V version base`` | the first line; where the program was loaded (``X`` for ``V``: the record ran out of room) |
+| ``J bias low high path`` | a program or library is loaded there; its addresses are `bias` above those in its file |
 | ``P stack address…`` | a stack of return addresses, innermost first |
 | ``S stream device kind stack`` | a stream: legacy, per-thread, blocking, non-blocking, or inside a graph |
 | ``A id kind base size stack stream [name]`` | an allocation; stream -1 where it was not made on one |
@@ -15,6 +16,8 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | ``L stream stack`` | a host function |
 | ``N stream stack address size`` | a prefetch of managed memory; in a dry run only |
 | ``R event stream stack``, ``W event stream stack`` | an event is recorded, a stream waits for one |
+| ``e event`` | an event is destroyed |
+| ``B stream stack base size``, ``Y stream stack base`` | a pool of the program's own hands out memory, takes it back |
 | ``H d/s/e number stack`` | the host waits for a device, stream or event |
 | ``T r/w address stack`` | the host touches memory that the device may touch too |
 | ``O handle address mode`` | a texture or surface object and its memory |
@@ -32,7 +35,7 @@ It refuses nothing: a record may end anywhere, because programs do; a last line 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -146,6 +149,29 @@ class Synchronized(NamedTuple):
     stack: int
 
 
+class Destroyed(NamedTuple):
+    """An event is destroyed."""
+
+    event: int
+
+
+class HandedOut(NamedTuple):
+    """A pool of the program's own hands out memory, in the order of a stream."""
+
+    stream: int
+    stack: int
+    base: int
+    size: int
+
+
+class TakenBack(NamedTuple):
+    """It takes that memory back."""
+
+    stream: int
+    stack: int
+    base: int
+
+
 class Touched(NamedTuple):
     """The host touched one address."""
 
@@ -240,6 +266,9 @@ Event = (
     | Recorded
     | Waited
     | Synchronized
+    | Destroyed
+    | HandedOut
+    | TakenBack
     | Touched
     | Handle
     | Refused
@@ -252,6 +281,15 @@ Event = (
 )
 
 
+class Module(NamedTuple):
+    """A program or library that is loaded from `low` to `high`, `bias` above where its file says."""
+
+    bias: int
+    low: int
+    high: int
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """A whole record: where the program was loaded, its stacks by number, its events, and whether it ran to its end.
@@ -260,28 +298,47 @@ class Trace:
     """
 
     base: int
-    stacks: dict[int, tuple[int, ...]]
+    stacks: Mapping[int, tuple[int, ...]]
     events: tuple[Event, ...]
     ended: bool
     full: bool = False
+    modules: Sequence[Module] = ()
+
+
+class Recording:
+    """A record that is read event by event, so that a long one needs no memory; what else is in it grows meanwhile."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self.base, self.ended, self.full = 0, False, False
+        self.stacks: dict[int, tuple[int, ...]] = {}
+        self.modules: list[Module] = []
+
+    def events(self) -> Iterator[Event]:
+        """Each event once."""
+        for line in self._lines:
+            if not line.endswith("\n"):
+                return
+            letter, *words = line[:-1].split(" ")
+            reader = _READERS.get(letter)
+            if reader is not None:
+                yield reader(words)
+            elif letter == "P":
+                self.stacks[int(words[0])] = tuple(int(one, 16) for one in words[1:])
+            elif letter == "J":
+                bias, low, high = (int(one, 16) for one in words[:3])
+                self.modules.append(Module(bias, low, high, " ".join(words[3:])))
+            elif letter in ("V", "X"):
+                self.base, self.full = int(words[1], 16), letter == "X"
+            elif letter == "Q":
+                self.ended = True
 
 
 def read(text: str) -> Trace:
     """A record's text as values."""
-    base, ended, full = 0, False, False
-    stacks: dict[int, tuple[int, ...]] = {}
-    events: list[Event] = []
-    for line in text[: text.rfind("\n") + 1].splitlines():
-        letter, *words = line.split(" ")
-        if letter == "P":
-            stacks[int(words[0])] = tuple(int(one, 16) for one in words[1:])
-        elif letter in ("V", "X"):
-            base, full = int(words[1], 16), letter == "X"
-        elif letter == "Q":
-            ended = True
-        elif letter in _READERS:
-            events.append(_READERS[letter](words))
-    return Trace(base, stacks, tuple(events), ended, full)
+    recording = Recording(text.splitlines(keepends=True))
+    events = tuple(recording.events())
+    return Trace(recording.base, recording.stacks, events, recording.ended, recording.full, recording.modules)
 
 
 def _launched(words: list[str]) -> Launched:
@@ -327,6 +384,9 @@ _READERS: dict[str, Callable[[list[str]], Event]] = {
     "R": lambda w: Recorded(int(w[0]), int(w[1]), int(w[2])),
     "W": lambda w: Waited(int(w[0]), int(w[1]), int(w[2])),
     "H": lambda w: Synchronized(w[0], int(w[1]), int(w[2])),
+    "e": lambda w: Destroyed(int(w[0])),
+    "B": lambda w: HandedOut(int(w[0]), int(w[1]), int(w[2], 16), int(w[3])),
+    "Y": lambda w: TakenBack(int(w[0]), int(w[1]), int(w[2], 16)),
     "T": lambda w: Touched(w[0] == "w", int(w[1], 16), int(w[2])),
     "O": lambda w: Handle(int(w[0]), int(w[1], 16), w[2] == "rw"),
     "Z": lambda w: Refused(int(w[0]), w[1], (int(w[2], 16), int(w[3], 16))),

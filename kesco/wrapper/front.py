@@ -84,7 +84,11 @@ def _main(program: str, name: str, arguments: list[str], named: str = "", option
         if settings.off:
             _become(compiler, arguments)
         command = parse(arguments, load_table("clang" if name == "clang++" else name, settings.cache), os.environ)
-        if not command.rewritable:
+        if settings.check and name == "nvcc":
+            from kesco.wrapper import checked
+
+            return checked.run(compiler, arguments, command, _say)
+        if settings.check or not command.rewritable:
             if command.unclear and command.sources and not command.passed:
                 _say(f"{program}: {command.sources[0]}: compiled as it is [{_AS_IT_IS}]: {command.unclear}")
             _become(compiler, arguments)

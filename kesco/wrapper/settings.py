@@ -57,9 +57,9 @@ class Settings:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         state = environ.get("KESCO", "").strip().lower()
-        if state not in _OFF | _ON:
-            raise Wrong(f"KESCO is '{environ['KESCO']}': it is 'off' or 'on'")
-        self.off = state in _OFF
+        if state not in _OFF | _ON | {"check"}:
+            raise Wrong(f"KESCO is '{environ['KESCO']}': it is 'off', 'on' or 'check'")
+        self.off, self.check = state in _OFF, state == "check"
         self.options: dict[str, object] = {}
         self.reports = environ.get("KESCO_REPORT_DIR", "")
         if self.reports:

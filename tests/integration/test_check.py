@@ -61,7 +61,8 @@ def test_a_planted_race_is_found_with_both_lines(planted: Prepared, case: str) -
     report = run(planted, case)
     pairs = {(d.notes[0].span.line, d.span.line) for d in report.diagnostics if d.span and d.notes[0].span}
     assert pairs == {(marked("first", case), marked("second", case))}
-    assert {d.code for d in report.diagnostics} == {"K603" if case.startswith("stale") else "K601"}
+    code = "K603" if case.startswith("stale") else "K602" if case == "pointers_in_memory" else "K601"
+    assert {d.code for d in report.diagnostics} == {code}
 
 
 @pytest.mark.parametrize("case", cases("correct.cu"))
@@ -115,7 +116,8 @@ def test_the_output_has_no_race(
     assert run(program, *small(name)).diagnostics == ()
     for number, wait in enumerate(waits):
         monkeypatch.setenv(LEFT_OUT, str(number))
-        assert run(program, *small(name)).races > 0, f"nothing found without: {wait}"
+        report = run(program, *small(name))  # which elements a sparse product reads is in memory
+        assert report.races or (name == "hits" and report.possible), f"nothing found without: {wait}"
 
 
 # ---- runs that end otherwise -----------------------------------------------------------------------------------------
@@ -127,6 +129,7 @@ ODD = """
 #include <unistd.h>
 __global__ void set(int *p) { *p = 1; }
 __global__ void part(float *x, int offset) { x[offset + threadIdx.x] = 1; }
+__global__ void chosen(float *x, const int *at) { x[at[threadIdx.x]] = 1; }
 __global__ void half(float *x) { x[threadIdx.x] = 1; }
 __global__ void unseen(float *x, float *const *y);
 int main(int, char **argv) {
@@ -144,6 +147,7 @@ int main(int, char **argv) {
   if (!strcmp(argv[1], "fail")) { fprintf(stderr, "wrong result\\n"); return 3; }
   if (!strcmp(argv[1], "ipc")) { cudaIpcMemHandle_t h; cudaIpcGetMemHandle(&h, p); }
   if (!strcmp(argv[1], "parts")) for (int i = 0; i < 8; ++i) part<<<1, 32, 0, i % 2 ? s : t>>>(x, 32 * i);
+  if (!strcmp(argv[1], "chosen")) for (int i = 0; i < 2; ++i) chosen<<<1, 32, 0, i ? s : t>>>(x, p + 32 * (i + 1));
   if (!strcmp(argv[1], "halves")) { half<<<1, 32, 0, s>>>(x); half<<<1, 32, 0, t>>>(x + 32); }
   if (!strcmp(argv[1], "write")) {
     char *h;
@@ -181,7 +185,7 @@ def test_a_run_without_an_end_is_one_message(odd: Prepared, case: str, code: str
 
 def test_a_record_that_cannot_be_written_is_one_message(odd: Prepared, tmp_path: Path) -> None:
     ran = dryrun.run_program(odd.folder / "program", ("x",), tmp_path / "nowhere" / "record", tmp_path, 10)
-    places = Places.of(odd.folder / "program", odd.toolchain)
+    places = Places.of(odd.toolchain)
     (problem,) = endings.how_it_ended("odd.cu", ran, Findings(), places, 10)
     assert problem.code == "K616"
 
@@ -192,14 +196,15 @@ def test_a_program_that_fails_is_a_warning(odd: Prepared) -> None:
     assert warning.notes[0].message == "it said: wrong result"
 
 
-def test_parts_of_one_allocation_are_only_possible_races(odd: Prepared) -> None:
-    report = run(odd, "parts")
+def test_parts_that_are_not_known_are_only_possible_races(odd: Prepared) -> None:
+    report = run(odd, "chosen")
     assert [d.code for d in report.diagnostics] == ["K602"]
     assert (report.races, report.possible) == (0, 1)
 
 
-def test_parts_that_footprints_tell_apart_are_none(odd: Prepared) -> None:
-    assert run(odd, "halves").diagnostics == ()
+@pytest.mark.parametrize("case", ["parts", "halves"])
+def test_parts_that_are_apart_are_none(odd: Prepared, case: str) -> None:
+    assert run(odd, case).diagnostics == ()
 
 
 def test_a_system_call_on_watched_memory_works_and_is_seen(odd: Prepared) -> None:
@@ -264,5 +269,5 @@ def test_the_default_stream_of_each_thread(toolchain: Toolchain, tmp_path: Path)
 
 def test_strict_counts_possible_races(toolchain: Toolchain, tmp_path: Path) -> None:
     (tmp_path / "odd.cu").write_text(ODD)
-    assert kesco("odd.cu", "--", "parts", folder=tmp_path)[0] == 0
-    assert kesco("--strict", "odd.cu", "--", "parts", folder=tmp_path)[0] == 1
+    assert kesco("odd.cu", "--", "chosen", folder=tmp_path)[0] == 0
+    assert kesco("--strict", "odd.cu", "--", "chosen", folder=tmp_path)[0] == 1

@@ -1,4 +1,4 @@
-"""`kesco check`: launches with one pointer race, whatever else differs, unless that steers where they write."""
+"""`kesco check` sees the parts that launches touch, and only parts: what is apart is no race."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ def program(toolchain: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.mark.parametrize("case", [a or b for a, b in CASES if (a or b) != "name"])
-def test_only_what_steers_an_access_tells_parts_apart(program: Prepared, case: str) -> None:
+def test_launches_race_where_both_touch_a_byte(program: Prepared, case: str) -> None:
     found = observe(program, Run((case,), limit=30)).diagnostics
-    assert found
     if case.startswith("same_"):
         assert any(one.code == "K601" for one in found)
     else:
-        assert {one.code for one in found} == {"K602"}
+        assert {one.code for one in found} == ({"K602"} if case.startswith("perhaps_") else set())

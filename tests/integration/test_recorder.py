@@ -87,7 +87,7 @@ def comparable(text: str, program: Prepared) -> list[tuple[str, ...]]:
     for number, base in enumerate(re.findall(r"^A \d+ y (\w+) ", text, re.MULTILINE)):
         text = re.sub(rf"\b{base}\b", f"{number:x}", text)
     trace = read(text)
-    places = Places.of(program.folder / "program", program.toolchain)
+    places = Places.of(program.toolchain)
     places.load(trace)
     result = []
     for line in text.splitlines():
@@ -133,7 +133,7 @@ def test_errors_are_passed_on_and_said(calls: Prepared, runtime: Runtime) -> Non
     assert "cudaFree(gone): cudaErrorInvalidValue" in said
     errors = [(e.function, e.name) for e in read(before).events if isinstance(e, Failed)]
     (launch,) = [e for e in read(before).events if isinstance(e, Failed) and e.function == "cudaLaunchKernel"]
-    places = Places.of(calls.folder / "program", calls.toolchain)
+    places = Places.of(calls.toolchain)
     places.load(read(before))
     line = places.of_stack(launch.stack)
     assert line is not None
@@ -194,7 +194,7 @@ def test_unknown_calls_go_through_untouched_and_are_named(calls: Prepared, runti
     trace = read(before)
     (unknown,) = [one for one in trace.events if isinstance(one, Unsupported)]
     assert unknown.function == "cudaIpcOpenMemHandle"
-    places = Places.of(calls.folder / "program", calls.toolchain)
+    places = Places.of(calls.toolchain)
     places.load(trace)
     line = places.of_stack(unknown.stack)
     assert line is not None
@@ -288,16 +288,16 @@ def test_a_record_that_cannot_be_opened_leaves_the_program_alone(calls: Prepared
     program = calls.folder / "program"
     ran = recorder.run_program(calls.toolchain, program, ("names",), tmp_path / "no" / "record", tmp_path, 30)
     assert ran.returncode == 0
-    places = Places.of(program, calls.toolchain)
-    problem = endings.how_it_ended("calls.cu", ran, Findings(), places, 30, None, gpu=True)[0]
+    places = Places.of(calls.toolchain)
+    problem = endings.how_it_ended("calls.cu", ran, Findings(), places, 30, True, gpu=True)[0]
     assert problem.code == "K616"
 
 
 def test_what_is_not_in_the_record_is_said_once(calls: Prepared) -> None:
-    places = Places.of(calls.folder / "program", calls.toolchain)
+    places = Places.of(calls.toolchain)
     places.load(Trace(0, {}, (), True))
     findings = Findings(unsupported=(Unsupported(1, "cudaIpcOpenMemHandle"), Unsupported(2, "cudaIpcOpenMemHandle")))
-    found = endings.how_it_ended("a.cu", recorder.Ran(0), findings, places, 1, Trace(0, {}, (), True), gpu=True)
+    found = endings.how_it_ended("a.cu", recorder.Ran(0), findings, places, 1, gpu=True)
     assert [d.code for d in found] == ["K619", "K617"]
     assert endings.how_it_ended("a.cu", recorder.Ran(0), findings, places, 1)[0].code == "K617"
 

@@ -142,7 +142,7 @@ def outcomes(text: str, folder: Path, runs: Iterable[tuple[str, ...]]) -> list[S
         ran, trace = record(prepared, Run(arguments=arguments))
         assert ran.returncode == 0 and trace is not None, ran.said
         found.append(seen(trace))
-        findings = find_races(trace, prepared.effects, prepared.steering)
+        findings = find_races(trace.events, prepared.effects, prepared.steering, prepared.touches)
         assert not findings.races and not findings.stale, arguments
     return found
 

@@ -104,7 +104,7 @@ def run_of(source: Path, files: list[str], folder: Path) -> tuple[dict[str, list
     ran, trace = record(prepared, Run())
     assert trace is not None
     assert (ran.returncode, trace.ended) == (0, True), ran.said
-    found = Reading(trace, Places.of(folder / "program", prepared.toolchain), files).found
+    found = Reading(trace, Places.of(prepared.toolchain), files).found
     return {name: first_numbers(work) for name, work in found.items()}, prepared
 
 

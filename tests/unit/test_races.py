@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
 from kesco.ir.access import AccessMode
 from kesco.ir.effects import KernelEffects, ParamEffect, RootEffect
-from kesco.verify.footprint import Access, Use
-from kesco.verify.races import Findings, certain, find_races, overlap
-from kesco.verify.trace import Range, read
+from kesco.ir.touched import Asked, Bytes, Spans, Touch, Touches
+from kesco.verify.footprint import Access, Part
+from kesco.verify.meeting import Meeting, overlaps
+from kesco.verify.races import Findings, find_races
+from kesco.verify.trace import Event, Range, Recording, read
 
 READ, WRITE = (RootEffect(mode) for mode in (AccessMode.READ, AccessMode.WRITE))
 EFFECTS = {
@@ -34,8 +39,15 @@ def pointer(address: int) -> str:
     return address.to_bytes(8, "little").hex()
 
 
-def found(*lines: str) -> Findings:
-    return find_races(read(HEAD + "\n".join(lines) + "\n"), EFFECTS)
+def four_bytes(name: str, arguments: tuple[bytes, ...], *_: object) -> Touches:
+    """What `w` and `r` touch: four bytes, where the pointer points."""
+    here = Bytes.exactly(Spans.rows(int.from_bytes(arguments[0], "little"), 4))
+    nothing = Bytes.exactly(Spans.none())
+    return Touches({(0, 0): Touch(here, nothing) if name == "r" else Touch(nothing, here)}, True)
+
+
+def found(*lines: str, asked: Asked = four_bytes) -> Findings:
+    return find_races(read(HEAD + "\n".join(lines) + "\n").events, EFFECTS, asked=asked)
 
 
 def write(stream: int, address: int = 0x1000) -> str:
@@ -66,6 +78,12 @@ ORDERED = {
     "columns apart": ("M 1 5 cudaMemset2DAsync 0 w:1000:32:64:8", "M 2 6 cudaMemset2DAsync 0 w:1020:32:64:8"),
     "a host function": ("M 1 5 cudaMemcpyAsync 0 r:1000:64 w:9000:64", "L 1 5", "T r 9000 6"),
     "a free behind the use": (write(1), "F 1000 5 1 0"),
+    "a pool's memory, given back behind its use": ("B 1 5 1000 64", write(1), "Y 1 6 1000"),
+    "a pool's memory, on the same stream": ("B 1 5 1000 64", write(1), "Y 1 6 1000", "B 1 7 1000 32", reads(1)),
+    "a pool's memory, handed over by an event": (
+        "B 1 5 1000 64", write(1), "Y 1 6 1000", "R 7 1 5", "W 7 2 5", "B 2 7 1000 64", reads(2),
+    ),
+    "pieces of a pool": ("B 1 5 1000 64", "B 2 6 1040 64", write(1), write(2, 0x1040)),
 }  # fmt: skip
 RACES = {
     "two streams": ((write(1), reads(2)), "RAW"),
@@ -83,6 +101,13 @@ RACES = {
     "the host reads": (("M 1 5 cudaMemcpyAsync 0 r:1000:64 w:9000:64", "T r 9000 6"), "RAW"),
     "the host writes": (("M 1 5 cudaMemcpyAsync 0 r:9000:64 w:1000:64", "T w 9000 6"), "WAR"),
     "a free on another stream": ((write(1), "F 1000 5 2 0"), "WAW"),
+    "a pool's memory, used on another stream": (
+        ("B 1 5 1000 64", "R 7 1 5", "W 7 2 5", reads(2), "Y 1 6 1000"), "WAR",
+    ),
+    "a pool's memory, handed over too early": (("B 1 5 1000 64", write(1), "Y 1 6 1000", "B 2 7 1000 64"), "WAW"),
+    "a part of a pool's memory, handed over too early": (
+        ("B 1 5 1000 64", write(1), "Y 1 6 1000", "B 1 7 1000 32", "B 2 8 1020 32"), "WAW",
+    ),
     "columns that overlap": (
         ("M 1 5 cudaMemset2DAsync 0 w:1000:33:64:8", "M 2 6 cudaMemset2DAsync 0 w:1020:32:64:8"), "WAW",
     ),
@@ -108,12 +133,33 @@ def test_a_pair_of_places_is_one_race() -> None:
     assert race.times == 10
 
 
-def test_parts_of_an_allocation_are_possible_races() -> None:
-    assert [r.certain for r in found(write(1), write(2, 0x1100)).races] == [False]
+def test_parts_that_do_not_meet_are_no_race() -> None:
+    assert found(write(1), write(2, 0x1004)).races == ()
+    assert [r.certain for r in found(write(1), write(2, 0x1003)).races] == [True]
+
+
+def test_where_nothing_is_known_of_the_bytes_a_race_is_only_possible() -> None:
+    def nothing(*_: object) -> None:
+        return None
+
+    assert [r.certain for r in found(write(1), reads(2), asked=nothing).races] == [False]
     numbers = [f"K {s} {s} w 1,1,1 1,1,1 0 = {pointer(0x1000)} 0{s}000000" for s in (1, 2)]
-    assert [r.certain for r in found(*numbers).races] == [False]
+    assert [r.certain for r in found(*numbers, asked=nothing).races] == [False]
     same = [f"K {s} {s} w 1,1,1 1,1,1 0 = {pointer(0x1000)} 01000000" for s in (1, 2)]
-    assert [r.certain for r in found(*same).races] == [True]
+    assert [r.certain for r in found(*same, asked=nothing).races] == [True]  # whatever it is, both touch it
+    larger = [same[0], same[1].replace("1,1,1 0", "2,1,1 0")]
+    assert [r.certain for r in found(*larger, asked=nothing).races] == [False]
+
+
+def test_many_accesses_of_one_line_are_kept_as_one() -> None:
+    """Each trip of a loop writes elsewhere; the last ones are not known to be over."""
+    far = [f"K 1 11 w 1,1,1 1,1,1 0 = {pointer(0x1000 + 4 * i)}" for i in range(900)]
+    findings = found(*far, reads(2, 0x1000 + 3996))
+    assert findings.races == ()
+    (race,) = found(*far, reads(2, 0x1000 + 12)).races
+    assert (race.certain, race.first.stack) == (True, 11)
+    ordered = found(*far[:800], "R 7 1 5", "W 7 2 5", *far[800:], reads(2, 0x1000 + 12)).races
+    assert not any(race.certain for race in ordered)
 
 
 def test_what_is_not_known_may_touch_everything() -> None:
@@ -128,6 +174,44 @@ def test_freed_memory_is_named() -> None:
     assert found("F 1000 5 -1 0", "A 2 d 1000 64 6 -1", write(1)).stale == ()
 
 
+def test_freed_memory_of_a_pool_is_named() -> None:
+    (stale,) = found("B 1 5 1000 64", "Y 1 6 1000", write(1)).stale
+    assert stale.freed == 6
+    assert found("B 1 5 1000 64", "Y 1 6 1000", "B 1 7 1000 64", write(1)).stale == ()
+
+    def all_of_it(_: str, arguments: tuple[bytes, ...], *__: object) -> Touches:
+        everything = Bytes.exactly(Spans.rows(int.from_bytes(arguments[0], "little"), 4096))
+        return Touches({(0, 0): Touch(everything, everything)}, True)
+
+    assert found("B 1 5 1000 64", "Y 1 6 1000", write(1), asked=all_of_it).stale == ()  # the pool clears its arena
+
+
+def test_a_long_run_needs_no_more_memory_than_a_short_one() -> None:
+    """Allocations, events and pieces come and go."""
+
+    def events(rounds: int) -> Iterator[Event]:
+        head = [*(f"S {s} 0 b 0" for s in range(3)), "A 0 d 1000 4096 100 -1"]
+        for i in range(rounds):
+            base = f"{0x100000 + (i % 9000) * 0x1000:x}"
+            head += [f"A {i + 1} d {base} 64 7 1", f"K 1 8 w 1,1,1 1,1,1 0 = {pointer(0x1000 + 4 * (i % 1024))}"]
+            head += [f"B 1 9 {0x1000 + i % 64 * 64:x} 64", f"R {i} 1 5", f"W {i} 2 5", f"e {i}"]
+            head += [f"Y 1 9 {0x1000 + i % 64 * 64:x}", f"F {base} 10 1 0"]
+            yield from Recording([f"{line}\n" for line in head]).events()
+            head = []
+
+    def peak(rounds: int) -> int:
+        tracemalloc.start()
+        try:
+            find_races(events(rounds), EFFECTS, asked=four_bytes)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10)  # what is loaded the first time
+    short = peak(1_500)
+    assert peak(3_000) < 1.1 * short
+
+
 def test_a_record_that_ends_anywhere_is_read() -> None:
     text = HEAD + write(1)
     for end in range(len(text)):
@@ -138,16 +222,38 @@ def test_overlap_and_certainty() -> None:
     def exact(low: int, width: int, pitch: int = 0, rows: int = 1) -> Access:
         return Access(0, True, Range(True, low, width, pitch, rows), exact=True)
 
-    kernel = Access(0, True, Range(True, 100, 900), exact=False)
-    assert overlap(exact(0, 10), exact(9, 1))
-    assert not overlap(exact(0, 10), exact(10, 1))
-    assert not overlap(exact(0, 8, 16, 4), exact(24, 8))
-    assert overlap(exact(0, 8, 16, 4), exact(20, 8))
-    assert overlap(exact(0, 1), kernel)
-    whole, parts = Use({100}), Use({0, 100})
-    assert certain(exact(0, 1), kernel, whole)
-    assert not certain(exact(0, 1), kernel, parts)
-    assert certain(exact(100, 1), kernel, parts)
+    def kernel(may: Spans | None, sure: Spans, most: tuple[int, int] | None = None, somewhere: bool = False) -> Access:
+        part = Part("k", "", (0, 0), str(next(numbers)).encode())
+        return Access(
+            0, True, Range(True, 100, 900), exact=False, most=most, part=part, known=Bytes(may, sure, somewhere)
+        )
+
+    def meet(a: Access, b: Access) -> Meeting:
+        there, back = (overlaps(*pair, touched, (0, 1000)) for pair in ((a, b), (b, a)))
+        assert there is back
+        return there
+
+    def touched(one: Access) -> Bytes:
+        return one.known or Bytes.exactly(Spans.rows(one.bytes.low, one.bytes.width, one.bytes.pitch, one.bytes.rows))
+
+    numbers = itertools.count()
+    assert meet(exact(0, 10), exact(9, 1)) is Meeting.YES
+    assert meet(exact(0, 10), exact(10, 1)) is Meeting.NO
+    assert meet(exact(0, 8, 16, 4), exact(24, 8)) is Meeting.NO
+    assert meet(exact(0, 8, 16, 4), exact(20, 8)) is Meeting.YES
+    odd, even, none = Spans.rows(104, 4, 8, 50), Spans.rows(100, 4, 8, 50), Spans.none()
+    assert meet(kernel(odd, odd), kernel(even, even)) is Meeting.NO
+    assert meet(kernel(odd, odd), kernel(odd, none)) is Meeting.PERHAPS
+    assert meet(kernel(odd, odd), kernel(None, none)) is Meeting.PERHAPS
+    assert meet(kernel(odd, odd), kernel(None, none, (100, 104))) is Meeting.NO
+    assert meet(kernel(None, none, (100, 104)), kernel(None, none, (104, 900))) is Meeting.NO
+    assert meet(kernel(odd, odd), exact(106, 1)) is Meeting.YES
+    assert meet(kernel(odd, odd), exact(109, 3)) is Meeting.NO
+    assert meet(kernel(None, odd), exact(106, 1)) is Meeting.YES
+    gathered = kernel(None, none, somewhere=True)
+    assert meet(gathered, exact(0, 1000)) is Meeting.YES
+    assert meet(gathered, exact(0, 999)) is Meeting.PERHAPS
+    assert meet(gathered, kernel(Spans.rows(0, 1000), none)) is Meeting.PERHAPS
 
 
 def test_a_long_run_takes_seconds() -> None:
@@ -159,6 +265,6 @@ def test_a_long_run_takes_seconds() -> None:
         lines.append(f"K {stream} {stream} w 1,1,1 1,1,1 0 = {pointer(((i * 7) % 16 + 1) << 16)}")
         lines.append(f"R {stream} {stream} 1")
     started = time.process_time()
-    findings = find_races(read("\n".join(lines) + "\n"), EFFECTS)
+    findings = find_races(read("\n".join(lines) + "\n").events, EFFECTS, asked=four_bytes)
     assert (findings.races, findings.operations) == ((), 100_000)
     assert time.process_time() - started < 30

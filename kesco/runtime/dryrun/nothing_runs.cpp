@@ -82,3 +82,16 @@ void give_up() {
 }
 
 } // namespace dryrun::backend
+
+extern "C" {
+
+void kesco_check_allocated(const void *pointer, std::size_t size, cudaStream_t stream) {
+    const dryrun::Call call;
+    dryrun::pool_hands_out(pointer, size, stream, call);
+}
+void kesco_check_freed(const void *pointer, cudaStream_t stream) {
+    const dryrun::Call call;
+    dryrun::pool_takes_back(pointer, stream, call);
+}
+
+} // extern "C"

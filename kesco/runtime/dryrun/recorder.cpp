@@ -8,16 +8,20 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <mutex>
-#include <sstream>
 #include <unordered_map>
 
 namespace dryrun {
+
+const char *variable(const char *which) {
+    return std::getenv((std::string(backend::name) + which).c_str());
+}
+
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 22; // the file grows by this many bytes
@@ -40,86 +44,46 @@ struct State {
     std::size_t used = kChunk; // of the chunk
     std::size_t chunks = 0;
     std::atomic<bool> silent = false; // in a child process, or without a file
-    bool deep = false;                // a kernel follows pointers in memory
     std::unordered_map<std::vector<std::uintptr_t>, std::uint32_t, Hash> stacks;
-    std::map<std::string, Kernel> kernels;
-    std::map<std::string, std::string> names; // plain → as in the device code
 };
-
-const char *variable(const char *which) {
-    return std::getenv((std::string(backend::name) + which).c_str());
-}
-
-// A mangled name without what differs between compilers: `12_GLOBAL__N_1` for any anonymous namespace, and no `L`
-// before a length, which clang writes for static functions.
-std::string plain(const std::string &name) {
-    std::string result;
-    for (std::size_t at = 0; at < name.size();) {
-        std::size_t digits = at;
-        while (digits < name.size() && std::isdigit(static_cast<unsigned char>(name[digits])) != 0)
-            ++digits;
-        if (digits > at && name.compare(digits, 11, "_GLOBAL__N_") == 0) {
-            result += "12_GLOBAL__N_1";
-            at = digits + std::stoul(name.substr(at, digits - at));
-        } else if (digits > at) {
-            result += name.substr(at, digits - at);
-            at = digits;
-        } else {
-            if (name[at] != 'L' || at + 1 == name.size() || std::isdigit(static_cast<unsigned char>(name[at + 1])) == 0)
-                result += name[at];
-            ++at;
-        }
-    }
-    return result;
-}
-
-void read_kernels(State &state) {
-    const char *name = variable("_KERNELS");
-    std::ifstream file(name == nullptr ? "/dev/null" : name);
-    std::string line;
-    while (std::getline(file, line)) {
-        std::istringstream words(line);
-        std::string word;
-        words >> word;
-        if (word == "@") {
-            while (words >> word)
-                state.names[plain(word)] = word;
-            continue;
-        }
-        state.names[plain(word)] = word;
-        Kernel &kernel = state.kernels[word];
-        while (words >> word) {
-            if (word[0] == '*') {
-                const std::size_t colon = word.find(':');
-                kernel.through.emplace_back(std::stoul(word.substr(1)), std::stoul(word.substr(colon + 1)));
-            } else if (word[0] == '@') {
-                kernel.symbols.push_back(word.substr(1));
-            } else if (word[0] == '!') {
-                const std::size_t colon = word.find(':');
-                kernel.writes.emplace_back(std::stoul(word.substr(1)), std::stoul(word.substr(colon + 1)));
-            } else {
-                kernel.sizes.push_back(std::stoul(word));
-            }
-        }
-        state.deep = state.deep || !kernel.through.empty() || !kernel.symbols.empty();
-    }
-}
 
 int load_base(dl_phdr_info *info, std::size_t, void *base) { // the first one is the program itself
     *static_cast<std::uintptr_t *>(base) = info->dlpi_addr;
     return 1;
 }
 
+// Where the name of the record ends in this each process has one of its own, with its number in that place: those that
+// a launcher, a shell or an interpreter starts are recorded, too.
+constexpr const char *kEach = "%p";
+
+bool for_each_process(const char *name) {
+    return name != nullptr && std::strstr(name, kEach) != nullptr;
+}
+
+int open_record(const char *name) {
+    constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC;
+    if (!for_each_process(name))
+        return open(name, kFlags | O_TRUNC, 0600);
+    std::string own(name);
+    own.replace(own.find(kEach), std::strlen(kEach), std::to_string(getpid()));
+    int file = open(own.c_str(), kFlags | O_EXCL, 0600);
+    for (int again = 1; file < 0 && errno == EEXIST && again < 1000; ++again) // it became another program
+        file = open((own + "." + std::to_string(again)).c_str(), kFlags | O_EXCL, 0600);
+    return file;
+}
+
+std::atomic<bool> begun = false; // the record has its first line
+
 State &state() {
     static State &one = []() -> State & {
         auto &made = *new State;
         const char *name = variable("_RECORD");
-        made.file = name == nullptr ? -1 : open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        made.file = name == nullptr ? -1 : open_record(name);
         if (name != nullptr && made.file < 0)
             backend::no_space(-1);
         made.silent = made.file < 0;
-        read_kernels(made);
-        unsetenv((std::string(backend::name) + "_RECORD").c_str()); // what this program starts must not write over it
+        if (!for_each_process(name)) // what this program starts must not write over it
+            unsetenv((std::string(backend::name) + "_RECORD").c_str());
         return made;
     }();
     return one;
@@ -197,15 +161,23 @@ Nesting &nesting() {
     return own;
 }
 
-__attribute__((constructor)) void begin() {
+void begin_record() {
+    begun = true;
     std::uintptr_t base = 0;
     dl_iterate_phdr(load_base, &base);
     record("V 1 " + hexadecimal(base));
     pthread_atfork(nullptr, nullptr, [] { state().silent = true; });
 }
 
+// A process that never calls CUDA has no record, where each has one of its own.
+__attribute__((constructor)) void begin() {
+    if (!for_each_process(variable("_RECORD")))
+        begin_record();
+}
+
 __attribute__((destructor)) void end() {
-    record("Q");
+    if (begun)
+        record("Q");
 }
 
 } // namespace
@@ -271,6 +243,8 @@ int architecture() {
 
 void record(const std::string &text) {
     const std::lock_guard<std::recursive_mutex> guard(state().lock);
+    if (!begun && for_each_process(variable("_RECORD"))) // it has one from its first call on
+        begin_record();
     append(text.data(), text.size());
     append("\n", 1);
 }
@@ -286,6 +260,7 @@ std::uint32_t stack_number(const std::vector<std::uintptr_t> &addresses) {
     const auto found = own.stacks.find(addresses);
     if (found != own.stacks.end())
         return found->second;
+    look_at_modules();
     const auto number = static_cast<std::uint32_t>(own.stacks.size());
     own.stacks.emplace(addresses, number);
     std::string line = "P " + std::to_string(number);
@@ -318,22 +293,8 @@ std::string hexadecimal(std::uintptr_t value) {
     return text;
 }
 
-std::string name_on_device(const std::string &registered) {
-    const auto found = state().names.find(plain(registered));
-    return found == state().names.end() ? registered : found->second;
-}
-
-bool follows_pointers() {
-    return state().deep;
-}
-
 bool silent() {
     return state().silent;
-}
-
-const Kernel *kernel_named(const std::string &name) {
-    const auto found = state().kernels.find(name);
-    return found == state().kernels.end() ? nullptr : &found->second;
 }
 
 } // namespace dryrun

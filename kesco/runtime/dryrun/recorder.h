@@ -72,6 +72,9 @@ bool follows_pointers();                             // whether there is a kerne
 // The name that the device code of `kesco check` has for a kernel or symbol that a program registers. Clang and nvcc
 // mangle names alike but for static functions and anonymous namespaces.
 std::string name_on_device(const std::string &registered);
+// Programs and libraries that were loaded since the last look: where they are, and what they say of their kernels.
+void look_at_modules();
+const char *variable(const char *which); // one of the back end's in the environment
 bool silent(); // nothing is recorded: in a child process, or without a file
 
 } // namespace dryrun

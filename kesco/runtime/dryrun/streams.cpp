@@ -340,7 +340,12 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     Call call;
-    return call(all().events.erase(event_of(handle)) != 0 ? cudaSuccess : cudaErrorInvalidResourceHandle);
+    const Event *event = event_of(handle);
+    if (event == nullptr)
+        return call(cudaErrorInvalidResourceHandle);
+    record("e " + std::to_string(event->id));
+    all().events.erase(event_of(handle));
+    return call(cudaSuccess);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     Call call;

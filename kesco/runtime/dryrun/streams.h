@@ -58,6 +58,9 @@ void destroy_stream(Stream *stream);
 std::vector<Stream *> streams();
 
 void submit(Stream *stream, Operation operation, cudaGraphNodeType type);
+// A pool of the program's own hands out memory, or takes it back, in the order of a stream.
+void pool_hands_out(const void *pointer, std::size_t size, cudaStream_t handle, const Call &call);
+void pool_takes_back(const void *pointer, cudaStream_t handle, const Call &call);
 void record_event(Event *event, Stream *stream, std::uint32_t stack);
 void wait_event(Stream *stream, Event *event, std::uint32_t stack);
 cudaError_t launch_graph(const Graph &graph, Stream *stream, std::uint32_t stack);
