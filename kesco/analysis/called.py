@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kesco.analysis.following import by_host, why_not_followed
-from kesco.analysis.region import CURRENT
+from kesco.analysis.region import CURRENT, Walked
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, AccessMode, Buffer
 from kesco.ir.flow import Handle, Role, SiteKind
@@ -35,7 +35,7 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     if callee.throws and not callee.touches_device:
         walk.may_throw(state, name, call.operation, call.span)
     now.throws = now.throws or (callee.throws and not now.failing)
-    by_device, on_host = _touched(callee)
+    by_device, on_host = touched_in(callee)
     if not callee.touches_device:
         for (buffer, _), mode in (*by_device.items(), *on_host.items()):
             now.host[buffer] = now.host.get(buffer, AccessMode.NONE) | mode
@@ -62,7 +62,7 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
         now.unseen_in = now.statement
 
 
-def _touched(callee: Activation) -> tuple[_Touched, _Touched]:
+def touched_in(callee: Walked) -> tuple[_Touched, _Touched]:
     """What the device touches in a function, and what the host does, in few parts that mean something in its caller."""
     by_device: _Touched = {}
     on_host: _Touched = {}

@@ -156,14 +156,20 @@ def _stands(program: ir.Program, contexts: Collection[Walked]) -> set[int]:
         others = (
             n for n in ir.walk(whole) if n is not call and isinstance(n, (ir.Call, ir.Launch, ir.New, ir.Unknown))
         )
-        if isinstance(call, ir.Call) and all(isinstance(n, ir.Call) and _leaves_nothing(program, n) for n in others):
+        if isinstance(call, ir.Call) and all(_leaves_nothing(program, n) for n in others):
             found.add(call.operation)
     return found
 
 
-def _leaves_nothing(program: ir.Program, call: ir.Call) -> bool:
-    """Whether a call makes no object that runs code of the user's when it is destroyed, and calls none back."""
-    if call.runs or call.destroys:
+def _leaves_nothing(program: ir.Program, call: ir.Expr | ir.Stmt) -> bool:
+    """Whether a call makes no object that runs code of the user's when it is destroyed, and calls none back.
+
+    Neither does a lambda that holds none.
+    """
+    if isinstance(call, ir.Unknown) and call.what == "lambda":
+        held = (n.variable.type for n in ir.walk(call) if isinstance(n, ir.Name))
+        return all(one.shape in (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER) for one in held)
+    if not isinstance(call, ir.Call) or call.runs or call.destroys:
         return False
     if call.standard or call.type is None or call.type.shape is not ir.Shape.RECORD:
         return call.standard or not call.constructs

@@ -14,9 +14,10 @@ followed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.host import constructors, first
 from kesco.analysis.host.calls import Calls
@@ -76,7 +77,11 @@ def host_regions(
         watchers = Watchers(frozenset(paths.watched), frozenset(paths.volatile), frozenset(paths.told), {})
         mark_releases(paths.activations, watchers)
     functions = [f for f in program.functions if f.here and f.key in walk.paths.activations]
-    return tuple(walk.region(function, why or walk.refused) for function in functions)
+    why = why or walk.refused or paths.file_wide
+    if streams:
+        return tuple(walk.region(function, why) for function in functions)
+    reasons = not_followed(program, paths.activations, why)
+    return tuple(walk.with_calls(function, why, reasons) for function in functions)
 
 
 def _walked(
@@ -239,8 +244,18 @@ class _Walk:
 
     # ---- regions
 
-    def region(self, function: ir.Function, why: str) -> Region:
-        """The region of a function of the text."""
+    def with_calls(self, function: ir.Function, why: str, reasons: Mapping[str, str]) -> Region:
+        """The region of a function, and the one in which calls of it are work; why others do not follow is known."""
+        contexts = self.paths.activations[function.key].values()
+        region = self.region(function, why)
+        widest = next((a for a in contexts if a.generic), None)
+        general = touched_by(region if widest is None else widest.builder.finish())
+        region = replace(region, not_followed=reasons[function.key], general=general)
+        moving = moving_calls(self.texts.program, contexts, reasons)
+        return replace(region, calling=self.region(function, why, moving)) if moving else region
+
+    def region(self, function: ir.Function, why: str, moving: Collection[int] = ()) -> Region:
+        """The region of a function of the text, in which the calls in `moving` may go to any stream."""
         known = self.paths.activations[function.key]
         instances = {key[0] for key in known}
         generic = [a for a in known.values() if a.generic]
@@ -250,14 +265,13 @@ class _Walk:
         if not chosen or not instances:
             empty = RegionBuilder(function.name, function.span).finish()
             return replace(empty, serial_because=why or "nothing in this file calls it")
-        region = merged_contexts(function, chosen)
+        region = with_moving(merged_contexts(function, chosen), moving, known.values())
         if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
             why = why or "its pointers came into a function that calls it"
         guards, unsafe = guards_of(self.texts.program, self._steps(function), function, region)
         serial = next((a.serial for a in known.values() if a.serial), "") or unreadable(function)
         if not self.paths.streams:
             serial = serial or watched(self.texts.program, region)
-        serial = serial or self.paths.file_wide
         return replace(
             without_idle_marks(region), guards=guards, serial_because=why or serial or region.serial_because or unsafe,
             open=opened, fresh=opened,

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.source import Span
 
 
 def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
@@ -22,12 +23,46 @@ def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> 
 
 
 def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Region, ...]:
-    """For each function the region in which more launches may move."""
+    """For each function the region in which more launches may move, or calls of functions that launch.
+
+    A call moves only where what it runs follows in the same reading.
+    """
     by_place = {one.span: one for one in seen}
-    chosen = [_either(one, by_place.get(one.span)) for one in regions]
-    if any(one.open or any(site.foreign for site in one.sites) for one in chosen):
-        chosen = [replace(one, open=True) if one.function != "main" and not one.open else one for one in chosen]
-    return tuple(chosen)
+    chosen = {one.span: _either(one, by_place.get(one.span)) for one in regions}
+    for one in regions:
+        other = by_place.get(one.span)
+        if other is None or other.calling is None or other.serial_because or chosen[one.span].calling is not None:
+            continue
+        run = _run_by(other, by_place)
+        found = [chosen[span] for span in run if span in chosen]
+        if all(_is_no_less(by_place[span], chosen[span]) for span in run if span in chosen) and len(found) == len(run):
+            chosen |= {span: by_place[span] for span in run}
+    result = [chosen[one.span] for one in regions]
+    if any(one.open or any(site.foreign for site in one.sites) for one in result):
+        result = [_open(one) for one in result]
+    return tuple(result)
+
+
+def _open(region: Region) -> Region:
+    """The region of a function before which unseen code may have left work running."""
+    if region.function == "main" or region.open:
+        return region
+    return replace(region, open=True, calling=None if region.calling is None else replace(region.calling, open=True))
+
+
+def _run_by(region: Region, by_place: Mapping[Span, Region]) -> set[Span]:
+    """A function, and all that its calls which may move run."""
+    found, work = {region.span}, [region]
+    while work:
+        for _, span in (call for site in work.pop().sites for call in site.calls):
+            if span not in found:
+                found.add(span)
+                work += [by_place[span]] if span in by_place else []
+    return found
+
+
+def _is_no_less(other: Region, one: Region) -> bool:
+    return not other.serial_because and _moving(other) >= _moving(one)
 
 
 def _either(one: Region, other: Region | None) -> Region:

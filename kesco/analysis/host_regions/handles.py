@@ -7,6 +7,7 @@ kesco's prologue have the names that its text has for them.
 from __future__ import annotations
 
 from kesco.analysis.host.values import Pointer, Value, scalar
+from kesco.analysis.region import CURRENT
 from kesco.ir.flow import Handle
 
 
@@ -28,6 +29,8 @@ def handle_of(value: Value) -> Handle | None:
 
 def _of(atom: Pointer) -> Handle | None:
     one = atom.object
+    if one.kind == "kesco" and one.name == "current":
+        return CURRENT
     if one.kind == "kesco" and one.name:
         kind, number_ = one.name.split(":")
         return Handle(f"kesco:{one.name}", f"kesco.{kind}[{number_}]")

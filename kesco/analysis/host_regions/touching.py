@@ -19,7 +19,7 @@ from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
-from kesco.analysis.host.values import STATUS, ZERO, Object, Pointer, Unknown, Value, number, pointer, scalar
+from kesco.analysis.host.values import NUMBER, STATUS, Object, Pointer, Unknown, Value, number, pointer, scalar
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.texts import LAUNCH
 from kesco.analysis.host_regions.watching import Watching
@@ -50,7 +50,7 @@ _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 _DIRECTIONS = {"HostToHost": 0, "HostToDevice": _TO_DEVICE, "DeviceToHost": _TO_HOST, "DeviceToDevice": _ON_DEVICE}
 _STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch)(?:E|I)")
 _COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol)?|kesco_send|kesco_fetch)(?:E|I|P)")
-_CURRENT = re.compile(r"\d(?:kesco_current|KescoOn)")
+_CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKescoOnE")
 _WAITS = re.compile(r"\d(?:kesco_sent|kesco_fetched)E")
 _HELD = {1: Held.SOURCE, 2: Held.ALL}
 COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
@@ -94,8 +94,11 @@ class Touching:
         if (own := _COPIES.search(name)) is not None:
             self._own_copy(state, own[1], values)
             return STATUS
-        if _CURRENT.search(name):  # where it is set around a call, the text of the function called is what is read
-            return ZERO
+        if _CURRENT.search(name):
+            return pointer(self.paths.engine.resource("kesco", "current"))
+        if _ON.search(name):
+            self.paths.set_stream(handle_of(values[0]) if values else None)
+            return NUMBER
         return STATUS if _WAITS.search(name) else None
 
     def makes(self, one: Object) -> None:
@@ -393,6 +396,9 @@ class Touching:
         if name in ("__cxa_throw", "__cxa_rethrow"):
             paths.throws(state)
             return
+        host = host_call(name)
+        if host is not None and host.kind == "exit" and not state.failing:
+            paths.now.activation.exits = True
         every = list(reached)
         model = paths.engine.models.of(name)
         if not seen or model is None or model.keeps or model.given:

@@ -16,15 +16,17 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kesco.analysis.called import touched_in
+from kesco.analysis.following import by_host, why_not_followed
 from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object
 from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import MARK
 from kesco.analysis.host_regions.texts import Texts
-from kesco.analysis.region import Draft, RegionBuilder, SiteKey
+from kesco.analysis.region import CURRENT, Draft, RegionBuilder, SiteKey
 from kesco.ir import program as ir
-from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
+from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Handle, Iteration, Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
@@ -70,6 +72,7 @@ class _Level:
     callee: str = ""
     before: frozenset[int] = frozenset()
     is_text: bool = False
+    setting: tuple[int, Handle | None] = (-1, None)  # a statement, and the stream that is set for its call
 
 
 @dataclass(slots=True)
@@ -182,21 +185,49 @@ class Watching:
         if left is not None:
             activation.stay_serial("an exception may leave it behind a launch", left.span)
 
+    def set_stream(self, stream: Handle | None) -> None:
+        """In a text that is read again, a call in the same statement runs on a stream."""
+        self.now.setting = self._statement(), stream
+
+    def _statement(self) -> int:
+        activation, at, _, _ = self.where()
+        offset = self.texts.offset(at.place) if at is not None else -1
+        return self.texts.statement(activation.function, offset).start
+
     def _call_site(self, inner: Activation, name: str, state: State) -> None:
-        level = self.now
-        activation = level.activation
+        """What was called is a join of its caller, or work on the stream that is set for it."""
+        activation = self.now.activation
         touched = activation.touches_device
-        site = self.join(state, name, foreign=inner.foreign or (inner.device_changed and touched))
-        shared: dict[Buffer, AccessMode] = {}
-        for draft in inner.builder.drafts:
-            for (buffer, _, _), mode in draft.accesses.items():
-                shared[buffer] = shared.get(buffer, AccessMode.NONE) | mode
+        stream = self._stream_of(inner)
+        moves = stream is not None and stream != CURRENT
+        site = self.call(state, name, Role.MOVABLE if moves else Role.JOIN, stream)
+        by_device, on_host = touched_in(inner)
         if site is not None:
-            site.callee = inner
-            for buffer, mode in shared.items():
-                site.touch(buffer, "in the function called", mode)
+            site.callee, site.stream = inner, stream
+            for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
+                for (buffer, part), mode in accesses.items():
+                    site.touch(buffer, why, mode, part)
+            if moves:
+                looks, outside = by_host(inner)
+                site.looks, site.outside = site.looks or looks, site.outside or outside
+            site.foreign = site.foreign or inner.foreign or (inner.device_changed and touched)
+        activation.foreign = activation.foreign or inner.foreign
         activation.device_changed = activation.device_changed or inner.device_changed
         activation.throws = activation.throws or inner.throws
+        activation.exits = activation.exits or inner.exits
+
+    def _stream_of(self, inner: Activation) -> Handle | None:
+        """The stream of all that a call gives the device, in a text that sets streams; None where it is not on one."""
+        if not self.streams:
+            return None
+        follows = not why_not_followed(inner, CURRENT)
+        statement, stream = self.now.setting
+        if statement < 0 or statement != self._statement():
+            return CURRENT if follows else None
+        if not follows:
+            activation, at, _, _ = self.where()
+            activation.stay_serial("a stream is set for a call that does not follow it", self.span(activation, at))
+        return stream if follows else None
 
     # ---- where control is
 
@@ -256,14 +287,20 @@ class Watching:
 
     def join(self, state: State, callee: str, *, foreign: bool) -> Draft | None:
         """Pending work is joined before what is executed."""
-        name = callee
-        draft = self.site(state, name, callee, SiteKind.CALL, Role.JOIN)
-        activation = self.now.activation
+        draft = self.call(state, callee, Role.JOIN)
         if draft is not None:
             draft.foreign = draft.foreign or foreign
-            node = next((n for n in self.texts.nodes(activation.function) if n.operation == draft.operation), None)
-            draft.name = node.name.rpartition("::")[2] if node is not None and not node.name.startswith("!") else name
-        activation.foreign = activation.foreign or foreign
+        self.now.activation.foreign = self.now.activation.foreign or foreign
+        return draft
+
+    def call(self, state: State, callee: str, role: Role, on: Handle | None = None) -> Draft | None:
+        """The site of a call, under the name that the text has for it."""
+        draft = self.site(state, callee, callee, SiteKind.CALL, role, on)
+        if draft is not None:
+            nodes = self.texts.nodes(self.now.activation.function)
+            node = next((n for n in nodes if n.operation == draft.operation), None)
+            known = node is not None and not node.name.startswith("!")
+            draft.name = node.name.rpartition("::")[2] if node is not None and known else callee
         return draft
 
     def turns(self, instruction: Instruction, state: State) -> None:
