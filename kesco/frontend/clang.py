@@ -24,6 +24,7 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.frontend.refusals import said, told
 from kesco.frontend.standard import is_standard_path
+from kesco.toolchain.mending import ROUNDS, mended
 from kesco.toolchain.precompiled import discard, find, use
 
 BINARY_OPERATORS = (
@@ -160,6 +161,8 @@ class SourceFile:
     def __init__(self, path: str, text: bytes, arguments: tuple[str, ...]) -> None:
         """Parse `text` as the content of `path`; raises `InputError` with clang's messages for errors in user files."""
         self.path, self.text, self._arguments = path, text, arguments
+        self.read = text
+        """What libclang was given: in it what nvcc alone takes is written in another way, each byte at its place."""
         _names.clear()
         self._top: list[Cursor] | None = None
         self._includes: tuple[Include, ...] | None = None
@@ -184,7 +187,7 @@ class SourceFile:
         """Whether clang made a translation unit, however wrong."""
         try:
             options = 0 if _SET_ASIDE.search(self.text) else _PREAMBLE
-            self.unit = _index().parse(self.path, list(arguments), [(self.path, self.text)], options=options)
+            self.unit = _index().parse(self.path, list(arguments), [(self.path, self.read)], options=options)
         except cindex.TranslationUnitLoadError:
             return False
         return True
@@ -195,7 +198,7 @@ class SourceFile:
         self._top = None
         if _DIRECTIVE.findall(text) != _DIRECTIVE.findall(self.text):
             self._includes = None
-        self.text = text
+        self.text = self.read = text
         if not self._parsed_again():
             self._parse(self._arguments)
         self._check()
@@ -206,14 +209,20 @@ class SourceFile:
         The binding does not tell either.
         """
         changed = (cindex._CXUnsavedFile * 1)()
-        changed[0].name, changed[0].contents = os.fsencode(self.path), self.text
-        changed[0].length = len(self.text)
+        changed[0].name, changed[0].contents = os.fsencode(self.path), self.read
+        changed[0].length = len(self.read)
         return bool(cindex.conf.lib.clang_reparseTranslationUnit(self.unit, 1, changed, _PREAMBLE) == 0)
 
     def _check(self) -> None:
-        found = self._errors()
+        first = found = tuple(map(said, self._errors()))
+        for _ in range(ROUNDS):
+            if not found or (again := mended(self.read, found, self.path, same_length=True)) == self.read:
+                break
+            self.read = again
+            self._parse(self._arguments)
+            found = tuple(map(said, self._errors()))
         if found:
-            raise InputError(*told(tuple(map(said, found)), self.text))
+            raise InputError(*told(first, self.text))
 
     def _errors(self) -> list[cindex.Diagnostic]:
         return [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d)]

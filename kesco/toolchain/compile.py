@@ -13,6 +13,7 @@ Errors in the user's code are an `InputError` with clang's own words and places.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from kesco.source import Span
 from kesco.toolchain import hostcxx, precompiled
 from kesco.toolchain.cuda import HOW_TO_GET, NO_CUDA
 from kesco.toolchain.flags import UserFlags, translate
+from kesco.toolchain.mending import ROUNDS, mended
 from kesco.toolchain.model import Toolchain
 from kesco.toolchain.process import Finished, run
 
@@ -188,10 +190,36 @@ def _ir(
         if header is not None:
             precompiled.discard(header)
         return finished.text
-    diagnostics = parse_diagnostics(finished.stderr)
-    if diagnostics and finished.returncode > 0:
-        raise InputError(*diagnostics)
+    told = parse_diagnostics(finished.stderr)
+    if told and finished.returncode > 0:
+        again = _mended(command, plain, source_path, told, timeout)
+        if again is not None and again.returncode == 0:
+            return again.text
+        raise InputError(*told)
     raise ToolchainError(_failed(finished))
+
+
+def _mended(
+    command: Sequence[str], plain: Sequence[str], source: str | Path, told: Sequence[Diagnostic], timeout: float
+) -> Finished | None:
+    """What clang says of the file as nvcc reads it; None where the errors are about something else."""
+    try:
+        text = Path(source).read_bytes()
+    except OSError:
+        return None
+    finished = None
+    with TemporaryDirectory(prefix="kesco-") as folder:
+        instead, overlay = Path(folder) / "instead.cu", Path(folder) / "overlay.json"
+        root = {"type": "file", "name": str(Path(source).absolute()), "external-contents": str(instead)}
+        overlay.write_text(json.dumps({"version": 0, "use-external-names": False, "roots": [root]}))
+        for _ in range(ROUNDS):
+            if not told or (again := mended(text, told, str(source), same_length=False)) == text:
+                break
+            text = again
+            instead.write_bytes(text)
+            finished = run((*command, *plain, "-ivfsoverlay", str(overlay), str(source)), timeout=timeout)
+            told = parse_diagnostics(finished.stderr) if finished.returncode > 0 else ()
+    return finished
 
 
 def check_compiles(

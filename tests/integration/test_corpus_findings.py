@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kesco.errors import InputError
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
 from kesco.proving import verify_files
@@ -51,6 +52,63 @@ def test_what_nvcc_declares_for_the_host_without_an_include(tmp_path: Path) -> N
     uses = "  int n = max(1, 2) + min(1u, 2) + (int)max(1.0, 2.0f) + (int)min(3l, 4l) + (now > 0);\n"
     result = compiled(tmp_path, f"{text}{uses}  k<<<n, 1>>>(x);\n  k<<<n, 1>>>(y);\n  cudaDeviceSynchronize();\n}}\n")
     assert result.changed
+
+
+NVCC_ALONE = {
+    "shared object": "struct Counter { int n; __device__ Counter() : n(7) {} };\n"
+    "template <int N>\n__global__ void of(int* p, int* q) {\n  __shared__ Counter c[N];\n  __shared__ Counter d;\n"
+    "  d.n = *q;\n  c[0].n = d.n;\n  __syncthreads();\n  p[threadIdx.x] = c[0].n;\n}\n",
+    "comma": "__global__ void of(int* p, int* q) {\n  unsigned v = *q;\n"
+    '  asm volatile("st.release.sys.global.u8 [%1], %0;" ::"r"(v) "l"(p) : "memory");\n}\n',
+    "register": "__global__ void of(int* p, int* q) {\n"
+    '  asm("mov.u32 %0, %laneid;" : "=r"(*p));\n  asm("mov.u32 %0,%laneid;" : "=r"(p[1]));\n  *p += *q;\n}\n',
+    "array": "__global__ void of(int* p, int* q) { *p += *q; }\n"
+    "int zeroes(int n) {\n  int list[n] = {0};\n  int *pointers[n][2] = {};\n  return list[0] + !pointers[0][1];\n}\n",
+    "suffix": '#define FORM "d"\nconst char* form = "%"FORM;\n__global__ void of(int* p, int* q) { *p += *q; }\n',
+    "atomics": "__global__ void of(int* p, int* q) {\n  int seen = __nv_atomic_load_n(q, __NV_ATOMIC_ACQUIRE);\n"
+    "  __nv_atomic_store_n(p, seen, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_DEVICE);\n"
+    "  __nv_atomic_compare_exchange_n(p, &seen, 5, false, __NV_ATOMIC_RELAXED, __NV_ATOMIC_RELAXED);\n"
+    "  __nv_atomic_fetch_max(p, 3, __NV_ATOMIC_RELAXED);\n  __nv_atomic_thread_fence(__NV_ATOMIC_SEQ_CST);\n}\n",
+}
+
+
+@pytest.mark.parametrize("text", NVCC_ALONE.values(), ids=NVCC_ALONE)
+def test_what_nvcc_takes_and_clang_does_not(tmp_path: Path, text: str) -> None:
+    """It is read, and what the kernel writes is known; the text keeps what the user wrote."""
+    buffers = "  int *x, *y, *z;\n  cudaMalloc(&x, 256);\n  cudaMalloc(&y, 256);\n  cudaMalloc(&z, 256);\n"
+    launches = "  of<<<1, 64>>>(x, z);\n  of<<<1, 64>>>(y, z);\n"
+    if "template" in text:
+        launches = launches.replace("of<", "of<3><")
+    result = compiled(tmp_path, f"{text}int main() {{\n{buffers}{launches}  cudaDeviceSynchronize();\n}}\n")
+    (one,) = (f for f in result.functions if f.region.function == "main")
+    assert one.rewritten and one.schedule.streams == 2
+    assert not one.plan.waits
+    assert result.text.decode().startswith(text)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("struct C { int n; __device__ C() : n(7) {} };\n__global__ void k(int* p) { __shared__ C c, d; *p = c.n; }\n",
+         "initialization is not supported"),
+        ("int f(int n) { int list[n] = {1}; return list[0]; }\n", "may not be initialized"),
+        ("int f(int n) { return (n 2); }\n", "expected ')'"),
+    ],
+)  # fmt: skip
+def test_what_looks_different_is_refused_as_before(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message.replace(")", "\\)")):
+        compiled(tmp_path, text)
+
+
+def test_a_header_of_the_program_may_be_called_as_the_drivers(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "cuda.h").write_text("#define MINE 3\n")
+    for include in ("<cuda.h>", '"cuda.h"'):
+        source = tmp_path / "input.cu"
+        source.write_text(f"#include {include}\n{KERNEL}int main() {{ return MINE; }}\n")
+        compile_file(str(source), Options(flags=(f"-I{tmp_path}/mine",)))
+        source.write_text(f"#include {include}\n{KERNEL}int main() {{ return CUDA_VERSION + (cuInit(0) != 0); }}\n")
+        compile_file(str(source), Options())
 
 
 def test_what_nvcc_declares_for_the_device_without_an_include(tmp_path: Path) -> None:
