@@ -44,9 +44,19 @@ _HELP = {  # code: without a GPU, with one
 
 
 def how_it_ended(
-    path: str, ran: Ran, findings: Findings, places: Places, limit: float, full: bool = False, gpu: bool = False
+    path: str,
+    ran: Ran,
+    findings: Findings,
+    places: Places,
+    limit: float,
+    full: bool = False,
+    gpu: bool = False,
+    command: bool = False,
 ) -> list[Diagnostic]:
-    """What is wrong with the run, if anything; `full` is whether there was no room for a record, or for all of it."""
+    """What is wrong with the run, if anything; `full` is whether there was no room for a record, or for all of it.
+
+    `command` is whether this is what a build made, or runs it.
+    """
     if gpu and (refused := next((one for one in findings.failed if one.name in _SAYS_NO_GPU), None)) is not None:
         return [_no_gpu(path, refused, places)]
     ended = _early(path, ran, findings, places, limit, full, gpu)
@@ -59,7 +69,12 @@ def how_it_ended(
         found.append(Diagnostic("K615", Severity.WARNING, what, None, notes, _HELP["K615"][gpu]))
     if not findings.operations:
         what = f"{path} did nothing on the device, so there is nothing to check"
-        found.append(Diagnostic("K617", Severity.WARNING, what, help="give its arguments after '--'"))
+        help_ = (
+            "what is run must be built by kesco-nvcc with KESCO=check, and have the shared CUDA runtime"
+            if command
+            else "give its arguments after '--'"
+        )
+        found.append(Diagnostic("K617", Severity.WARNING, what, help=help_))
     return found
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 _OPTION = "--kesco-check"
-_STATUS = "KESCO_CHECK_STATUS"  # where the inner pytest leaves its exit code
+_STATUS = "_KESCO_CHECK_STATUS"  # where the inner pytest leaves its exit code
 _LIMIT = "86400"
 
 

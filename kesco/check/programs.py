@@ -100,7 +100,7 @@ def _report(name: str, ran: Ran, records: Sequence[Path], toolchain: Toolchain, 
         seen.kernels += findings.kernels
         seen.streams = {**seen.streams, **{len(seen.streams) + n: s for n, s in enumerate(findings.streams.values())}}
     places = Places.of(toolchain, tables)
-    ended = endings.how_it_ended(name, ran, seen, places, limit, full, gpu)
+    ended = endings.how_it_ended(name, ran, seen, places, limit, full, gpu, command=True)
     diagnostics = (*found, *ended)
     codes = {one.code for one in diagnostics}
     if codes & endings.FATAL and not codes & messages.CERTAIN:

@@ -46,7 +46,9 @@ def test_what_two_streams_did_between_the_two() -> None:
         "    line 7                   wait for event 9",
         "    line 22                  r ◀ second",
     ]
-    assert help_.startswith("event 7, recorded in line 6, stands behind the first one: let the second one's stream wait")
+    assert help_.startswith(
+        "event 7, recorded in line 6, stands behind the first one: let the second one's stream wait"
+    )
 
 
 def test_a_record_before_the_first_one_orders_nothing() -> None:
