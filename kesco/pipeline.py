@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kesco.calling import priced
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import VerificationError
 from kesco.ir.compilation import Compilation as Compilation
@@ -132,7 +133,8 @@ def _prices(
     from kesco import pricing
 
     fits = pricing.is_of(session.program, profile) or not profile.origin.sources  # a .kfikit is of no one text
-    return pricing.measured(session.program, profile), () if fits else (pricing.stale(session.program),)
+    prices = priced(pricing.measured(session.program, profile), regions)
+    return prices, () if fits else (pricing.stale(session.program),)
 
 
 def _timelines(
@@ -170,7 +172,7 @@ def _estimated(session: Session, regions: tuple[Region, ...]) -> Prices:
     for text in session.device_code:
         work |= device_work(text)
     sizes = {s.operation: s.bytes for r in regions for s in r.sites if s.bytes is not None}
-    return pricing.of_copies(pricing.estimated(session.program, work), sizes)
+    return priced(pricing.of_copies(pricing.estimated(session.program, work), sizes), regions)
 
 
 def _planned(
