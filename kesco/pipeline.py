@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kesco.calling import priced
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import VerificationError
 from kesco.ir.compilation import Compilation as Compilation
@@ -133,6 +132,8 @@ def _prices(
     from kesco import pricing
 
     fits = pricing.is_of(session.program, profile) or not profile.origin.sources  # a .kfikit is of no one text
+    from kesco.calling import priced
+
     prices = priced(pricing.measured(session.program, profile), regions)
     return prices, () if fits else (pricing.stale(session.program),)
 
@@ -167,6 +168,7 @@ def _estimated(session: Session, regions: tuple[Region, ...]) -> Prices:
     """Weights from the device code, where nothing was measured."""
     from kesco import pricing
     from kesco.analysis.device_work import device_work
+    from kesco.calling import priced
 
     work: dict[str, int] = {}
     for text in session.device_code:
