@@ -88,6 +88,12 @@ TOGETHER = {
         {"f#1 f#2"},
     ),
     "parts of any size that meet": (SOME, "int n = argc; f(x, n + 1); f(x + n, n); f(y, n)", {"f#1 f#3", "f#2 f#3"}),
+    "a device symbol beside pointers from outside": (
+        "__constant__ float by[2];\n__global__ void scale(float* p) { p[threadIdx.x] *= by[0]; }\n"
+        "void f(float* p, const float* q) { scale<<<1, 32>>>(p); add<<<1, 32>>>(q, p); }\n",
+        "f(x, z); f(y, z)",
+        {"f#1 f#2"},
+    ),
     "waits that nobody needs": (F, "f(x); cudaDeviceSynchronize(); f(y); f(x)", {"f#1 f#2", "f#2 f#3"}),
     "a global": (
         "static float* g;\n" + F + "static void h() { inc<<<1, 32>>>(g); }\n",
@@ -297,3 +303,12 @@ def test_a_call_weighs_what_it_launches(tmp_path: Path) -> None:
         s.label: prices.at(s).cost.microseconds for r in regions if r.function == "main" for s in r.sites if s.calls
     }
     assert calls == {"many": 9.0, "f": 3.0}
+
+
+def test_a_function_that_raises_a_flag_is_not_given_a_stream(tmp_path: Path) -> None:
+    functions, body, _ = TOGETHER["a flag"]
+    one = compiled(tmp_path, functions, "f(x); f(y); " + body.replace("; f(y)", ""))
+    text = "\n".join(one.lines).replace("raise<<<1, 1>>>", "raise<<<1, 1, 0, kesco_current()>>>")
+    lines = text.replace("  h(flag);", "  KescoOn(kesco->stream[1]), h(flag);").split("\n")
+    assert one.result.changed and lines != one.lines
+    assert "'h' is given a stream, but 'raise'" in one.refuses(lines)
