@@ -19,6 +19,7 @@ from dataclasses import replace
 from kesco.ir.compilation import FunctionResult
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 from kesco.ir.summary import Summary
+from kesco.model.forecast import Price, Prices
 from kesco.source import Span
 
 Key = tuple[str, Span]
@@ -81,6 +82,37 @@ def summaries(regions: Sequence[Region]) -> tuple[Summary, ...]:
 
 def _is_barrier_within(site: Site) -> bool:
     return is_barrier(site) and site.kind is not SiteKind.BOUNDARY
+
+
+def priced(prices: Prices, regions: Sequence[Region]) -> Prices:
+    """The prices, with those of calls: what each costs that is called gives the device, one after the other."""
+    by_key = {(r.function, r.span): r for r in regions}
+    known: dict[Key, Price | None] = {}
+
+    def of(site: Site) -> Price | None:
+        if site.calls and site.kind is SiteKind.CALL:
+            return _together([price for key in site.calls if (price := whole(key)) is not None])
+        return prices.at(site) if is_work(site) and site.operation >= 0 else None
+
+    def whole(key: Key) -> Price | None:
+        if key not in known:
+            known[key] = None  # while it is looked at: recursion is not priced
+            sites = by_key[key].sites if key in by_key else ()
+            known[key] = _together([price for site in sites if (price := of(site)) is not None])
+        return known[key]
+
+    calls = ((s.operation, of(s)) for r in regions for s in r.sites if s.calls)
+    return replace(prices, of={**prices.of, **{number: one for number, one in calls if one is not None}})
+
+
+def _together(parts: Sequence[Price]) -> Price | None:
+    """The price of several operations in a row, which have the shape of the longest one."""
+    if not parts:
+        return None
+    longest = max(parts, key=lambda one: one.cost.microseconds)
+    time = sum(one.cost.microseconds for one in parts if not one.absent)
+    every, none = all(one.measured for one in parts), all(one.absent for one in parts)
+    return Price(replace(longest.cost, microseconds=time), every, max(one.runs for one in parts), none)
 
 
 def is_work(site: Site) -> bool:

@@ -141,7 +141,10 @@ def _prices(
     from kesco import pricing
 
     fits = pricing.is_of(session.program, profile) or not profile.origin.sources  # a .kfikit is of no one text
-    return pricing.measured(session.program, profile), () if fits else (pricing.stale(session.program),)
+    from kesco.calling import priced
+
+    prices = priced(pricing.measured(session.program, profile), regions)
+    return prices, () if fits else (pricing.stale(session.program),)
 
 
 def _timelines(
@@ -174,12 +177,13 @@ def _estimated(session: Session, regions: tuple[Region, ...]) -> Prices:
     """Weights from the device code, where nothing was measured."""
     from kesco import pricing
     from kesco.analysis.device_work import device_work
+    from kesco.calling import priced
 
     work: dict[str, int] = {}
     for text in session.device_code:
         work |= device_work(text)
     sizes = {s.operation: s.bytes for r in regions for s in r.sites if s.bytes is not None}
-    return pricing.of_copies(pricing.estimated(session.program, work), sizes)
+    return priced(pricing.of_copies(pricing.estimated(session.program, work), sizes), regions)
 
 
 def _planned(

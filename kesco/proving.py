@@ -6,6 +6,7 @@ not proven is an error. It is apart from the pipeline, which it ends, because `k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
                        tuple(Note(d.message, d.span) for d in error.diagnostics))
         ) from None  # fmt: skip
     problems += _replayed(session.again, regions, text)
+    problems += _not_followed([one.serial for one in functions], regions)
     read_again = {(r.function, n): r for n, r in numbered(regions)}
     for number, result in numbered_results(session.program, functions):
         concurrent = read_again.get((result.region.function, number))
@@ -49,7 +51,8 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
             continue
         if result.region.members and concurrent is not None:
             concurrent = same_members(result.region, concurrent.linked)
-        if concurrent is None or concurrent.serial_because:
+        same = result.follows and concurrent is not None and concurrent.serial_because == result.serial.serial_because
+        if concurrent is None or (concurrent.serial_because and not same):
             why = concurrent.serial_because if concurrent else "it is not there"
             problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
             continue
@@ -88,9 +91,9 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     looks, strays = before.looks, before.strays
     again = resolve(after.program, after.effects, streams=True, looks=looks, wraps=after.wraps, strays=strays)
     theirs = {(r.function, n): r for n, r in numbered(again)}
-    wrong = tuple(_replayed(after.program, again, after.text))
-    verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []
     ours = before.regions()
+    wrong = (*_replayed(after.program, again, after.text), *_not_followed(ours, again))
+    verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []
     found = {(region.function, region.span): _compared(region, theirs.get((region.function, number)), before, after)
              for number, region in numbered(ours)}  # fmt: skip
     for number, region in numbered(ours):  # those without a join between them are proven as one
@@ -129,6 +132,21 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
             return FunctionVerdict(region.function, 0, (), why)
         what = f"'{region.function}' cannot be followed: {why}"
     return FunctionVerdict(region.function, 0, (Diagnostic("K403", Severity.ERROR, what, region.span),))
+
+
+def _not_followed(serial: Sequence[Region], concurrent: tuple[Region, ...]) -> list[Diagnostic]:
+    """The calls that are given a stream, of functions which must not follow one as the serial program shows."""
+    reasons: dict[str, str] = {}
+    for region in serial:
+        reasons[region.function] = reasons.get(region.function, "") or region.not_followed
+    return [
+        Diagnostic(
+            "K402", Severity.ERROR, f"'{name}' is given a stream, but {reasons.get(name, 'it is not known')}", s.span
+        )
+        for s in (s for region in concurrent for s in region.sites if _is_given_stream(s))
+        for name, _ in s.calls
+        if reasons.get(name, "?")
+    ]
 
 
 def _is_given_stream(site: Site) -> bool:

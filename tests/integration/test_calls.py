@@ -9,7 +9,10 @@ import networkx as nx
 import pytest
 from click.testing import CliRunner
 
+from kesco.calling import priced
 from kesco.cli import main as command
+from kesco.model.forecast import Price, Prices
+from kesco.model.gpu import KernelCost
 from kesco.options import Options
 from kesco.proving import verify_files
 from kesco.scheduling.levels import phases
@@ -85,6 +88,12 @@ TOGETHER = {
         {"f#1 f#2"},
     ),
     "parts of any size that meet": (SOME, "int n = argc; f(x, n + 1); f(x + n, n); f(y, n)", {"f#1 f#3", "f#2 f#3"}),
+    "a device symbol beside pointers from outside": (
+        "__constant__ float by[2];\n__global__ void scale(float* p) { p[threadIdx.x] *= by[0]; }\n"
+        "void f(float* p, const float* q) { scale<<<1, 32>>>(p); add<<<1, 32>>>(q, p); }\n",
+        "f(x, z); f(y, z)",
+        {"f#1 f#2"},
+    ),
     "waits that nobody needs": (F, "f(x); cudaDeviceSynchronize(); f(y); f(x)", {"f#1 f#2", "f#2 f#3"}),
     "a global": (
         "static float* g;\n" + F + "static void h() { inc<<<1, 32>>>(g); }\n",
@@ -282,3 +291,24 @@ def test_summaries_are_printed(tmp_path: Path) -> None:
     assert lines[:4] == ["# summaries", "f at 9:1: width 1, may follow its caller", "  rw p", lines[3]]
     assert lines[3].startswith("h at 12:1: width 0, does not follow its caller: 'cudaFree' (line 14) is a barrier")
     assert "  rw q" in lines and any(line.startswith("  barrier cudaFree 14:") for line in lines)
+
+
+def test_a_call_weighs_what_it_launches(tmp_path: Path) -> None:
+    loops = "static void many(float* p, int n) {\n  inc<<<1, 32>>>(p);\n  inc<<<1, 32>>>(p);\n  f(p);\n}\n"
+    one = compiled(tmp_path, F + loops, "many(x, 1); f(y)")
+    regions = one.session.regions()
+    launches = [s for r in regions for s in r.sites if s.label.startswith("inc")]
+    prices = priced(Prices(of={s.operation: Price(KernelCost(3.0, 1, 32)) for s in launches}), regions)
+    calls = {
+        s.label: prices.at(s).cost.microseconds for r in regions if r.function == "main" for s in r.sites if s.calls
+    }
+    assert calls == {"many": 9.0, "f": 3.0}
+
+
+def test_a_function_that_raises_a_flag_is_not_given_a_stream(tmp_path: Path) -> None:
+    functions, body, _ = TOGETHER["a flag"]
+    one = compiled(tmp_path, functions, "f(x); f(y); " + body.replace("; f(y)", ""))
+    text = "\n".join(one.lines).replace("raise<<<1, 1>>>", "raise<<<1, 1, 0, kesco_current()>>>")
+    lines = text.replace("  h(flag);", "  KescoOn(kesco->stream[1]), h(flag);").split("\n")
+    assert one.result.changed and lines != one.lines
+    assert "'h' is given a stream, but 'raise'" in one.refuses(lines)
