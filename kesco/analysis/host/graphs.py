@@ -10,12 +10,13 @@ the loops inside it. 3. Every cycle goes through a head, so whoever stops growin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 
 import networkx as nx
 
-from kesco.llvm.values import Block, Function, Instruction, Local, Value
+from kesco.llvm.values import Block, Function, Instruction, Local
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,54 +55,31 @@ def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
 
 
 def _live(blocks: list[Block]) -> dict[str, tuple[str, ...]]:
-    """What is needed behind each block's phis; the sets are bits of numbers, as there may be many values and blocks."""
-    bits: dict[str, int] = {}
-
-    def bit(value: Value) -> int:
-        return bits.setdefault(value.name, 1 << len(bits)) if isinstance(value, Local) else 0
-
-    used: dict[str, int] = {}  # before it is made in the block
-    made: dict[str, int] = {}
-    phis: dict[str, int] = {}
-    given: dict[tuple[str, str], int] = {}  # what the phis of a block need that comes from another
-    before: dict[str, list[str]] = {}
+    """What is needed behind each block's phis: from each use, back to where the value is made."""
+    made: dict[str, tuple[str, bool]] = {}  # by which block, and whether by a phi
+    before: dict[str, list[str]] = {block.name: [] for block in blocks}
+    live: dict[str, dict[str, None]] = {block.name: {} for block in blocks}
     for block in blocks:
-        use = own = 0
         for one in block.instructions:
-            if one.opcode == "phi":
-                for value, source in zip(one.operands, one.targets, strict=True):
-                    given[source, block.name] = given.get((source, block.name), 0) | bit(value)
-                if one.result is not None:
-                    phis[block.name] = phis.get(block.name, 0) | bit(one.result)
-                continue
-            for value in one.operands:
-                use |= bit(value) & ~own
             if one.result is not None:
-                own |= bit(one.result)
-        used[block.name], made[block.name] = use, own
-        for target in block.instructions[-1].targets:
-            before.setdefault(target, []).append(block.name)
-    needed = dict.fromkeys(used, 0)
-    behind = dict.fromkeys(used, 0)
-    todo = dict.fromkeys(block.name for block in blocks)
-    while todo:
-        name, _ = todo.popitem()
-        needed[name] = used[name] | (behind[name] & ~made[name])
-        for source in before.get(name, ()) if name in needed else ():
-            if source in behind:
-                more = needed[name] & ~phis.get(name, 0) | given.get((source, name), 0)
-                if more & ~behind[source]:
-                    behind[source] |= more
-                    todo[source] = None
-    names = list(bits)
-    return {name: tuple(_names(found, names)) for name, found in needed.items()}
-
-
-def _names(bits: int, names: list[str]) -> Iterator[str]:
-    while bits:
-        low = bits & -bits
-        yield names[low.bit_length() - 1]
-        bits ^= low
+                made[one.result.name] = block.name, one.opcode == "phi"
+        for target in dict.fromkeys(block.instructions[-1].targets):
+            before[target].append(block.name)
+    for block in blocks:
+        for one in block.instructions:
+            phi = one.opcode == "phi"
+            for value, at in zip(one.operands, one.targets if phi else repeat(block.name), strict=False):
+                if not isinstance(value, Local) or at not in live:
+                    continue
+                maker, todo = made.get(value.name), [at]
+                while todo:
+                    name = todo.pop()
+                    if maker == (name, False) or value.name in live[name]:
+                        continue
+                    live[name][value.name] = None
+                    if maker != (name, True):
+                        todo += before[name]
+    return {name: tuple(found) for name, found in live.items()}
 
 
 def _only(graph: nx.DiGraph[str], names: set[str], position: dict[str, int]) -> nx.DiGraph[str]:
