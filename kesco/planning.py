@@ -50,7 +50,42 @@ def plan_all(
             found[here] = replace(whole, joins_saved=joins - len(whole.plan.joins))
             for member in inside:
                 del found[member]
-    return tuple(found.values())
+    return _judged(program, regions, tuple(found.values()), options, prices)
+
+
+def _judged(
+    program: Program,
+    regions: Sequence[Region],
+    results: Sequence[FunctionResult],
+    options: Options,
+    prices: Prices | None,
+) -> tuple[FunctionResult, ...]:
+    """The results with what became of their concurrency, and with the true reason where they stay serial."""
+    from kesco.ir.verdicts import Word
+    from kesco.remarks.facts import Facts
+    from kesco.remarks.independence import Independence
+    from kesco.remarks.lost import in_words
+    from kesco.remarks.verdicts import reason, verdict
+
+    facts = Facts(program, regions)
+    unlinked = {region.span: region for region in regions}
+    judged = []
+    for one in results:
+        found = Independence(one.dfg.region, facts)
+        given = verdict(one, found)
+        if given is None:
+            judged.append(one)
+            continue
+        moves = frozenset[tuple[int, int]]()
+        if not one.rewritten and given.word in (Word.LOST, Word.UNKNOWN) and options.copies == "auto":
+            tried = _plan(program, unlinked[one.region.span], replace(options, copies="move"), prices)
+            moves = Independence(tried.dfg.region, facts).with_copies if tried.rewritten else moves
+        if moves:
+            found = Independence(one.dfg.region, facts, moves)
+            given = verdict(one, found) or given
+        given = replace(given, lost=tuple(in_words(found, regions, moves)))
+        judged.append(replace(one, verdict=given, left_because=reason(one.left_because, given)))
+    return tuple(judged)
 
 
 def prefetchable(
@@ -206,7 +241,7 @@ def _planned(
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.ir.flow import Role
-    from kesco.remarks.barriers import why_one_stream
+    from kesco.remarks.verdicts import NOTHING, ONLY_MEMSETS
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
     from kesco.transfers.copies import fetched_later, waits_of_copies
@@ -238,9 +273,9 @@ def _planned(
     if not why and not options.force and width > 1:
         why = _cannot_pay(result)
     if not why and schedule.streams < 2 and not (options.force and _gains_alone(result)):
-        why = why_one_stream(within, width)
+        why = "one stream holds all of its operations" if width > 1 else NOTHING
     if not why and not options.force and not levels.overlaps(dfg, schedule):
-        why = "only memsets could overlap with anything, which does not pay for the streams"
+        why = ONLY_MEMSETS
     if not why:
         why = _cannot_emit(program, result)
     return replace(result, left_because=why)
