@@ -83,8 +83,9 @@ def _judged(
         if moves:
             found = Independence(one.dfg.region, facts, moves)
             given = verdict(one, found) or given
-        given = replace(given, lost=tuple(in_words(found, regions, moves)))
-        judged.append(replace(one, verdict=given, left_because=reason(one.left_because, given)))
+        given = replace(given, lost=tuple(in_words(found, given, regions, moves)))
+        given = replace(given, reason=reason(one.left_because, given))
+        judged.append(replace(one, verdict=given, left_because=given.reason or one.left_because))
     return tuple(judged)
 
 
@@ -241,7 +242,7 @@ def _planned(
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.ir.flow import Role
-    from kesco.remarks.verdicts import NOTHING, ONLY_MEMSETS
+    from kesco.remarks.verdicts import IMMOVABLE, NOTHING, ONLY_MEMSETS
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
     from kesco.transfers.copies import fetched_later, waits_of_copies
@@ -269,11 +270,12 @@ def _planned(
         result = replace(result, sends=_sends(program, result))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
-        why = "it launches nothing that could be moved"
+        why = IMMOVABLE
     if not why and not options.force and width > 1:
         why = _cannot_pay(result)
     if not why and schedule.streams < 2 and not (options.force and _gains_alone(result)):
-        why = "one stream holds all of its operations" if width > 1 else NOTHING
+        one = options.streams == 1 or options.strategy == "serial" or prices is not None
+        why = "one stream holds all of its operations" if one and width > 1 else NOTHING
     if not why and not options.force and not levels.overlaps(dfg, schedule):
         why = ONLY_MEMSETS
     if not why:

@@ -23,12 +23,14 @@ class Verdict:
     """Of a function that launches, or a loop around launches; `span` is its place.
 
     `why` is the chain, what is lost, or why it is not known; empty for what is concurrent. `lost` says of a function
-    what is independent, what is in the way, and what helps.
+    what is independent, what is in the way, and what helps. `reason` is why the function stays serial, if the verdict
+    says that.
     """
 
     word: Word
     span: Span
     why: str = ""
+    reason: str = ""
     loops: tuple[Verdict, ...] = ()
     lost: tuple[Diagnostic, ...] = ()
 

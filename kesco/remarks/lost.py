@@ -17,6 +17,7 @@ from dataclasses import replace
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.access import BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
+from kesco.ir.verdicts import Verdict, Word
 from kesco.remarks.calls import advice
 from kesco.remarks.independence import Independence, Pair
 from kesco.remarks.ties import Grade
@@ -27,10 +28,6 @@ MOVE = "'--copies move' puts it on a stream"
 TURNS = "with a constant number of turns, each has a stream of its own"
 _BETWEEN = {
     SiteKind.FREE: "it waits for the whole device: free memory behind both",
-    SiteKind.COPY: (
-        "it blocks the host: move it in front of both or behind both, or copy asynchronously with page-locked memory "
-        "(cudaMallocHost)"
-    ),
     SiteKind.MEMSET: "move it in front of both or behind both",
     SiteKind.SYNC: "what it waits for or measures is kept as it was; if nothing depends on that, remove it",
     SiteKind.CALL: (
@@ -40,13 +37,20 @@ _BETWEEN = {
 }
 
 
-def in_words(found: Independence, regions: Sequence[Region], moves: Collection[tuple[int, int]]) -> list[Diagnostic]:
+def in_words(
+    found: Independence, given: Verdict, regions: Sequence[Region], moves: Collection[tuple[int, int]]
+) -> list[Diagnostic]:
     """The warnings of a function, the first few."""
     groups: dict[tuple[object, ...], list[Pair]] = {}
+    running = {loop.span for loop in given.loops if loop.word is Word.CONCURRENT}
     for pair in found.pairs:
         if pair.barriers and pair.barriers[0].kind is SiteKind.KERNEL:
             continue  # that one is told: K205
-        if (pair.grade is None and pair.apart) or pair.grade is Grade.RENAME:
+        text = pair.circle.text if pair.circle is not None else None
+        if text is not None and text.span in running:
+            continue  # there is always a further turn
+        second = pair.grade is Grade.RENAME and given.word is not Word.CONCURRENT
+        if (pair.grade is None and pair.apart) or second:
             groups.setdefault(_key(pair), []).append(pair)
     ordered = sorted(groups.values(), key=lambda pairs: _place(pairs[0]).start)
     shown = [_warning(found, regions, pairs, moves) for pairs in ordered[:_MOST]]
@@ -63,9 +67,9 @@ def _key(pair: Pair) -> tuple[object, ...]:
         return ("buffer", *(t.buffer for t in pair.ties))
     for site in (pair.first, pair.second):
         if _holds(site):
-            return ("end", site.operation)
+            return ("at", site.operation)
     if pair.barriers:
-        return ("between", pair.barriers[0].operation)
+        return ("at", pair.barriers[0].operation)
     return ("turns", pair.circle.head if pair.circle is not None else -1)
 
 
@@ -86,10 +90,15 @@ def _between(pair: Pair) -> list[Site]:
     return [s for s in pair.barriers if s.number not in ends]
 
 
+def _rank(pair: Pair) -> tuple[bool, bool, int]:
+    """Which pair is told of several with one thing in the way: one that need not be explained, the nearest."""
+    return pair.circle is not None, any(map(_holds, (pair.first, pair.second))), len(pair.barriers)
+
+
 def _warning(
     found: Independence, regions: Sequence[Region], pairs: Sequence[Pair], moves: Collection[tuple[int, int]]
 ) -> Diagnostic:
-    one = min(pairs, key=lambda p: (p.circle is not None, p.grade is not None, len(p.barriers), p.second is p.first))
+    one = min(pairs, key=_rank)
     more = f" (and {len(pairs) - 1} more such pairs)" if len(pairs) > 1 else ""
     message, code = _message(one, more), "K223"
     standing = _between(one)
@@ -158,6 +167,8 @@ def _steps(
     calls = [s for s in one.barriers if s.kind is SiteKind.CALL and not s.foreign]
     if calls:
         yield advice(found.facts.program, regions, one, calls[0])
+    elif standing and standing[0].kind is SiteKind.COPY:
+        yield f"it blocks the host: move it in front of both or behind both, or {_asynchronous(standing[0])}"
     elif standing and standing[0].kind in _BETWEEN:
         yield _BETWEEN[standing[0].kind]
 

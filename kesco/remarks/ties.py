@@ -115,7 +115,9 @@ class Ties:
         if grade is Grade.UNKNOWN:
             return Tie(grade, f"whether '{last.label}' writes all of '{buffer.name}'")
         if None in (x.bytes, y.bytes) and self._pieces(one, other, circle):
-            return Tie(Grade.UNKNOWN, f"which part of '{buffer.name}' each {'turn' if circle else 'launch'} touches")
+            return Tie(
+                Grade.UNKNOWN, f"which part of '{buffer.name}' {'each turn' if circle else 'each of them'} touches"
+            )
         return Tie(Grade.FIRM, buffer.name, buffer.name)
 
     def _reads(self, number: int, buffer: Buffer) -> bool:

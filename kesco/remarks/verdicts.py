@@ -26,6 +26,7 @@ from kesco.remarks.independence import MOST, Independence, Pair
 from kesco.remarks.ties import Grade
 
 NOTHING = "no two of its operations are independent"
+IMMOVABLE = "it launches nothing that could be moved"
 KEPT_APART = "what is independent in it is kept apart"
 ONLY_MEMSETS = "only memsets could overlap with anything, which does not pay for the streams"
 _LINKS = 6  # operations of a chain that are named
@@ -68,7 +69,7 @@ def verdict(result: Planned, found: Independence) -> Verdict | None:
     word, why = _judged(found.pairs, found, running)
     if running:
         word, why = Word.CONCURRENT, ""
-    return Verdict(word, region.span, why, tuple(_loops(found, running)))
+    return Verdict(word, region.span, why, loops=tuple(_loops(found, running)))
 
 
 def is_concurrent(result: Planned) -> bool:
@@ -78,11 +79,13 @@ def is_concurrent(result: Planned) -> bool:
 
 
 def reason(left_because: str, given: Verdict) -> str:
-    """Why a function stays serial: where nothing of it could be put on a second stream, what the verdict says."""
-    if left_because not in (NOTHING, ONLY_MEMSETS) or given.word is Word.CHAIN:
+    """Why a function stays serial of which nothing could be put on a second stream; empty where that is not why."""
+    if left_because not in (NOTHING, ONLY_MEMSETS, IMMOVABLE):
+        return ""
+    if given.word is Word.CHAIN:
         return left_because
     if given.word is Word.LOST:
-        return KEPT_APART
+        return KEPT_APART if given.lost else f"{given.why}, but kesco does not tell apart what they touch"
     return f"it is not known whether two of its operations are independent: {given.why}"
 
 

@@ -11,7 +11,8 @@ Method, for each function:
    each wait that turned out not to be needed, each join and fence, all with reasons.
 3. Cards of one unrolled operation that differ in numbers only are shown as one, the numbers as ranges:
    ``0…11`` counts by ones, ``0,2…10`` by twos.
-4. Lost opportunities: everything that kept work from running beside other work, with what the user could do.
+4. The verdict of the function and of each loop: concurrent, a chain, lost, or not known.
+5. Lost opportunities: everything that kept work from running beside other work, with what the user could do.
 
 What it refuses to do: repeat what the text of the program says, or judge whether something was worth it.
 """
@@ -25,6 +26,7 @@ from itertools import pairwise
 
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role, Site
+from kesco.ir.verdicts import Word
 from kesco.report import Function, Outcome, counted, iteration_text, levels_of, streams_of, touched
 
 _LABEL = 30  # columns that labels may take before the rest of their line moves
@@ -124,6 +126,10 @@ def _function(function: Function) -> Iterator[str]:
         shape += f", {counted(len(function.plan.waits), 'wait')} ({removed})"
         shape += f", {counted(len(function.plan.joins), 'join')}"
     yield f"  {shape}"
+    if function.verdict is not None:
+        yield f"  verdict: {function.verdict.text}"
+        for loop in function.verdict.loops:
+            yield f"  loop at {loop.span.line}:{loop.span.column}: {loop.text}"
     if function.rewritten and region.guards:
         yield f"  checked at run time: {', '.join(region.guards)} share no memory; else one stream has it all"
     yield ""
@@ -314,11 +320,15 @@ class Lost:
 
 
 def lost(function: Function) -> Iterator[Lost]:
-    """Step 4."""
-    region = function.region
-    if not function.rewritten:
+    """Step 5."""
+    region, given = function.region, function.verdict
+    alone = given is not None and given.word in (Word.CHAIN, Word.LOST) and function.left_because == given.reason
+    if not function.rewritten and not alone:
         why = function.left_because
         yield Lost(region.span.line, region.span.column, f"{region.function} stays serial: {why}", help_for(why))
+    for one in given.lost if given is not None else ():
+        place = one.span or region.span
+        yield Lost(place.line, place.column, one.message, one.help)
     notes: dict[str, list[Site]] = {}
     unknown: dict[str, list[Site]] = {}
     for site in region.sites:
@@ -331,19 +341,6 @@ def lost(function: Function) -> Iterator[Lost]:
         yield _one(sites, f"on the default stream, a barrier for all: {note}", help_for(note))
     for what, sites in unknown.items():
         yield _one(sites, f"ordered against everything: {what}", help_for(what))
-    if not function.rewritten:
-        return
-    numbers = [site.number for site in region.sites if site.role is Role.MOVABLE]
-    for site in region.sites:
-        between = bool(numbers) and numbers[0] < site.number < numbers[-1]
-        if site.role is Role.DEVICE_SYNC and between and region.successors[site.number]:  # else control leaves there
-            advice = "remove it unless the host needs what came before, or measures it"
-            yield _one([site], "nothing runs across it: the host waits for the whole device", advice)
-    ends = {join.target for join in function.plan.joins}
-    for site in region.sites:
-        if site.number in ends and site.role is Role.JOIN and any(site.number < n for n in numbers):
-            advice = "move it before or behind the operations that should run side by side"
-            yield _one([site], "nothing runs across it: it may look at the default stream", advice)
 
 
 def _unknown(site: Site) -> Iterator[tuple[str, str]]:
