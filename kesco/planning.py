@@ -35,6 +35,7 @@ def plan_all(
     program: Program, regions: Sequence[Region], options: Options, prices: Prices | None = None
 ) -> tuple[FunctionResult, ...]:
     """What is made of each function; some become one with those they call, where that saves joins or overlaps more."""
+    from kesco.judging import judged
     from kesco.tasks import marked
 
     regions = marked(program, regions)
@@ -50,43 +51,12 @@ def plan_all(
             found[here] = replace(whole, joins_saved=joins - len(whole.plan.joins))
             for member in inside:
                 del found[member]
-    return _judged(program, regions, tuple(found.values()), options, prices)
-
-
-def _judged(
-    program: Program,
-    regions: Sequence[Region],
-    results: Sequence[FunctionResult],
-    options: Options,
-    prices: Prices | None,
-) -> tuple[FunctionResult, ...]:
-    """The results with what became of their concurrency, and with the true reason where they stay serial."""
-    from kesco.ir.verdicts import Word
-    from kesco.remarks.facts import Facts
-    from kesco.remarks.independence import Independence
-    from kesco.remarks.lost import in_words
-    from kesco.remarks.verdicts import reason, verdict
-
-    facts = Facts(program, regions)
     unlinked = {region.span: region for region in regions}
-    judged = []
-    for one in results:
-        found = Independence(one.dfg.region, facts)
-        given = verdict(one, found)
-        if given is None:
-            judged.append(one)
-            continue
-        moves = frozenset[tuple[int, int]]()
-        if not one.rewritten and given.word in (Word.LOST, Word.UNKNOWN) and options.copies == "auto":
-            tried = _plan(program, unlinked[one.region.span], replace(options, copies="move"), prices)
-            moves = Independence(tried.dfg.region, facts).with_copies if tried.rewritten else moves
-        if moves:
-            found = Independence(one.dfg.region, facts, moves)
-            given = verdict(one, found) or given
-        given = replace(given, lost=tuple(in_words(found, given, regions, moves)))
-        given = replace(given, reason=reason(one.left_because, given))
-        judged.append(replace(one, verdict=given, left_because=given.reason or one.left_because))
-    return tuple(judged)
+
+    def on_streams(one: FunctionResult) -> FunctionResult:
+        return _plan(program, unlinked[one.region.span], replace(options, copies="move"), prices)
+
+    return judged(program, regions, tuple(found.values()), on_streams if options.copies == "auto" else None)
 
 
 def prefetchable(

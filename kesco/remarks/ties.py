@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
-from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
+from kesco.ir.flow import Held, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange, Poly, constant
 from kesco.parts import apart, apart_in_one_trip, apart_in_turns
 from kesco.remarks.facts import Facts, LoopText
@@ -232,6 +232,8 @@ def _turns(part: ByteRange, loop: str) -> bool:
 
 def is_told(site: Site) -> bool:
     """Whether the host learns here what the device computed; all that follows may depend on it."""
+    if site.held is Held.ALL:  # on a stream or not, the host goes on when it is complete
+        return True
     wanted = _READ if site.role is Role.HOST else _WRITE
     if site.role is not Role.HOST and site.kind is not SiteKind.COPY:
         return False
@@ -239,22 +241,24 @@ def is_told(site: Site) -> bool:
 
 
 def circles(region: Region, facts: Facts) -> tuple[Circle, ...]:
-    """The loops of a region, in the order of their heads."""
-    bodies: dict[int, set[int]] = {}
+    """The loops of a region, in the order of their heads; several may begin with one site."""
     before: list[list[int]] = [[] for _ in region.sites]
     for number, after in enumerate(region.successors):
         for target in after:
             before[target].append(number)
+    found: dict[tuple[int, LoopText | None], set[int]] = {}
     for number, after in enumerate(region.forward()):
         for head in set(region.successors[number]) - set(after):
-            body = bodies.setdefault(head, {head})
+            body = {head}
             work = [number]
             while work:
                 one = work.pop()
                 if one not in body:
                     body.add(one)
                     work += before[one]
-    return tuple(Circle(head, frozenset(body), _text(region, body, facts)) for head, body in sorted(bodies.items()))
+            found.setdefault((head, _text(region, body, facts)), set()).update(body)
+    ordered = sorted(found.items(), key=lambda one: (one[0][0], -len(one[1])))
+    return tuple(Circle(head, frozenset(body), text) for (head, text), body in ordered)
 
 
 def _text(region: Region, body: Iterable[int], facts: Facts) -> LoopText | None:

@@ -106,8 +106,8 @@ def _loops(found: Independence, running: bool) -> Iterable[Verdict]:
     for circle in found.circles:
         if circle.text is not None:
             body = circle.body
-            mine = [p for p in found.pairs if p.circle is circle]
-            mine += [p for p in found.pairs if p.circle is None and {p.first.number, p.second.number} <= body]
+            mine = [p for p in found.pairs if p.circle is None and {p.first.number, p.second.number} <= body]
+            mine += [p for p in found.pairs if p.circle is circle]
             of_loop.setdefault(circle.text, []).extend(mine)
     texts = {text.number: text for text in found.facts.loops}
     unrolled = {i.loop for n in found.operations for i in found.region.sites[n].iterations}
@@ -130,7 +130,7 @@ def _judged(pairs: Sequence[Pair], found: Independence, running: bool, of_loop: 
         return Word.CONCURRENT, ""
     second = [p for p in pairs if p.grade is Grade.RENAME]
     if free or second:
-        one = (free or second)[0]
+        one = min(free or second, key=lambda p: (p.circle is not None, abs(p.second.number - p.first.number)))
         return Word.LOST, _together(one) + ("" if free else f", with {one.ties[0].why}")
     for one in pairs:
         if one.grade is Grade.UNKNOWN:
