@@ -28,7 +28,7 @@ def judged(
     from kesco.remarks.facts import Facts
     from kesco.remarks.independence import Independence
     from kesco.remarks.lost import in_words
-    from kesco.remarks.verdicts import reason, verdict
+    from kesco.remarks.verdicts import advice, reason, verdict
 
     facts = Facts(program, regions)
     told = []
@@ -47,5 +47,6 @@ def judged(
             given = verdict(one, found) or given
         given = replace(given, lost=tuple(in_words(found, given, regions, moves)))
         given = replace(given, reason=reason(one.left_because, given))
+        given = replace(given, help=advice(given))
         told.append(replace(one, verdict=given, left_because=given.reason or one.left_because))
     return tuple(told)

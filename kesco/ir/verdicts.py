@@ -24,13 +24,14 @@ class Verdict:
 
     `why` is the chain, what is lost, or why it is not known; empty for what is concurrent. `lost` says of a function
     what is independent, what is in the way, and what helps. `reason` is why the function stays serial, if the verdict
-    says that.
+    says that, and `help` what to do about it.
     """
 
     word: Word
     span: Span
     why: str = ""
     reason: str = ""
+    help: str = ""
     loops: tuple[Verdict, ...] = ()
     lost: tuple[Diagnostic, ...] = ()
 

@@ -151,7 +151,8 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
     if result.left_because and (moved > 1 or unclear) and not is_refused(result.left_because):
         message = f"'{region.function}' stays serial: {result.left_because}"
         chain = (Note(given.text),) if given is not None and "→" in given.why else ()
-        found.append(Diagnostic("K204", Severity.REMARK, message, region.span, chain))
+        advice = given.help if given is not None else ""
+        found.append(Diagnostic("K204", Severity.REMARK, message, region.span, chain, advice))
     found += _prefetched(result)
     found += said_of_zeroes(region, result.zeroes if result.rewritten else None)
     found += _moved(result)

@@ -37,10 +37,13 @@ class Facts:
         self.program, self._regions = program, {r.span: r for r in regions}
         self._functions = {f.key: f for f in program.functions}
         self._given: dict[int, tuple[Expr, ...]] = {}
+        self.called: dict[int, str] = {}  # the names of what operations call
         for function in program.functions:
             for node in walk(function.body):
                 if isinstance(node, (Call, Launch)) and node.operation >= 0:
                     self._given[node.operation] = node.arguments
+                if isinstance(node, Call):
+                    self.called[node.operation] = node.name.rpartition("::")[2]
 
     @cached_property
     def launching(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ from kesco.source import Span
 _MOST = 3
 MOVE = "'--copies move' puts it on a stream"
 TURNS = "with a constant number of turns, each has a stream of its own"
-_BETWEEN = {
+BETWEEN = {
     SiteKind.FREE: "it waits for the whole device: free memory behind both",
     SiteKind.MEMSET: "move it in front of both or behind both",
     SiteKind.SYNC: "what it waits for or measures is kept as it was; if nothing depends on that, remove it",
@@ -160,7 +160,9 @@ def _steps(
     for site, other in ((one.first, one.second), (one.second, one.first)):
         if _holds(site) and site.kind is SiteKind.COPY:
             past = bool(standing) and one.circle is None and _may_pass(found, one, site)
-            yield _asynchronous(site) + (f", {'behind' if site is one.first else 'in front of'} '{other.label}'" * past)
+            yield _asynchronous(found, site) + (
+                f", {'behind' if site is one.first else 'in front of'} '{other.label}'" * past
+            )
             standing = [] if past else standing
     if one.first is one.second and not one.barriers:
         yield TURNS
@@ -168,14 +170,14 @@ def _steps(
     if calls:
         yield advice(found.facts.program, regions, one, calls[0])
     elif standing and standing[0].kind is SiteKind.COPY:
-        yield f"it blocks the host: move it in front of both or behind both, or {_asynchronous(standing[0])}"
-    elif standing and standing[0].kind in _BETWEEN:
-        yield _BETWEEN[standing[0].kind]
+        yield f"it blocks the host: move it in front of both or behind both, or {_asynchronous(found, standing[0])}"
+    elif standing and standing[0].kind in BETWEEN:
+        yield BETWEEN[standing[0].kind]
 
 
-def _asynchronous(copy: Site) -> str:
+def _asynchronous(found: Independence, copy: Site) -> str:
     """How a copy does not hold the host."""
-    name = copy.label.partition("#")[0]
+    name = found.facts.called.get(copy.operation, copy.label.partition("#")[0])
     hosts = [a.buffer for a in copy.accesses if not a.buffer.on_device]
     pinned = all(b.kind is BufferKind.PINNED for b in hosts)
     call = "" if name.endswith("Async") else f"call {name}Async"

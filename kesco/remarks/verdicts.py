@@ -29,6 +29,12 @@ NOTHING = "no two of its operations are independent"
 IMMOVABLE = "it launches nothing that could be moved"
 KEPT_APART = "what is independent in it is kept apart"
 ONLY_MEMSETS = "only memsets could overlap with anything, which does not pay for the streams"
+# What to do where a pair cannot be told, by words that occur in why.
+UNSURE = (
+    ("writes all of", "if it does, give each use of the buffer one of its own"),
+    ("which part of", "pass a pointer to the part instead of an index"),
+    ("the host uses", "if it does not, copy asynchronously with page-locked memory (cudaMallocHost)"),
+)
 _LINKS = 6  # operations of a chain that are named
 
 
@@ -87,6 +93,12 @@ def reason(left_because: str, given: Verdict) -> str:
     if given.word is Word.LOST:
         return KEPT_APART if given.lost else f"{given.why}, but kesco does not tell apart what they touch"
     return f"it is not known whether two of its operations are independent: {given.why}"
+
+
+def advice(given: Verdict) -> str:
+    """What to do so that it becomes known; empty where that is told elsewhere, or nobody knows."""
+    unsure = given.word is Word.UNKNOWN and given.reason
+    return next((text for words, text in UNSURE if unsure and words in given.why), "")
 
 
 def _launches(region: Region, found: Independence) -> bool:
