@@ -26,10 +26,7 @@ from kesco.remarks.managed import said_of_zeroes
 from kesco.remarks.memory import known, peak, weights_of
 from kesco.source import Span
 
-_UNKNOWN_HELP = (
-    "allocate what it uses in this file, mark pointers __restrict__, or state what an unseen kernel does with "
-    "'#pragma kesco kernel(name) reads(...) writes(...)'"
-)
+_UNKNOWN_HELP = "allocate what it uses in this file, or mark pointers __restrict__"
 _UNSEEN = "its body is not visible"
 _UNSEEN_HELP = (
     "define '{0}' where this file sees it, or state what it does: '#pragma kesco kernel({0}) reads(...) writes(...)'"
@@ -37,7 +34,7 @@ _UNSEEN_HELP = (
 _OTHER_WAYS = (
     ("through a surface", "write through a pointer instead of a surface object: where that leads is not followed"),
     ("reads a texture", "read through a pointer instead of a texture object: where that leads is not followed"),
-    (RELEASED, "wait for the device in front of the call, or the end, where others may look at it"),
+    (RELEASED, "wait for the device in front of the call that may look at it; where none does, take off the volatile"),
     ("pointers loaded from", "pass each array as an argument of its own instead of pointers stored in memory"),
 )
 _WORK = (Role.MOVABLE, Role.LEGACY)

@@ -275,7 +275,8 @@ def lost(function: Function) -> Iterator[Lost]:
     """Step 5."""
     region, given = function.region, function.verdict
     alone = given is not None and given.word in (Word.CHAIN, Word.LOST) and function.left_because == given.reason
-    if not function.rewritten and not alone:
+    works = given is not None or any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites)
+    if works and not function.rewritten and not alone:
         why = function.left_because
         advice = given.help if given is not None and given.reason else help_for(why)
         yield Lost(region.span.line, region.span.column, f"{region.function} stays serial: {why}", advice)

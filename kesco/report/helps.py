@@ -17,7 +17,6 @@ HELP = (
     ("may be pageable", "copy with page-locked memory (cudaMallocHost)"),
     ("symbol", "pass the data to the kernel by a pointer of its own instead of a device symbol"),
     ("copies of this kind", "use cudaMemcpyAsync or cudaMemcpy2DAsync with the direction stated"),
-    ("stream-ordered memory", "use cudaMalloc before, and cudaFree behind, what should run side by side"),
     ("reads a clock", "take the timer out of the kernel"),
     ("may return", "write the check out instead of in a macro"),
     ("macro", "write the operation out in the function instead of in a macro"),
@@ -28,7 +27,6 @@ HELP = (
     ("part of a condition", "put the operation into a statement of its own, then test or return what it gave"),
     ("share one statement", "put each operation into a statement of its own"),
     ("same statement", "call it in a statement of its own, and pass the result"),
-    ("in a lambda", "launch outside the lambda"),
     ("stream of its own", "launch on the default stream and let kesco place the work"),
     ("host threads", "move the launches to a file that starts no threads"),
     ("OpenMP", "move the launches to a file without OpenMP"),
@@ -37,7 +35,6 @@ HELP = (
     ("asynchronous in some calls", "give each caller a function of its own"),
     ("asynchronous in some iterations", "write 'cudaMemcpyAsync' where no host memory takes part"),
     ("template", "launch from a function that is not a template"),
-    ("nothing in this file calls it", "call it from this file, or let other files call it (no 'static')"),
     ("it contains", "move the launches into a function without it"),
     ("one stream holds", "allow more streams: --streams, --strategy, or with a profile --force"),
     (
