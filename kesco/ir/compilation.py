@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.timeline import Timeline
     from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
+    from kesco.ir.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,9 @@ class FunctionResult:
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
     `reordered` are the statements that are issued in another order, likewise.
     `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
-    `zeroes` are stores of the host that in `region` are memsets.
-    `follows` tells that its operations are on the stream of whoever calls it, which is all that changes in its text.
+    `zeroes` are stores of the host that in `region` are memsets. `follows` tells that its operations are on the stream
+    of whoever calls it, which is all that changes in its text. `verdict` is what became of its concurrency; None for
+    one that launches nothing.
     """
 
     region: Region
@@ -51,6 +53,7 @@ class FunctionResult:
     fetches: Fetches | None = None
     zeroes: Zeroes | None = None
     follows: bool = False
+    verdict: Verdict | None = None
 
     @property
     def rewritten(self) -> bool:

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.program import Call, Declare, Evaluate, Function, Launch, Program, walk
-from kesco.remarks.barriers import Apart
+from kesco.remarks.independence import Pair
 
 _BEGINS = "it begins and ends with a join: "
 _ONE_FUNCTION = "launch from one function"
 
 
-def advice(program: Program, regions: Sequence[Region], apart: Apart) -> str:
-    """What to do about a call of a function of the file, which is the first barrier between two operations."""
-    function = _called(program, apart.barriers[0])
+def advice(program: Program, regions: Sequence[Region], apart: Pair, call: Site) -> str:
+    """What to do about a call of a function of the file, which is a barrier between two operations."""
+    function = _called(program, call)
     region = next((r for r in regions if function is not None and r.span == function.span), None)
     if function is None or region is None:
         return _BEGINS + _ONE_FUNCTION
@@ -32,7 +32,7 @@ def advice(program: Program, regions: Sequence[Region], apart: Apart) -> str:
         return f"'{inside.label}' in it {what} (line {inside.span.line}): {_without(inside)}"
     if region.not_followed:
         return f"it cannot be put on a stream, since {region.not_followed}"
-    if not _stands_alone(program, apart.barriers[0]):
+    if not _stands_alone(program, call):
         return f"{_BEGINS}make each call of it a statement of its own, or {_ONE_FUNCTION}"
     return _BEGINS + _ONE_FUNCTION
 

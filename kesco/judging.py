@@ -1,0 +1,52 @@
+"""What became of each function's concurrency, with the true reason where it stays serial: ``judged(…)``.
+
+In: the program, its regions and what was planned for them. Out: the same results with a `Verdict` each. Apart from the
+remarks because it asks for another plan: where a function stays serial though it may have lost something, it is tried
+whether its copies on streams would overlap, which is a help that helps and knows more than the verdict did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kesco.ir.compilation import FunctionResult
+    from kesco.ir.flow import Region
+    from kesco.ir.program import Program
+
+
+def judged(
+    program: Program,
+    regions: Sequence[Region],
+    results: Sequence[FunctionResult],
+    on_streams: Callable[[FunctionResult], FunctionResult] | None,
+) -> tuple[FunctionResult, ...]:
+    """The results with their verdicts; `on_streams` plans one with its copies on streams, None if that was decided."""
+    from kesco.ir.verdicts import Word
+    from kesco.remarks.facts import Facts
+    from kesco.remarks.independence import Independence
+    from kesco.remarks.lost import in_words
+    from kesco.remarks.verdicts import advice, reason, verdict
+
+    facts = Facts(program, regions)
+    told = []
+    for one in results:
+        found = Independence(one.dfg.region, facts)
+        given = None if one.follows else verdict(one, found)
+        if given is None:
+            told.append(one)
+            continue
+        moves = frozenset[tuple[int, int]]()
+        if on_streams is not None and not one.rewritten and given.word in (Word.LOST, Word.UNKNOWN):
+            tried = on_streams(one)
+            moves = Independence(tried.dfg.region, facts).with_copies if tried.rewritten else moves
+        if moves:
+            found = Independence(one.dfg.region, facts, moves)
+            given = verdict(one, found) or given
+        given = replace(given, lost=tuple(in_words(found, given, regions, moves)))
+        given = replace(given, reason=reason(one.left_because, given))
+        given = replace(given, help=advice(given))
+        told.append(replace(one, verdict=given, left_because=given.reason or one.left_because))
+    return tuple(told)
