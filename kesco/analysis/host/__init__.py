@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kesco.analysis.host.calls import Calls
-from kesco.analysis.host.engine import PUSH, STUB, Engine, OutOfBudget, Refused, Visit
+from kesco.analysis.host.engine import PUSH, STUB, Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
+from kesco.analysis.host.record import OutOfBudget, Refused, Visit
 from kesco.analysis.host.values import (
     NOTHING,
     NUMBER,

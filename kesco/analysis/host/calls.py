@@ -16,11 +16,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kesco.analysis.host import cuda
-from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused
+from kesco.analysis.host.copying import copy_bytes
+from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import modelled
+from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.steps import evaluated
 from kesco.analysis.host.values import (
     NOTHING,
@@ -214,7 +216,7 @@ class Calls:
                 size = self.engine.layouts.size(byval.type)
                 own = self.engine.local(parameter.value.name, parameter, instruction, context, size, False)
                 state.make(own)
-                state.copy_bytes(pointer(own), values[index], size)
+                copy_bytes(state, pointer(own), values[index], size)
                 found[index] = pointer(own)
                 copies += [] if own.many else [own]
         for value in values[len(function.parameters) :]:

@@ -15,11 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kesco.analysis.host.arithmetic import stepped
-from kesco.analysis.host.engine import PUSH, STUB, Visit
+from kesco.analysis.host.copying import copy_bytes
+from kesco.analysis.host.engine import PUSH, STUB
 from kesco.analysis.host.frames import SETTINGS, Frame, Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import free, receive
 from kesco.analysis.host.models import cuda_entry
+from kesco.analysis.host.record import Visit
 from kesco.analysis.host.values import (
     BEFORE,
     NOTHING,
@@ -266,7 +268,7 @@ def _copy(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> No
     to, source = values[call.writes[0]], values[call.reads[0]]
     size = number(values[call.size]) if call.size is not None and not call.pitched else None
     if is_known(source) and all(one.kind in _HOST for one in objects(source)):
-        state.copy_bytes(to, source, size)
+        copy_bytes(state, to, source, size)
     else:
         state.fill(to, size, _FROM_DEVICE)
     if not is_known(to) or any(one.kind not in _HOST for one in objects(to)):

@@ -6,17 +6,17 @@ gets the `Engine`; none knows more of another than a function's name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kesco.analysis.host.constants import Constants
 from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.values import BEFORE, Object, Scalar, Value, joined, unknown
+from kesco.analysis.host.record import OutOfBudget, Record, Watcher
+from kesco.analysis.host.values import BEFORE, Object, Scalar, unknown
 from kesco.frontend.api_table import is_cuda_name
 from kesco.llvm.module import Module
 from kesco.llvm.types import POINTER, Type
@@ -41,90 +41,6 @@ _TRIPS, _LOOP = 64, 50_000  # trips of a loop that are walked one by one, and in
 # Instructions: then a path enters no more functions; then nothing is said of the program.
 _SOFT, _HARD = 1_000_000, 4_000_000
 _ASIDE, _LEAST = 150_000, 20_000  # for a call that has nothing to do with CUDA, and for a path among many
-
-
-class OutOfBudget(Exception):
-    """The program takes too long to follow."""
-
-
-class Refused(Exception):
-    """The program does what cannot be followed at all."""
-
-
-@dataclass(slots=True)
-class Visit:
-    """A launch or a call of CUDA, as often as it was reached in one way."""
-
-    instruction: Instruction
-    function: str
-    name: str
-    values: list[tuple[str, Value]]
-    settings: list[tuple[str, Value]]
-    context: int = 0
-    times: int = 1
-
-
-@dataclass(slots=True)
-class Record:
-    """What was found. `root` is where the path began."""
-
-    root: str = ""
-    visits: dict[tuple[str, int, str, int], Visit] = field(default_factory=dict)
-    pushed: set[int] = field(default_factory=set)  # the settings of launches that were reached
-    reached: dict[str, set[str]] = field(default_factory=dict)  # of each root, the functions
-    lost: dict[str, None] = field(default_factory=dict)  # what has a consequence: calls and stores to who knows where
-    wanted: dict[str, None] = field(default_factory=dict)  # functions that code may call which is not followed
-
-    def visit(self, visit: Visit) -> None:
-        """Remember a launch or a call of CUDA."""
-        key = (self.root, id(visit.instruction), visit.name, visit.context)
-        old = self.visits.get(key)
-        if old is None:
-            self.visits[key] = visit
-            return
-        old.times += 1
-        old.values = _both(old.values, visit.values)
-        old.settings = _both(old.settings, visit.settings)
-
-
-def _both(a: list[tuple[str, Value]], b: list[tuple[str, Value]]) -> list[tuple[str, Value]]:
-    found = dict(a)
-    for name, value in b:
-        found[name] = joined(found[name], value) if name in found else value
-    return list(found.items())
-
-
-class Watcher(Protocol):
-    """Who is told what happens on the paths, in their order; `State.frontier` is its own."""
-
-    def enters(self, frame: Frame, call: Instruction, function: Function, context: int, state: State) -> object:
-        """A function is called; what comes back is given to `leaves`."""
-
-    def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
-        """It came back."""
-
-    def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
-        """Control comes to the end of a block."""
-
-    def launches(
-        self, stub: str, launch: Launch, found: list[tuple[str, Value]], numbers: dict[int, int], state: State
-    ) -> None:
-        """A kernel is launched with these pointers and numbers; no name: it is not known which."""
-
-    def calls(self, frame: Frame, call: Instruction, name: str, values: list[Value], state: State) -> None:
-        """The runtime, or one of CUDA's libraries, is called."""
-
-    def makes(self, one: Object) -> None:
-        """Memory, a stream or an event is made, or may be made once more."""
-
-    def runs(self, frame: Frame, name: str, reached: Iterable[Object], state: State, *, seen: bool) -> None:
-        """Code that is not followed runs and may reach these; `seen`: it belongs to no program."""
-
-    def answers(self, name: str, values: list[Value], state: State) -> Value | None:
-        """What a function without a body returns of which the watcher knows what it does; None if it does not."""
-
-    def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
-        """The host reads or writes what the device may reach; None: it is not known what."""
 
 
 class Engine:

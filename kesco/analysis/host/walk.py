@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kesco.analysis.host.engine import Engine, OutOfBudget
+from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.frames import Caller, Frame
 from kesco.analysis.host.frames import Outcome as Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
+from kesco.analysis.host.record import OutOfBudget
 from kesco.analysis.host.steps import evaluated, perform
 from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joined, number, numbers, scalar
 from kesco.llvm.values import Function, Instruction

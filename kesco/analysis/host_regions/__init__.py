@@ -21,14 +21,19 @@ from kesco.analysis.following import moving_calls, not_followed, touched_by, wit
 from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.host import constructors, first
 from kesco.analysis.host.calls import Calls
-from kesco.analysis.host.engine import STUB, Engine, OutOfBudget, Refused
+from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
+from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.values import NUMBER, Value, pointer, unknown
 from kesco.analysis.host.walk import run
+from kesco.analysis.host_regions.buffers import Buffers
 from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import MARK, Entries
+from kesco.analysis.host_regions.launching import Launching
+from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.refusing import order_of, unreadable, watched
+from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.host_regions.touching import Touching
 from kesco.analysis.host_regions.watching import Watching
@@ -97,9 +102,10 @@ def _walked(
     if streams:  # kesco's own declarations are not seen, and call nothing
         engine.open = any(not engine.is_seen(name) for name in texts.module.names() if "kesco_" not in name)
     entries = Entries(engine, texts.program, sizes)
-    paths = Watching(engine, texts, streams, looks, counting)
+    paths = Watching(engine, texts, streams, looks, counting, Buffers(engine, texts))
     walk = _Walk(engine, texts, entries, Calls(engine), paths)
-    engine.watcher = Touching(paths, effects)
+    pointing = Pointing(paths)
+    engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing))
     engine.first = entries.held_at_first
     try:
         walk.all()

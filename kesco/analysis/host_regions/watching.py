@@ -12,7 +12,6 @@ loop again adds edges and accesses but no sites. 4. What has no place in the tex
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -21,8 +20,8 @@ from kesco.analysis.following import by_host, why_not_followed
 from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object
+from kesco.analysis.host_regions.buffers import Buffers
 from kesco.analysis.host_regions.counting import Counting
-from kesco.analysis.host_regions.entries import MARK
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import CURRENT, Draft, RegionBuilder, SiteKey
 from kesco.ir import program as ir
@@ -35,7 +34,6 @@ _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
 _ENDS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
 _WRAPPERS = ("/cuda_runtime.h",)
-_FIRST = re.compile(r"\(\s*(?:\([^()]*\)\s*)?&\s*([\w.>\[\]-]+)\s*,")  # what an allocation is put into
 
 
 @dataclass(slots=True)
@@ -84,8 +82,7 @@ class Watching:
     streams: bool
     looks: bool
     counting: Counting
-    made: dict[Object, tuple[Iteration, ...]] = field(default_factory=dict)  # in which trips
-    buffers: dict[Object, Buffer] = field(default_factory=dict)
+    buffers: Buffers
     activations: dict[str, dict[tuple[str, int], Activation]] = field(default_factory=dict)
     levels: list[_Level] = field(default_factory=list)
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
@@ -390,44 +387,7 @@ class Watching:
 
     def buffer(self, one: Object) -> Buffer:
         """The unit of aliasing that an object belongs to."""
-        if one not in self.buffers:
-            self.buffers[one] = self._buffer(one)
-        return self.buffers[one]
-
-    def _buffer(self, one: Object) -> Buffer:
-        if one.kind in ("outside", "function"):
-            return UNKNOWN
-        if one.kind == "symbol":
-            return Buffer(one.name, one.name, BufferKind.SYMBOL, apart=not self._has_managed())
-        kind = _KINDS.get(one.kind, BufferKind.HOST)
-        name = one.name
-        if kind is not BufferKind.ENTRY and one.place >= 0:
-            places = (one.place, *(call.place for call, _ in self.engine.chain(one.context)))
-            name = next((self._called(place) for place in places if self.texts.offset(place) >= 0), "") or name
-            for trip in self.made.get(one, ()):
-                name = re.sub(rf"\b{trip.counter}\b", str(trip.value), name)
-        if kind is BufferKind.ENTRY:
-            function, _, name = name.partition(MARK)
-            return Buffer(f"entry:{function}:{name}", name, kind)
-        size = one.size if one.size >= 0 else None
-        return Buffer(f"{one.kind}:{one.number}", name, kind, None, size)
-
-    def _has_managed(self) -> bool:
-        return any(name == "managed" for name, _ in self.texts.program.constructs)
-
-    def _called(self, place: int) -> str:
-        """The variable that an allocation at a place is put into, as the text says it."""
-        offset = self.texts.offset(place)
-        for function in self.texts.program.functions:
-            if not (function.here and function.span.start <= offset < function.span.end):
-                continue
-            operation = self.texts.operation(function, place, "")
-            if operation >= 0:
-                span = self.texts.program.operations[operation].span
-                written = self.texts.program.text[span.start : span.end].decode("utf-8", "replace")
-                found = _FIRST.search(written)
-                return found[1].strip() if found is not None else ""
-        return ""
+        return self.buffers.of(one)
 
     def unseen(self, state: State, name: str, reached: Iterable[Object]) -> None:
         """Code that is not seen runs: it may do anything to all that it knows."""
@@ -438,8 +398,3 @@ class Watching:
 
 def _is(draft: Draft, key: SiteKey) -> bool:
     return (draft.operation, draft.iterations) == (key[0], key[2])
-
-
-_KINDS = {
-    "device": BufferKind.DEVICE, "managed": BufferKind.MANAGED, "pinned": BufferKind.PINNED, "entry": BufferKind.ENTRY,
-}  # fmt: skip
