@@ -3,6 +3,7 @@
 #include <cstdio>
 #define BLOCK 256
 #define RUN(k, p) k<<<4, BLOCK>>>(p)
+#define RUN_ON(stream, k, p) k<<<4, BLOCK, 0, stream>>>(p)
 struct Shape { dim3 grid; int block; };
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 template <typename T> __global__ void scale(T* p, T by) { p[threadIdx.x] *= by; }
@@ -54,7 +55,7 @@ static void serial(float* p, cudaStream_t own) {  // a stream of its own: stays 
   kesco_after(0);  // kesco: launch hook
 }
 
-// <prologue: 3 streams, 0 events>
+// <prologue: 3 streams, 1 events>
 
 int main(int argc, char** argv) {
   float *a, *b, *c;
@@ -65,6 +66,7 @@ int main(int argc, char** argv) {
   kesco_before(1, shape.grid, shape.block, 0, kesco->stream[0]);  // kesco: launch hook
   inc<<<shape.grid, shape.block, 0, kesco->stream[0]>>>(a);
   kesco_after(1);  // kesco: launch hook
+  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: cpy waits for this
   kesco_before(2, (argc + BLOCK - 1) / BLOCK, BLOCK, 16, kesco->stream[1]);  // kesco: launch hook
   scale<<<(argc + BLOCK - 1) / BLOCK, BLOCK, 16, kesco->stream[1]>>>(b, 2.0f);
   kesco_after(2);  // kesco: launch hook
@@ -74,13 +76,14 @@ int main(int argc, char** argv) {
     inc<<<next(&n), 32, 0, kesco->stream[2]>>>(c);
     kesco_after(3);  // kesco: launch hook
     }
-  RUN(inc, c);
-  kesco_before(4, 1, 32, 0, kesco->stream[0]);  // kesco: launch hook
-  cpy<<<1, 32, 0, kesco->stream[0]>>>(a, b); // behind both
+  RUN_ON(kesco->stream[2], inc, c);
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for inc#1 (WAW on a)
+  kesco_before(4, 1, 32, 0, kesco->stream[1]);  // kesco: launch hook
+  cpy<<<1, 32, 0, kesco->stream[1]>>>(a, b); // behind both
   kesco_after(4);  // kesco: launch hook
   void* args[] = {&c};
-  kesco_before(5, dim3(argc), dim3(32), 0, kesco->stream[1]);  // kesco: launch hook
-  cudaLaunchKernel((void*)inc, dim3(argc), dim3(32), args, 0, kesco->stream[1]);
+  kesco_before(5, dim3(argc), dim3(32), 0, kesco->stream[2]);  // kesco: launch hook
+  cudaLaunchKernel((void*)inc, dim3(argc), dim3(32), args, 0, kesco->stream[2]);
   kesco_after(5);  // kesco: launch hook
   cudaDeviceSynchronize();
   cudaFree(a); cudaFree(b); cudaFree(c);
