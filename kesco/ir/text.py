@@ -162,6 +162,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += "" if site.acts else "; may be none"
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
+    text += f"; calls {', '.join(name for name, _ in site.calls)}" if site.calls else ""
     text += "; may show how far the device is" if site.looks else ""
     text += "; the host goes outside behind it" if site.outside else ""
     text += "; a call of CUDA has failed" if site.failed else ""
