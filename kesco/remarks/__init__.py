@@ -174,7 +174,9 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
                 message = f"'{site.label}' writes what others may watch, so it is ordered against everything"
             notes = tuple(Note(a.why) for a in unknown[:2])
             found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _known_instead(site, unknown)))
-    return found + list(given.lost if given is not None else ())
+    if given is None or given.word is not Word.CONCURRENT:
+        return found + list(given.lost if given is not None else ())
+    return found + [one for one in given.lost if one.code == "K208"]  # the rest is for who asks: it has concurrency
 
 
 def _known_instead(site: Site, unknown: Sequence[Access]) -> str:

@@ -26,13 +26,12 @@ from kesco.source import Span
 _MOST = 3
 MOVE = "'--copies move' puts it on a stream"
 TURNS = "with a constant number of turns, each has a stream of its own"
+_COPY = "it blocks the host: move it in front of both or behind both, or {}"
 BETWEEN = {
     SiteKind.FREE: "it waits for the whole device: free memory behind both",
     SiteKind.MEMSET: "move it in front of both or behind both",
     SiteKind.SYNC: "what it waits for or measures is kept as it was; if nothing depends on that, remove it",
-    SiteKind.CALL: (
-        "what it does is not visible here, so all work is joined before it: move it in front of both or behind both"
-    ),
+    SiteKind.CALL: "all work is joined before it: move it in front of both or behind both",
     SiteKind.LIBRARY: "it stays on the default stream, which all wait for: move it in front of both or behind both",
 }
 
@@ -100,7 +99,7 @@ def _warning(
 ) -> Diagnostic:
     one = min(pairs, key=_rank)
     more = f" (and {len(pairs) - 1} more such pairs)" if len(pairs) > 1 else ""
-    message, code = _message(one, more), "K223"
+    message, code = _message(found, one, more), "K223"
     standing = _between(one)
     place = _place(one)
     notes = [Note(f"'{s.label}' is here", s.span) for s in (one.first, one.second) if s.span != place]
@@ -117,11 +116,11 @@ def _warning(
     if one.circle is not None and one.circle.text is not None:
         notes.append(Note("in this loop", one.circle.text.span))
     notes += [Note(f"'{s.label}' stands between them, too", s.span) for s in standing[:1]]
-    help_text = "; ".join(_steps(found, regions, one, moves))
+    help_text = "; ".join(filter(None, _steps(found, regions, one, moves)))
     return Diagnostic(code, Severity.WARNING, message, place, tuple(dict.fromkeys(notes)), help_text)
 
 
-def _message(one: Pair, more: str) -> str:
+def _message(found: Independence, one: Pair, more: str) -> str:
     """What is independent, and why it is lost, where it is not only that something stands between."""
     first, second = f"'{one.first.label}'", f"'{one.second.label}'"
     if one.circle is not None:
@@ -132,7 +131,8 @@ def _message(one: Pair, more: str) -> str:
     if holding is not None:
         beside = second if holding is one.first else first
         mine = first if holding is one.first else second
-        why = "holds the host until it is done" if holding.kind is SiteKind.COPY else "stays on the default stream"
+        waits = holding.kind is SiteKind.COPY and _asynchronous(found, holding)
+        why = "holds the host until it is done" if waits else "stays on the default stream"
         return f"{mine} could run beside {beside}{more}, but {why}"
     if one.barriers:
         return f"{second} could run beside {first}{more}, but '{one.barriers[0].label}' keeps them apart"
@@ -159,33 +159,30 @@ def _steps(
     standing = _between(one)
     for site, other in ((one.first, one.second), (one.second, one.first)):
         if _holds(site) and site.kind is SiteKind.COPY:
-            past = bool(standing) and one.circle is None and _may_pass(found, one, site)
-            yield _asynchronous(found, site) + (
-                f", {'behind' if site is one.first else 'in front of'} '{other.label}'" * past
-            )
+            way = _asynchronous(found, site)
+            past = bool(way and standing) and one.circle is None and _may_pass(found, one, site)
+            yield way + f", {'behind' if site is one.first else 'in front of'} '{other.label}'" * past
             standing = [] if past else standing
     if one.first is one.second and not one.barriers:
         yield TURNS
-    calls = [s for s in one.barriers if s.kind is SiteKind.CALL and not s.foreign]
+    calls = [s for s in (one.first, one.second, *standing) if is_barrier(s) and s.operation in found.facts.calls]
     if calls:
         yield advice(found.facts.program, regions, one, calls[0])
-    elif standing and standing[0].kind is SiteKind.COPY:
-        yield f"it blocks the host: move it in front of both or behind both, or {_asynchronous(found, standing[0])}"
-    elif standing and standing[0].kind in BETWEEN:
-        yield BETWEEN[standing[0].kind]
+    elif standing:
+        blocking = standing[0].kind is SiteKind.COPY
+        text = _COPY.format(_asynchronous(found, standing[0])) if blocking else BETWEEN.get(standing[0].kind, "")
+        text = text.removesuffix(", or ")
+        told = one.circle is None and not any(map(_holds, (one.first, one.second)))  # the message is about it
+        yield text if told else f"'{standing[0].label}': {text}" * bool(text)
 
 
 def _asynchronous(found: Independence, copy: Site) -> str:
-    """How a copy does not hold the host."""
+    """How a copy does not hold the host; empty where it is asynchronous already and stays for another reason."""
     name = found.facts.called.get(copy.operation, copy.label.partition("#")[0])
     hosts = [a.buffer for a in copy.accesses if not a.buffer.on_device]
     pinned = all(b.kind is BufferKind.PINNED for b in hosts)
     call = "" if name.endswith("Async") else f"call {name}Async"
-    return (
-        call
-        if pinned and call
-        else " ".join(filter(None, (call or "copy", "with page-locked memory (cudaMallocHost)")))
-    )
+    return call if pinned else f"{call or 'copy'} with page-locked memory (cudaMallocHost)"
 
 
 def _may_pass(found: Independence, one: Pair, copy: Site) -> bool:

@@ -21,7 +21,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.access import DEVICE_HEAP, Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import Held, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange, Poly, constant
 from kesco.parts import apart, apart_in_one_trip, apart_in_turns
@@ -97,10 +97,15 @@ class Ties:
         return best
 
     def _of(self, one: Site, x: Access, other: Site, y: Access, circle: Circle | None) -> Tie | None:
+        for site in (one, other):
+            if site.kind is SiteKind.CALL and site.foreign:
+                return Tie(Grade.UNKNOWN, f"what '{site.label}' does, which is not seen")
         if x.buffer.kind in _VAGUE or y.buffer.kind in _VAGUE:
             site, access = (one, x) if x.buffer.kind in _VAGUE else (other, y)
             return Tie(Grade.UNKNOWN, f"what '{site.label}' touches ({access.why})")
         buffer = y.buffer
+        if buffer.key == DEVICE_HEAP.key:
+            return Tie(Grade.UNKNOWN, f"whether '{one.label}' and '{other.label}' hand memory of the device heap on")
         if buffer.kind is BufferKind.ORDER:
             return Tie(Grade.FIRM, buffer.name, buffer.name)
         loop = self._counted(circle) if circle is not None else None
@@ -237,7 +242,9 @@ def is_told(site: Site) -> bool:
     wanted = _READ if site.role is Role.HOST else _WRITE
     if site.role is not Role.HOST and site.kind is not SiteKind.COPY:
         return False
-    return any(a.mode & wanted and not a.buffer.on_device for a in site.accesses)
+    return any(
+        a.mode & wanted and not a.buffer.on_device and a.buffer.kind is not BufferKind.UNKNOWN for a in site.accesses
+    )
 
 
 def circles(region: Region, facts: Facts) -> tuple[Circle, ...]:

@@ -126,7 +126,7 @@ def _loops(found: Independence, running: bool) -> Iterable[Verdict]:
     for number in sorted(unrolled & texts.keys()):
         mine = [p for p in found.pairs if _both_in(p, number)]
         of_loop.setdefault(texts[number], []).extend(mine)
-    for text, pairs in sorted(of_loop.items(), key=lambda one: one[0].span):
+    for text, pairs in sorted((one for one in of_loop.items() if one[1]), key=lambda one: one[0].span):
         word, why = _judged(pairs, found, running, of_loop=True)
         yield Verdict(word, text.span, why)
 

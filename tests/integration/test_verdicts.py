@@ -220,6 +220,28 @@ def test_the_last_line_counts(tmp_path: Path) -> None:
     assert run.output.splitlines()[-1] == f"{source}: no launching function"
 
 
+def test_of_a_concurrent_function_only_explain_says_what_is_lost_beside_it(tmp_path: Path) -> None:
+    copies = "cudaMemcpy(d, h, 80000, cudaMemcpyHostToDevice);"
+    result = compiled(
+        tmp_path, f"{copies} inc{ON}(a, n); inc{ON}(b, n); add{ON}(a, d, 10);", options=Options(copies="keep")
+    )
+    assert of(result).text == "concurrent"
+    assert [d.code for d in of(result).lost] == ["K223"]
+    assert result.diagnostics == ()
+
+
+def test_what_is_not_seen_is_no_chain(tmp_path: Path) -> None:
+    unseen = "void unseen(float*);\n"
+    assert of(compiled(tmp_path, f"inc{ON}(a, n); unseen(a);", unseen)).text == (
+        "not known: what 'unseen' does, which is not seen"
+    )
+    heap = "__global__ void grow(void** p) { *p = malloc(8); }\n"
+    body = "void **l, **m; cudaMalloc(&l, 8); cudaMalloc(&m, 8); grow<<<1, 1>>>(l); grow<<<1, 1>>>(m);"
+    assert of(compiled(tmp_path, body, heap)).text == (
+        "not known: whether 'grow#1' and 'grow#2' hand memory of the device heap on"
+    )
+
+
 def test_explain_says_the_verdicts(tmp_path: Path) -> None:
     compiled(tmp_path, LOOPS["a buffer that each turn fills by a copy"][0])
     text = CliRunner().invoke(main, ["explain", str(tmp_path / "app.cu")]).output
