@@ -24,7 +24,7 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
 from kesco.frontend.refusals import said, told
 from kesco.frontend.standard import is_standard_path
-from kesco.toolchain.mending import ROUNDS, mended
+from kesco.toolchain.mending import taken
 from kesco.toolchain.precompiled import discard, find, use
 
 BINARY_OPERATORS = (
@@ -47,19 +47,15 @@ def load(library: str) -> None:
         lib = cindex.conf.lib
     except cindex.LibclangError as error:
         what = f"libclang cannot be loaded from {library}: {error}"
-        how = "run 'kesco doctor' to see which libraries were found"
-        raise ToolchainError(Diagnostic("K502", Severity.ERROR, what, help=how)) from None
-    lib.clang_getCursorBinaryOperatorKind.argtypes = [Cursor]
-    lib.clang_getCursorUnaryOperatorKind.argtypes = [Cursor]
-    lib.clang_Cursor_Evaluate.argtypes = [Cursor]
+        step = "run 'kesco doctor' to see which libraries were found"
+        raise ToolchainError(Diagnostic("K502", Severity.ERROR, what, help=step)) from None
+    for name in "getCursorBinaryOperatorKind getCursorUnaryOperatorKind Cursor_Evaluate".split():
+        getattr(lib, f"clang_{name}").argtypes = [Cursor]
     lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
-    lib.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
-    lib.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
+    for name in "getKind getAsLongLong isUnsignedInt getAsDouble dispose".split():
+        getattr(lib, f"clang_EvalResult_{name}").argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
-    lib.clang_EvalResult_isUnsignedInt.argtypes = [ctypes.c_void_p]
-    lib.clang_EvalResult_getAsDouble.argtypes = [ctypes.c_void_p]
     lib.clang_EvalResult_getAsDouble.restype = ctypes.c_double
-    lib.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
     lib.clang_Location_isFromMainFile.argtypes = [SourceLocation]
     lib.clang_getFileLocation.argtypes = [SourceLocation] + [ctypes.c_void_p] * 4
     lib.clang_getCursorPrettyPrinted.argtypes = [Cursor, ctypes.c_void_p]
@@ -161,8 +157,7 @@ class SourceFile:
     def __init__(self, path: str, text: bytes, arguments: tuple[str, ...]) -> None:
         """Parse `text` as the content of `path`; raises `InputError` with clang's messages for errors in user files."""
         self.path, self.text, self._arguments = path, text, arguments
-        self.read = text
-        """What libclang was given: in it what nvcc alone takes is written in another way, each byte at its place."""
+        self.read = text  # by libclang: with what nvcc alone takes in other words, each byte at its place
         _names.clear()
         self._top: list[Cursor] | None = None
         self._includes: tuple[Include, ...] | None = None
@@ -214,15 +209,14 @@ class SourceFile:
         return bool(cindex.conf.lib.clang_reparseTranslationUnit(self.unit, 1, changed, _PREAMBLE) == 0)
 
     def _check(self) -> None:
-        first = found = tuple(map(said, self._errors()))
-        for _ in range(ROUNDS):
-            if not found or (again := mended(self.read, found, self.path, same_length=True)) == self.read:
-                break
-            self.read = again
-            self._parse(self._arguments)
-            found = tuple(map(said, self._errors()))
-        if found:
-            raise InputError(*told(first, self.text))
+        found = tuple(map(said, self._errors()))
+        if not taken(self.read, found, self.path, self._given, same_length=True):
+            raise InputError(*told(found, self.text))
+
+    def _given(self, text: bytes) -> Sequence[Diagnostic]:
+        self.read = text
+        self._parse(self._arguments)
+        return tuple(map(said, self._errors()))
 
     def _errors(self) -> list[cindex.Diagnostic]:
         return [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d)]

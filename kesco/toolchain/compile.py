@@ -26,7 +26,7 @@ from kesco.source import Span
 from kesco.toolchain import hostcxx, precompiled
 from kesco.toolchain.cuda import HOW_TO_GET, NO_CUDA
 from kesco.toolchain.flags import UserFlags, translate
-from kesco.toolchain.mending import ROUNDS, mended
+from kesco.toolchain.mending import taken
 from kesco.toolchain.model import Toolchain
 from kesco.toolchain.process import Finished, run
 
@@ -193,7 +193,7 @@ def _ir(
     told = parse_diagnostics(finished.stderr)
     if told and finished.returncode > 0:
         again = _mended(command, plain, source_path, told, timeout)
-        if again is not None and again.returncode == 0:
+        if again is not None:
             return again.text
         raise InputError(*told)
     raise ToolchainError(_failed(finished))
@@ -207,19 +207,19 @@ def _mended(
         text = Path(source).read_bytes()
     except OSError:
         return None
-    finished = None
     with TemporaryDirectory(prefix="kesco-") as folder:
         instead, overlay = Path(folder) / "instead.cu", Path(folder) / "overlay.json"
         root = {"type": "file", "name": str(Path(source).absolute()), "external-contents": str(instead)}
         overlay.write_text(json.dumps({"version": 0, "use-external-names": False, "roots": [root]}))
-        for _ in range(ROUNDS):
-            if not told or (again := mended(text, told, str(source), same_length=False)) == text:
-                break
-            text = again
-            instead.write_bytes(text)
-            finished = run((*command, *plain, "-ivfsoverlay", str(overlay), str(source)), timeout=timeout)
-            told = parse_diagnostics(finished.stderr) if finished.returncode > 0 else ()
-    return finished
+        runs: list[Finished] = []
+
+        def again(other: bytes) -> tuple[Diagnostic, ...]:
+            instead.write_bytes(other)
+            runs.append(run((*command, *plain, "-ivfsoverlay", str(overlay), str(source)), timeout=timeout))
+            return parse_diagnostics(runs[-1].stderr) if runs[-1].returncode else ()
+
+        done = taken(text, told, str(source), again, same_length=False)
+        return runs[-1] if done and runs and runs[-1].returncode == 0 else None
 
 
 def check_compiles(

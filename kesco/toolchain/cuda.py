@@ -3,7 +3,7 @@
 1. the explicit option, then ``KESCO_CUDA_PATH``: must be usable, otherwise an error, since somebody asked for it;
 2. ``CUDA_HOME`` and ``CUDA_PATH``, which other tools set too: skipped with a reason if there are no headers;
 3. the system: nvcc on PATH (links followed, wrapper scripts read), ``/usr/local/cuda*``, Debian's;
-4. wheels: CUDA 13's single folder, or CUDA 12's folder per component.
+4. wheels: CUDA 13's single folder, or CUDA 12's folder per component; those of CUDA's libraries are searched, too.
 
 It runs no program: a root is what its headers say it is.
 """
@@ -24,6 +24,16 @@ HOW_TO_GET = (
     "pip install 'kesco[toolchain]' brings the headers, libdevice and nvcc; "
     "or name an installed toolkit with --cuda-path or KESCO_CUDA_PATH"
 )
+
+LIBRARIES = {
+    "cuBLAS": "cublas_v2.h",
+    "cuFFT": "cufft.h",
+    "cuRAND": "curand.h",
+    "cuSPARSE": "cusparse.h",
+    "cuSOLVER": "cusolverDn.h",
+}
+"""A header of each library that programs call most, by the library's name."""
+_COMPONENTS = ("cuda_runtime", "cuda_cccl", "cublas", "cufft", "curand", "cusparse", "cusolver")
 
 _VERSION = re.compile(rb"#define\s+CUDA(?:RT)?_VERSION\s+(\d+)")
 _NVCC_IN_SCRIPT = re.compile(r"(/[^\s\"'$;]+/bin/nvcc)\b")
@@ -90,6 +100,12 @@ def _candidates(places: Places, explicit: str | None) -> list[tuple[Path, str, s
     return found
 
 
+def libraries(cuda: Cuda) -> dict[str, bool]:
+    """Whether the headers of each library are there."""
+    folders = (cuda.headers, *cuda.extra_include)
+    return {name: any((folder / header).is_file() for folder in folders) for name, header in LIBRARIES.items()}
+
+
 def root_of_nvcc(nvcc: Path) -> Path:
     """The toolkit an nvcc belongs to, through links and through the usual one-line wrapper script."""
     resolved = nvcc.resolve()
@@ -105,7 +121,7 @@ def _inspect(places: Places, root: Path) -> Cuda | None:
     debian = places.root / "usr/lib/cuda"
     if root == places.root / "usr" and debian.is_dir():
         root = debian
-    components = [root.parent / name / "include" for name in ("cuda_runtime", "cuda_cccl")]
+    components = [root.parent / name / "include" for name in _COMPONENTS]
     extra: list[Path] = []
     if (root / "include/cuda_runtime.h").is_file():
         headers = root / "include"

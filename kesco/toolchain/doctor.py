@@ -149,7 +149,19 @@ def _cuda(places: Places, explicit: str | None) -> tuple[tuple[Row, ...], str | 
         if found.nvcc
         else Row("nvcc", "optional", "not found", why="kesco itself does not need it", how_to_get=cuda.HOW_TO_GET)
     )
-    return (_found("CUDA", choice, version), libdevice, nvcc), found.version
+    return (_found("CUDA", choice, version), libdevice, nvcc, _libraries(found, choice)), found.version
+
+
+def _libraries(found: cuda.Cuda, choice: Choice) -> Row:
+    there = cuda.libraries(found)
+    absent = ", ".join(name for name, is_there in there.items() if not is_there)
+    value = ", ".join(name for name, is_there in there.items() if is_there) or "not found"
+    if not absent:
+        return Row("CUDA libraries", "ok", value, choice.origin, "their headers, for programs that call them")
+    why = f"only programs that call {absent} need the headers"
+    wheels = "pip install 'kesco[libraries]'"
+    how = wheels if choice.origin.startswith("wheel") else f"with the toolkit, or {wheels} and no toolkit"
+    return Row("CUDA libraries", "optional", value, choice.origin if there else "", why, how)
 
 
 def _as_optional(row: Row) -> Row:

@@ -1,4 +1,4 @@
-"""What nvcc takes and clang does not, written so that clang takes it: ``mended(text, errors, same_length)``.
+"""What nvcc takes and clang does not, written so that clang takes it: ``taken(text, errors, path, again)``.
 
 In: a text that clang was given, and its errors. Out: the text to give it next, the same one where no error is of these
 kinds. A module of its own because both sides of a program are read like that. What the user wrote stays as it is: the
@@ -29,8 +29,23 @@ _ARRAY = re.compile(rb"([A-Za-z_]\w*)\s*\[[^;{}\[\]]*$")
 _SHARED = re.compile(rb"__shared__([^;{}]*)$")
 _REST = re.compile(rb"([A-Za-z_]\w*)((?:\s*\[[^\[\];]*\])*)\s*;")
 _FAR = 2000
-ROUNDS = 8
-"""How often a text is given to clang again: each time its errors may be the next ones."""
+_ROUNDS = 8
+
+
+def taken(
+    text: bytes,
+    errors: Sequence[Diagnostic],
+    path: str,
+    again: Callable[[bytes], Sequence[Diagnostic]],
+    *,
+    same_length: bool,
+) -> bool:
+    """Whether clang takes the text in the end; `again` gives it another one and says what is wrong with that."""
+    for _ in range(_ROUNDS):
+        if not errors or (other := mended(text, errors, path, same_length)) == text:
+            break
+        text, errors = other, again(other)
+    return not errors
 
 
 def mended(text: bytes, errors: Sequence[Diagnostic], path: str, same_length: bool) -> bytes:

@@ -16,6 +16,7 @@ PARTS = [
     "CUDA",
     "libdevice",
     "nvcc",
+    "CUDA libraries",
     "architecture",
     "host C headers",
     "host C++ library",
@@ -152,3 +153,17 @@ def test_native_parts_come_from_the_build(tmp_path: Path) -> None:
     assert (row.status, row.value) == ("optional", "passes: skipped: LLVM 22 not found")
     put(tmp_path, "native_parts.txt", "passes: LLVM 22.1.8 found, built: a\n")
     assert look(tmp_path).row("native parts").status == "ok"
+
+
+def test_it_says_which_libraries_have_headers(tmp_path: Path) -> None:
+    furnish(tmp_path)
+    row = look(tmp_path).row("CUDA libraries")
+    assert (row.status, row.value) == ("optional", "not found")
+    assert "pip install 'kesco[libraries]'" in row.how_to_get
+    for header in ("cublas_v2.h", "cufft.h", "curand.h", "cusparse.h"):
+        put(tmp_path, f"site/nvidia/cu13/include/{header}")
+    row = look(tmp_path).row("CUDA libraries")
+    assert (row.status, row.value) == ("optional", "cuBLAS, cuFFT, cuRAND, cuSPARSE")
+    assert row.why == "only programs that call cuSOLVER need the headers"
+    put(tmp_path, "site/nvidia/cu13/include/cusolverDn.h")
+    assert look(tmp_path).row("CUDA libraries").status == "ok"

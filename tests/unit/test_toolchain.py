@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from kesco.errors import InputError, ToolchainError, UsageError
+from kesco.options import Options
+from kesco.pipeline import compile_file
 from kesco.toolchain import hostcxx
 from kesco.toolchain.clangs import libclang_version
 from kesco.toolchain.compile import (
@@ -24,7 +26,7 @@ from kesco.toolchain.compile import (
     host_arguments,
     parse_diagnostics,
 )
-from kesco.toolchain.cuda import root_of_nvcc
+from kesco.toolchain.cuda import LIBRARIES, find_cuda, libraries, root_of_nvcc
 from kesco.toolchain.discover import discover
 from kesco.toolchain.flags import translate
 from kesco.toolchain.model import Toolchain, major
@@ -206,6 +208,31 @@ def test_cuda_12_wheels_have_a_folder_per_component(machine: Machine) -> None:
     runtime = machine.site / "nvidia/cuda_runtime/include"
     assert found.cuda_include == (runtime, machine.site / "nvidia/cuda_cccl/include")
     assert found.libdevice is not None
+
+
+def test_cuda_12_wheels_of_libraries_are_searched(machine: Machine) -> None:
+    machine.wheels()
+    subprocess.run(["rm", "-r", machine.site / "nvidia/cu13"], check=True)
+    machine.file("site-packages/nvidia/cuda_nvcc/bin/nvcc", "", 0o755)
+    machine.file("site-packages/nvidia/cuda_runtime/include/cuda_runtime.h")
+    machine.file("site-packages/nvidia/cublas/include/cublas_v2.h")
+    machine.file("site-packages/nvidia/cusolver/include/cusolverDn.h")
+    assert machine.site / "nvidia/cusolver/include" in machine.discover().cuda_include
+    there = libraries(find_cuda(machine.places, None)[0])
+    assert [name for name, is_there in there.items() if is_there] == ["cuBLAS", "cuSOLVER"]
+
+
+def test_programs_that_call_the_libraries_are_read_with_their_wheels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Places.current(os.environ).in_wheels("nvidia/cu13")
+    if root is None or not all((root / "include" / header).is_file() for header in LIBRARIES.values()):
+        pytest.skip("the wheels of the libraries extra are not installed")
+    source = tmp_path / "calls.cu"
+    includes = "".join(f"#include <{header}>\n" for header in LIBRARIES.values())
+    source.write_text(f"{includes}int main() {{ cublasHandle_t h; return cublasCreate(&h) != 0; }}\n")
+    monkeypatch.setenv("KESCO_CUDA_PATH", str(root))
+    assert compile_file(str(source), Options()).text == source.read_bytes()
 
 
 # discovery: the system wins over wheels
