@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import ToolchainError
+from kesco.toolchain.library_functions import TABLE, library_functions
 from kesco.toolchain.model import Toolchain
 from kesco.toolchain.places import cache_folder
 from kesco.toolchain.process import Finished, run
@@ -40,7 +41,8 @@ _COMPILE = ("-std=c++17", "-O1", "-fPIC", "-fno-omit-frame-pointer", "-fno-optim
 _DECLARED = re.compile(r"CUDARTAPI\s+(cuda[A-Z]\w*)\s*\(")
 _RENAMED = re.compile(r"#\s*define\s+(cuda[A-Z]\w*)\s+__CUDART_API_PT(SZ|DS)\(")
 _VERSION = re.compile(r"(?:_v\d+)?(?:_ptsz|_ptds)?$")
-_ONLY_DRY = frozenset({"pages.cpp", "nothing_runs.cpp", "host_io.cpp", "marks.cpp"})
+_MADE_BY = (Path(__file__), TABLE, Path(__file__).with_name("library_functions.py"))
+_ONLY_DRY = frozenset({"libraries.cpp", "pages.cpp", "nothing_runs.cpp", "host_io.cpp", "marks.cpp"})
 _COMPILED_TWICE = frozenset({"stream_api.cpp", "forward_streams.cpp"})
 _BY_COMPILERS = (  # called by what compilers make of kernels and symbols; no header of the API declares them
     *("__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary", "__cudaRegisterFunction"),
@@ -48,7 +50,7 @@ _BY_COMPILERS = (  # called by what compilers make of kernels and symbols; no he
     *("__cudaPushCallConfiguration", "__cudaPopCallConfiguration"),
 )
 # Nothing else may be seen from outside: the two libraries share names, and a program may have both.
-_SEEN = "read; pread; write; pwrite; readv; writev; recv; send; fread; fwrite;"
+_SEEN = "cublas*; cufft*; curand*; read; pread; write; pwrite; readv; writev; recv; send; fread; fwrite;"
 _EXPORTS = "{ global: cuda*; __cuda*; kesco_check_*; %s local: *; };"
 
 
@@ -79,7 +81,7 @@ def runtime_library(
     include = toolchain.cuda_path / "include"
     stamp = hashlib.sha256("\0".join((kind.value, *compiler, *_COMPILE)).encode())
     sources = (*sorted((SOURCES / "dryrun").iterdir()), *sorted((SOURCES / "recorder").iterdir()))
-    for file in (*sources, *(include / name for name in _HEADERS), Path(__file__)):
+    for file in (*sources, *(include / name for name in _HEADERS), *_MADE_BY):
         stamp.update(file.read_bytes() if file.is_file() else b"")
     folder = cache_folder(environ) / "dryrun" / stamp.hexdigest()[:32]
     library = folder / kind.value
@@ -142,7 +144,9 @@ def _make(compiler: tuple[str, ...], toolchain: Toolchain, kind: Kind, place: Pa
     work: list[tuple[Path, tuple[str, ...]]] = [(rest, ())]
     if kind is Kind.DRY_RUN:
         rest.write_text(_unsupported(functions))
-        work += [(file, ()) for file in books]
+        libraries = place / "library_functions.cpp"
+        libraries.write_text(library_functions())
+        work += [(libraries, ()), *((file, ()) for file in books)]
     else:
         rest.write_text(_passing(functions))
         names = place / "names.h"

@@ -25,7 +25,7 @@ from kesco.ir.effects import DIMENSIONS, ArgumentBytes, KernelEffects, ParamBase
 from kesco.ir.poly import Poly, Symbol, constant
 from kesco.ir.touched import Asked, Bytes, Spans, Touch, Touches
 from kesco.verify.memory import Memory
-from kesco.verify.trace import Allocated, Copied, Launched, Range, Touched
+from kesco.verify.trace import Allocated, Called, Copied, Launched, Range, Touched
 
 _ARGUMENT = re.compile(r"([su])(\d+) arg(\d+)")
 _KEPT = 1 << 24  # ranges of bytes that are remembered
@@ -80,6 +80,14 @@ class Footprints:
         for one in ranges:
             for found in self.memory.in_range(one.low, one.high):
                 yield Access(found.id, one.writes, one, exact=True)
+
+    def called(self, event: Called) -> Iterator[Access]:
+        """What a library touches: something, or nothing, of the memory that its table says it is given."""
+        for writes, address in event.touched:
+            found = self.memory.at(address)
+            if found is not None:
+                whole = Range(writes, found.base, found.size)
+                yield Access(found.id, writes, whole, exact=False, known=Bytes.unknown())
 
     def kernel(self, event: Launched) -> Iterator[Access]:
         """What a kernel touches."""

@@ -27,6 +27,7 @@ from kesco.verify.meeting import Meeting, covers, identity, overlaps
 from kesco.verify.timeline import Lately, Step
 from kesco.verify.trace import (
     Allocated,
+    Called,
     Copied,
     Destroyed,
     Event,
@@ -152,6 +153,8 @@ class _Detector:
                 self._launched(event)
             case Copied():
                 self._copied(event)
+            case Called():
+                self._device(Operation(event.function, event.stack, event.stream), self.footprints.called(event))
             case Recorded(number, stream, stack):
                 self.lately.note(stream, f"record event {number}", stack)
                 self.clocks.record(number, stream)

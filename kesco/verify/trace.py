@@ -14,6 +14,7 @@ addresses that they name. One event is one line; addresses are hexadecimal, all 
 | ``K stream stack name grid block shared (=/?) argument… *id…`` | a kernel, its arguments' bytes, what it can reach |
 | ``M stream stack function sync range…`` | a copy or memset, and what the host waits for: 1 before, 2 after, 3 both |
 | ``L stream stack`` | a host function |
+| ``l stream stack function r/w:address…`` | a call of a library, and in which memory it reads and writes |
 | ``N stream stack address size`` | a prefetch of managed memory; in a dry run only |
 | ``R event stream stack``, ``W event stream stack`` | an event is recorded, a stream waits for one |
 | ``e event`` | an event is destroyed |
@@ -107,6 +108,15 @@ class Copied(NamedTuple):
     before: bool
     after: bool
     ranges: tuple[Range, ...]
+
+
+class Called(NamedTuple):
+    """A library was called; in which memory it reads and writes."""
+
+    stream: int
+    stack: int
+    function: str
+    touched: tuple[tuple[bool, int], ...]
 
 
 class HostFunction(NamedTuple):
@@ -256,29 +266,10 @@ class Device(NamedTuple):
 
 
 Event = (
-    StreamMade
-    | Allocated
-    | Freed
-    | Launched
-    | Copied
-    | HostFunction
-    | Prefetched
-    | Recorded
-    | Waited
-    | Synchronized
-    | Destroyed
-    | HandedOut
-    | TakenBack
-    | Touched
-    | Handle
-    | Refused
-    | Unsupported
-    | Failed
-    | Entered
-    | Marked
-    | Timed
-    | Device
-)
+    StreamMade | Allocated | Freed | Launched | Copied | Called | HostFunction | Prefetched | Recorded | Waited
+    | Synchronized | Destroyed | HandedOut | TakenBack | Touched | Handle | Refused | Unsupported | Failed | Entered
+    | Marked | Timed | Device
+)  # fmt: skip
 
 
 class Module(NamedTuple):
@@ -379,6 +370,7 @@ _READERS: dict[str, Callable[[list[str]], Event]] = {
     "F": lambda w: Freed(int(w[0], 16), int(w[1]), int(w[2]), int(w[3])),
     "K": _launched,
     "M": _copied,
+    "l": lambda w: Called(int(w[0]), int(w[1]), w[2], tuple((o[0] == "w", int(o[2:], 16)) for o in w[3:])),
     "L": lambda w: HostFunction(int(w[0]), int(w[1])),
     "N": lambda w: Prefetched(int(w[0]), int(w[1]), int(w[2], 16), int(w[3])),
     "R": lambda w: Recorded(int(w[0]), int(w[1]), int(w[2])),

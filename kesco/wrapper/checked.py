@@ -26,7 +26,7 @@ from kesco.wrapper.running import end_as
 
 NOTE, TABLE, CODE, FOLDER = b"kesco\0", 1, 2, 3
 HOST = "-O0,-gdwarf-4,-g1,-gno-column-info,-fno-omit-frame-pointer,-fno-optimize-sibling-calls"
-_CODE = "K705"
+_CODE = "K706"
 _MEANS = ("-O", "--optimize", "-cudart", "--cudart")  # what is said by these is said otherwise here
 _OTHER = ("--dryrun", "-dryrun", "-E", "--preprocess", "-M", "-MM", "--help", "-h", "--version", "-V")
 # The device's passes read it, too, and have no notes.

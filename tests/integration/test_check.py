@@ -246,6 +246,56 @@ def test_what_is_not_the_runtime_is_named(toolchain: Toolchain, tmp_path: Path) 
     assert "K617" in said
 
 
+LIBRARIES = """
+#include <cstdlib>
+extern "C" {
+int cublasCreate_v2(void **);
+int cublasSetStream_v2(void *, cudaStream_t);
+int cublasDestroy_v2(void *);
+int cublasSgemm_v2(void *, int, int, int, int, int, const float *, const float *, int, const float *, int,
+                   const float *, float *, int);
+int cufftPlan1d(int *, int, int, int);
+int cufftSetStream(int, cudaStream_t);
+int cufftExecC2C(int, void *, void *, int);
+}
+__global__ void fill(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = 1; }
+int main(int, char **argv) {
+  float *x, *y, *z, one = 1;
+  for (float **p : {&x, &y, &z}) cudaMalloc(p, 4096);
+  cudaStream_t s, t;
+  cudaStreamCreate(&s);
+  cudaStreamCreate(&t);
+  void *handle;
+  int plan, guard = 7;
+  cublasCreate_v2(&handle);
+  cublasSetStream_v2(handle, argv[1][0] == 'b' ? t : s);
+  cufftPlan1d(&plan, 512, 0, 1);
+  cufftSetStream(plan, argv[1][0] == 'f' ? t : s);
+  if (guard != 7) return 1;
+  fill<<<1, 256, 0, s>>>(y, 256);
+  cublasSgemm_v2(handle, 0, 0, 32, 32, 32, &one, x, 32, y, 32, &one, z, 32);  // reads what was filled
+  cufftExecC2C(plan, z, z, -1);  // reads what the product is
+  cublasDestroy_v2(handle);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+def test_calls_of_libraries_are_operations_of_their_handles_streams(toolchain: Toolchain, tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(LIBRARIES)
+    program = prepared(tmp_path / "a.cu", tmp_path)
+
+    def messages(case: str) -> list[str]:
+        found = run(program, case).diagnostics
+        assert {one.code for one in found} <= {"K602"}
+        return sorted(one.message.split(", and nothing")[0] for one in found)
+
+    assert messages("none") == []
+    product = "'cublasSgemm' on stream 1 (made in line 19) and 'fill' in line 27 may touch the same bytes of 'p'"
+    assert product in messages("b")
+    assert any(one.startswith("'cufftExecC2C' on stream 1") for one in messages("f"))
+
+
 DEFAULT_STREAMS = """
 #include <thread>
 __global__ void set(int *p) { *p = 1; }

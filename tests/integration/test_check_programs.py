@@ -196,7 +196,7 @@ def test_a_source_that_clang_does_not_take_is_compiled_all_the_same(built: Path)
     text = "#ifdef __clang__\n#error no\n#endif\n" + WORK
     (built / "src" / "odd.cu").write_text(text)
     said = nvcc(built, "-c", "src/odd.cu", "-o", "odd.o")
-    assert said.startswith("kesco-nvcc: src/odd.cu: its kernels count as touching everything [K705]: ")
+    assert said.startswith("kesco-nvcc: src/odd.cu: its kernels count as touching everything [K706]: ")
 
 
 def test_what_is_no_program_is_one_message(tmp_path: Path) -> None:

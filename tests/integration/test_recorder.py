@@ -271,7 +271,7 @@ def test_a_run_that_ends_otherwise_gets_other_advice(runtime: Runtime, tmp_path:
         assert (problem.code, said in problem.message, "dry run" in str(problem.help)) == (code, True, False)
     (warning,) = observe(program, Run(("fail",), limit=30)).diagnostics
     assert (warning.code, "results came from the GPU" in str(warning.help)) == ("K615", True)
-    assert {d.code for d in observe(program, Run(("parts",), limit=30)).diagnostics} == {"K602"}
+    assert {d.code for d in observe(program, Run(("chosen",), limit=30)).diagnostics} == {"K602"}
 
 
 @pytest.mark.usefixtures("instead")
