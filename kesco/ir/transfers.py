@@ -77,7 +77,7 @@ LEAVES = frozenset(
         *("cudaGetErrorString", "cudaGetErrorName", "cudaDeviceSynchronize", "cudaStreamSynchronize"),
         *("cudaEventRecord", "cudaEventSynchronize", "cudaStreamWaitEvent", "cudaEventDestroy"),
         *("kesco_streams", "kesco_streams_if_distinct", "kesco_stretch", "kesco_prefetch", "kesco_freed"),
-        *("kesco_mark", "kesco_hold", "kesco_memset"),
+        *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", "KescoOn"),
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""

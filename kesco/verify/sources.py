@@ -194,7 +194,7 @@ class Reader:
     def calls(self, call: ir.Call) -> bool:
         """Whether a call changes nothing by itself, whatever its arguments do."""
         word = word_of(call)
-        if not call.standard and not word.startswith("kesco_"):
+        if not call.standard and not word.startswith(("kesco_", "KescoOn")):
             return not any(call.references) and self._only_calm(call.key)
         if word in (SENT, SEND, FETCH, FETCHED) or (word == COPY and way_of(call) == TO_HOST):
             return True

@@ -351,7 +351,7 @@ class Parser:
             return ("leave", word, value)
         if word in self.types:
             return self._declaration()
-        one = ("block", []) if word == ";" else ("evaluate", self.expression())
+        one = ("block", []) if word == ";" else ("evaluate", self._in_turn())
         self.take(";")
         return one
 
@@ -398,6 +398,13 @@ class Parser:
             items.append(self.expression())
             self.given(",")
         return ("list", items)
+
+    def _in_turn(self) -> tuple:
+        """Expressions with commas between them, of which the last one is the value."""
+        one = self.expression()
+        while self.given(","):
+            one = ("turn", one, self.expression())
+        return one
 
     def expression(self, level: int = 0) -> tuple:
         if level == 0:
@@ -463,7 +470,7 @@ class Parser:
                 pass
             return self._unary()
         if word == "(":
-            inner = self.expression()
+            inner = self._in_turn()
             self.take(")")
             return inner
         if word[0].isdigit():
@@ -493,6 +500,7 @@ class Run:
         self.plain = hash((argc, 5)) % 4  # copies that stay where they are, since pinned memory does not pay yet
         self.depth = 0  # of calls
         self.sending = 0  # in which depth the last source was sent that may still be read, which nothing may write
+        self.current: str | None = None  # the stream that a call was given
         self.fetching: list[tuple[int, str]] = []  # copies to the host that may not be complete, and where they write
         self.tables: dict[str, list[Any]] = {}  # allocation → the pointers that were copied into it
         self.frame: dict[str, Cell] = {name: Cell(Pointer(name)) for name in program.symbols}
@@ -570,10 +578,10 @@ class Run:
             finally:
                 gone, self.frame = self.frame, visible
                 self._destroy([cell.value for name, cell in gone.items() if visible.get(name) is not cell])
-        elif kind == "evaluate":
-            self.value(node[1])
-        elif kind == "declare":
-            self.declare(node)
+        elif kind in ("evaluate", "declare"):
+            current = self.current
+            self.value(node[1]) if kind == "evaluate" else self.declare(node)
+            self.current = current  # what a call is given ends with the expression
         elif kind == "if":
             self.execute(node[2] if self.value(node[1]) else node[3])
         elif kind == "switch":
@@ -740,6 +748,10 @@ class Run:
         }  # fmt: skip
         return operations[sign]()
 
+    def _turn(self, first: tuple, then: tuple) -> Any:
+        self.value(first)
+        return self.value(then)
+
     def _select(self, condition: tuple, then: tuple, other: tuple) -> Any:
         return self.value(then if self.value(condition) else other)
 
@@ -793,6 +805,11 @@ class Run:
             return Streams(collapsed=not distinct, fixed=not distinct)
         if name == "kesco_stretch":
             return self._stretch(*values)
+        if name == "KescoOn":
+            (self.current,) = values
+            return None
+        if name == "kesco_current":
+            return self.current
         if name == "kesco_prefetch":
             return None  # it orders nothing and changes nothing
         if name == "kesco_copy":
