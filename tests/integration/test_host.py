@@ -7,13 +7,16 @@ may be, ? where they may be anything, "never" for a launch that nothing leads to
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from kesco.analysis.host import host_facts
 from kesco.analysis.host.values import NOTHING, Object, Pointer, Value, joined, pointer
 from kesco.cli import main
+from kesco.errors import InputError
 from kesco.ir.host import HostEntry, HostFacts
 from kesco.options import Options
 from kesco.session import host_of
@@ -124,6 +127,98 @@ def test_what_is_not_worth_following_costs_nothing_but_what_it_may_change(tmp_pa
     (launch,) = facts.launches()
     (pointer,) = launch.pointers
     assert not pointer.unknown and [one.name for one in pointer.sites] == ["cudaMalloc"]
+
+
+_LINES = """\
+target triple = "x86_64-unknown-linux-gnu"
+define i32 @main(i32 %n) {{
+  %p = alloca ptr
+  %made = call i32 @cudaMalloc(ptr %p, i64 4)
+{body}
+  %set = call i32 @__cudaPushCallConfiguration(i64 1, i32 1, i64 1, i32 1, i64 0, ptr null)
+  %held = load ptr, ptr %p
+  call void @_Z16__device_stub__kPf(ptr %held)
+  ret i32 0
+}}
+declare i32 @cudaMalloc(ptr, i64)
+declare i32 @__cudaPushCallConfiguration(i64, i32, i64, i32, i64, ptr)
+declare void @_Z16__device_stub__kPf(ptr)
+"""
+
+
+@pytest.mark.parametrize("length", [1, 100_000])
+def test_a_launch_without_a_place_is_told_however_long_its_function_is(length: int) -> None:
+    body = "\n".join(f"  %x{i} = add i32 {f'%x{i - 1}' if i else '%n'}, {i}" for i in range(length))
+    facts = host_facts(_LINES.format(body=body))
+    (launch,) = facts.launches()
+    assert not facts.refused and (launch.place, launch.configured) == ("", "")
+    assert [origin.name for origin, _ in launch.pointers[0].origins] == ["cudaMalloc"]
+
+
+def test_what_llvm_rejects_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="LLVM cannot read the host code"):
+        host_facts("define i32 @main() { ret i64 0 }")
+
+
+_COROUTINE = """#include <coroutine>
+struct Task { struct promise_type {
+  Task get_return_object() { return {}; }
+  std::suspend_never initial_suspend() { return {}; }
+  std::suspend_never final_suspend() noexcept { return {}; }
+  void return_void() {}
+  void unhandled_exception() {}
+}; };
+__global__ void k() {}
+Task work() { k<<<1, 1>>>(); co_return; }
+int main() { work(); }
+"""
+
+
+def test_coroutines_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "coroutine.cu"
+    path.write_text(_COROUTINE)
+    facts = host_of(str(path), Options(flags=("-std=c++20",)))
+    assert "llvm.coro" in facts.refused and facts.unreached
+
+
+def _many_kernels(count: int) -> str:
+    """A program that launches so many instances of a kernel, each through templates, one after the other in a loop."""
+    head = """#include <vector>
+template <class T, int N> __global__ void step(const T *in, T *out, int n) { if (n) out[0] = in[0] * N; }
+template <class T, int N> struct Stage {
+  T *in, *out;
+  void run(int n) const { step<T, N><<<(n + 255) / 256, 256>>>(in, out, n); }
+};
+template <class T, int N> void launch(std::vector<T *> &b, int n) { Stage<T, N>{b[N % 16], b[(N + 1) % 16]}.run(n); }
+template <class T> void dispatch(int kind, std::vector<T *> &b, int n) {
+  switch (kind) {
+"""
+    cases = "".join(f"    case {i}: launch<T, {i}>(b, n); break;\n" for i in range(count // 2))
+    return (
+        head
+        + cases
+        + """  }
+}
+int main(int argc, char **argv) {
+  std::vector<float *> f(16);
+  std::vector<double *> d(16);
+  for (float *&one : f) cudaMalloc(&one, 4);
+  for (double *&one : d) cudaMalloc(&one, 8);
+  for (int i = 0; i < 200; ++i) { dispatch(i, f, 4096); dispatch(i * 7 % 200, d, argc); }
+}
+"""
+    )
+
+
+def test_two_hundred_kernels_take_no_half_minute(tmp_path: Path) -> None:
+    path = tmp_path / "many.cu"
+    path.write_text(_many_kernels(200))
+    began = time.process_time()
+    facts = host_of(str(path), Options())
+    assert time.process_time() - began < 30
+    assert not facts.refused and not facts.unreached
+    assert len({one.kernel for one in facts.launches()}) == 200
+    assert not any(pointer.unknown for one in facts.launches() for pointer in one.pointers)
 
 
 def test_dump() -> None:

@@ -9,8 +9,8 @@ constructors, templates, lambdas and containers are calls, loads and stores like
 3. What code may call that is not followed, and what no path reached though it launches something, is entered with
    parameters and variables that may be anything. So no launch is left out.
 
-What cannot be followed has its consequence, and is named. It refuses a program that takes too long, one with `setjmp`,
-and coroutines.
+What cannot be followed has its consequence, and is named: so is a call that takes too long. It refuses a program with
+`setjmp` or coroutines, and one that takes too long even so.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ def _operation(engine: Engine, function: str, call: str, place: str, visits: lis
         for name, value in visit.settings:
             if name == "<<<":
                 pushed = number(value)
-                configured = str(engine.module.place(pushed)) if pushed is not None else ""
+                there = engine.module.place(pushed) if pushed is not None else None
+                configured = str(there or "")
             else:
                 settings.setdefault(name, set()).add(_setting(engine, value))
     shown = tuple((name, " or ".join(sorted(texts))) for name, texts in settings.items())
