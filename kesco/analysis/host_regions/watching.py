@@ -294,6 +294,8 @@ class Watching:
         if not self.levels:
             return
         activation, at, _, _ = self.where()
+        if self.streams and self.texts.is_of_kesco(self.texts.offset(at.place) if at is not None else -1):
+            return  # pointers are compared: the serial program does not look there
         mode = AccessMode.WRITE if writes else AccessMode.READ
         if one is None:
             for number in state.frontier:
