@@ -1,7 +1,7 @@
 """Hunt kesco's own bugs: thousands of random programs, compiled, proven, run on paper, and mutated.
 
     python scripts/hunt.py [--programs 1000] [--from 20000] [--jobs 1] [--json FILE [--resume]]
-                           [--check SHARE] [--mutate SHARE [--most 12]]
+                           [--check SHARE] [--mutate SHARE [--most 12]] [--ir]
     python scripts/hunt.py --workloads [NAME …]
 
 The programs are those of `tests/property/programs.py`, eight to a file, with every strategy and number of streams in
@@ -13,6 +13,7 @@ fails is cut down and printed as a golden input.
 --mutate: in this share of the files, where kesco wrote waits, at most so many mutants of each program are judged:
 records, waits and joins, taken away, moved by a statement, or given another event or stream. `verify` must refuse each
 that goes wrong on paper; `kesco check`, in files that are checked, each that goes wrong by its rules on all streams.
+--ir: kesco goes by what the host's IR says wherever it follows it, not only where the text does not say enough.
 --workloads: all mutants of what kesco makes of the eight workloads, for `verify` and `kesco check`.
 
 FILE gets one line of JSON for each file of programs; with --resume the files that it has are not done again.
@@ -30,6 +31,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from integration.compiled import Compiled, compile_and_keep
+from preferring import the_ir
 from property.judged import Judge, Judged
 from property.mutations import SELECTOR, batches, mutants, mutated, selectable
 from property.oracle import TOGETHER, differences, executions, options_of, programs_of
@@ -60,6 +63,7 @@ class Wanted:
     check: float = 0.0
     mutate: float = 0.0
     most: int = 12
+    ir: bool = False
 
     def of(self, file: int) -> tuple[bool, bool]:
         """Whether a file is checked and mutated; the same each time."""
@@ -151,7 +155,7 @@ def one_file(file: int, wanted: Wanted) -> dict[str, Any]:
     check, mutate = wanted.of(file)
     counts: Counter[str] = Counter(programs=len(programs))
     failures: list[Failure] = []
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, the_ir() if wanted.ir else nullcontext():
         folder = Path(name)
         outcome = compiled(programs, options, folder)
         if isinstance(outcome, Compiled):
@@ -306,6 +310,7 @@ def main() -> None:
     parser.add_argument("--check", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--mutate", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--most", type=int, default=12, help="mutants of each program")
+    parser.add_argument("--ir", action="store_true", help="go by the host's IR where it is followed")
     parser.add_argument("--workloads", nargs="*", metavar="NAME")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--resume", action="store_true")
@@ -314,7 +319,7 @@ def main() -> None:
         sys.exit(workloads(given.workloads))
     first = given.first // TOGETHER
     files = list(range(first, first + -(-given.programs // TOGETHER)))
-    wanted = Wanted(given.check, given.mutate, given.most)
+    wanted = Wanted(given.check, given.mutate, given.most, given.ir)
     sys.exit(hunt(files, given.jobs, wanted, given.json, given.resume))
 
 

@@ -113,9 +113,10 @@ class Entries:
     def _global(self, one: Object) -> _Known | None:
         """A variable of the file, whose value when the path began has its name."""
         for variable, _ in self.program.globals:
-            names = (variable.mangled, variable.name, f"_ZL{len(variable.name)}{variable.name}")
-            if variable.scope is Scope.GLOBAL and one.kind == "global" and one.name in names:
-                return _Known(variable.name, variable.type, frozenset({variable.key}))
+            plain = variable.qualified == variable.name  # in no namespace and no class
+            names = (variable.name, f"_ZL{len(variable.name)}{variable.name}") if plain else ()
+            if variable.scope is Scope.GLOBAL and one.kind == "global" and one.name in (variable.mangled, *names):
+                return _Known(f"::{variable.qualified}", variable.type, frozenset({variable.key}))
         return None
 
 

@@ -22,6 +22,7 @@ from kesco.source import Span
 
 LAUNCH = "<<<"
 """In the place of a callee's name: any launch."""
+_COMPARES = re.compile(rb"[ \t]*const void\* const \w+_at_entry\[\] = \{")
 _LAMBDA = re.compile(r"U(?:l|nvdl|nvhdl)\w*E\d*_c[lv]")
 _NAME = re.compile(r'\bname: "((?:[^"\\]|\\.)*)"')
 
@@ -66,6 +67,11 @@ class Texts:
         if file not in self._files:
             self._files[file] = os.path.realpath(file) == os.path.realpath(self.program.path)
         return self._files[file]
+
+    def is_of_kesco(self, offset: int) -> bool:
+        """Whether what stands at an offset is on a line in which kesco's own text reads pointers to compare them."""
+        start = self.program.text.rfind(b"\n", 0, offset) + 1 if offset >= 0 else 0
+        return offset >= 0 and _COMPARES.match(self.program.text, start) is not None
 
     def span_at(self, offset: int) -> Span:
         """A place of the file, for messages."""

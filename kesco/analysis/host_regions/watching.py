@@ -346,6 +346,8 @@ class Watching:
         if not self.levels:
             return
         activation, at, _, _ = self.where()
+        if self.streams and self.texts.is_of_kesco(self.texts.offset(at.place) if at is not None else -1):
+            return  # pointers are compared: the serial program does not look there
         mode = AccessMode.WRITE if writes else AccessMode.READ
         behind = [activation.builder.drafts[number] for number in state.frontier]
         buffer = UNSEEN_HOST if one is None else self.buffer(one)
