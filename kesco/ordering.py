@@ -94,7 +94,9 @@ def ordered(
         return None, ()
     from kesco.emit.issue import places_before, reordered_text
 
-    changes = _wanted(session.program, _with_copies(session.program, regions, options, prices, functions), weights)
+    tried = _with_copies(session.program, regions, options, prices, functions)
+    hoped = {one.serial.span: one for one, other in zip(functions, tried, strict=True) if one is not other}
+    changes = _wanted(session.program, tried, weights)
     refused: list[Region] = []
     while changes:
         text, kept = reordered_text(session.text, changes)
@@ -107,18 +109,26 @@ def ordered(
         serial = {(r.function, n): r for n, r in numbered(tuple(regions))}
         results: list[FunctionResult] = []
         good: list[Reordered] = []
+        done = True
         for number, one in numbered_results(program, planned):
             found = serial[one.serial.function, number]
             original = found.linked if one.serial.members else found
             assert original is not None
             inside = {original.span, *(span for _, span in original.members)}
             mine = tuple(c for c in changes if c.function in inside)
-            if one.rewritten and _copies_move(one) and all(c.function in same for c in mine):
-                good += mine
-            elif one.rewritten:
-                refused.append(original)
             results.append(replace(one, before=original, reordered=mine))
-        if len(good) == len(changes):
+            if not mine:
+                continue
+            follows = all(c.function in same for c in mine)
+            if original.span in hoped and not (follows and one.rewritten and _copies_move(one)):
+                good += _wanted(session.program, [hoped.pop(original.span)], weights)  # as the copies are
+                done = False
+            elif one.rewritten and follows:
+                good += mine
+            else:
+                refused += [original] if one.rewritten else []
+                done = False
+        if done:
             return Ordered(program, tuple(results), kept, before, priced), tuple(refused)
         changes = good
     return None, tuple(refused)

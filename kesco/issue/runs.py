@@ -88,7 +88,7 @@ class Statement:
 
 
 def runs(block: Block) -> Iterator[list[Statement]]:
-    """The runs of a block that have more than one statement."""
+    """The runs of a block in which more than one statement issues something."""
     run: list[Statement] = []
     for at in range(len(block.body)):
         one = block.statement(at)
@@ -99,13 +99,17 @@ def runs(block: Block) -> Iterator[list[Statement]]:
                 continue
             one = None
         if not (near and one is not None and _go_together(one.kind, run[-1].kind)):
-            if len(run) > 1:
+            if _may_change(run):
                 yield run
             run = []
         if one is not None:
             run.append(one)
-    if len(run) > 1:
+    if _may_change(run):
         yield run
+
+
+def _may_change(run: Sequence[Statement]) -> bool:
+    return sum(not one.kind.calm for one in run) > 1
 
 
 def _go_together(one: Kind, other: Kind) -> bool:

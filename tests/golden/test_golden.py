@@ -56,6 +56,7 @@ def compiled(case: str) -> Compilation:
         emit=emit,
         memory=memory,
         copies=given.get("--copies", "auto"),
+        syncs=given.get("--syncs", "move"),
         zone_age=age,
         fikit=fikit,
         prefetch=prefetch,

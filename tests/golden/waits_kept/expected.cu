@@ -16,8 +16,6 @@ static void check(cudaError_t status) {
 
 __global__ void step(const float* a, float* b) { b[threadIdx.x] = a[threadIdx.x] + 1; }
 
-// <prologue: 4 streams, 0 events>
-
 int main() {
   float *a, *b, *c, *d, *e;
   CHECK(cudaMalloc(&a, 1024));
@@ -25,15 +23,14 @@ int main() {
   CHECK(cudaMalloc(&c, 1024));
   CHECK(cudaMalloc(&d, 1024));
   CHECK(cudaMalloc(&e, 1024));
-  KescoStreams* kesco = &kesco_streams();
-  step<<<1, 256, 0, kesco->stream[0]>>>(a, b);
+  step<<<1, 256>>>(a, b);
   CHECK(cudaGetLastError());
-  // kesco: not needed here: CHECK(cudaDeviceSynchronize());
-  step<<<1, 256, 0, kesco->stream[1]>>>(a, c);
-  // kesco: not needed here: check(cudaDeviceSynchronize());
-  step<<<1, 256, 0, kesco->stream[2]>>>(a, d);
-  // kesco: not needed here: CHECK_LAST("third");
-  step<<<1, 256, 0, kesco->stream[3]>>>(a, e);
+  CHECK(cudaDeviceSynchronize());
+  step<<<1, 256>>>(a, c);
+  check(cudaDeviceSynchronize());
+  step<<<1, 256>>>(a, d);
+  CHECK_LAST("third");
+  step<<<1, 256>>>(a, e);
   CHECK_LAST("fourth");
   printf("done\n");
 }
