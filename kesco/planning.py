@@ -392,14 +392,6 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
 
     function, *members = _functions(program, result.region)
     return Rewrite(
-        function,
-        result.region,
-        result.schedule,
-        result.plan,
-        result.prefetches,
-        tuple(members),
-        result.sends,
-        result.watched,
-        result.fetches,
-        result.zeroes,
-    )
+        function, result.region, result.schedule, result.plan, result.prefetches, tuple(members), result.sends,
+        result.watched, result.fetches, result.zeroes,
+    )  # fmt: skip

@@ -194,9 +194,8 @@ class _Writer:
         for number, replay in self.replays:
             self.heads.setdefault(number, []).extend(loop_head(self.program.text, replay, number, self.name))
         copied = {one.macro.end for one in self.program.operations if one.macro is not None}  # the user's own, again
-        self.inserted = [e.text for e in result if e.start not in copied] + [
-            line for lines in self.heads.values() for line in lines
-        ]
+        self.inserted = [e.text for e in result if e.start not in copied]
+        self.inserted += (line for lines in self.heads.values() for line in lines)
         if (fetches := self.rewrite.fetches) is not None:  # in the program's own words but for the name
             self.inserted.append(f"{FETCHED}();")
             line = f"{fetches.wait}  // kesco: until what is copied to the host's memory is there"

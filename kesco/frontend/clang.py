@@ -395,9 +395,3 @@ def members(declaration: Cursor) -> list[Cursor]:
         return own
     template = pattern(declaration)
     return own if template is None else list(template.get_children())
-
-
-def overloads(cursor: Cursor) -> list[Cursor]:
-    """The functions that a name in a template may mean."""
-    lib = cindex.conf.lib
-    return [lib.clang_getOverloadedDecl(cursor, i) for i in range(lib.clang_getNumOverloadedDecls(cursor))]

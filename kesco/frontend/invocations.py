@@ -6,7 +6,7 @@ stated in the text. Apart from the other expressions because these are the nodes
 
 from __future__ import annotations
 
-from clang.cindex import Cursor, CursorKind, TypeKind
+from clang.cindex import Cursor, CursorKind, TypeKind, conf
 from clang.cindex import Type as ClangType
 
 from kesco.frontend import clang
@@ -83,7 +83,9 @@ class Invocations(Expressions):
         named = at.referenced if at is not None else None
         if named is None:
             return ""
-        found = clang.overloads(named) if kind_of(named) is K.OVERLOADED_DECL_REF else [named]
+        lib, found = conf.lib, [named]
+        if kind_of(named) is K.OVERLOADED_DECL_REF:
+            found = [lib.clang_getOverloadedDecl(named, i) for i in range(lib.clang_getNumOverloadedDecls(named))]
         known = bool(found) and all(self.types.is_standard(one) for one in found)
         return str(found[0].spelling) if known else ""
 

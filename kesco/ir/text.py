@@ -134,6 +134,11 @@ def _region(region: Region) -> Iterator[str]:
         yield f"  serial because {region.serial_because}"
     if region.guards:
         yield f"  guards {', '.join(region.guards)}"
+    if any(site.calls or site.role is Role.MOVABLE for site in region.sites):
+        yield f"  follows its caller: {f'no, {region.not_followed}' if region.not_followed else 'it may'}"
+    for who, accesses in zip(("device", "host"), region.general, strict=True):
+        if accesses:
+            yield f"  the {who} touches {', '.join(map(_access, accesses))}"
     if region.members:
         yield f"  with {', '.join(f'{name} at {_plain(span)}' for name, span in region.members)}"
     for site, after in zip(region.sites, region.successors, strict=True):

@@ -99,8 +99,8 @@ class Watching:
         self.levels = []
         text = self.texts.function(function)
         if text is None:
-            nowhere = ir.Function("", function.name, (), ir.Block(self.texts.span_at(0), ()),
-                                  self.texts.span_at(0), False, False)  # fmt: skip
+            span = self.texts.span_at(0)
+            nowhere = ir.Function("", function.name, (), ir.Block(span, ()), span, False, False)
             activation = Activation(nowhere, function.name, generic, RegionBuilder(function.name, nowhere.span))
             self.levels.append(_Level(activation, function.name))
         else:
@@ -334,17 +334,14 @@ class Watching:
         activation, at, _, _ = self.where()
         activation.throws = True
         operation, _ = self.texts.leave(activation.function, at.place if at is not None else -1)
-        span = self.span(activation, at)
         if operation < 0:
-            activation.stay_serial("an exception has no place of its own in the text", span)
-        self._exit(activation, state, operation, "throw", span)
+            activation.stay_serial("an exception has no place of its own in the text", self.span(activation, at))
+        self._exit(activation, state, operation, "throw", self.span(activation, at))
 
     # ---- the host
 
     def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
         """The host reads or writes what the device may reach; None: it is not known what."""
-        if not self.levels:
-            return
         activation, at, _, _ = self.where()
         if self.streams and self.texts.is_of_kesco(self.texts.offset(at.place) if at is not None else -1):
             return  # pointers are compared: the serial program does not look there
