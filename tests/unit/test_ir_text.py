@@ -194,6 +194,7 @@ def test_regions_are_one_line_a_site() -> None:
         "region work at 1:1, open, on memory of its own",
         "  serial because it contains goto",
         "  guards p, q",
+        "  follows its caller: no, it launches nothing",
         "  0 entry entry boundary 1:1 → 1",
         "  1 k#1 movable kernel 2:3 @5 (i = 2, 1 of 3) → 2: w a (parameter 1), r b",
         "  2 k#2 movable kernel 3:3 @6 → 1 3; stream s non-blocking; event e uncertain; priority 2; foreign; 4096 bytes"
