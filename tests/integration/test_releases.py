@@ -235,13 +235,6 @@ def test_others_look(tmp_path: Path, who: str) -> None:
     assert before or ("first", "tell") in found
 
 
-def test_a_caller_overwrites_what_was_only_read_behind_a_function_that_watches(tmp_path: Path) -> None:
-    use = "__global__ void read_only(const float* p, float* x) { x[threadIdx.x] += p[threadIdx.x]; }\n"
-    start = f"void start(float* p, float* x, int* f) {{\n  read_only<<<1, 64>>>(p, x);\n  tell<<<1, 1>>>(f);\n{WATCH}}}\n"
-    text = f"{use}{start}int main() {{\n{MEMORY}  start(p, x, f);\n  p[0] = 5;\n{END}}}\n"
-    assert ("read_only", "tell") in function_edges(tmp_path, text, "start", force=True)
-
-
 def test_a_memset_may_be_the_flag_of_a_caller(tmp_path: Path) -> None:
     flag = "  cudaMemsetAsync((void*)f, 1, 4);\n"
     text = f"void start(float* p, float* x, volatile int* f) {{\n{THREE.replace('  tell<<<1, 1>>>(f);', flag)}}}\n"
