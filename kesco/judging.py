@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kesco.ir.compilation import FunctionResult
     from kesco.ir.flow import Region
     from kesco.ir.program import Program
+    from kesco.remarks.independence import Independence
 
 
 def judged(
@@ -30,7 +31,7 @@ def judged(
     from kesco.remarks.lost import in_words
     from kesco.remarks.verdicts import advice, reason, verdict
 
-    facts = Facts(program, regions)
+    facts, unlinked = Facts(program, regions), {region.span: region for region in regions}
     told = []
     for one in results:
         found = Independence(one.dfg.region, facts)
@@ -45,8 +46,19 @@ def judged(
         if moves:
             found = Independence(one.dfg.region, facts, moves)
             given = verdict(one, found) or given
-        given = replace(given, lost=tuple(in_words(found, given, regions, moves)))
+        lost = in_words(found, given, regions, moves)
+        if one.region.members:
+            lost += in_words(_calls_again(Independence(unlinked[one.region.span], facts)), given, regions, moves)
+        given = replace(given, lost=tuple(lost))
         given = replace(given, reason=reason(one.left_because, given))
         given = replace(given, help=advice(given))
         told.append(replace(one, verdict=given, left_because=given.reason or one.left_because))
     return tuple(told)
+
+
+def _calls_again(found: Independence) -> Independence:
+    """Of the pairs of a function only the calls of one and the same: where calls are a part of it, these are one."""
+    calls = found.facts.calls
+    known = (p for p in found.pairs if p.circle is None and p.first.operation in calls)
+    found.pairs = tuple(p for p in known if calls[p.first.operation] is calls.get(p.second.operation))
+    return found

@@ -26,7 +26,7 @@ from kesco.ir.flow import SMALL, Region, Role, Site, SiteKind, is_barrier
 from kesco.remarks.facts import Facts
 from kesco.remarks.ties import Circle, Grade, Tie, Ties, circles
 
-MOST = 400
+MOST = 150
 _DEVICE = (Role.MOVABLE, Role.LEGACY)
 
 
