@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.flow import Region
     from kesco.ir.issue import Reordered
     from kesco.ir.program import Program
+    from kesco.ir.verdicts import Verdict
     from kesco.model.forecast import Prices
     from kesco.options import Options
     from kesco.session import Session
@@ -67,7 +68,14 @@ class Ordered:
             members = tuple((name, self.before(span)) for name, span in region.members)
             return replace(region, sites=sites, span=whole, members=members)
 
-        return replace(one, region=placed(one.region), dfg=replace(one.dfg, region=placed(one.dfg.region)))
+        given = _said(one.verdict, self) if one.verdict is not None else None
+        again = replace(one, region=placed(one.region), verdict=given)
+        return replace(again, dfg=replace(one.dfg, region=placed(one.dfg.region)))
+
+
+def _said(given: Verdict, order: Ordered) -> Verdict:
+    loops = tuple(_said(loop, order) for loop in given.loops)
+    return replace(given, span=order.before(given.span), loops=loops, lost=tuple(map(order.back, given.lost)))
 
 
 def ordered(

@@ -106,7 +106,7 @@ def _turning(region: Region, buffer: Buffer, group: list[ByteRange], loops: tupl
             for of_site in touched
         )
         together = len(turns) <= _MOST_TURNING and all(
-            _apart_in_turns(a, b, loop) for i, a in enumerate(turns) for b in turns[i:]
+            apart_in_turns(a, b, loop) for i, a in enumerate(turns) for b in turns[i:]
         )
         if together and not any(mixed):
             found |= dict.fromkeys(turns, loop)
@@ -122,7 +122,12 @@ def apart(a: ByteRange, b: ByteRange) -> bool:
     return any(_apart(one, other) for one in _widened(a) for other in _widened(_in_other_trip(b, lambda _: None)))
 
 
-def _apart_in_turns(a: ByteRange, b: ByteRange, loop: str) -> bool:
+def apart_in_one_trip(a: ByteRange, b: ByteRange) -> bool:
+    """Whether no byte is in both, whatever the symbols are, in one trip of every loop."""
+    return any(_apart(one, other) for one in _widened(a) for other in _widened(b))
+
+
+def apart_in_turns(a: ByteRange, b: ByteRange, loop: str) -> bool:
     """Whether no byte is in both in two different trips of one stay in the loop."""
 
     def later(counter: Symbol) -> Poly | None:

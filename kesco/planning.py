@@ -35,6 +35,7 @@ def plan_all(
     program: Program, regions: Sequence[Region], options: Options, prices: Prices | None = None
 ) -> tuple[FunctionResult, ...]:
     """What is made of each function; some become one with those they call, where that saves joins or overlaps more."""
+    from kesco.judging import judged
     from kesco.tasks import marked
 
     regions = marked(program, regions)
@@ -50,7 +51,12 @@ def plan_all(
             found[here] = replace(whole, joins_saved=joins - len(whole.plan.joins))
             for member in inside:
                 del found[member]
-    return tuple(found.values())
+    unlinked = {region.span: region for region in regions}
+
+    def on_streams(one: FunctionResult) -> FunctionResult:
+        return _plan(program, unlinked[one.region.span], replace(options, copies="move"), prices)
+
+    return judged(program, regions, tuple(found.values()), on_streams if options.copies == "auto" else None)
 
 
 def prefetchable(
@@ -206,7 +212,7 @@ def _planned(
     from kesco import dataflow
     from kesco.emit.places import removable
     from kesco.ir.flow import Role
-    from kesco.remarks.barriers import why_one_stream
+    from kesco.remarks.verdicts import IMMOVABLE, NOTHING, ONLY_MEMSETS
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
     from kesco.transfers.copies import fetched_later, waits_of_copies
@@ -234,13 +240,14 @@ def _planned(
         result = replace(result, sends=_sends(program, result))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
-        why = "it launches nothing that could be moved"
+        why = IMMOVABLE
     if not why and not options.force and width > 1:
         why = _cannot_pay(result)
     if not why and schedule.streams < 2 and not (options.force and _gains_alone(result)):
-        why = why_one_stream(within, width)
+        one = options.streams == 1 or options.strategy == "serial" or prices is not None
+        why = "one stream holds all of its operations" if one and width > 1 else NOTHING
     if not why and not options.force and not levels.overlaps(dfg, schedule):
-        why = "only memsets could overlap with anything, which does not pay for the streams"
+        why = ONLY_MEMSETS
     if not why:
         why = _cannot_emit(program, result)
     return replace(result, left_because=why)

@@ -32,7 +32,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         ),
         *("synchronize", "pricing", "emit", "verify", "report", "remarks", "runtime"),
     ),
-    ("choosing",),
+    ("choosing", "judging"),
     ("replaying",),
     ("planning", "session"),
     ("proving",),

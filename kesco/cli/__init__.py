@@ -31,7 +31,7 @@ from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
 from kesco.cli.report import measured_run, report_target, write_report
-from kesco.cli.summary import as_object, summary
+from kesco.cli.summary import as_object, summary, tally
 from kesco.cli.trace import compare_command, trace_command
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
@@ -233,7 +233,7 @@ def compile_command(
         if as_json:
             click.echo(json.dumps(as_object(result, target), indent=2))
         elif not values["quiet"] and printer.form == "text":
-            click.echo(summary(result, target), err=True)
+            click.echo(f"{summary(result, target)}\n{tally(result)}", err=True)
         if timed:
             for name, at in [*stages, ("written", time.perf_counter() - started)]:
                 click.echo(f"{at * 1000:8.0f} ms  {name}", err=True)

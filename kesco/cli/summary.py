@@ -36,6 +36,23 @@ def summary(result: Compilation, target: Path | None) -> str:
     return f"{where}: " + "; ".join(parts)
 
 
+def tally(result: Compilation) -> str:
+    """The last line: how many of the functions that launch run concurrently, and what became of the others."""
+    from kesco.ir.verdicts import Word
+
+    words = [one.verdict.word for one in result.functions if one.verdict is not None]
+    if not words:
+        return f"{result.path}: no launching function"
+    parts = [f"{words.count(Word.CONCURRENT)} of {_count(len(words), 'launching function')} concurrent"]
+    if lost := words.count(Word.LOST):
+        parts.append(f"{lost} with lost concurrency (kesco explain {result.path})")
+    if chains := words.count(Word.CHAIN):
+        parts.append(_count(chains, "chain"))
+    if unknown := words.count(Word.UNKNOWN):
+        parts.append(f"{unknown} not known")
+    return f"{result.path}: {', '.join(parts)}"
+
+
 def _listed(members: Any) -> str:
     """The functions whose calls are a part of another one."""
     return ", ".join(f"'{name}'" for name, _ in members)
@@ -58,6 +75,12 @@ def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
             "streams": one.schedule.streams if one.rewritten else 1,
             "waits": len(one.plan.waits) if one.rewritten else 0,
             "waits_not_needed": len(one.plan.removed) if one.rewritten else 0,
+            "verdict": one.verdict.word.value if one.verdict is not None else "",
+            "why": one.verdict.why if one.verdict is not None else "",
+            "loops": [
+                {"line": loop.span.line, "verdict": loop.word.value, "why": loop.why}
+                for loop in (one.verdict.loops if one.verdict is not None else ())
+            ],
         }
         for one in result.functions
     ]

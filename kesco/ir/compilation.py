@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.timeline import Timeline
     from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
+    from kesco.ir.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class FunctionResult:
     `moved` are the allocations that were moved in it: then `region` is that of the text in which they are.
     `reordered` are the statements that are issued in another order, likewise.
     `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
-    `zeroes` are stores of the host that in `region` are memsets.
+    `zeroes` are stores of the host that in `region` are memsets. `verdict` is what became of its concurrency; None for
+    one that launches nothing.
     """
 
     region: Region
@@ -49,6 +51,7 @@ class FunctionResult:
     watched: tuple[int, ...] = ()
     fetches: Fetches | None = None
     zeroes: Zeroes | None = None
+    verdict: Verdict | None = None
 
     @property
     def rewritten(self) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
@@ -21,17 +20,13 @@ from kesco.ir.program import Call, Launch, Loop, Program, Stmt, walk
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import Pages, Prefetch, Zeroes
-from kesco.remarks.barriers import Apart, kept_apart
-from kesco.remarks.calls import advice
+from kesco.ir.verdicts import Verdict, Word
 from kesco.remarks.gain import gain, is_refused
 from kesco.remarks.managed import said_of_zeroes
 from kesco.remarks.memory import known, peak, weights_of
 from kesco.source import Span
 
-_UNKNOWN_HELP = (
-    "allocate what it uses in this file, mark pointers __restrict__, or state what an unseen kernel does with "
-    "'#pragma kesco kernel(name) reads(...) writes(...)'"
-)
+_UNKNOWN_HELP = "allocate what it uses in this file, or mark pointers __restrict__"
 _UNSEEN = "its body is not visible"
 _UNSEEN_HELP = (
     "define '{0}' where this file sees it, or state what it does: '#pragma kesco kernel({0}) reads(...) writes(...)'"
@@ -39,11 +34,10 @@ _UNSEEN_HELP = (
 _OTHER_WAYS = (
     ("through a surface", "write through a pointer instead of a surface object: where that leads is not followed"),
     ("reads a texture", "read through a pointer instead of a texture object: where that leads is not followed"),
-    (RELEASED, "wait for the device in front of the call, or the end, where others may look at it"),
+    (RELEASED, "wait for the device in front of the call that may look at it; where none does, take off the volatile"),
     ("pointers loaded from", "pass each array as an argument of its own instead of pointers stored in memory"),
 )
 _WORK = (Role.MOVABLE, Role.LEGACY)
-_MOST_BARRIERS = 3
 _MOST_NOTES = 3
 _MOST_MOVED = 12
 _MOVED_HELP = "without '--memory reuse' memory is there from its cudaMalloc to its cudaFree"
@@ -80,6 +74,10 @@ class Result(Protocol):
         """The host's stores in it that are memsets."""
 
     @property
+    def verdict(self) -> Verdict | None:
+        """What became of its concurrency, if it launches."""
+
+    @property
     def schedule(self) -> Schedule:
         """Its streams."""
 
@@ -111,9 +109,8 @@ def diagnose(program: Program, functions: Sequence[Result]) -> tuple[Diagnostic,
             Diagnostic("K201", Severity.REMARK, "no kernel is launched in this file: copied unchanged", _top(program)),
         )
     found: list[Diagnostic] = []
-    regions = [result.region for result in functions]
     for result in functions:
-        found += _about(program, result, regions)
+        found += _about(program, result)
     found += _pragmas_unused(program)
     if not found and not any(f.rewritten for f in functions):
         found.append(
@@ -135,7 +132,7 @@ def _has_work(program: Program, region: Region) -> bool:
     return any(count(body) > 1 for body in bodies) or any(count(loop) for loop in loops)
 
 
-def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[Diagnostic]:
+def _about(program: Program, result: Result) -> list[Diagnostic]:
     """The diagnostics of one function."""
     found: list[Diagnostic] = []
     region = result.region
@@ -145,11 +142,14 @@ def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[
             return []
         message = f"'{region.function}' stays serial: {result.left_because}"
         return [Diagnostic("K202", Severity.REMARK, message, region.span)]
-    apart = _barriers(program, result.dfg.region, regions)
+    given = result.verdict
     found += gain(region, result.expected, result.left_because)
-    if result.left_because and (moved > 1 or apart) and not is_refused(result.left_because):
+    unclear = given is not None and given.word in (Word.LOST, Word.UNKNOWN)
+    if result.left_because and (moved > 1 or unclear) and not is_refused(result.left_because):
         message = f"'{region.function}' stays serial: {result.left_because}"
-        found.append(Diagnostic("K204", Severity.REMARK, message, region.span))
+        chain = (Note(given.text),) if given is not None and "→" in given.why else ()
+        advice = given.help if given is not None else ""
+        found.append(Diagnostic("K204", Severity.REMARK, message, region.span, chain, advice))
     found += _prefetched(result)
     found += said_of_zeroes(region, result.zeroes if result.rewritten else None)
     found += _moved(result)
@@ -169,7 +169,9 @@ def _about(program: Program, result: Result, regions: Sequence[Region]) -> list[
                 message = f"'{site.label}' writes what others may watch, so it is ordered against everything"
             notes = tuple(Note(a.why) for a in unknown[:2])
             found.append(Diagnostic("K203", Severity.WARNING, message, site.span, notes, _known_instead(site, unknown)))
-    return found + apart
+    if given is None or given.word is not Word.CONCURRENT:
+        return found + list(given.lost if given is not None else ())
+    return found + [one for one in given.lost if one.code == "K208"]  # the rest is for who asks: it has concurrency
 
 
 def _known_instead(site: Site, unknown: Sequence[Access]) -> str:
@@ -215,53 +217,6 @@ def _moved(result: Result) -> list[Diagnostic]:
     shown = result.moved[:_MOST_MOVED]
     notes = [Note(f"'{m.pointer}', {m.size} bytes, is first needed here", needed.get(m.pointer)) for m in shown]
     return [Diagnostic("K212", Severity.REMARK, message, result.region.span, tuple(notes), _MOVED_HELP)]
-
-
-def _barriers(program: Program, region: Region, regions: Sequence[Region]) -> list[Diagnostic]:
-    """What keeps independent operations apart, the first few of a function."""
-    found = [
-        one for one in kept_apart(_without_memory(region)) if one.barriers[0].kind is not SiteKind.KERNEL
-    ]  # those are told: K205
-    shown = [_barrier(program, one, regions) for one in found[:_MOST_BARRIERS]]
-    if len(found) > _MOST_BARRIERS:
-        rest = found[_MOST_BARRIERS]
-        note = Note(f"so do {len(found) - _MOST_BARRIERS} more in this function, from here on", rest.barriers[0].span)
-        shown[-1] = replace(shown[-1], notes=(*shown[-1].notes, note))
-    return shown
-
-
-def _without_memory(region: Region) -> Region:
-    """The region in which memory comes and goes by itself: that takes no time that could overlap with anything."""
-    memory = (SiteKind.ALLOC, SiteKind.FREE)
-    sites = (replace(s, role=Role.HOST) if s.kind in memory and s.role is Role.MOVABLE else s for s in region.sites)
-    return replace(region, sites=tuple(sites))
-
-
-def _barrier(program: Program, one: Apart, regions: Sequence[Region]) -> Diagnostic:
-    first, *others = one.barriers
-    a, b = one.first.label, one.second.label
-    more = f" (and {one.more} more such pairs)" if one.more else ""
-    message = f"'{first.label}' keeps '{a}' and '{b}' apart{more}: neither touches what the other writes"
-    if first.number in (one.first.number, one.second.number):
-        message = f"'{a}' and '{b}' cannot overlap{more}, though neither touches what the other writes"
-    notes = [Note(f"'{s.label}' is here", s.span) for s in (one.first, one.second) if s.number != first.number]
-    also = [s for s in others if s.number not in (one.first.number, one.second.number)]
-    notes += [Note(f"'{s.label}' stands between them, too", s.span) for s in also[:1]]
-    own = first.kind is SiteKind.CALL and not first.foreign
-    help_text = advice(program, regions, one) if own else _what_to_do(first)
-    return Diagnostic("K208", Severity.WARNING, message, first.span, tuple(notes), help_text)
-
-
-def _what_to_do(barrier: Site) -> str:
-    if barrier.kind is SiteKind.FREE:
-        return "it waits for the whole device: free memory behind both"
-    if barrier.kind in (SiteKind.COPY, SiteKind.MEMSET):
-        return "it blocks the host: move it in front of both or behind both, or copy asynchronously from pinned memory"
-    if barrier.kind is SiteKind.SYNC:
-        return "what it waits for or measures is kept as it was; if nothing depends on that, remove it"
-    if barrier.kind is SiteKind.CALL:
-        return "what it does is not visible here, so all work is joined before it: move it in front of both or behind"
-    return "it stays on the default stream, which waits for all others"
 
 
 def _pragmas_unused(program: Program) -> list[Diagnostic]:

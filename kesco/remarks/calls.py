@@ -14,15 +14,15 @@ from collections.abc import Sequence
 
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.program import Call, Declare, Evaluate, Function, Launch, Program, walk
-from kesco.remarks.barriers import Apart
+from kesco.remarks.independence import Pair
 
 _BEGINS = "it begins and ends with a join: "
 _ONE_FUNCTION = "launch from one function"
 
 
-def advice(program: Program, regions: Sequence[Region], apart: Apart) -> str:
-    """What to do about a call of a function of the file, which is the first barrier between two operations."""
-    function = _called(program, apart.barriers[0])
+def advice(program: Program, regions: Sequence[Region], apart: Pair, call: Site) -> str:
+    """What to do about a call of a function of the file, which is a barrier between two operations."""
+    function = _called(program, call)
     if function is None:
         return _BEGINS + _ONE_FUNCTION
     others = _other_callers(program, function, {function.key})
@@ -39,7 +39,7 @@ def advice(program: Program, regions: Sequence[Region], apart: Apart) -> str:
     if inside is not None:
         what = "waits for the device" if inside.role is Role.DEVICE_SYNC else "is a barrier"
         return f"'{inside.label}' in it {what} (line {inside.span.line}): {_without(inside)}"
-    if not _stands_alone(program, apart.barriers[0]):
+    if not _stands_alone(program, call):
         return f"{_BEGINS}make each call of it a statement of its own, or {_ONE_FUNCTION}"
     return _BEGINS + _ONE_FUNCTION
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kesco.ir.flow import Region, Site
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
+    from kesco.ir.verdicts import Verdict
 
 
 class Function(Protocol):
@@ -51,6 +52,10 @@ class Function(Protocol):
     @property
     def rewritten(self) -> bool:
         """Whether its text was changed."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What became of its concurrency; None for one that launches nothing."""
 
 
 class Outcome(Protocol):

@@ -11,7 +11,8 @@ Method, for each function:
    each wait that turned out not to be needed, each join and fence, all with reasons.
 3. Cards of one unrolled operation that differ in numbers only are shown as one, the numbers as ranges:
    ``0…11`` counts by ones, ``0,2…10`` by twos.
-4. Lost opportunities: everything that kept work from running beside other work, with what the user could do.
+4. The verdict of the function and of each loop: concurrent, a chain, lost, or not known.
+5. Lost opportunities: everything that kept work from running beside other work, with what the user could do.
 
 What it refuses to do: repeat what the text of the program says, or judge whether something was worth it.
 """
@@ -25,7 +26,9 @@ from itertools import pairwise
 
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role, Site
+from kesco.ir.verdicts import Word
 from kesco.report import Function, Outcome, counted, iteration_text, levels_of, streams_of, touched
+from kesco.report.helps import help_for
 
 _LABEL = 30  # columns that labels may take before the rest of their line moves
 _MODES = {"r": "reads", "rw": "reads and writes", "w": "writes"}
@@ -43,51 +46,6 @@ _ROLES = {
     Role.STREAM_SYNC: "the host waits for a stream",
     Role.EVENT_SYNC: "the host waits for an event",
 }
-# What to do about a reason, by words that occur in it; the first that fits.
-_HELP = (
-    (
-        "host may have to wait",
-        "where the host need not wait, call the asynchronous form, with page-locked memory (cudaMallocHost)",
-    ),
-    ("no asynchronous form", "use a call that has one, such as cudaMemcpyAsync or cudaMemsetAsync"),
-    ("symbol", "pass the data to the kernel by a pointer of its own instead of a device symbol"),
-    ("copies of this kind", "use cudaMemcpyAsync or cudaMemcpy2DAsync with the direction stated"),
-    ("stream-ordered memory", "allocate before, and free after, the operations that should run side by side"),
-    ("reads a clock", "take the timer out of the kernel, or measure with events around it"),
-    ("macro", "write the operation out in the function instead of in a macro"),
-    ("not in this file's own text", "move the launch into this file"),
-    ("not all written out", "write all arguments out, the stream included"),
-    ("leaves out its stream", "write all arguments out, the stream included"),
-    ("header", "put the operation into a statement of its own"),
-    ("head of a statement", "put the operation into a statement of its own"),
-    (
-        "part of a condition",
-        "put the operation into a statement of its own, then test or return what it gave",
-    ),
-    ("share one statement", "put each operation into a statement of its own"),
-    ("no statement stands", "put the operation into a statement of its own"),
-    ("cannot be edited", "put the operation into a statement of its own"),
-    ("end of a block", "free or synchronize explicitly before the block ends"),
-    ("stream of its own", "launch on the default stream and let kesco place the work"),
-    ("cudaSetDevice", "choose the device before the first operation of the function"),
-    ("host threads", "move the launches to a file that starts no threads"),
-    ("OpenMP", "move the launches to a file without OpenMP"),
-    ("per-thread default stream", "compile without --default-stream per-thread"),
-    ("values in a loop", "use loops with constant bounds, and pointers that are set once"),
-    ("asynchronous in some calls", "give each caller a function of its own"),
-    ("asynchronous in some iterations", "write 'cudaMemcpyAsync' where no host memory takes part"),
-    ("template", "launch from a function that is not a template"),
-    ("nothing in this file calls it", "call it from this file, or let other files call it (no 'static')"),
-    ("it contains", "move the launches into a function without it"),
-    ("no two of its operations are independent", "give work that could be independent buffers of its own"),
-    ("one stream holds", "allow more streams with --streams"),
-    ("body is not visible", "define the kernel in this file, or state its outputs with 'int outputs = N'"),
-    ("texture", "read through a pointer instead of a texture object"),
-    ("launches kernels itself", "launch those kernels from the host"),
-    ("through pointers", "pass each array as an argument of its own instead of pointers stored in memory"),
-    ("may point anywhere", "allocate what it uses in this file, or mark pointers __restrict__"),
-)
-_NO_HELP = "kesco keeps what it does not understand in its order: say it more simply, or in a kernel of its own"
 
 
 def explain(result: Outcome) -> str:
@@ -100,11 +58,6 @@ def explain(result: Outcome) -> str:
     for function in result.functions:
         lines += ["", *_function(function)]
     return "\n".join(lines).encode("utf-8", "replace").decode()
-
-
-def help_for(reason: str) -> str:
-    """What a user can do about one of kesco's reasons."""
-    return next((advice for words, advice in _HELP if words in reason), _NO_HELP)
 
 
 def _function(function: Function) -> Iterator[str]:
@@ -124,6 +77,10 @@ def _function(function: Function) -> Iterator[str]:
         shape += f", {counted(len(function.plan.waits), 'wait')} ({removed})"
         shape += f", {counted(len(function.plan.joins), 'join')}"
     yield f"  {shape}"
+    if function.verdict is not None:
+        yield f"  verdict: {function.verdict.text}"
+        for loop in function.verdict.loops:
+            yield f"  loop at {loop.span.line}:{loop.span.column}: {loop.text}"
     if function.rewritten and region.guards:
         yield f"  checked at run time: {', '.join(region.guards)} share no memory; else one stream has it all"
     yield ""
@@ -139,7 +96,8 @@ def _function(function: Function) -> Iterator[str]:
         yield "  lost opportunities"
     for one in missed:
         yield f"    {one.line}:{one.column}  {one.what}"
-        yield f"      help: {one.help}"
+        if one.help:
+            yield f"      help: {one.help}"
 
 
 # ---- cards -------------------------------------------------------------------------------------------------
@@ -314,11 +272,17 @@ class Lost:
 
 
 def lost(function: Function) -> Iterator[Lost]:
-    """Step 4."""
-    region = function.region
-    if not function.rewritten:
+    """Step 5."""
+    region, given = function.region, function.verdict
+    alone = given is not None and given.word in (Word.CHAIN, Word.LOST) and function.left_because == given.reason
+    works = given is not None or any(s.role in (Role.MOVABLE, Role.LEGACY) for s in region.sites)
+    if works and not function.rewritten and not alone:
         why = function.left_because
-        yield Lost(region.span.line, region.span.column, f"{region.function} stays serial: {why}", help_for(why))
+        advice = given.help if given is not None and given.reason else help_for(why)
+        yield Lost(region.span.line, region.span.column, f"{region.function} stays serial: {why}", advice)
+    for one in given.lost if given is not None else ():
+        place = one.span or region.span
+        yield Lost(place.line, place.column, one.message, one.help)
     notes: dict[str, list[Site]] = {}
     unknown: dict[str, list[Site]] = {}
     for site in region.sites:
@@ -331,19 +295,6 @@ def lost(function: Function) -> Iterator[Lost]:
         yield _one(sites, f"on the default stream, a barrier for all: {note}", help_for(note))
     for what, sites in unknown.items():
         yield _one(sites, f"ordered against everything: {what}", help_for(what))
-    if not function.rewritten:
-        return
-    numbers = [site.number for site in region.sites if site.role is Role.MOVABLE]
-    for site in region.sites:
-        between = bool(numbers) and numbers[0] < site.number < numbers[-1]
-        if site.role is Role.DEVICE_SYNC and between and region.successors[site.number]:  # else control leaves there
-            advice = "remove it unless the host needs what came before, or measures it"
-            yield _one([site], "nothing runs across it: the host waits for the whole device", advice)
-    ends = {join.target for join in function.plan.joins}
-    for site in region.sites:
-        if site.number in ends and site.role is Role.JOIN and any(site.number < n for n in numbers):
-            advice = "move it before or behind the operations that should run side by side"
-            yield _one([site], "nothing runs across it: it may look at the default stream", advice)
 
 
 def _unknown(site: Site) -> Iterator[tuple[str, str]]:

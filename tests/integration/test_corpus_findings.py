@@ -76,7 +76,10 @@ def test_what_nvcc_declares_for_the_device_without_an_include(tmp_path: Path) ->
         ("cudaFree(z);", "'cudaFree' keeps 'k#1' and 'k#2' apart"),
         ("cudaMemcpy(z, h, 4, cudaMemcpyHostToDevice);", "'cudaMemcpy' keeps 'k#1' and 'k#2' apart"),
         ("other();", "'other' keeps 'k#1' and 'k#2' apart"),
-        ("cudaMemcpy(h, x, 4, cudaMemcpyDeviceToHost);", ""),  # what the host learns it may pass on
+        (
+            "cudaMemcpy(h, x, 4, cudaMemcpyDeviceToHost);",
+            "whether the host uses what 'cudaMemcpy' tells it in what follows",
+        ),
         ("k<<<1, 1>>>(both);", ""),
     ],
 )
@@ -86,8 +89,11 @@ def test_a_barrier_between_independent_launches_is_named(tmp_path: Path, between
     result = compiled(tmp_path, f"{KERNEL}void other();\nint main() {{\n{ALLOCATE}{memory}{body}}}\n")
     assert not result.changed
     found = messages(result, "K208")
-    assert (len(found) == 1 and found[0].startswith(what)) if what else not found
-    why = "barriers keep its independent operations apart" if what else "no two of its operations are independent"
+    named = what.startswith("'")
+    assert (len(found) == 1 and found[0].startswith(what)) if named else not found
+    why = "what is independent in it is kept apart" if named else "no two of its operations are independent"
+    if what and not named:
+        why = f"it is not known whether two of its operations are independent: {what}"
     assert messages(result, "K204") == [f"'main' stays serial: {why}"]
 
 

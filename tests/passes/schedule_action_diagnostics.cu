@@ -11,7 +11,7 @@
 __global__ void square(const float *x, float *y);
 
 // REMARK-NOT: warning
-// REMARK: diagnostics.cu:16:1: remark: 'launch' stays serial: no two of its operations are independent [K204]
+// REMARK: diagnostics.cu:16:1: remark: 'launch' stays serial: it is not known whether {{.*}}'square#1' touches {{.*}} [K204]
 // REMARK-NEXT: {{.*}}void launch(const float *x, float *y) {
 void launch(const float *x, float *y) {
     // CHECK: diagnostics.cu:21:5: warning: 'square#1' {{.*}} [K203] [-Wbackend-plugin]
