@@ -111,3 +111,51 @@ def test_every_thread_touches_what_the_same_text_touches_on_the_host(
     assert found.whole
     for k in range(COUNT):
         assert as_sets(found.of((k, 0)).writes) == (real[k], real[k]), k
+
+
+LARGE = """
+__global__ void k(float *d, const float *x, const int *at, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0;
+  for (int j = 0; j < n; ++j) sum += x[j * n + i % n];
+  d[2 * i] = sum;
+}
+__global__ void leaves(float *d, const int *flags, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    if (flags[i] > 7) return;
+    d[i] = 1;
+  }
+  d[n + threadIdx.x] = 2;
+}
+"""
+
+
+def test_what_is_too_much_is_not_known_but_what_was_seen(
+    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "k.cu").write_text(LARGE)
+    asked = KernelTouches([device_ir(toolchain, str(tmp_path / "k.cu"), ())])
+    arguments = (*(struct.pack("<Q", BASE * k) for k in (1, 2, 3)), struct.pack("<i", 100))
+
+    def writes(threads: int) -> Bytes:
+        found = asked("_Z1kPfPKfPKii", arguments, (threads // 256, 1, 1), (256, 1, 1))
+        assert found is not None
+        return found.of((0, 0)).writes
+
+    exact = {BASE + 8 * i for i in range(1024)}
+    assert as_sets(writes(1024)) == (exact, exact)
+    monkeypatch.setattr("kesco.analysis.device_touches._WORK", 2_000_000)
+    may, surely = as_sets(writes(1 << 20))
+    assert may is None
+    assert {BASE, BASE + 8, BASE + 8 * ((1 << 20) - 1)} <= surely
+
+
+def test_nothing_is_sure_behind_a_way_out_that_memory_decides(toolchain: Toolchain, tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(LARGE)
+    asked = KernelTouches([device_ir(toolchain, str(tmp_path / "k.cu"), ())])
+    arguments = struct.pack("<Q", BASE), struct.pack("<Q", 2 * BASE), struct.pack("<i", 64)
+    found = asked("_Z6leavesPfPKii", arguments, (1, 1, 1), (32, 1, 1))
+    assert found is not None
+    may, surely = as_sets(found.of((0, 0)).writes)
+    assert surely == set()
+    assert may is None or may >= {BASE + 4 * i for i in range(96)}

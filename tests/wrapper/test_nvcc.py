@@ -215,7 +215,7 @@ def test_flags_of_kesco(yard: Yard) -> None:
         ({"KESCO_FLAGS": "--emit fast"}, "streams or graph or auto"),
         ({"KESCO_FLAGS": "--order up"}, "need or keep"),
         ({"KESCO_TIMEOUT": "soon"}, "number of seconds"),
-        ({"KESCO": "maybe"}, "'off' or 'on'"),
+        ({"KESCO": "maybe"}, "'off', 'on' or 'check'"),
     ],
 )
 def test_a_setting_that_makes_no_sense_ends_the_build(env: dict[str, str], said: str, yard: Yard) -> None:

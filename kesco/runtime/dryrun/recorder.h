@@ -75,6 +75,6 @@ std::string name_on_device(const std::string &registered);
 // Programs and libraries that were loaded since the last look: where they are, and what they say of their kernels.
 void look_at_modules();
 const char *variable(const char *which); // one of the back end's in the environment
-bool silent(); // nothing is recorded: in a child process, or without a file
+bool silent();                           // nothing is recorded: in a child process, or without a file
 
 } // namespace dryrun
