@@ -4,7 +4,8 @@ In: a session, its regions and what was planned for them. Out: an `Ordered` text
 order is better, and the functions in which the proof did not follow a better one. Apart from the pipeline because it
 asks stages again that it has asked, and the proof in between.
 
-1. `issue` says which statements of the functions that are rewritten change places. 2. The text is read again in that
+1. `issue` says which statements of the functions that are rewritten change places, also of those that are with copies
+on streams only where that order lets something run beside them. 2. The text is read again in that
 order, and must be the same serial program for the proof: what conflicts is issued in the order of the user's text.
 3. It is planned like the user's own text. A function that would stay as it is keeps its order, and all is asked again
 without it. What is proven in the end is the output against the user's text, not against this one.

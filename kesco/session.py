@@ -65,7 +65,8 @@ class Session:
             from kesco.frontend.clang import SourceFile, load
             from kesco.toolchain.compile import host_arguments
 
-            self.looks = has_removable(self.text) or options.copies != "keep" or COPY.encode() in self.text
+            waits = options.syncs != "keep" and has_removable(self.text)
+            self.looks = waits or options.copies != "keep" or COPY.encode() in self.text
             load(str(self.toolchain.libclang))
             self.arguments = host_arguments(self.toolchain, options.flags)
             host = pool.submit(SourceFile, path, to_parse(without_hooks(self.text)), self.arguments)

@@ -55,6 +55,7 @@ _ATTRIBUTE = re.compile(rb"\[\[(?:[^][]|\[[^][]*\])*\]\]\s*\Z")
 _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
 _WAITS = re.compile(rb"\bcuda(?:Device|Thread)Synchronize\s*\(")
+_NAMES = ("cudaDeviceSynchronize", "cudaThreadSynchronize")
 _CHECKED = re.compile(rb"[A-Za-z_]\w*\((?:(?!//|/\*|\*/)[^\n\\])*\)\s*;")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
 
@@ -79,7 +80,8 @@ def removable(program: ir.Program, region: Region, checked: Collection[int] = ()
         text = program.text[one.statement.start : one.statement.end]
         wait = _WAIT.fullmatch(text) if not (one.within or one.stuck) else None
         bare = wait is not None and (wait[1].decode() not in macros(program) or _is_all(program, site.operation))
-        if bare or (site.number in checked and _CHECKED.fullmatch(text)):
+        only = site.number in checked and site.label.partition("#")[0] in _NAMES
+        if bare or (only and _CHECKED.fullmatch(text)):
             found.append(site.number)
     return tuple(found)
 

@@ -91,11 +91,14 @@ def issued_or_asked(
 
 
 def is_bare(statement: ir.Stmt, operations: Collection[int]) -> bool:
-    """Whether a statement is the call of an operation and nothing else, so that nobody looks at what it returns."""
-    inner = statement.expression if isinstance(statement, ir.Evaluate) else None
-    while isinstance(inner, ir.Cast):
-        inner = inner.operand
-    return isinstance(inner, ir.Call) and inner.operation in operations
+    """Whether nobody looks at what the call of an operation in a statement returns."""
+    for one in ir.walk(statement):
+        inner = one.expression if isinstance(one, ir.Evaluate) else None
+        while isinstance(inner, ir.Cast):
+            inner = inner.operand
+        if isinstance(inner, ir.Call) and inner.operation in operations:
+            return True
+    return False
 
 
 class _Reader:

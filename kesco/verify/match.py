@@ -56,8 +56,11 @@ def is_sync(site: Site) -> bool:
 
 def is_idle(site: Site) -> bool:
     """Whether nothing happens at a site of the host but that it asks whether the launch before has failed."""
-    silent = site.role is Role.HOST and not site.accesses and not site.looks and site.mark is None
-    return silent and plain_label(site) == "host"
+    return _is_of_host(site) and not site.accesses and not site.looks
+
+
+def _is_of_host(site: Site) -> bool:
+    return site.role is Role.HOST and site.mark is None and plain_label(site) == "host"
 
 
 def plain_label(site: Site) -> str:
@@ -82,6 +85,7 @@ def left_out(region: Region, sites: Collection[int]) -> Region:
 def match(serial: Region, concurrent: Region) -> Matching:
     """Pair the sites of two regions."""
     pairs = _pair(serial, concurrent, lambda site: not (is_sync(site) or is_idle(site)) and site.role not in _ORDERING)
+    pairs += _asked(serial, concurrent, pairs)
     problems = _left_over(serial, {s for s, _ in pairs}, "is missing from the concurrent program")
     problems += _left_over(concurrent, {c for _, c in pairs}, "is not in the serial program")
     # Of waits with no work between them any may be the one that is left: the last one, where that fits as well.
@@ -229,6 +233,17 @@ def _pair(
         left = sorted(unpaired, key=lambda site: site.number)
         right = sorted((s for group in waiting.values() for s in group), key=lambda site: site.number)
     return pairs
+
+
+def _asked(serial: Region, concurrent: Region, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pairs of places where the host asks for errors, behind a launch in one of the programs and not in the other."""
+    ours, theirs = {s for s, _ in pairs}, {c for _, c in pairs}
+    left = [s for s in serial.sites if _is_of_host(s) and s.number not in ours]
+    right = [s for s in concurrent.sites if _is_of_host(s) and s.number not in theirs]
+    if all(map(is_idle, (*left, *right))):
+        return []
+    free = {id(site) for site in (*left, *right)}
+    return _pair(serial, concurrent, lambda site: id(site) in free)
 
 
 def _left_over(region: Region, paired: set[int], what: str) -> list[str]:

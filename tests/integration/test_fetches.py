@@ -13,7 +13,7 @@ from kesco.check import Run, observe, prepare
 from kesco.options import Options
 from kesco.verify.destinations import destination_problems
 
-MOVE = Options(copies="move")
+MOVE = Options(copies="move", order="keep")  # else launches go ahead of copies, which are then waited for at once
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 MORE = """\

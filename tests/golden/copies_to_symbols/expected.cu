@@ -8,7 +8,7 @@ __global__ void apply(float* x) { x[threadIdx.x] *= coefficients[threadIdx.x]; }
 __global__ void give(const float* x) { result[threadIdx.x] = x[threadIdx.x]; }
 __global__ void step(float* x) { x[threadIdx.x] += 1; }
 
-// <prologue: 3 streams, 5 events, copies>
+// <prologue: 3 streams, 5 events>
 
 int main() {
   float h[16] = {}, *pinned, *a, *b, *c;
@@ -19,7 +19,7 @@ int main() {
   KescoStreams* kesco = &kesco_streams();
   step<<<1, 16, 0, kesco->stream[0]>>>(a);
   step<<<1, 16, 0, kesco->stream[1]>>>(b);
-  kesco_copy_to_symbol(coefficients, h, sizeof h, 0, cudaMemcpyHostToDevice, kesco->stream[0], true);
+  cudaMemcpyToSymbol(coefficients, h, sizeof h);
   apply<<<1, 16, 0, kesco->stream[0]>>>(a);
   cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: give#2 waits for this
   apply<<<1, 16, 0, kesco->stream[1]>>>(b);

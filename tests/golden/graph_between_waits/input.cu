@@ -1,4 +1,4 @@
-// golden: --emit graph
+// golden: --emit graph --syncs keep
 // What the launches use: scalars, members, elements of arrays, a dim3, constants. The checks behind them stay outside.
 #include <cstdio>
 #include <cstdlib>
