@@ -39,6 +39,7 @@ _COMMENT = re.compile(
     re.DOTALL,
 )
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _SPLICE = b"\0"
 _TOKEN = re.compile(rb'R?"(?:\\.|[^"\\\n])*"|[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.\'])*|[^\s\w]')
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -69,6 +70,30 @@ class _Reading:
     lines: dict[tuple[str, int], tuple[bytes, ...]]
     given: dict[bytes, bytes]
     headers: dict[bytes, bytes]
+
+
+def without_curand(path: str, text: bytes, flags: Sequence[str]) -> tuple[str, ...]:
+    """The flag for a program that includes nothing of cuRAND: clang's wrapper does, and nvcc does not."""
+    passed = translate(flags).passed
+    given = [*(b for a, b in pairwise(passed) if a in _WITH_VALUE), *(f[2:] for f in passed if f.startswith("-I"))]
+    folders = [Path(path).parent, *map(Path, given)]
+    work, seen = [text, *(_content(Path(name)) for name in given)], set[Path]()
+    while work:
+        text = work.pop()
+        if b"curand" in text:
+            return ()
+        names = {Path(os.fsdecode(name)) for name in _INCLUDE.findall(text)}
+        found = {folder / name for name in names for folder in (*folders, *(p.parent for p in seen))} - seen
+        work += [_content(one) for one in found if one.is_file()]
+        seen |= {one for one in found if one.is_file()}
+    return ("-DKESCO_NO_CURAND",)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # a folder, or gone
+        return b""
 
 
 def differs(
