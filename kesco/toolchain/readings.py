@@ -58,6 +58,16 @@ _LIBRARY = re.compile(rb"_LIBCPP\w*|_?_GLIBCXX\w*")
 _ONLY_SAID = re.compile(rb"GCC|clang|nv_\w+|diag_\w+|hd_warning_disable|warning|message|once")
 _TO_PREPROCESSORS = ("-D", "-U", "-I", "-m", "-fopenmp", "-fno-exceptions", "-fno-rtti", "-pthread", "-nostdinc")
 _WITH_VALUE = ("-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter")
+_DEFINING = {
+    "--extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "-extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "--expt-extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "-expt-extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "--expt-relaxed-constexpr": "__CUDACC_RELAXED_CONSTEXPR__",
+    "-expt-relaxed-constexpr": "__CUDACC_RELAXED_CONSTEXPR__",
+    "--device-debug": "__CUDACC_DEBUG__",
+    "-G": "__CUDACC_DEBUG__",
+}
 _CCBIN = ("-ccbin", "--compiler-bindir")
 _OLDEST, _NEWEST = "7.5.0", "16.0.0"
 _SECONDS = 60
@@ -184,6 +194,9 @@ def _as_nvcc(toolchain: Toolchain, flags: Sequence[str], arch: str) -> list[tupl
     defined = ["__CUDACC__", "__NVCC__", f"__CUDACC_VER_MAJOR__={major}", f"__CUDACC_VER_MINOR__={minor}"]
     defined += ["__CUDACC_VER_BUILD__=0", f"__CUDA_API_VER_MAJOR__={major}", f"__CUDA_API_VER_MINOR__={minor}"]
     defined += ["__NVCC_DIAG_PRAGMA_SUPPORT__=1", "__NV_NO_HOST_COMPILER_CHECK=1"]
+    defined += ["__CUDACC_DEVICE_ATOMIC_BUILTINS__=1"] * ((int(major), int(minor)) >= (12, 8))
+    defined += [macro for flag, macro in _DEFINING.items() if flag in flags]
+    defined += ["__CUDACC_RDC__"] * ("-fgpu-rdc" in passed)
     number = re.sub(r"\D", "", arch)
     defined += [f"__CUDA_ARCH__={number}0", f"__CUDA_ARCH_LIST__={number}0"] * bool(arch)
     folders = [p for f in (toolchain.cuda_path / "include", *toolchain.cuda_include) for p in ("-isystem", str(f))]

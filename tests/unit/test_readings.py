@@ -60,6 +60,13 @@ def test_the_host_compiler_that_is_named_is_asked(toolchain: Toolchain, tmp_path
     assert "g++ says: this is an error of its own" in asked(toolchain, tmp_path, text, "-ccbin", str(folder))
 
 
+def test_what_nvcc_defines_for_its_flags(toolchain: Toolchain, tmp_path: Path) -> None:
+    for flag, macro in (("--extended-lambda", "__CUDACC_EXTENDED_LAMBDA__"), ("-rdc=true", "__CUDACC_RDC__")):
+        text = CHOICE.format(f"defined({macro})")
+        assert asked(toolchain, tmp_path, text) == ""
+        assert asked(toolchain, tmp_path, text, flag) == "line 2 is another for nvcc than for clang"
+
+
 def test_curand_is_read_where_the_program_includes_it(tmp_path: Path) -> None:
     """Also by a header of a header, in a folder of its own."""
     (tmp_path / "mine").mkdir()
