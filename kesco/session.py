@@ -57,6 +57,9 @@ class Session:
         self.wraps = any("-fwrapv" in flag or "-fno-strict-overflow" in flag for flag in options.flags)
         self.toolchain = toolchain_for(options)
         observe("toolchain", self.toolchain)
+        from kesco.toolchain.readings import differs, without_curand
+
+        options = replace(options, flags=(*options.flags, *without_curand(path, self.text, options.flags)))
         with ThreadPoolExecutor(2) as pool:
             device = pool.submit(device_ir_of, self.toolchain, path, options)
             from kesco.emit.hooks import without_hooks
@@ -78,7 +81,6 @@ class Session:
             from kesco.frontend.parse import own_texts, parse
             from kesco.frontend.standard import is_standard_path
             from kesco.toolchain.generations import architectures_read, further_device_ir
-            from kesco.toolchain.readings import differs
 
             own = [one.bare for one in own_texts(self.file, self.arguments)]
             asked = (self.text, *self.file.user_headers())

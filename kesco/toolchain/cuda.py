@@ -25,6 +25,7 @@ HOW_TO_GET = (
     "or name an installed toolkit with --cuda-path or KESCO_CUDA_PATH"
 )
 
+GET_LIBRARIES = "pip install 'kesco[libraries]'"
 LIBRARIES = {
     "cuBLAS": "cublas_v2.h",
     "cuFFT": "cufft.h",

@@ -125,7 +125,8 @@ def _cuda(places: Places, explicit: str | None) -> tuple[tuple[Row, ...], str | 
         found, choice = cuda.find_cuda(places, explicit)
     except KescoError as problem:
         absent = (Row(part, "missing", "not found", how_to_get=cuda.HOW_TO_GET) for part in ("libdevice", "nvcc"))
-        return (_missing("CUDA", problem), *(_as_optional(row) for row in absent)), None
+        libraries = Row("CUDA libraries", "optional", "not found", how_to_get=cuda.GET_LIBRARIES)
+        return (_missing("CUDA", problem), *(_as_optional(row) for row in absent), libraries), None
     version = f"{found.root} ({found.version or 'version unknown'})"
     libdevice = (
         Row("libdevice", "ok", str(found.libdevice), choice.origin, "part of the CUDA root")
@@ -159,8 +160,7 @@ def _libraries(found: cuda.Cuda, choice: Choice) -> Row:
     if not absent:
         return Row("CUDA libraries", "ok", value, choice.origin, "their headers, for programs that call them")
     why = f"only programs that call {absent} need the headers"
-    wheels = "pip install 'kesco[libraries]'"
-    how = wheels if choice.origin.startswith("wheel") else f"with the toolkit, or {wheels} and no toolkit"
+    how = cuda.GET_LIBRARIES if choice.origin.startswith("wheel") else "they are a part of the toolkit"
     return Row("CUDA libraries", "optional", value, choice.origin if there else "", why, how)
 
 

@@ -39,6 +39,7 @@ _COMMENT = re.compile(
     re.DOTALL,
 )
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _SPLICE = b"\0"
 _TOKEN = re.compile(rb'R?"(?:\\.|[^"\\\n])*"|[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.\'])*|[^\s\w]')
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -57,6 +58,16 @@ _LIBRARY = re.compile(rb"_LIBCPP\w*|_?_GLIBCXX\w*")
 _ONLY_SAID = re.compile(rb"GCC|clang|nv_\w+|diag_\w+|hd_warning_disable|warning|message|once")
 _TO_PREPROCESSORS = ("-D", "-U", "-I", "-m", "-fopenmp", "-fno-exceptions", "-fno-rtti", "-pthread", "-nostdinc")
 _WITH_VALUE = ("-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter")
+_DEFINING = {
+    "--extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "-extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "--expt-extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "-expt-extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",
+    "--expt-relaxed-constexpr": "__CUDACC_RELAXED_CONSTEXPR__",
+    "-expt-relaxed-constexpr": "__CUDACC_RELAXED_CONSTEXPR__",
+    "--device-debug": "__CUDACC_DEBUG__",
+    "-G": "__CUDACC_DEBUG__",
+}
 _CCBIN = ("-ccbin", "--compiler-bindir")
 _OLDEST, _NEWEST = "7.5.0", "16.0.0"
 _SECONDS = 60
@@ -69,6 +80,30 @@ class _Reading:
     lines: dict[tuple[str, int], tuple[bytes, ...]]
     given: dict[bytes, bytes]
     headers: dict[bytes, bytes]
+
+
+def without_curand(path: str, text: bytes, flags: Sequence[str]) -> tuple[str, ...]:
+    """The flag for a program that includes nothing of cuRAND: clang's wrapper does, and nvcc does not."""
+    passed = translate(flags).passed
+    given = [*(b for a, b in pairwise(passed) if a in _WITH_VALUE), *(f[2:] for f in passed if f.startswith("-I"))]
+    folders = [Path(path).parent, *map(Path, given)]
+    work, seen = [text, *(_content(Path(name)) for name in given)], set[Path]()
+    while work:
+        text = work.pop()
+        if b"curand" in text:
+            return ()
+        names = {Path(os.fsdecode(name)) for name in _INCLUDE.findall(text)}
+        found = {folder / name for name in names for folder in (*folders, *(p.parent for p in seen))} - seen
+        work += [_content(one) for one in found if one.is_file()]
+        seen |= {one for one in found if one.is_file()}
+    return ("-DKESCO_NO_CURAND",)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # a folder, or gone
+        return b""
 
 
 def differs(
@@ -159,6 +194,9 @@ def _as_nvcc(toolchain: Toolchain, flags: Sequence[str], arch: str) -> list[tupl
     defined = ["__CUDACC__", "__NVCC__", f"__CUDACC_VER_MAJOR__={major}", f"__CUDACC_VER_MINOR__={minor}"]
     defined += ["__CUDACC_VER_BUILD__=0", f"__CUDA_API_VER_MAJOR__={major}", f"__CUDA_API_VER_MINOR__={minor}"]
     defined += ["__NVCC_DIAG_PRAGMA_SUPPORT__=1", "__NV_NO_HOST_COMPILER_CHECK=1"]
+    defined += ["__CUDACC_DEVICE_ATOMIC_BUILTINS__=1"] * ((int(major), int(minor)) >= (12, 8))
+    defined += [macro for flag, macro in _DEFINING.items() if flag in flags]
+    defined += ["__CUDACC_RDC__"] * ("-fgpu-rdc" in passed)
     number = re.sub(r"\D", "", arch)
     defined += [f"__CUDA_ARCH__={number}0", f"__CUDA_ARCH_LIST__={number}0"] * bool(arch)
     folders = [p for f in (toolchain.cuda_path / "include", *toolchain.cuda_include) for p in ("-isystem", str(f))]

@@ -9,7 +9,7 @@ import pytest
 
 from kesco.frontend.standard import is_standard_path
 from kesco.toolchain.model import Toolchain
-from kesco.toolchain.readings import differs
+from kesco.toolchain.readings import differs, without_curand
 
 CHOICE = "#if {0}\nint picked = 1;\n#else\nint picked = 2;\n#endif\n"
 
@@ -58,3 +58,23 @@ def test_the_host_compiler_that_is_named_is_asked(toolchain: Toolchain, tmp_path
     (folder / "g++").write_text("#!/bin/sh\necho 'this is an error of its own' >&2\nexit 1\n")
     (folder / "g++").chmod(0o755)
     assert "g++ says: this is an error of its own" in asked(toolchain, tmp_path, text, "-ccbin", str(folder))
+
+
+def test_what_nvcc_defines_for_its_flags(toolchain: Toolchain, tmp_path: Path) -> None:
+    for flag, macro in (("--extended-lambda", "__CUDACC_EXTENDED_LAMBDA__"), ("-rdc=true", "__CUDACC_RDC__")):
+        text = CHOICE.format(f"defined({macro})")
+        assert asked(toolchain, tmp_path, text) == ""
+        assert asked(toolchain, tmp_path, text, flag) == "line 2 is another for nvcc than for clang"
+
+
+def test_curand_is_read_where_the_program_includes_it(tmp_path: Path) -> None:
+    """Also by a header of a header, in a folder of its own."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "outer.h").write_text('#include "inner.h"\n')
+    (tmp_path / "mine" / "inner.h").write_text("#include <vector>\n")
+    path, text = str(tmp_path / "app.cu"), b"#include <outer.h>\n"
+    assert without_curand(path, text, ["-I", f"{tmp_path}/mine"]) == ("-DKESCO_NO_CURAND",)
+    (tmp_path / "mine" / "inner.h").write_text("#include <curand_kernel.h>\n")
+    assert without_curand(path, text, ["-I", f"{tmp_path}/mine"]) == ()
+    assert without_curand(path, b"", [f"-I{tmp_path}/mine", "-include", f"{tmp_path}/mine/outer.h"]) == ()
+    assert without_curand(path, b"#include <curand.h>\n", []) == ()

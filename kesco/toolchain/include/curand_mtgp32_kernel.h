@@ -1,16 +1,10 @@
-// Clang's CUDA wrapper includes this cuRAND header last, with dim3 and uint3 defined as types of its own, and nvcc does
-// not: programs ask whether cuRAND is there, and it may not be installed. So it comes when a program includes it, with
-// the same two macros. Here is also what nvcc declares before the first line of every file and Clang's wrapper does not:
-// time.h, min and max for the host, and loads and stores with a cache operator, which kesco reads as plain ones. As
-// templates they give way to what Clang may declare one day.
-#if !defined(dim3) && __has_include_next(<curand_mtgp32_kernel.h>)
-#pragma push_macro("dim3")
-#pragma push_macro("uint3")
-#define dim3 __cuda_builtin_blockDim_t
-#define uint3 __cuda_builtin_threadIdx_t
+// Clang's CUDA wrapper includes this cuRAND header last. Where cuRAND is not installed it is absent, and that does no
+// harm. nvcc does not include it, and programs ask whether cuRAND is there: KESCO_NO_CURAND is defined for those that do
+// not include it themselves. Here is also what nvcc declares before the first line of every file and Clang's wrapper
+// does not: time.h, min and max for the host, and loads and stores with a cache operator, which kesco reads as plain
+// ones. As templates they give way to what Clang may declare one day.
+#if __has_include_next(<curand_mtgp32_kernel.h>) && !defined(KESCO_NO_CURAND)
 #include_next <curand_mtgp32_kernel.h>
-#pragma pop_macro("dim3")
-#pragma pop_macro("uint3")
 #endif
 #ifndef KESCO_LIKE_NVCC // another installation of kesco may have its copy of this on the include path
 #define KESCO_LIKE_NVCC
