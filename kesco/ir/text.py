@@ -161,6 +161,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f"; priority {site.priority}" if site.priority != 1 or site.task else ""
     text += f" of task '{site.task}'" if site.task else ""
     text += f"; {site.mark.name.lower()} {site.loop}" if site.mark is not None else ""
+    text += f"; calls {', '.join(f'{name} at {_plain(span)}' for name, span in site.calls)}" if site.calls else ""
     text += "; foreign" * site.foreign + "; put in" * site.added
     text += f"; {site.bytes} bytes" if site.bytes is not None else ""
     text += f"; only sets to zero @{site.zeroes}" if site.zeroes >= 0 else ""

@@ -149,6 +149,15 @@ TOGETHER = {
         "f(x, Late{x}); f(y, Late{x})",
         set(),
     ),
+    "destructor of what an argument gives": (
+        "struct Late { float* p; ~Late() { inc<<<1, 32>>>(p); } };\n"
+        "static Late make(float* p) { return Late{p}; }\n" + F,
+        "f(make(x).p); f(make(y).p)",
+        set(),
+    ),
+    "two declared in one statement": (
+        "static int f(float* p) { inc<<<1, 32>>>(p); return 1; }\n", "int a = f(x), b = f(y)", set()
+    ),
     "destructor of what it returns": (
         "struct Late { float* p; ~Late() { inc<<<1, 32>>>(p); } };\n"
         "static Late f(float* p) { inc<<<1, 32>>>(p); return Late{p}; }\n",
@@ -168,7 +177,7 @@ TOGETHER = {
         set(),
     ),
     "one throws": (
-        "static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n > 3) throw std::runtime_error(\"\"); }\n",
+        "static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n > 3) throw 1; }\n",
         "f(x, argc); f(y, argc)",
         set(),
     ),
@@ -312,3 +321,10 @@ def test_a_function_that_raises_a_flag_is_not_given_a_stream(tmp_path: Path) -> 
     lines = text.replace("  h(flag);", "  KescoOn(kesco->stream[1]), h(flag);").split("\n")
     assert one.result.changed and lines != one.lines
     assert "'h' is given a stream, but 'raise'" in one.refuses(lines)
+
+
+def test_a_stream_is_not_set_for_unseen_code_in_an_argument(tmp_path: Path) -> None:
+    one = compiled(tmp_path, F + "float* other(float*);\n", "f(x); f(y); f(other(z))")
+    lines = "\n".join(one.lines).replace("  f(other(z));", "  KescoOn(kesco->stream[1]), f(other(z));").split("\n")
+    assert one.result.changed and lines != one.lines
+    assert "other runs where a stream is set for another call" in one.refuses(lines)
