@@ -60,10 +60,21 @@ class State:
     """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
 
     `frontier` is for whoever watches: the sites that control may have come from. `written` are the lazy objects that
-    have been changed: others may be the same.
+    have been changed: others may be the same. `unwinds`: an exception is on its way.
     """
 
-    __slots__ = ("_own", "_settled", "_world", "device", "escaped", "frontier", "memory", "values", "written")
+    __slots__ = (
+        "_own",
+        "_settled",
+        "_world",
+        "device",
+        "escaped",
+        "frontier",
+        "memory",
+        "unwinds",
+        "values",
+        "written",
+    )
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -75,6 +86,7 @@ class State:
         self.device: frozenset[Object] = frozenset()
         self.frontier: frozenset[int] = frozenset()
         self.written: frozenset[Object] = frozenset()
+        self.unwinds = False
 
     def copy(self) -> State:
         """A state of its own that begins as this one."""
@@ -82,14 +94,14 @@ class State:
         self._own.clear()
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
-        other.frontier, other.written = self.frontier, self.written
+        other.frontier, other.written, other.unwinds = self.frontier, self.written, self.unwinds
         return other
 
     def take(self, other: State) -> None:
         """Become another state, which is used up."""
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
-        self.frontier, self.written = other.frontier, other.written
+        self.frontier, self.written, self.unwinds = other.frontier, other.written, other.unwinds
 
     def look(self, at: Object) -> Contents:
         """What an object holds, to read only."""

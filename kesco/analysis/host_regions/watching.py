@@ -311,11 +311,13 @@ class Watching:
     def _host(self, state: State, activation: Activation, at: Instruction | None) -> Draft:
         offset = self.texts.offset(at.place) if at is not None else -1
         span = self.texts.statement(activation.function, offset)
-        key = (-2 - span.start, "host", ())
+        name = "unwinding" if state.unwinds else "host"  # destructors run in both ways
+        key = (-2 - span.start, name, ())
         builder = activation.builder
-        if len(state.frontier) == 1 and builder.drafts[next(iter(state.frontier))].operation == key[0]:
-            return builder.drafts[next(iter(state.frontier))]
-        draft, state.frontier = builder.add(key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier)
+        last = builder.drafts[next(iter(state.frontier))] if len(state.frontier) == 1 else None
+        if last is not None and (last.operation, last.name) == key[:2]:
+            return last
+        draft, state.frontier = builder.add(key, name, SiteKind.HOST_USE, Role.HOST, span, state.frontier)
         return draft
 
     def seen_by_host(self, one: Buffer) -> Buffer:
