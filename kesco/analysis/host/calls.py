@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kesco.analysis.host import cuda
+from kesco.analysis.host.copying import copy_bytes
 from kesco.analysis.host.engine import STUB, Engine, Refused
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.joining import join_states
@@ -183,7 +184,7 @@ class Calls:
                 size = self.engine.layouts.size(byval.type)
                 own = self.engine.local(parameter.value.name, parameter, instruction, context, size, False)
                 state.make(own)
-                state.copy_bytes(pointer(own), values[index], size)
+                copy_bytes(state, pointer(own), values[index], size)
                 found[index] = pointer(own)
         for value in values[len(function.parameters) :]:
             state.escape(value)

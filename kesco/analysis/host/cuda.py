@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kesco.analysis.host.arithmetic import stepped
+from kesco.analysis.host.copying import copy_bytes
 from kesco.analysis.host.engine import STUB, Visit
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.memory import State
@@ -240,7 +241,7 @@ def _copy(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> No
     to, source = values[call.writes[0]], values[call.reads[0]]
     size = number(values[call.size]) if call.size is not None and not call.pitched else None
     if is_known(source) and all(one.kind in _HOST for one in objects(source)):
-        state.copy_bytes(to, source, size)
+        copy_bytes(state, to, source, size)
     else:
         state.fill(to, size, _FROM_DEVICE)
     if not is_known(to) or any(one.kind not in _HOST for one in objects(to)):

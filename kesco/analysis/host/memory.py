@@ -25,14 +25,13 @@ from kesco.analysis.host.values import (
     joined,
     number,
     objects,
-    offset_of,
     pointers,
     scalar,
     united,
     unknown,
 )  # fmt: skip
 
-_CHANGED = unknown("memory that code which is not followed may change")
+CHANGED = unknown("memory that code which is not followed may change")
 
 
 class World(Protocol):
@@ -193,6 +192,10 @@ class State:
             self.lose(self.reached(self.escaped))
             self._settled = self.escaped
 
+    def touches(self, one: Object | None, *, writes: bool) -> None:
+        """The host reads or writes an object; None where it is not known which."""
+        self._world.touched(self, one, writes=writes)
+
     # ---- reading
 
     def load(self, address: Value, size: int) -> Scalar:
@@ -208,7 +211,7 @@ class State:
             if type(one) is Pointer:
                 result = joined(result, self._load(one.object, one.offset, size))
             elif type(one) is Unknown:
-                self._world.touched(self, None, writes=False)
+                self.touches(None, writes=False)
                 result = joined(result, frozenset((one,)))
         return scalar(result)
 
@@ -216,10 +219,10 @@ class State:
         if at.kind == "function":
             return NUMBER
         if at.shared or at in self.device:
-            self._world.touched(self, at, writes=False)
+            self.touches(at, writes=False)
         contents = self.look(at)
         if contents.volatile:
-            return _CHANGED
+            return CHANGED
         if contents.lazy:
             return self._load_lazily(at, contents, offset, size)
         stride, rest = offset
@@ -231,12 +234,12 @@ class State:
             for o, (s, value) in contents.cells.items():
                 if may_overlap(offset, size, (0, o), s):
                     exact = s == size and (o - rest) % stride == 0
-                    result = united(result | (scalar(value) if exact else self._part(value)))
+                    result = united(result | (scalar(value) if exact else self.part(value)))
         for (s, r, length), value in contents.weak.items():
             if may_overlap(offset, size, (s, r), length):
                 step = gcd(stride, s)
                 same = length == size and ((rest - r) % step == 0 if step else rest == r)
-                result = united(result | (scalar(value) if same else self._part(value)))
+                result = united(result | (scalar(value) if same else self.part(value)))
         return result
 
     def _load_lazily(self, at: Object, contents: Contents, offset: Offset, size: int) -> Scalar:
@@ -245,12 +248,12 @@ class State:
         weak = any(may_overlap(offset, size, (s, r), length) for s, r, length in contents.weak)
         same = at.kind != "kesco" and any(_may_be_same(at, one) for one in self.written)
         if stride or weak or same:
-            return _CHANGED
+            return CHANGED
         cell = contents.cells.get(rest)
         if cell is not None and cell[0] == size:
             return scalar(cell[1])
         if contents.overlapping(rest, size):
-            return _CHANGED
+            return CHANGED
         first = self._world.held_at_first(at, rest, size)
         self.change(at).cells[rest] = (size, first)
         self.escape(first)
@@ -281,10 +284,10 @@ class State:
                 return frozenset((signed(total, 8 * size),))
         result = contents.rest if contents.rest <= ZERO else NUMBER
         for o in parts:
-            result = united(result | self._part(contents.cells[o][1]))
+            result = united(result | self.part(contents.cells[o][1]))
         return result
 
-    def _part(self, value: Value) -> Scalar:
+    def part(self, value: Value) -> Scalar:
         """What may be read of some bytes of a value; the addresses in it are then known to nobody."""
         self.escape(value)
         flat = scalar(value)
@@ -297,14 +300,14 @@ class State:
         targets = pointers(address)
         known = is_known(address)
         if not known:
-            self._world.touched(self, None, writes=True)
+            self.touches(None, writes=True)
             self.escape(value)
             self.lose_escaped()
         for target, offset in targets:
             if target.kind == "function":
                 continue
             if target.shared or target in self.device:
-                self._world.touched(self, target, writes=True)
+                self.touches(target, writes=True)
             contents = self.look(target)
             if contents.volatile:
                 self.escape(value)
@@ -339,19 +342,19 @@ class State:
                         bits = 8 * (end - first)
                         left: Scalar = frozenset((signed(one >> 8 * (first - o), bits),))
                     else:
-                        left = self._part(value)
+                        left = self.part(value)
                     contents.cells[first] = (end - first, left)
 
     def fill(self, address: Value, size: int | None, value: Scalar) -> None:
         """Write one value all over a range, whose size may not be known."""
         known = is_known(address)
         if not known:
-            self._world.touched(self, None, writes=True)
+            self.touches(None, writes=True)
             self.lose_escaped()
         targets = pointers(address)
         for target, (stride, rest) in targets:
             if target.shared or target in self.device:
-                self._world.touched(self, target, writes=True)
+                self.touches(target, writes=True)
             if target.kind == "function" or self.look(target).volatile:
                 continue
             contents = self.change(target)
@@ -369,84 +372,3 @@ class State:
                 contents.add((0, rest), size, value)
             else:
                 contents.add((1, 0), 1, value)
-
-    def copy_bytes(self, to: Value, source: Value, size: int | None) -> None:
-        """Copy memory; whose size may not be known."""
-        if size == 0:
-            return
-        targets, sources = pointers(to), pointers(source)
-        for found, writes in ((targets, True), (sources, False)):
-            for one, _ in found:
-                if one.shared or one in self.device:
-                    self._world.touched(self, one, writes=writes)
-        if not is_known(to) or not is_known(source):
-            self._world.touched(self, None, writes=not is_known(to))
-        strange = [one for one in scalar(source) if type(one) is Unknown]
-        if len(targets) == 1 and len(sources) == 1 and not strange and size is not None:
-            (target, (a, b)), (origin, (c, d)) = targets[0], sources[0]
-            code = "function" in (target.kind, origin.kind)
-            if not a and not c and not target.many and not code and is_known(to):
-                self._copy_exactly(target, b, origin, d, size)
-                return
-        held: Scalar = frozenset(strange)
-        for origin, _ in sources:
-            if origin.kind != "function":
-                contents = self.look(origin)
-                held |= _CHANGED if contents.volatile else NOTHING
-                for value in contents.held():
-                    held |= scalar(value)
-        held = united(held)
-        if not is_known(to):
-            self.escape(held)
-            self.lose_escaped()
-        for target, _ in targets:
-            if target.kind == "function" or not held:
-                continue
-            if self.look(target).volatile:
-                self.escape(held)
-                continue
-            contents = self.change(target)
-            if contents.lazy:
-                self.written |= {target}
-            contents.add((8, 0), 8, held)
-
-    def _copy_exactly(self, target: Object, to: int, origin: Object, at: int, size: int) -> None:
-        source = self.look(origin)
-        if self.look(target).volatile:
-            for value in source.held():
-                self.escape(value)
-            return
-        if source.volatile or source.lazy or self.look(target).lazy:
-            self.fill(frozenset((Pointer(target, (0, to)),)), size, _CHANGED)
-            return
-        cells = [(o, source.cells[o]) for o in source.overlapping(at, size)]
-        weak = list(source.weak.items())
-        rest = source.rest
-        contents = self.change(target)
-        self.cut(contents, to, size)
-        if rest:
-            covered = {b for o, (s, _) in cells for b in range(o, o + s)} if size <= FEW else set()
-            if size <= FEW:
-                first = at
-                while first < at + size:
-                    if first in covered:
-                        first += 1
-                        continue
-                    end = first
-                    while end < at + size and end not in covered and end - first < 8:
-                        end += 1
-                    contents.cells[first - at + to] = (end - first, rest)
-                    first = end
-            else:
-                contents.add((0, to), size, rest)
-        for o, (s, value) in cells:
-            first, end = max(o, at), min(o + s, at + size)
-            if (first, end) == (o, o + s):
-                contents.cells[o - at + to] = (s, value)
-            else:
-                contents.cells[first - at + to] = (end - first, self._part(value))
-        for (stride, r, length), value in weak:
-            if stride:
-                contents.add(offset_of(stride, r - at + to), length, value)
-            elif r < at + size and at < r + length:
-                contents.add((0, r - at + to), length, value)

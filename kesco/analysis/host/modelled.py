@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from kesco.analysis.host.copying import copy_bytes
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Model
@@ -47,7 +48,7 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
         _free(state, _at(values, model.frees))
     if model.copies and model.copies[0] != RESULT:
         to, source, size = (_at(values, one) for one in model.copies)
-        state.copy_bytes(to, source, number(size))
+        copy_bytes(state, to, source, number(size))
     if model.fills:
         to, byte, size = (_at(values, one) for one in model.fills)
         state.fill(to, number(size), ZERO if byte == ZERO else NUMBER)
@@ -100,7 +101,7 @@ def _result(frame: Frame, instruction: Instruction, state: State, model: Model, 
             one, ZERO if model.zeroed else NUMBER if model.returns == "derived" and not _is_raw(model) else NOTHING
         )
         if model.copies:
-            state.copy_bytes(pointer(one), _at(values, model.copies[1]), None)
+            copy_bytes(state, pointer(one), _at(values, model.copies[1]), None)
         if model.allocates != RESULT:
             state.store(_at(values, model.allocates), pointer(one), _WORD)
             return NUMBER

@@ -1,0 +1,105 @@
+"""Memory that is copied: cells where both sides are certain, else everything that the source may hold.
+
+In: a state, two addresses, a size that may not be known. Out: the state is changed.
+"""
+
+from __future__ import annotations
+
+from kesco.analysis.host.contents import FEW
+from kesco.analysis.host.memory import CHANGED, State
+from kesco.analysis.host.values import (
+    NOTHING,
+    Object,
+    Pointer,
+    Scalar,
+    Unknown,
+    Value,
+    is_known,
+    offset_of,
+    pointers,
+    scalar,
+    united,
+)
+
+
+def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None:
+    """Copy memory; whose size may not be known."""
+    if size == 0:
+        return
+    targets, sources = pointers(to), pointers(source)
+    for found, writes in ((targets, True), (sources, False)):
+        for one, _ in found:
+            if one.shared or one in state.device:
+                state.touches(one, writes=writes)
+    if not is_known(to) or not is_known(source):
+        state.touches(None, writes=not is_known(to))
+    strange = [one for one in scalar(source) if type(one) is Unknown]
+    if len(targets) == 1 and len(sources) == 1 and not strange and size is not None:
+        (target, (a, b)), (origin, (c, d)) = targets[0], sources[0]
+        code = "function" in (target.kind, origin.kind)
+        if not a and not c and not target.many and not code and is_known(to):
+            _exactly(state, target, b, origin, d, size)
+            return
+    held: Scalar = frozenset(strange)
+    for origin, _ in sources:
+        if origin.kind != "function":
+            contents = state.look(origin)
+            held |= CHANGED if contents.volatile else NOTHING
+            for value in contents.held():
+                held |= scalar(value)
+    held = united(held)
+    if not is_known(to):
+        state.escape(held)
+        state.lose_escaped()
+    for target, _ in targets:
+        if target.kind == "function" or not held:
+            continue
+        if state.look(target).volatile:
+            state.escape(held)
+            continue
+        contents = state.change(target)
+        if contents.lazy:
+            state.written |= {target}
+        contents.add((8, 0), 8, held)
+
+
+def _exactly(state: State, target: Object, to: int, origin: Object, at: int, size: int) -> None:
+    source = state.look(origin)
+    if state.look(target).volatile:
+        for value in source.held():
+            state.escape(value)
+        return
+    if source.volatile or source.lazy or state.look(target).lazy:
+        state.fill(frozenset((Pointer(target, (0, to)),)), size, CHANGED)
+        return
+    cells = [(o, source.cells[o]) for o in source.overlapping(at, size)]
+    weak = list(source.weak.items())
+    rest = source.rest
+    contents = state.change(target)
+    state.cut(contents, to, size)
+    if rest:
+        covered = {b for o, (s, _) in cells for b in range(o, o + s)} if size <= FEW else set()
+        if size <= FEW:
+            first = at
+            while first < at + size:
+                if first in covered:
+                    first += 1
+                    continue
+                end = first
+                while end < at + size and end not in covered and end - first < 8:
+                    end += 1
+                contents.cells[first - at + to] = (end - first, rest)
+                first = end
+        else:
+            contents.add((0, to), size, rest)
+    for o, (s, value) in cells:
+        first, end = max(o, at), min(o + s, at + size)
+        if (first, end) == (o, o + s):
+            contents.cells[o - at + to] = (s, value)
+        else:
+            contents.cells[first - at + to] = (end - first, state.part(value))
+    for (stride, r, length), value in weak:
+        if stride:
+            contents.add(offset_of(stride, r - at + to), length, value)
+        elif r < at + size and at < r + length:
+            contents.add((0, r - at + to), length, value)
