@@ -187,20 +187,23 @@ def test_a_helper_waits_for_its_callers_own_stream(tmp_path: Path) -> None:
     assert "not seen here come first" in work[: work.index("k1<<<")]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '#define PAR _Pragma("omp parallel for")\nstatic void all() { PAR for (int i = 0; i < 2; ++i) {} }\n',
-        "#include <coroutine>\nstruct Task {\n  struct promise_type {\n    Task get_return_object() { return {}; }\n"
-        "    std::suspend_never initial_suspend() { return {}; }\n    void return_void() {}\n"
-        "    std::suspend_never final_suspend() noexcept { return {}; }\n    void unhandled_exception() {}\n  };\n};\n"
-        "static Task task() { co_return; }\n",
-    ],
-    ids=["_Pragma", "coroutine"],
-)
+HIDDEN = {
+    "_Pragma": '#define PAR _Pragma("omp parallel for")\n'
+    "static void all(float* p) { PAR for (int i = 0; i < 2; ++i) k1<<<1, 1>>>(p); }\n",
+    "coroutine": "#include <coroutine>\nstruct Task {\n  struct promise_type {\n"
+    "    Task get_return_object() { return {}; }\n"
+    "    std::suspend_never initial_suspend() { return {}; }\n    void return_void() {}\n"
+    "    std::suspend_never final_suspend() noexcept { return {}; }\n    void unhandled_exception() {}\n  };\n};\n"
+    "static Task all(float* p) { k1<<<1, 1>>>(p); co_return; }\n",
+}
+
+
+@pytest.mark.parametrize("text", HIDDEN.values(), ids=list(HIDDEN))
 def test_a_file_whose_control_flow_is_hidden_stays_serial(tmp_path: Path, text: str) -> None:
     program = tmp_path / "hidden.cu"
-    program.write_text(f"{text}{HEAD}  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n  return cudaDeviceSynchronize();\n}}\n")
+    main = HEAD.removeprefix(KERNELS)
+    launches = "  k1<<<1, 1>>>(x);\n  k2<<<1, 1>>>(y);\n  all(x);\n"
+    program.write_text(f"{KERNELS}{text}{main}{launches}  return cudaDeviceSynchronize();\n}}\n")
     result = compile_file(str(program), Options(flags=("-std=c++20",), force=True))
     assert not any(one.rewritten for one in result.functions)
 

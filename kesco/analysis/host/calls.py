@@ -99,6 +99,7 @@ class Calls:
         answer = engine.watcher.answers(name, values, state) if engine.watcher is not None else None
         if answer is not None:
             return Outcome(answer, state)
+        state.unwinds = state.unwinds and name != "__cxa_begin_catch"
         outcome = cuda.called(frame, instruction, state, name, values)
         if outcome is not None:
             return outcome

@@ -59,11 +59,13 @@ class State:
     """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
 
     `written` are the lazy objects that have been changed: others may be the same. `failing`: a call of CUDA has failed.
+    `unwinds`: an exception is on its way.
     `frontier` is for whoever watches: the sites that control may have come from.
     """
 
     __slots__ = (
-        "_own", "_settled", "_world", "device", "escaped", "failing", "frontier", "memory", "values", "written",
+        "_own", "_settled", "_world", "device", "escaped", "failing", "frontier", "memory", "unwinds", "values",
+        "written",
     )  # fmt: skip
 
     def __init__(self, world: World) -> None:
@@ -76,7 +78,7 @@ class State:
         self.device: frozenset[Object] = frozenset()
         self.frontier: frozenset[int] = frozenset()
         self.written: frozenset[Object] = frozenset()
-        self.failing = False
+        self.failing = self.unwinds = False
 
     def copy(self) -> State:
         """A state of its own that begins as this one."""
@@ -84,14 +86,16 @@ class State:
         self._own.clear()
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
-        other.frontier, other.written, other.failing = self.frontier, self.written, self.failing
+        other.frontier, other.written = self.frontier, self.written
+        other.failing, other.unwinds = self.failing, self.unwinds
         return other
 
     def take(self, other: State) -> None:
         """Become another state, which is used up."""
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
-        self.frontier, self.written, self.failing = other.frontier, other.written, other.failing
+        self.frontier, self.written = other.frontier, other.written
+        self.failing, self.unwinds = other.failing, other.unwinds
 
     def look(self, at: Object) -> Contents:
         """What an object holds, to read only."""

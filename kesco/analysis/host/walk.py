@@ -149,6 +149,7 @@ _LAST: dict[str, Callable[[Frame, Instruction, State], None]] = {
 
 def _thrown(frame: Frame, instruction: Instruction, state: State) -> None:
     if instruction.opcode == "invoke":
+        state.unwinds = True
         _go(frame, instruction.targets[1], state)
     else:
         _leave(frame, state)

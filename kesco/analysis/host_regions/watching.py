@@ -23,7 +23,7 @@ from kesco.analysis.host.values import Object
 from kesco.analysis.host_regions.buffers import Buffers
 from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.texts import Texts
-from kesco.analysis.region import CURRENT, Draft, RegionBuilder, SiteKey
+from kesco.analysis.region import CURRENT, Draft, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Handle, Iteration, Role, SiteKind
@@ -373,11 +373,13 @@ class Watching:
     def _host(self, state: State, activation: Activation, at: Instruction | None) -> Draft:
         offset = self.texts.offset(at.place) if at is not None else -1
         span = self.texts.statement(activation.function, offset)
-        key = (-2 - span.start, "host", self.iterations())
+        name = "unwinding" if state.unwinds else "host"  # destructors run in both ways
+        key = (-2 - span.start, name, self.iterations())
         builder = activation.builder
-        if len(state.frontier) == 1 and _is(builder.drafts[next(iter(state.frontier))], key):
-            return builder.drafts[next(iter(state.frontier))]
-        draft, state.frontier = builder.add(key, "host", SiteKind.HOST_USE, Role.HOST, span, state.frontier)
+        last = builder.drafts[next(iter(state.frontier))] if len(state.frontier) == 1 else None
+        if last is not None and (last.operation, last.name, last.iterations) == key:
+            return last
+        draft, state.frontier = builder.add(key, name, SiteKind.HOST_USE, Role.HOST, span, state.frontier)
         return draft
 
     def seen_by_host(self, one: Buffer) -> Buffer:
@@ -393,7 +395,3 @@ class Watching:
         draft = self.join(state, name, foreign=True)
         if draft is not None:
             draft.touch(UNKNOWN, "code that is not seen", _BOTH)
-
-
-def _is(draft: Draft, key: SiteKey) -> bool:
-    return (draft.operation, draft.iterations) == (key[0], key[2])

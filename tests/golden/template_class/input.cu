@@ -1,0 +1,27 @@
+// A class template whose method launches: the buffers of one object are apart, those of the other are not.
+#include <cuda_runtime.h>
+
+__global__ void fill(float* out, float value) { out[threadIdx.x] = value; }
+__global__ void scale(float* data, float by) { data[threadIdx.x] *= by; }
+
+template <typename T, bool Shared>
+struct Pair {
+  T *first, *second;
+  void run(T value);
+};
+
+template <typename T, bool Shared>
+void Pair<T, Shared>::run(T value) {
+  if constexpr (Shared) second = first;
+  fill<<<1, 64>>>(first, value);
+  scale<<<1, 64>>>(second, value);
+}
+
+int main() {
+  float *a, *b;
+  cudaMalloc(&a, 256);
+  cudaMalloc(&b, 256);
+  Pair<float, false> apart{a, b};
+  apart.run(1.0f);
+  return cudaDeviceSynchronize();
+}
