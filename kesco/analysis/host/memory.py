@@ -368,7 +368,7 @@ class State:
             if contents.lazy:
                 self.written |= {target}
             if len(targets) == 1 and known and not stride and not target.many and size is not None:
-                if rest <= 0 and 0 <= target.size <= rest + size:
+                if not contents.lazy and rest <= 0 and 0 <= target.size <= rest + size:
                     contents.cells, contents.weak, contents.rest = {}, {}, value
                     continue
                 self.cut(contents, rest, size)

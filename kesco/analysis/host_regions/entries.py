@@ -6,13 +6,15 @@ checks when it runs; one without a name is unknown memory.
 
 1. A parameter has its name; a member of what a parameter refers to has that name in front of its own. 2. What an object
 held when the path began is asked for by its offset (`held_at_first`): a member that is a pointer leads to an object of
-its own. 3. Whatever has no member with a name there is not known.
+its own. 3. Whatever has no member with a name there is not known,
+nor what is behind a pointer that may lead nowhere.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.values import NUMBER, Object, Scalar, pointer, unknown
 from kesco.ir import program as ir
@@ -42,10 +44,12 @@ class Entries:
     steps: dict[str, frozenset[str]] = field(default_factory=dict)
     _known: dict[Object, _Known] = field(default_factory=dict)
     _function: str = ""
+    _followed: frozenset[str] = frozenset()
 
     def begin(self, function: ir.Function | None) -> None:
         """The names that follow are those of this function."""
         self._function = function.key if function is not None else ""
+        self._followed = certainly_followed(function) if function is not None else frozenset()
 
     def given(self, name: str, type_: Type | None, key: str) -> Scalar:
         """What a parameter that is a pointer or a reference, or ``this``, leads to."""
@@ -54,7 +58,10 @@ class Entries:
         inner = type_.element
         one = self._object(name if type_.shape is Shape.POINTER else f"&{name}")
         reference = type_.shape is Shape.REFERENCE
-        self._keep(one, f"{name}." if reference else f"{name}->", inner, {key})
+        if reference or key in self._followed:  # else it may lead nowhere where the output compares what is behind it
+            self._keep(one, f"{name}." if reference else f"{name}->", inner, {key})
+        else:
+            self._keep(one, "", None, {key})
         return pointer(one)
 
     def by_value(self, name: str, type_: Type | None, key: str) -> Scalar:
@@ -95,7 +102,7 @@ class Entries:
             return unknown("what came in")
         new = self._object(name)
         if new not in self._known:
-            self._keep(new, f"{name}->", type_.element, {*known.steps, *steps})
+            self._keep(new, "", None, {*known.steps, *steps})
         return pointer(new)
 
     def _of_streams(self, at: int) -> Scalar:

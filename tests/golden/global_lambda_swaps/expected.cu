@@ -4,13 +4,16 @@
 __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 static float *left, *right;
 static auto turn = [] { std::swap(left, right); };
+// <prologue: 2 streams, 0 events>
+
 int main() {
   float* x;
   cudaMalloc(&x, 4096); cudaMalloc(&left, 4096); cudaMalloc(&right, 4096);
   float* b = right;
-  inc<<<1, 32>>>(x);
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(x);
   turn();
-  inc<<<1, 32>>>(left);
-  inc<<<1, 32>>>(b);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(left);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
   cudaDeviceSynchronize();
 }

@@ -12,17 +12,15 @@ __global__ void add(Pair p, float* q) { p.out[threadIdx.x] = p.in[threadIdx.x] +
 __global__ void set(float* p) { p[threadIdx.x] = 1; }
 Pair everywhere;
 
-// <prologue: 2 streams, 3 events, run-time check>
+// <prologue: 2 streams, 1 events, run-time check>
 
 void by_reference(Pair& o, float* a, float* b) {
-  const void* const kesco_at_entry[] = {(const void*)a, (const void*)b};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1]);  // kesco: one stream if two of these share memory
+  const void* const kesco_at_entry[] = {(const void*)a, (const void*)b, (const void*)o.in, (const void*)o.out};  // kesco: may these share memory?
+  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   add<<<1, 32, 0, kesco->stream[0]>>>(o, a);
-  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: set#2 waits for this
   set<<<1, 32, 0, kesco->stream[0]>>>(a);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for add (WAW on b)
   set<<<1, 32, 0, kesco->stream[1]>>>(b);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
@@ -31,14 +29,12 @@ void by_reference(Pair& o, float* a, float* b) {
 }
 
 void global_one(float* a, float* b) {
-  const void* const kesco_at_entry[] = {(const void*)a, (const void*)b};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1]);  // kesco: one stream if two of these share memory
+  const void* const kesco_at_entry[] = {(const void*)::everywhere.in, (const void*)::everywhere.out, (const void*)a, (const void*)b};  // kesco: may these share memory?
+  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   add<<<1, 32, 0, kesco->stream[0]>>>(everywhere, a);
-  cudaEventRecord(kesco->done[1], kesco->stream[0]);  // kesco: set#2 waits for this
   set<<<1, 32, 0, kesco->stream[0]>>>(a);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[1], 0);  // kesco: wait for add (WAW on b)
   set<<<1, 32, 0, kesco->stream[1]>>>(b);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
@@ -47,9 +43,17 @@ void global_one(float* a, float* b) {
 }
 
 void inside_another(Two& o, float* a, float* b) {
-  add<<<1, 32>>>(o.inner, a);
-  set<<<1, 32>>>(o.inner.in);
-  set<<<1, 32>>>(b);
+  const void* const kesco_at_entry[] = {(const void*)a, (const void*)b, (const void*)o.inner.in, (const void*)o.inner.out};  // kesco: may these share memory?
+  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
+  add<<<1, 32, 0, kesco->stream[0]>>>(o.inner, a);
+  set<<<1, 32, 0, kesco->stream[0]>>>(o.inner.in);
+  set<<<1, 32, 0, kesco->stream[1]>>>(b);
+  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
+  cudaEventRecord(kesco->tail[1], kesco->stream[1]);
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
 }
 
 struct Work : Pair {
@@ -60,9 +64,9 @@ struct Work : Pair {
     cudaEventRecord(kesco->tail[0], kesco->stream[0]);
     cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
     add<<<1, 32, 0, kesco->stream[0]>>>(inner, a);
-    cudaEventRecord(kesco->done[2], kesco->stream[0]);  // kesco: set#2 waits for this
+    cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: set#2 waits for this
     set<<<1, 32, 0, kesco->stream[0]>>>(a);
-    cudaStreamWaitEvent(kesco->stream[1], kesco->done[2], 0);  // kesco: wait for add (WAW on b)
+    cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for add (WAW on b)
     set<<<1, 32, 0, kesco->stream[1]>>>(b);
     cudaEventRecord(kesco->tail[0], kesco->stream[0]);
     cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
