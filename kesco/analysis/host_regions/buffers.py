@@ -15,6 +15,7 @@ from kesco.analysis.host_regions.entries import MARK
 from kesco.analysis.host_regions.texts import Texts
 from kesco.ir.access import UNKNOWN, Buffer, BufferKind
 from kesco.ir.flow import Iteration
+from kesco.source import Span
 
 _FIRST = re.compile(r"\(\s*(?:\([^()]*\)\s*)?&\s*([\w.>\[\]-]+)\s*,")  # what an allocation is put into
 _KINDS = {
@@ -43,23 +44,25 @@ class Buffers:
         if one.kind == "symbol":
             return Buffer(one.name, one.name, BufferKind.SYMBOL, apart=not self._has_managed())
         kind = _KINDS.get(one.kind, BufferKind.HOST)
-        name = one.name
+        name, span = one.name, None
         if kind is not BufferKind.ENTRY and one.place >= 0:
             places = (one.place, *(call.place for call, _ in self.engine.chain(one.context)))
-            name = next((self._called(place) for place in places if self.texts.offset(place) >= 0), "") or name
+            place = next((place for place in places if self.texts.offset(place) >= 0), -1)
+            called, span = self._called(place) if place >= 0 else ("", None)
+            name = called or name
             for trip in self.made.get(one, ()):
                 name = re.sub(rf"\b{trip.counter}\b", str(trip.value), name)
         if kind is BufferKind.ENTRY:
             function, _, name = name.partition(MARK)
             return Buffer(f"entry:{function}:{name}", name, kind)
         size = one.size if one.size >= 0 else None
-        return Buffer(f"{one.kind}:{one.number}", name, kind, None, size)
+        return Buffer(f"{one.kind}:{one.number}", name, kind, span, size)
 
     def _has_managed(self) -> bool:
         return any(name == "managed" for name, _ in self.texts.program.constructs)
 
-    def _called(self, place: int) -> str:
-        """The variable that an allocation at a place is put into, as the text says it."""
+    def _called(self, place: int) -> tuple[str, Span | None]:
+        """The variable that an allocation at a place is put into, as the text says it, and where that stands."""
         offset = self.texts.offset(place)
         for function in self.texts.program.functions:
             if not (function.here and function.span.start <= offset < function.span.end):
@@ -69,5 +72,5 @@ class Buffers:
                 span = self.texts.program.operations[operation].span
                 written = self.texts.program.text[span.start : span.end].decode("utf-8", "replace")
                 found = _FIRST.search(written)
-                return found[1].strip() if found is not None else ""
-        return ""
+                return found[1].strip() if found is not None else "", span
+        return "", None
