@@ -38,10 +38,20 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
         found = [chosen[span] for span in run if span in chosen]
         if all(_is_no_less(by_place[span], chosen[span]) for span in run if span in chosen) and len(found) == len(run):
             chosen |= {span: by_place[span] for span in run}
-    result = [chosen[one.span] for one in regions]
+    result = [_without_strangers(chosen[one.span], chosen) for one in regions]
     if any(one.open or any(site.foreign for site in one.sites) for one in result):
         result = [_open(one) for one in result]
     return tuple(result)
+
+
+def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:
+    """The region, in which calls move only if what they run follows in the reading that is used of it."""
+    if region.calling is None:
+        return region
+    moving = (s for s in region.calling.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE)
+    run = {one for s in moving for _, at in s.calls if at in chosen for one in _run_by(chosen[at], chosen)}
+    follow = all(span in chosen and not chosen[span].not_followed for span in run)
+    return region if follow else replace(region, calling=None)
 
 
 def _open(region: Region) -> Region:
@@ -68,6 +78,8 @@ def _is_no_less(other: Region, one: Region) -> bool:
 
 def _either(one: Region, other: Region | None) -> Region:
     if other is None or other.serial_because or _moving(other) < 2:
+        return one
+    if one.calling is not None and other.calling is None and not one.serial_because:
         return one
     return other if one.serial_because or _moving(other) > _moving(one) else one
 
