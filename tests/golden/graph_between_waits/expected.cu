@@ -34,10 +34,11 @@ int main(int argc, char** argv) {
   KescoStreams* kesco = &kesco_streams();
   for (int step = 0; step < 100; ++step) {
     CHECK(cudaMemsetAsync(total, 0, 4096, kesco->stream[0]));
-    // kesco: not needed here: CHECK(cudaDeviceSynchronize());
+    CHECK(cudaDeviceSynchronize());
 
     // kesco: a graph that is captured again where these values change
-    while (kesco_replay(kesco, 0, kesco->stream[0], settings.blocks, block, part, settings.scale, n, total, argc)) {
+    while (kesco_replay_alone(kesco, 0, kesco->stream[0], settings.blocks, block, part, settings.scale, n, total,
+                              argc)) {
       for (int i = 0; i < kParts; ++i) {
         fill<<<settings.blocks, block, 0, kesco->stream[i]>>>(part[i], settings.scale * i, n - 1);
         if (i == 2) cudaEventRecord(kesco->done[0], kesco->stream[i]);  // kesco: add#3 waits for this
