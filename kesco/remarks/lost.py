@@ -91,7 +91,8 @@ def _between(pair: Pair) -> list[Site]:
 
 def _rank(pair: Pair) -> tuple[bool, bool, int]:
     """Which pair is told of several with one thing in the way: one that need not be explained, the nearest."""
-    return pair.circle is not None, any(map(_holds, (pair.first, pair.second))), len(pair.barriers)
+    holds = any(_holds(s) or s.held is not None for s in (pair.first, pair.second))
+    return pair.circle is not None, holds, len(pair.barriers)
 
 
 def _warning(
@@ -103,7 +104,8 @@ def _warning(
     standing = _between(one)
     place = _place(one)
     notes = [Note(f"'{s.label}' is here", s.span) for s in (one.first, one.second) if s.span != place]
-    if one.circle is None and one.grade is None and not any(map(_holds, (one.first, one.second))):
+    ends = one.first, one.second
+    if one.circle is None and one.grade is None and not any(_holds(s) or s.held is not None for s in ends):
         first, code = one.barriers[0], "K208"
         message = (
             f"'{first.label}' keeps '{one.first.label}' and '{one.second.label}' apart{more}: neither touches what "

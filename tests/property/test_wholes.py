@@ -12,7 +12,7 @@ from property.wholes import Whole
 from kesco.options import Options
 
 FILES = range(2)
-MOVED = (0, 2)  # runs of copies whose order is better changed
+MOVED = (6, 6)  # runs of copies whose order is better changed
 MARKS = ("kesco_sent();  // kesco: ", "kesco_fetched();  // kesco: ")
 pytestmark = pytest.mark.usefixtures("toolchain")
 
