@@ -28,8 +28,10 @@ _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
 _MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
 
 
-def why_not_followed(activation: Walked, current: Handle | None) -> str:
+def why_not_followed(activation: Walked, current: Handle | None, callers: tuple[Walked, ...] = ()) -> str:
     """Why what an activation does is not all on the current stream, as `current` names it; empty where it is."""
+    if any(one is activation for one in callers):
+        return "it calls itself"
     if activation.builder.serial_because:
         return activation.builder.serial_because
     if activation.throws:
@@ -37,16 +39,17 @@ def why_not_followed(activation: Walked, current: Handle | None) -> str:
     if activation.exits:
         return "it may end the process, and other code may run then"
     hidden = "code that is not seen runs in it, or it changes the device"
-    why = next(filter(None, (_why(draft, current) for draft in activation.builder.drafts)), "")
+    inner = (*callers, activation)
+    why = next(filter(None, (_why(draft, current, inner) for draft in activation.builder.drafts)), "")
     return why or (hidden if activation.device_changed or activation.foreign else "")
 
 
-def _why(draft: Draft, current: Handle | None) -> str:
+def _why(draft: Draft, current: Handle | None, callers: tuple[Walked, ...]) -> str:
     if draft.role in _PASSED:
         return ""
     where = f"'{draft.name}' (line {draft.span.line})"
     if draft.kind is SiteKind.CALL and draft.callee is not None and draft.role is Role.JOIN:
-        follows = draft.stream == current and not why_not_followed(draft.callee, current)
+        follows = draft.stream == current and not why_not_followed(draft.callee, current, callers)
         return "" if follows else f"{where} does not follow"
     if draft.foreign:
         return f"what {where} does is not seen"
@@ -111,10 +114,11 @@ def with_moving(region: Region, moving: Collection[int], contexts: Collection[Wa
     return replace(region, sites=tuple(sites))
 
 
-def by_host(callee: Walked) -> tuple[bool, bool]:
+def by_host(callee: Walked, callers: tuple[Walked, ...] = ()) -> tuple[bool, bool]:
     """Whether the host may see in a function how far the device is, and touch memory that its caller did not make."""
-    drafts = callee.builder.drafts
-    inner = [by_host(d.callee) for d in drafts if d.callee is not None]
+    drafts, above = callee.builder.drafts, (*callers, callee)
+    called = (d.callee for d in drafts if d.callee is not None)
+    inner = [by_host(one, above) for one in called if not any(one is caller for caller in above)]
     looks, outside = any(d.looks for d in drafts), any(d.outside for d in drafts)
     return looks or any(one for one, _ in inner), outside or any(one for _, one in inner)
 
