@@ -36,13 +36,13 @@ def test_what_is_behind_it_waits_for_what_is_before_it(tmp_path: Path, size: str
 
 
 IN_A_MACRO = """\
-#define LAUNCH(blocks) set<<<blocks, 32>>>(d)
+#define LAUNCH(blocks) set<<<blocks, 32>>>(d), set<<<blocks, 32>>>(d)
 """ + TEXT.replace("cudaMemcpy(d, h, SIZE, cudaMemcpyHostToDevice)", "LAUNCH(SIZE)")
 
 
 @pytest.mark.parametrize(("blocks", "waits"), [("2", 0), ("dim3(1, 2)", 0), ("argc - 1", 1), ("dim3(1, argc)", 1)])
 def test_a_launch_of_no_blocks_is_none(tmp_path: Path, blocks: str, waits: int) -> None:
-    """It fails. The text of a macro is left alone, so that such a launch stays on the default stream."""
+    """It fails. The text of a macro that launches twice is left alone, so that these stay on the default stream."""
     path = tmp_path / "app.cu"
     path.write_text(IN_A_MACRO.replace("SIZE", blocks))
     outcome = compile_and_keep(path)

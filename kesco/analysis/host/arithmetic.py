@@ -109,8 +109,8 @@ def _pair(op: str, x: Atom, y: Atom, bits: int, escape: Escape) -> Scalar:
         return NUMBER if result is None else frozenset((signed(result, bits),))
     if op == "add" and type(y) is Pointer and type(x) is not Pointer:
         x, y = y, x
-    if op == "add" and type(x) is Pointer and type(y) is Unknown:  # as where it is stepped by so many elements
-        return frozenset((Pointer(x.object, ANYWHERE), *((DISTANCE,) if y == DISTANCE else ())))
+    if op == "add" and type(x) is Pointer and type(y) is Unknown:  # which may be the distance to another allocation
+        return frozenset((Pointer(x.object, ANYWHERE), DISTANCE))
     if type(x) is Pointer and type(y) is int:
         if op in ("add", "sub"):
             return frozenset((Pointer(x.object, moved(x.offset, (0, y if op == "add" else -y))),))
