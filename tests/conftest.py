@@ -80,3 +80,9 @@ def toolchain() -> Toolchain:
 def repository() -> Path:
     """The root of the checkout."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The regions of the text's reading, also where the host's IR says more."""
+    monkeypatch.setattr("kesco.analysis.host_regions.better.hopeful", lambda regions, effects: False)

@@ -172,6 +172,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.usefixtures("text_alone")
 def test_what_is_independent(tmp_path: Path, name: str) -> None:
     follow(tmp_path, PAIRS[name])
 
@@ -251,6 +252,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.usefixtures("text_alone")
 def test_calls(tmp_path: Path, name: str) -> None:
     follow(tmp_path, CALLS[name])
 
@@ -442,9 +444,8 @@ def test_unknown_memory(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    if name in ("template", "it contains"):  # reasons of the text's reading: the IR follows both
-        monkeypatch.setattr("kesco.analysis.host_regions.better.hopeful", lambda regions, effects: False)
+@pytest.mark.usefixtures("text_alone")
+def test_reasons(tmp_path: Path, name: str) -> None:
     follow(tmp_path, REASONS[name])
 
 

@@ -143,6 +143,7 @@ MAP = "  std::map<int, int*> m;\n  m[1] = f;\n"
         ("void wait();\nvoid know(int**);\n", MEMORY, "  wait();\n"),
     ],
 )
+@pytest.mark.usefixtures("text_alone")  # the IR's reading follows the atomic and the map
 def test_a_flag_that_unseen_code_may_watch_comes_behind_everything(
     tmp_path: Path, before: str, memory: str, look: str
 ) -> None:

@@ -40,8 +40,15 @@ def unordered(function: FunctionResult, first: str, second: str) -> list[tuple[s
     return found
 
 
+# What the IR's reading tells apart, rightly: an object passed in a register is not the one whose address was kept, and
+# only the third trip of the loop works on what was appended.
+PRECISE = ("temporary_whose_constructor_keeps_this", "vector_loop_that_changes_its_size")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_two_launches_stay_in_order(name: str) -> None:
+def test_two_launches_stay_in_order(name: str, request: pytest.FixtureRequest) -> None:
+    if name in PRECISE:
+        request.getfixturevalue("text_alone")
     path = HERE / f"{name}.cu"
     stated = re.search(r"Ordered: (\w+), (\w+)$", path.read_text("utf-8").splitlines()[0])
     assert stated is not None
@@ -208,6 +215,7 @@ def test_a_file_whose_control_flow_is_hidden_stays_serial(tmp_path: Path, text: 
     assert not any(one.rewritten for one in result.functions)
 
 
+@pytest.mark.usefixtures("text_alone")  # the IR's reading sees the cudaFree in it
 def test_what_a_destructor_of_cudas_libraries_frees_is_no_longer_worked_on(tmp_path: Path) -> None:
     """``thrust::device_vector`` may give its memory to an allocator whose memory is used again at once."""
     header = tmp_path / "cuda" / "include" / "library.h"
@@ -250,6 +258,7 @@ def test_what_the_library_destroys_may_run_any_code(tmp_path: Path, made: str, e
 
 
 @pytest.mark.parametrize("given", ["auto [k1, rest] = Table{k2, 1};", "Kernel k1(int);"])
+@pytest.mark.usefixtures("text_alone")  # the IR's reading knows which kernel it is
 def test_a_value_that_has_the_name_of_a_kernel_is_another_one(tmp_path: Path, given: str) -> None:
     """A structured binding, or a function that returns a kernel's address: whose effects are those of the kernel?"""
     program = tmp_path / "named.cu"

@@ -11,7 +11,7 @@ from kesco.dataflow import build
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Handle, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange, Poly, Symbol, Turn, constant, least, of
-from kesco.parts import _apart_in_turns, apart
+from kesco.parts import apart, apart_in_turns
 from kesco.source import Span
 from kesco.verify.order import verify_region
 from kesco.verify.trips import never_meet, never_meet_in_turns
@@ -56,7 +56,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("what", "a", "b", "yes"), TABLE, ids=[row[0] for row in TABLE])
 def test_compiler_and_proof_agree(what: str, a: ByteRange, b: ByteRange, yes: bool) -> None:
-    assert _apart_in_turns(a, b, "L") is yes
+    assert apart_in_turns(a, b, "L") is yes
     assert never_meet_in_turns(a, b, "L") is yes
     assert not apart(a, a)  # the two may be of one trip, or of two stays in the loop
     assert not never_meet(a, a)
@@ -65,7 +65,7 @@ def test_compiler_and_proof_agree(what: str, a: ByteRange, b: ByteRange, yes: bo
 def test_without_the_outer_counter_rows_are_any_rows() -> None:
     inner = counter("in", constant(1))  # the loop around it is not known to be around it
     row = at(of(inner) * k + of(OUTER) * n, k)
-    assert not _apart_in_turns(row, row, "L")
+    assert not apart_in_turns(row, row, "L")
     assert not never_meet_in_turns(row, row, "L")
 
 
@@ -101,7 +101,7 @@ def test_neither_is_ever_wrong_and_the_proof_knows_what_the_compiler_says() -> N
         b = a if r.random() < 0.5 else drawn(r)
         if not all(any(s.turn for s in one.counters) for one in (a, b)):
             continue
-        answers = _apart_in_turns(a, b, "L"), never_meet_in_turns(a, b, "L")
+        answers = apart_in_turns(a, b, "L"), never_meet_in_turns(a, b, "L")
         assert answers[1] or not answers[0], f"{a} {b}"
         said += answers[1]
         for _ in range(15 * answers[1]):
