@@ -116,7 +116,6 @@ def home(name: str, form: str = "cudaMemcpyAsync", host: str = "g") -> str:
 
 
 PAIRS = {
-    "copies on streams": Way(remarks_lost.MOVE, FIRST, FIRST, answered=Options(copies="move")),
     "a copy from page-locked memory": Way(
         f"call cudaMemcpyAsync with {PINNED}",
         f"{sent('x', 'z', form='cudaMemcpy', host='h')} {CLOCK} set{ON}(y, x, n); add{ON}(z, y, n);",
@@ -209,27 +208,7 @@ def static(text: str, name: str = "run") -> str:
 
 ONE = f"k{ON}(p, n);"
 CALL = f"run(x, n); k{ON}(y, n);"
-MIXED = "static void run(float* p, float* s, int n) {{ cudaMemcpyAsync(p, s, n * 4, {0}); k<<<1, 1>>>(p, n); }}\n"
-MIXED = MIXED.format("cudaMemcpyHostToDevice")
 CALLS = {
-    "one that stays serial": Way(
-        "'run' stays serial, since an operation is asynchronous in some calls",
-        f"run(x, g, n); run(y, h, n); k{ON}(z, n);",
-        f"run(x, g, n); again(y, h, n); k{ON}(z, n);", MIXED, MIXED + MIXED.replace("run", "again"),
-    ),
-    "static": Way("make it static and call it from main alone", CALL, CALL, static(ONE)[7:], static(ONE)),
-    "one function": Way("or launch from one function", CALL, BOTH, static(ONE)[7:]),
-    "another caller": Way(
-        "call it from main alone, and not from 'other'", CALL, CALL,
-        static(ONE) + "void other(float* p) { run(p, 1); }\n", static(ONE),
-    ),
-    "two calls": Way(
-        "all calls of 'run' use the same streams: launch from main itself", "run(x, n); run(y, n);", BOTH, static(ONE)
-    ),
-    "two calls, and a copy of the function": Way(
-        "or copy the function", "run(x, n); run(y, n);", "run(x, n); again(y, n);", static(ONE),
-        static(ONE) + static(ONE, "again"),
-    ),
     "a wait in it": Way(
         "if nothing depends on that, remove it", CALL, CALL, static(f"{ONE} if (cudaDeviceSynchronize()) exit(1);"),
         static(ONE),
@@ -249,6 +228,22 @@ CALLS = {
         static(f"{ONE} return 1;").replace("void", "int"),
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "functions"),
+    [
+        (CALL, static(ONE)[7:]),
+        (CALL, static(ONE) + "void other(float* p) { run(p, 1); }\n"),
+        ("run(x, n); run(y, n);", static(ONE)),
+    ],
+)
+def test_calls_of_what_only_launches_are_concurrent_as_they_are(tmp_path: Path, body: str, functions: str) -> None:
+    source = tmp_path / "app.cu"
+    source.write_text(f"{HEAD}{functions}{MAIN}  {body}{END}")
+    result = compile_file(str(source), Options())
+    assert result.changed
+    assert not {one.help for function in result.functions for one in lost(function)} - {""}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -320,7 +315,7 @@ REASONS = {
     ),
     "macro": Way(
         "write the operation out in the function instead of in a macro", "K(x); K(y);", BOTH,
-        "#define K(p) k<<<n / 256, 256>>>(p, n)\n",
+        "#define K(p) k<<<n / 256, 256>>>(p, n), k<<<n / 256, 256>>>(p, n)\n",
     ),
     "object with a destructor": Way(
         "declare the object in front of the statement", f"for (D d;;) {{ {BOTH} break; }}", f"D d; {BOTH}",
@@ -475,7 +470,6 @@ def test_every_help_of_the_tables_is_followed() -> None:
     told = [*(text for _, text in HELP), *(text for _, text in UNSURE_HELPS), *(text for _, text in _OTHER_WAYS)]
     told += [
         *remarks_lost.BETWEEN.values(),
-        remarks_lost.MOVE,
         remarks_lost.TURNS,
         _UNKNOWN_HELP,
         _UNSEEN_HELP.format("other"),
