@@ -429,5 +429,5 @@ void aligned() {
 void far_into() {
   float *a;
   cudaMalloc(&a, 1 << 20);  // @al
-  k<<<1, 1>>>((float *)((uintptr_t)a + 4 * (unsigned)number()));  // = al
+  k<<<1, 1>>>((float *)((uintptr_t)a + 4 * (unsigned)number()));  // = ?
 }
