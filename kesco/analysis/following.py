@@ -28,10 +28,17 @@ _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
 _MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
 
 
-def why_not_followed(activation: Walked, current: Handle | None, callers: tuple[Walked, ...] = ()) -> str:
+def why_not_followed(activation: Walked, current: Handle | None, known: dict[int, str] | None = None) -> str:
     """Why what an activation does is not all on the current stream, as `current` names it; empty where it is."""
-    if any(one is activation for one in callers):
-        return "it calls itself"
+    known = {} if known is None else known  # by activation: each is looked at once
+    if id(activation) in known:
+        return known[id(activation)]
+    known[id(activation)] = "it calls itself"
+    known[id(activation)] = found = _own(activation, current, known)
+    return found
+
+
+def _own(activation: Walked, current: Handle | None, known: dict[int, str]) -> str:
     if activation.builder.serial_because:
         return activation.builder.serial_because
     if activation.throws:
@@ -39,17 +46,16 @@ def why_not_followed(activation: Walked, current: Handle | None, callers: tuple[
     if activation.exits:
         return "it may end the process, and other code may run then"
     hidden = "code that is not seen runs in it, or it changes the device"
-    inner = (*callers, activation)
-    why = next(filter(None, (_why(draft, current, inner) for draft in activation.builder.drafts)), "")
+    why = next(filter(None, (_why(draft, current, known) for draft in activation.builder.drafts)), "")
     return why or (hidden if activation.device_changed or activation.foreign else "")
 
 
-def _why(draft: Draft, current: Handle | None, callers: tuple[Walked, ...]) -> str:
+def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
     if draft.role in _PASSED:
         return ""
     where = f"'{draft.name}' (line {draft.span.line})"
     if draft.kind is SiteKind.CALL and draft.callee is not None and draft.role is Role.JOIN:
-        follows = draft.stream == current and not why_not_followed(draft.callee, current, callers)
+        follows = draft.stream == current and not why_not_followed(draft.callee, current, known)
         return "" if follows else f"{where} does not follow"
     if draft.foreign:
         return f"what {where} does is not seen"
@@ -114,13 +120,15 @@ def with_moving(region: Region, moving: Collection[int], contexts: Collection[Wa
     return replace(region, sites=tuple(sites))
 
 
-def by_host(callee: Walked, callers: tuple[Walked, ...] = ()) -> tuple[bool, bool]:
+def by_host(callee: Walked) -> tuple[bool, bool]:
     """Whether the host may see in a function how far the device is, and touch memory that its caller did not make."""
-    drafts, above = callee.builder.drafts, (*callers, callee)
-    called = (d.callee for d in drafts if d.callee is not None)
-    inner = [by_host(one, above) for one in called if not any(one is caller for caller in above)]
-    looks, outside = any(d.looks for d in drafts), any(d.outside for d in drafts)
-    return looks or any(one for one, _ in inner), outside or any(one for _, one in inner)
+    reached, todo = {id(callee): callee}, [callee]
+    while todo:
+        inner = {id(d.callee): d.callee for d in todo.pop().builder.drafts if d.callee is not None}
+        todo += [one for key, one in inner.items() if key not in reached]
+        reached |= inner
+    drafts = [draft for one in reached.values() for draft in one.builder.drafts]
+    return any(d.looks for d in drafts), any(d.outside for d in drafts)
 
 
 def touched_by(region: Region) -> tuple[tuple[Access, ...], tuple[Access, ...]]:
