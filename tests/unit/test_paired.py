@@ -193,5 +193,5 @@ def test_kescos_program_beside_the_serial_one_and_a_slower_one_on_the_dry_run(
     assert [row.problem for row in rows] == [""] * 5
     results = Results(tuple(rows), {ROUNDS: "20"})
     found = {name: one for name in ("serial-again", *variants[1:]) if (one := ratio(results, SETTING, name))}
-    assert found["async"].high < 0.7  # two milliseconds more
-    assert all(found[name].median > 0.7 for name in ("serial-again", "kesco", "kesco-1"))
+    alike = [found[name].median for name in ("serial-again", "kesco", "kesco-1")]
+    assert found["async"].median < min(alike) / 2, found  # two milliseconds more, where a run takes microseconds
