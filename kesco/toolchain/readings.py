@@ -40,6 +40,9 @@ _COMMENT = re.compile(
 )
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+_MAY_INCLUDE_CURAND = re.compile(
+    rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:[<"][^>"\n]*curand|[A-Za-z_])', re.MULTILINE
+)
 _SPLICE = b"\0"
 _TOKEN = re.compile(rb'R?"(?:\\.|[^"\\\n])*"|[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.\'])*|[^\s\w]')
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -90,7 +93,7 @@ def without_curand(path: str, text: bytes, flags: Sequence[str]) -> tuple[str, .
     work, seen = [text, *(_content(Path(name)) for name in given)], set[Path]()
     while work:
         text = work.pop()
-        if b"curand" in text:
+        if _MAY_INCLUDE_CURAND.search(text):
             return ()
         names = {Path(os.fsdecode(name)) for name in _INCLUDE.findall(text)}
         found = {folder / name for name in names for folder in (*folders, *(p.parent for p in seen))} - seen

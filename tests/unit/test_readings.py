@@ -78,3 +78,6 @@ def test_curand_is_read_where_the_program_includes_it(tmp_path: Path) -> None:
     assert without_curand(path, text, ["-I", f"{tmp_path}/mine"]) == ()
     assert without_curand(path, b"", [f"-I{tmp_path}/mine", "-include", f"{tmp_path}/mine/outer.h"]) == ()
     assert without_curand(path, b"#include <curand.h>\n", []) == ()
+    named = b"#ifdef CURAND_H_\nconst char* name(curandStatus_t);\n#endif\n"
+    assert without_curand(path, named, []) == ("-DKESCO_NO_CURAND",)
+    assert without_curand(path, b"#define HEADER <curand.h>\n# include HEADER\n", []) == ()
