@@ -31,7 +31,7 @@ from kesco.bench.figures import program_of, stale
 from kesco.bench.measure import Plan, Setting
 from kesco.bench.paired import Turns
 from kesco.bench.pairs import ROUNDS
-from kesco.bench.sharing import share
+from kesco.bench.sharing import Outcome, share
 from kesco.errors import KescoError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -136,10 +136,19 @@ def _measured(table: Table, arguments: argparse.Namespace, until: float) -> int:
     if not table.whole:  # what was not measured again stays as it was, and says so
         environment = kept.environment | environment
         environment["commit"] = f"{kept.environment['commit']}; measured again: {environment['commit']}"
-    return (_shared if table.of_mixes else _rows)(table, kept, build, environment, arguments, until)
+    if isinstance(kept, mix_results.Shared):
+        return _shared(table, kept, build, environment, arguments, until)
+    return _rows(table, kept, build, environment, arguments, until)
 
 
-def _shared(table, kept, build, environment, arguments, until) -> int:  # type: ignore[no-untyped-def]
+def _shared(
+    table: Table,
+    kept: mix_results.Shared,
+    build: building.Build,
+    environment: dict[str, str],
+    arguments: argparse.Namespace,
+    until: float,
+) -> int:
     chosen = _mixes(table)
     repeats = max(1, arguments.repeat // 2)
     often = (
@@ -148,7 +157,7 @@ def _shared(table, kept, build, environment, arguments, until) -> int:  # type: 
     schemes = [mixes.SCHEMES[name] for name in mixes.MEASURED]
     names = {mix.name for mix in chosen}
     old = tuple(one for one in kept.outcomes if one.mix not in names)
-    outcomes = ()
+    outcomes: tuple[Outcome, ...] = ()
     for outcomes in share(build, chosen, schemes, arguments.repeat, 120.0, until, _say, repeats):  # noqa: B007
         pass
     if not all(any((o.mix, o.scheme) == (m, s.name) for o in outcomes) for m in names for s in schemes):
@@ -162,10 +171,17 @@ def _shared(table, kept, build, environment, arguments, until) -> int:  # type: 
     return 3 if any(one.problem for one in outcomes) else 0
 
 
-def _rows(table, kept, build, environment, arguments, until) -> int:  # type: ignore[no-untyped-def]
+def _rows(
+    table: Table,
+    kept: results.Results,
+    build: building.Build,
+    environment: dict[str, str],
+    arguments: argparse.Namespace,
+    until: float,
+) -> int:
     in_turns = ROUNDS in kept.environment
     wanted = _settings(table, kept)
-    fresh = {}
+    fresh: dict[tuple[Setting, str], measure.Row] = {}
     for variants, settings in _by_variants(kept, wanted):
         streams = tuple(int(v.removeprefix("kesco-")) for v in variants if v not in suite.VARIANTS)
         named = tuple(v for v in variants if v in suite.VARIANTS)

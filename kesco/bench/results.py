@@ -71,10 +71,10 @@ def geometric_mean(values: Sequence[float]) -> float | None:
 
 
 def to_json(results: Results) -> str:
-    """The results as JSON text."""
-    rows = [asdict(row) for row in results.rows]
-    made = {"environment": results.environment, "plans": results.plans}
-    return json.dumps({"version": VERSION, **made, "rows": rows}, indent=1) + "\n"
+    """The results as JSON text, a row on each line."""
+    made = {"version": VERSION, "environment": results.environment, "plans": results.plans}
+    rows = ",\n".join(f"  {json.dumps(asdict(row))}" for row in results.rows)
+    return f'{json.dumps(made, indent=1).removesuffix("}").rstrip()},\n "rows": [\n{rows}\n ]\n}}\n'
 
 
 def read(path: Path) -> Results:

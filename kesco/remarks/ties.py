@@ -20,6 +20,7 @@ import enum
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from kesco.ir.access import DEVICE_HEAP, Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import Held, Mark, Region, Role, Site, SiteKind
@@ -66,6 +67,7 @@ class Ties:
         self._accesses: dict[int, dict[str, list[Access]]] = {}
         self._writers: defaultdict[str, set[int]] = defaultdict(set)
         self._ranges: defaultdict[str, set[ByteRange | None]] = defaultdict(set)
+        self._vague = {s.number: [a for a in s.accesses if a.buffer.kind in _VAGUE] for s in region.sites}
         for site in region.sites:
             mine = self._accesses.setdefault(site.number, {})
             for access in site.accesses:
@@ -86,8 +88,8 @@ class Ties:
         if one.kind is SiteKind.CALL and other.kind is SiteKind.CALL:
             own = self.facts.made_in(one.operation) | self.facts.made_in(other.operation)
         for x in one.accesses:
-            for y in other.accesses:
-                if not (x.mode | y.mode) & _WRITE or not may_alias(x.buffer, y.buffer) or x.buffer.key in own:
+            for y in self._meeting(x, other):
+                if not (x.mode | y.mode) & _WRITE or x.buffer.key in own:
                     continue
                 tie = self._of(one, x, other, y, circle)
                 if tie is not None and (best is None or tie.grade > best.grade):
@@ -95,6 +97,13 @@ class Ties:
                 if best is not None and best.grade is Grade.FIRM:
                     return best
         return best
+
+    def _meeting(self, x: Access, other: Site) -> Iterable[Access]:
+        """The accesses of a site to what may be the same memory."""
+        if x.buffer.kind in _VAGUE:
+            return (y for y in other.accesses if may_alias(x.buffer, y.buffer))
+        same = self._accesses[other.number].get(x.buffer.key, [])
+        return chain(same, (y for y in self._vague[other.number] if may_alias(x.buffer, y.buffer)))
 
     def _of(self, one: Site, x: Access, other: Site, y: Access, circle: Circle | None) -> Tie | None:
         for site in (one, other):
