@@ -50,7 +50,10 @@ from kesco.llvm.types import Type
 from kesco.llvm.values import Function, Parameter
 
 _MAIN = "main"
-_PER_THREAD = "it is compiled for the per-thread default stream"
+_NOT_READ = {
+    "per-thread-stream": "it is compiled for the per-thread default stream",
+    "managed": "the file has a __managed__ variable, which is an ordinary one to the host",
+}
 
 
 def host_regions(
@@ -69,7 +72,8 @@ def host_regions(
     module = Module(canonical(ir_text, "host", sroa=True))
     texts = Texts(program, module)
     counting = Counting(texts)
-    why = _PER_THREAD if any(name == "per-thread-stream" for name, _ in program.constructs) else order_of(program)
+    seen = {name for name, _ in program.constructs}
+    why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(program)
     while True:
         walk = _walked(texts, counting, effects, streams, looks, sizes)
         if counting.decided or walk.refused:
