@@ -160,7 +160,7 @@ class Session:
             flags = (*flags, "-fopenmp", "-U_OPENMP")
         options = replace(self.options, flags=flags)
         try:
-            ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(text))
+            ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(text, runs=True))
             sizes = sizes_in(text)
             return host_regions(program, ir_text, self.effects, streams=streams, looks=self.looks, sizes=sizes)
         except InputError:

@@ -35,7 +35,7 @@ STAND_IN = (
     "namespace {{ struct KescoMarks {{}}; struct KescoStreams {{ cudaStream_t stream[{streams}]; "
     "cudaEvent_t done[{events}]; cudaEvent_t tail[{streams}]; KescoMarks part[{marks}]; }}; "
     "void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
-    "KescoStreams& kesco_streams(); struct KescoLeave {{ bool early; }}; "
+    "KescoStreams& kesco_streams(); struct KescoLeave {{ {leave} }}; "
     "cudaStream_t kesco_current(); void KescoOn(cudaStream_t); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
     "enum KescoPages {{ KescoDevice, KescoHost, KescoBoth }}; "
@@ -200,11 +200,11 @@ def to_parse(text: bytes) -> bytes:
     return stand_in(text) if MARK.encode() in text and is_genuine(text) else text
 
 
-def stand_in(text: bytes) -> bytes:
+def stand_in(text: bytes, *, runs: bool = False) -> bytes:
     """The text with its genuine prologue replaced by bare declarations of the same length and the same lines.
 
     What the prologue says is known already, since it was compared byte by byte; what it includes need not be parsed
-    again.
+    again. `runs`: it is for who follows what is executed, destructors included.
     """
     start, end = text.find(MARK.encode()), text.find(END.encode())
     if start < 0 or end < start:
@@ -214,6 +214,7 @@ def stand_in(text: bytes) -> bytes:
     if sizes is None:
         return text
     marks = m[1] if (m := _MARKS.search(written.decode("utf-8", "replace"))) else 1
-    short = STAND_IN.format(streams=sizes[1], events=sizes[2], marks=marks).encode()
+    leave = "bool early = true; ~KescoLeave();" if runs else "bool early;"
+    short = STAND_IN.format(streams=sizes[1], events=sizes[2], marks=marks, leave=leave).encode()
     lines = written.count(b"\n")
     return text[:start] + short + b" " * (len(written) - len(short) - lines) + b"\n" * lines + text[end:]

@@ -90,7 +90,7 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
         writer.edits()
     except CannotInsert as reason:
         return str(reason)
-    macro = changed((STAND_IN.format(streams=1, events=1, marks=1), *writer.inserted), macros(program))
+    macro = changed((STAND_IN.format(streams=1, events=1, marks=1, leave=""), *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
     if taken := OUR_NAMES.search(program.text):

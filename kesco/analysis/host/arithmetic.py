@@ -199,14 +199,17 @@ def _compared(relation: str, x: Atom, y: Atom, bits: int) -> bool | None:
     return None
 
 
+_CAME_IN = ("outside", "symbol", "entry")  # whose addresses others chose: two may be one, or null
+
+
 def _is_there(one: Object) -> bool:
     """Whether an object's address is certainly not null."""
-    return one.kind not in ("outside", "symbol")
+    return one.kind not in _CAME_IN
 
 
 def _may_coincide(a: Object, b: Object) -> bool:
     """Whether two objects may be one: those that are seen from outside, and a pointer into one that is gone."""
-    return "outside" in (a.kind, b.kind) or "symbol" in (a.kind, b.kind)
+    return a.kind in _CAME_IN or b.kind in _CAME_IN
 
 
 def converted(op: str, value: Value, bits: int, to: int, escape: Escape) -> Value:

@@ -21,6 +21,7 @@ class Outcome:
     thrown: State | None = None
 
 
+Way = tuple[object, ...]  # what tells paths apart that come to one block
 SETTINGS = "<<<"  # the name of the launch settings among an activation's values
 Caller = Callable[["Frame", Instruction, State], Outcome]
 
@@ -37,7 +38,7 @@ class Frame:
     block: str = ""
     at: Instruction | None = None  # what is executed
     locals: set[Object] = field(default_factory=set)
-    pending: dict[str, State] = field(default_factory=dict)
+    pending: dict[tuple[str, Way], State] = field(default_factory=dict)
     trips: dict[str, int] = field(default_factory=dict)
     begun: dict[str, int] = field(default_factory=dict)  # how far the engine was when a loop was entered
     unsure: set[str] = field(default_factory=set)  # loops of which it was not known whether there is another trip
@@ -59,6 +60,13 @@ class Frame:
         state.values = {name: values[name] for name in self.graph.live[block] if name in values}
         if SETTINGS in values:
             state.values[SETTINGS] = values[SETTINGS]
+
+    def way(self, state: State, block: str) -> Way:
+        """What control was told to do later, and whether a call of CUDA has failed: such paths are not joined."""
+        if block in self.graph.ends:
+            return ()
+        steering = self.graph.steering
+        return (state.failing, *(state.values.get(name) for name in self.graph.live[block] if name in steering))
 
     @property
     def around(self) -> tuple[str, ...]:

@@ -16,12 +16,16 @@ from itertools import repeat
 
 import networkx as nx
 
-from kesco.llvm.values import Block, Function, Instruction, Local
+from kesco.llvm.values import Block, Function, Instruction, Integer, Local
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """See the module's docstring; `inside` are the heads around a block, outermost first."""
+    """See the module's docstring; `inside` are the heads around a block, outermost first.
+
+    `steering` are the values that a ``switch`` goes by, as where destructors run on several ways out of a block. `ends`
+    are heads, and the blocks that lead back to them: there the paths of a trip meet.
+    """
 
     blocks: dict[str, Block]
     entry: str
@@ -29,11 +33,41 @@ class Graph:
     inside: dict[str, tuple[str, ...]]
     paying: frozenset[str]
     live: dict[str, tuple[str, ...]]  # of each block, the values that it or a later one uses, its own phis among them
+    steering: frozenset[str]
+    ends: frozenset[str]
 
     def leaves(self, source: str, target: str) -> tuple[str, ...]:
         """The loops that an edge leads out of."""
         around = self.inside[target]
         return tuple(head for head in self.inside[source] if head not in around)
+
+    def on_the_way_out(self, source: str, target: str) -> list[Instruction]:
+        """The instructions from an edge until the function is left, whatever else is so; none where it may not be."""
+        found: list[Instruction] = []
+        for _ in self.blocks:
+            block = self.blocks[target]
+            found += block.instructions
+            last = block.instructions[-1]
+            if last.opcode in ("ret", "resume", "unreachable"):
+                return found
+            if last.opcode == "switch":
+                went = self._case(block, last, source)
+            else:
+                went = last.targets[0] if last.opcode == "invoke" or len(last.targets) == 1 else ""
+            if not went:
+                return []
+            source, target = target, went
+        return []
+
+    def _case(self, block: Block, last: Instruction, source: str) -> str:
+        """Where a switch goes that goes by a phi of its block; empty where that is not known."""
+        for one in block.instructions:
+            if one.opcode == "phi" and one.result == last.operands[0]:
+                given = next((v for v, at in zip(one.operands, one.targets, strict=True) if at == source), None)
+                if isinstance(given, Integer):
+                    cases = dict(zip(last.indices, last.targets[1:], strict=True))
+                    return cases.get(given.value, last.targets[0])
+        return ""
 
 
 def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
@@ -51,7 +85,12 @@ def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
     _lay_out(flow, entry, position, counted, inside)
     order = {name: at for at, name in enumerate(counted)}
     worth = {head for name in counted for head in inside[name] if any(map(pays, blocks[name].instructions))}
-    return Graph(blocks, entry, order, inside, frozenset(worth), _live([blocks[name] for name in counted]))
+    chosen = (blocks[name].instructions[-1] for name in counted)
+    steering = {one.operands[0].name for one in chosen if one.opcode == "switch" and isinstance(one.operands[0], Local)}
+    heads = {head for around in inside.values() for head in around}
+    latches = {a for a in counted for b in blocks[a].instructions[-1].targets if b in heads and b in inside[a]}
+    live = _live([blocks[name] for name in counted])
+    return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(steering), frozenset(heads | latches))
 
 
 def _live(blocks: list[Block]) -> dict[str, tuple[str, ...]]:

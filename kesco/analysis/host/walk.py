@@ -1,6 +1,7 @@
 """A function, walked on all paths that it may take: arguments and memory before → result and memory after.
 
-1. Control goes on with the block that comes first in the graph's order; where paths meet before that, they are joined.
+1. Control goes on with the block that comes first in the graph's order; where paths meet before that, they are joined,
+but for those that part again: where a call of CUDA has failed, or where a ``switch`` goes by what they left behind.
 2. A loop whose conditions are known, and that does more than count, is walked trip by trip. Where it is not known
    whether there is another trip, or after too many, it is walked to a fixed point: until one more trip adds nothing.
    One inside it that is walked so, too, is gone on with from what it was found to begin with on the trip before.
@@ -37,15 +38,15 @@ def run(
     around, engine.frame = engine.frame, frame
     frame.caller = around
     engine.record.reached.setdefault(engine.record.root, set()).add(function.name)
-    frame.pending[frame.graph.entry] = state
+    frame.pending[frame.graph.entry, ()] = state
     order = frame.graph.order
     while frame.pending:
-        name = min(frame.pending, key=order.__getitem__)
-        frame.block = name
+        at = min(frame.pending, key=lambda one: order[one[0]])
+        frame.block = name = at[0]
         fixed = sum(head in frame.fixed for head in frame.around)
         engine.fixed += fixed
         try:
-            _block(frame, name, frame.pending.pop(name), call)
+            _block(frame, name, frame.pending.pop(at), call)
         except OutOfBudget:
             engine.frame = around
             raise
@@ -196,11 +197,9 @@ def _go(frame: Frame, target: str, state: State) -> None:
             if one.opcode == "phi" and one.result is not None
             and (known := number(state.values.get(one.result.name, NOTHING))) is not None
         }  # fmt: skip
-    waiting = frame.pending.get(target)
-    if waiting is None:
-        frame.pending[target] = state
-    else:
-        frame.pending[target], _ = join_states(waiting, state)
+    at = (target, frame.way(state, target))
+    waiting = frame.pending.get(at)
+    frame.pending[at] = state if waiting is None else join_states(waiting, state)[0]
 
 
 def _goes_on(frame: Frame, head: str, state: State) -> bool:

@@ -25,6 +25,7 @@ LAUNCH = "<<<"
 _COMPARES = re.compile(rb"[ \t]*const void\* const \w+_at_entry\[\] = \{")
 _LAMBDA = re.compile(r"U(?:l|nvdl|nvhdl)\w*E\d*_c[lv]")
 _NAME = re.compile(r'\bname: "((?:[^"\\]|\\.)*)"')
+_WRAPPERS = ("/cuda_runtime.h",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,12 @@ class Texts:
         """The operation at the closing brace that is at a place, or -1."""
         offset = self.offset(place)
         return next((n.operation for n in self.nodes(function) if n.name == "!end" and n.start == offset), -1)
+
+    def wraps(self, function: Function) -> bool:
+        """Whether a function of CUDA's header only calls its namesake in C."""
+        number = next((n for name, n in function.head.metadata if name == "dbg"), -1)
+        place = self.module.place(number)
+        return place is not None and place.file.endswith(_WRAPPERS)
 
     def leave(self, function: ir.Function, place: int) -> tuple[int, str]:
         """The ``return`` or ``throw`` that stands at a place; -1 if there is none."""

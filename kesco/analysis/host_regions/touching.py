@@ -16,6 +16,7 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import NUMBER, STATUS, Object, Value, pointer
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
+from kesco.analysis.host_regions.leaving import is_end
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.watching import Watching
 from kesco.frontend.api_table import host_call
@@ -68,7 +69,7 @@ class Touching:
         if _ON.search(name):
             self.paths.set_stream(handle_of(values[0]) if values else None)
             return NUMBER
-        return STATUS if _WAITS.search(name) else None
+        return STATUS if _WAITS.search(name) or is_end(name) else None
 
     def makes(self, one: Object) -> None:
         """Memory, a stream or an event is made."""

@@ -22,6 +22,7 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object
 from kesco.analysis.host_regions.buffers import Buffers
 from kesco.analysis.host_regions.counting import Counting
+from kesco.analysis.host_regions.leaving import leaves_by, waits
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import CURRENT, Draft, RegionBuilder
 from kesco.ir import program as ir
@@ -33,7 +34,6 @@ from kesco.source import Span
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
 _ENDS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
-_WRAPPERS = ("/cuda_runtime.h",)
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class Watching:
         text = self.texts.function(function)
         outer = level.call if level.call is not None else call
         name = level.callee or function.name
-        if level.call is None and (STUB in function.name or self._wraps(function)):
+        if level.call is None and (STUB in function.name or self.texts.wraps(function)):
             self.levels.append(_Level(level.activation, function.name, None, "", state.frontier, False))
             # the wrapper's own calls stand where it is called
             self.levels[-1].call, self.levels[-1].callee = call, "="
@@ -140,12 +140,6 @@ class Watching:
             activation.touches_device = True
         state.frontier = frozenset((0,))
         return self.now
-
-    def _wraps(self, function: Function) -> bool:
-        """Whether a function of CUDA's header only calls its namesake in C."""
-        number = next((n for name, n in function.head.metadata if name == "dbg"), -1)
-        place = self.engine.module.place(number)
-        return place is not None and place.file.endswith(_WRAPPERS)
 
     def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
         """A function came back."""
@@ -309,7 +303,9 @@ class Watching:
         if frame is not None:
             self.counting.turns(frame, activation.function, instruction, state)
         operation, how = self.texts.leave(activation.function, instruction.place)
-        if operation < 0 and instruction.opcode != "ret":
+        if instruction.opcode != "ret" and not leaves_by(
+            self.texts, activation.function, operation, frame, instruction
+        ):
             return
         drafts = activation.builder.drafts
         if operation < 0 and all(drafts[n].role is Role.EXIT for n in state.frontier):
@@ -323,6 +319,11 @@ class Watching:
         self._exit(activation, state, operation, how, span)
 
     def _exit(self, activation: Activation, state: State, operation: int, how: str, span: Span) -> None:
+        if self.streams and self.engine.frame is not None and waits(self.engine.frame, state):
+            key = (operation, "waits", self.iterations())
+            _, state.frontier = activation.builder.add(
+                key, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier
+            )
         before = len(activation.builder.drafts)
         draft, state.frontier = activation.builder.add(
             (operation, how, self.iterations()), how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier
