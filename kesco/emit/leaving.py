@@ -20,7 +20,7 @@ from kesco.ir.flow import Role, Site
 
 def watch_line(name: str) -> str:
     """The line behind the one that fetches the streams; `name` is that of the local pointer."""
-    return f"{LEAVE} {name}_leave;  // kesco: where a macro leaves because a call failed, the host waits for the device"
+    return f"{LEAVE} {name}_leave;  // kesco: where an error leaves the function, the host waits for the device"
 
 
 def off_line(name: str) -> str:

@@ -83,6 +83,8 @@ class Statements(Bindings):
             return self._switch(cursor)
         if kind in (K.CASE_STMT, K.DEFAULT_STMT):
             return self._case(cursor, kind is K.DEFAULT_STMT)
+        if kind is K.UNEXPOSED_EXPR and [kind_of(c) for c in clang.children(cursor)] == [K.CXX_THROW_EXPR]:
+            return self._statement(clang.children(cursor)[0])  # what is thrown is made in it
         if kind in _WAYS_OUT:
             inner = self.children(cursor)
             value = self.within(inner[0]) if inner else None

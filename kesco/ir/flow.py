@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from kesco.ir.access import RELEASED, Access
 from kesco.source import Span
 
+EXCEPTION = "exception"
+"""The label of the exit by which exceptions leave a function; it has no text."""
 SMALL = 65536
 """Bytes up to which a transfer is small: some microseconds, as much as the call that issues it."""
 

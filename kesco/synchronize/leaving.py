@@ -1,11 +1,12 @@
-"""Macros that leave a function where a call of CUDA has failed: ``watched(program, region)`` makes the host wait there.
+"""Ways out of a function that have no text of their own: ``watched(program, region)`` makes the host wait there.
 
 In: one function's region as its author wrote it. Out: the region to plan with, and the operations that leave. A stage
 of its own, before the graph, because from then on such an exit is nothing but a wait of the host for the device.
 
-1. No line can be put before a ``return`` that stands in a macro, so that work which is pending there could not be
-joined. What can be put is an object whose end waits for the device, right behind the line that fetches the streams:
-before all work, in the function's own block. 2. All work is then complete before the caller, or whoever catches a
+1. No line can be put before a ``return`` that stands in a macro and is taken where a call of CUDA has failed, nor where
+an exception leaves, so that work which is pending there could not be joined. What can be put is an object whose end
+waits for the device, right behind the line that fetches the streams: before all work, in the function's own block.
+2. All work is then complete before the caller, or whoever catches a
 throw, goes on: neither joins nor earlier waits of the host are needed for its sake. 3. The other exits tell the object
 that they are none of these, and join as they always do.
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import EXCEPTION, Region, Role, Site, SiteKind
 
 
 def watched(program: ir.Program, region: Region) -> tuple[Region, tuple[int, ...]]:
@@ -29,7 +30,7 @@ def watched(program: ir.Program, region: Region) -> tuple[Region, tuple[int, ...
     if region.serial_because or region.members:
         return region, ()
     pending = _behind_work(region)
-    chosen = {s.number for s in region.sites if _leaves_in_a_macro(program, s) and s.number in pending}
+    chosen = {s.number for s in region.sites if _has_no_text(program, s) and s.number in pending}
     if not chosen:
         return region, ()
     sites = tuple(
@@ -40,7 +41,8 @@ def watched(program: ir.Program, region: Region) -> tuple[Region, tuple[int, ...
 
 def in_place(program: ir.Program, region: Region) -> tuple[Region, frozenset[int]]:
     """The region in which no operation of a macro that may leave is on a stream, and all such operations."""
-    places = {program.operations[s.operation].statement for s in region.sites if _leaves_in_a_macro(program, s)}
+    leaving = {s.operation for s in region.sites if _has_no_text(program, s) and s.operation >= 0}
+    places = {program.operations[n].statement for n in leaving}
     stay = frozenset(
         n for n, one in enumerate(program.operations) if one.statement is not None and one.statement in places
     )
@@ -54,8 +56,10 @@ def in_place(program: ir.Program, region: Region) -> tuple[Region, frozenset[int
     return (replace(region, sites=sites) if sites != region.sites else region), stay
 
 
-def _leaves_in_a_macro(program: ir.Program, site: Site) -> bool:
-    return site.role is Role.EXIT and site.failed and site.operation >= 0 and program.operations[site.operation].within
+def _has_no_text(program: ir.Program, site: Site) -> bool:
+    if site.role is not Role.EXIT or site.operation < 0:
+        return site.label == EXCEPTION
+    return site.failed and bool(program.operations[site.operation].within)
 
 
 def _behind_work(region: Region) -> set[int]:

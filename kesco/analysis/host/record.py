@@ -78,6 +78,9 @@ class Watcher(Protocol):
     def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
         """It came back."""
 
+    def thrown_out(self, state: State) -> None:
+        """An exception leaves the function that control is in."""
+
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
 

@@ -151,6 +151,9 @@ _LAST: dict[str, Callable[[Frame, Instruction, State], None]] = {
 def _thrown(frame: Frame, instruction: Instruction, state: State) -> None:
     if instruction.opcode == "invoke":
         state.unwinds = True
+        way = frame.graph.on_the_way_out(frame.block, instruction.targets[1])
+        if frame.engine.watcher is not None and way and way[-1].opcode == "resume":
+            frame.engine.watcher.thrown_out(state)
         _go(frame, instruction.targets[1], state)
     else:
         _leave(frame, state)
@@ -158,6 +161,8 @@ def _thrown(frame: Frame, instruction: Instruction, state: State) -> None:
 
 def _leave(frame: Frame, state: State) -> None:
     """An exception leaves the function."""
+    if frame.engine.watcher is not None:
+        frame.engine.watcher.thrown_out(state)
     frame.forget(state)
     outcome = frame.outcome
     outcome.thrown = state if outcome.thrown is None else join_states(outcome.thrown, state)[0]

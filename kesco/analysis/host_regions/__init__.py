@@ -162,13 +162,17 @@ class _Walk:
         return name not in reached and self.engine.holds_launch(name)
 
     def is_open(self, name: str) -> bool:
-        """Whether code that is not seen may call a function of the text: instances of templates it cannot make."""
+        """Whether code that is not seen may call a function of the text.
+
+        Nobody else has the text of a file with ``main``, so nobody makes instances of its templates, or calls what is
+        inline in it.
+        """
         head = self.engine.module.head(name)
         function = self.engine.module.function(name)
         if head is None or function is None or {"internal", "private"}.intersection(head.words):
             return name in self.engine.record.wanted
         text = self.texts.function(function)
-        made_here = text is not None and text.template and self.has_main and "linkonce_odr" in head.words
+        made_here = text is not None and text.here and self.has_main and "linkonce_odr" in head.words
         return name in self.engine.record.wanted or (text is not None and not made_here)
 
     def _from_main(self, main: Function) -> None:
@@ -193,8 +197,7 @@ class _Walk:
         self.paths.begin(function, state, generic=generic)
         engine.stack.append(function.name)
         try:
-            left = run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
-            self.paths.unwinds(self.paths.now.activation, left.thrown)
+            run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
         finally:
             engine.stack.pop()
 

@@ -58,10 +58,12 @@ def order_of(program: ir.Program) -> str:
 
 def _is_of_kesco(argument: ir.Expr) -> bool:
     """Whether it is a stream of kesco's own, which nothing that the program evaluates changes."""
-    return any(
-        isinstance(node, ir.Name) and node.variable.type.spelling.endswith("KescoStreams *")
-        for node in ir.walk(argument)
-    )
+    for node in ir.walk(argument):
+        if isinstance(node, ir.Name) and node.variable.type.spelling.endswith("KescoStreams *"):
+            return True
+        if isinstance(node, ir.Call) and node.name.rpartition("::")[2] == "kesco_current":
+            return True
+    return False
 
 
 def _is_of_cuda(call: ir.Call) -> bool:

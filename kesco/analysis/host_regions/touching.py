@@ -51,6 +51,10 @@ class Touching:
         """Control comes to the end of a block."""
         self.paths.turns(instruction, state)
 
+    def thrown_out(self, state: State) -> None:
+        """An exception leaves the function that control is in."""
+        self.paths.thrown_out(state)
+
     def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
         """The host reads or writes what the device may reach."""
         self.paths.touches(state, one, writes=writes)

@@ -27,13 +27,12 @@ from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import CURRENT, Draft, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
-from kesco.ir.flow import Handle, Iteration, Role, SiteKind
+from kesco.ir.flow import EXCEPTION, Handle, Iteration, Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
-_ENDS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
 
 
 @dataclass(slots=True)
@@ -148,8 +147,7 @@ class Watching:
             pass
         if not entered.is_text:
             return
-        inner, level = entered.activation, self.now
-        self.unwinds(inner, thrown)
+        inner = entered.activation
         frontier = entered.before
         if inner.touches_device:
             state = left or thrown
@@ -157,24 +155,18 @@ class Watching:
                 state.frontier = frontier
                 self._call_site(inner, entered.function, state)
                 frontier = state.frontier
-        elif inner.throws and thrown is not None and not inner.generic:
-            state = left or thrown
-            state.frontier = frontier
-            self.join(state, entered.function, foreign=False)
-            frontier = state.frontier
-        if not inner.touches_device:
-            level.activation.throws = level.activation.throws or inner.throws
         for one in (left, thrown):
             if one is not None:
                 one.frontier = frontier
 
-    def unwinds(self, activation: Activation, thrown: State | None) -> None:
+    def thrown_out(self, state: State) -> None:
         """An exception leaves a function: who catches it goes on with the default stream, which waits for nothing."""
-        drafts = activation.builder.drafts
-        open_ends = thrown.frontier if thrown is not None and activation.function.name != "main" else frozenset()
-        left = next((drafts[n] for n in sorted(open_ends) if drafts[n].role not in _ENDS), None)
-        if left is not None:
-            activation.stay_serial("an exception may leave it behind a launch", left.span)
+        level = self.now
+        activation = level.activation
+        if not level.is_text or level.call is not None or activation.function.name == "main":
+            return
+        if any(activation.builder.drafts[n].role not in (Role.ENTRY, Role.EXIT) for n in state.frontier):
+            self._exit(activation, state, -1, EXCEPTION, activation.function.span)
 
     def set_stream(self, stream: Handle | None) -> None:
         """In a text that is read again, a call in the same statement runs on a stream."""
@@ -204,7 +196,6 @@ class Watching:
             site.foreign = site.foreign or inner.foreign or (inner.device_changed and touched)
         activation.foreign = activation.foreign or inner.foreign
         activation.device_changed = activation.device_changed or inner.device_changed
-        activation.throws = activation.throws or inner.throws
         activation.exits = activation.exits or inner.exits
 
     def _stream_of(self, inner: Activation) -> Handle | None:
@@ -333,7 +324,6 @@ class Watching:
     def throws(self, state: State) -> None:
         """An exception is thrown in the text."""
         activation, at, _, _ = self.where()
-        activation.throws = True
         operation, _ = self.texts.leave(activation.function, at.place if at is not None else -1)
         if operation < 0:
             activation.stay_serial("an exception has no place of its own in the text", self.span(activation, at))

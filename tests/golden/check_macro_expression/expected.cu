@@ -19,7 +19,7 @@ __global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threa
 
 cudaError_t both(float* __restrict__ a, float* __restrict__ b, int n) {
   KescoStreams* kesco = &kesco_streams();
-  KescoLeave kesco_leave;  // kesco: where a macro leaves because a call failed, the host waits for the device
+  KescoLeave kesco_leave;  // kesco: where an error leaves the function, the host waits for the device
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   inc<<<1, 32, 0, kesco->stream[0]>>>(a, LESSER(n, 32));

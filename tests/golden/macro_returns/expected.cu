@@ -18,7 +18,7 @@ __global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threa
 cudaError_t status_returned(float* __restrict__ a, float* __restrict__ b, int n) {
   CHECK(cudaMemset(a, 0, 4096));
   KescoStreams* kesco = &kesco_streams();
-  KescoLeave kesco_leave;  // kesco: where a macro leaves because a call failed, the host waits for the device
+  KescoLeave kesco_leave;  // kesco: where an error leaves the function, the host waits for the device
   inc<<<1, 32, 0, kesco->stream[0]>>>(a);
   cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: cpy waits for this
   CHECK(cudaGetLastError());
@@ -48,7 +48,7 @@ cudaError_t status_returned(float* __restrict__ a, float* __restrict__ b, int n)
 
 void nothing_returned(float* __restrict__ a, float* __restrict__ b) {
   KescoStreams* kesco = &kesco_streams();
-  KescoLeave kesco_leave;  // kesco: where a macro leaves because a call failed, the host waits for the device
+  KescoLeave kesco_leave;  // kesco: where an error leaves the function, the host waits for the device
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   inc<<<1, 32, 0, kesco->stream[0]>>>(a);
@@ -63,7 +63,7 @@ void nothing_returned(float* __restrict__ a, float* __restrict__ b) {
 
 void thrown(float* __restrict__ a, float* __restrict__ b) {
   KescoStreams* kesco = kesco_stretch(&kesco_streams(), 0, false);
-  KescoLeave kesco_leave;  // kesco: where a macro leaves because a call failed, the host waits for the device
+  KescoLeave kesco_leave;  // kesco: where an error leaves the function, the host waits for the device
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   inc<<<1, 32, 0, kesco->stream[0]>>>(a);

@@ -12,7 +12,7 @@ static int run(const float* first, const float* second, float* result, size_t by
   CHECK(cudaMalloc(&x, bytes));
   CHECK(cudaMalloc(&y, bytes));
   KescoStreams* kesco = &kesco_streams();
-  KescoLeave kesco_leave;  // kesco: where a macro leaves because a call failed, the host waits for the device
+  KescoLeave kesco_leave;  // kesco: where an error leaves the function, the host waits for the device
   CHECK(kesco_copy(x, first, bytes, cudaMemcpyHostToDevice, kesco->stream[0]));
   inc<<<1, 32, 0, kesco->stream[0]>>>(x);
   cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: add waits for this

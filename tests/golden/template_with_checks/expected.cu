@@ -16,7 +16,7 @@ static cudaError_t both(T* a, T* b, int n) {
   Watch watch{"both"};
   if (n < 0) return cudaErrorInvalidValue;
   KescoStreams* kesco = &kesco_streams();
-  KescoLeave kesco_leave;  // kesco: where a macro leaves because a call failed, the host waits for the device
+  KescoLeave kesco_leave;  // kesco: where an error leaves the function, the host waits for the device
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   inc<<<1, 32, 0, kesco->stream[0]>>>(a);

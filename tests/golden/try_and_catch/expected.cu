@@ -9,7 +9,7 @@ static int checked(int n) {
   return n;
 }
 
-// <prologue: 2 streams, 1 events>
+// <prologue: 2 streams, 2 events>
 
 int main(int argc, char** argv) {
   float *a, *b;
@@ -20,17 +20,15 @@ int main(int argc, char** argv) {
   try {
     fill<<<1, 64, 0, kesco->stream[0]>>>(a, 1.0f);
     scale<<<1, 64, 0, kesco->stream[1]>>>(b, 2.0f);
-    cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: checked sees all of this as done on the default stream
-    cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: checked sees all of this as done on the default stream
+    cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: scale#3 waits for this
     last = checked(argc) > 2 ? a : b;
-    fill<<<1, 64, 0, kesco->stream[0]>>>(b, 3.0f);
-    cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: scale#3 waits for this
+    fill<<<1, 64, 0, kesco->stream[1]>>>(b, 3.0f);
+    cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: scale#3 waits for this
   } catch (int) {
-    scale<<<1, 64, 0, kesco->stream[1]>>>(a, 4.0f);
+    scale<<<1, 64, 0, kesco->stream[0]>>>(a, 4.0f);
   }
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for fill#2 (RAW on b, WAW on b)
-  scale<<<1, 64, 0, kesco->stream[1]>>>(last, 5.0f);
+  cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for scale#1 (RAW on b, WAW on b)
+  cudaStreamWaitEvent(kesco->stream[0], kesco->done[1], 0);  // kesco: wait for fill#2 (RAW on b, WAW on b)
+  scale<<<1, 64, 0, kesco->stream[0]>>>(last, 5.0f);
   return cudaDeviceSynchronize();
 }
