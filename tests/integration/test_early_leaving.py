@@ -70,6 +70,29 @@ def test_what_the_proof_wants_of_the_object(tmp_path: Path) -> None:
     assert not outcome.refuses([line.replace("KescoLeave k", "::KescoLeave k") for line in lines])
 
 
+def test_an_exception_finds_nothing_pending(tmp_path: Path) -> None:
+    """What a template leaves behind where the library throws is waited for by the same object, and no other way."""
+    body = "  inc<<<1, 32>>>(a);\n  inc<<<1, 32>>>(b);\n  v.at(7) = 1;\n"
+    text = f"#include <vector>\ntemplate <typename T>\nvoid run(T* a, T* b, std::vector<int>& v) {{\n{body}}}\n"
+    memory = "  float *a, *b;\n  cudaMalloc(&a, 4096), cudaMalloc(&b, 4096);\n  std::vector<int> v(argc);\n"
+    text += f"int main(int argc, char**) {{\n{memory}  try {{ run(a, b, v); }} catch (...) {{ inc<<<1, 32>>>(a); }}\n"
+    outcome = compiled(tmp_path, text + "  return cudaDeviceSynchronize();\n}\n")
+    (result,) = outcome.rewritten
+    assert result.watched and not outcome.refuses(outcome.lines)
+    (object_at,) = [n for n, line in enumerate(outcome.lines) if line.startswith("  KescoLeave kesco_leave;")]
+    (told_at,) = [n for n, line in enumerate(outcome.lines) if line.startswith("  kesco_leave.early = false;")]
+    before, behind, told = outcome.lines[: object_at + 1], outcome.lines[object_at + 1 :], outcome.lines[told_at]
+    wrong = {
+        "removed": [line for line in outcome.lines if "kesco_leave" not in line],
+        "told at once": [*before, told, *behind],
+        "told on some path": [*before, f"  if (v.empty()) {told}", *behind],
+        "never destroyed": [*before[:-1], before[-1].replace("  KescoLeave k", "  static KescoLeave k"), *behind],
+        "an object of the program goes first": [*before, "  Buffer mine;", *behind],
+    }
+    for what, lines in wrong.items():
+        assert outcome.refuses(lines), what
+
+
 def test_an_object_of_that_name_is_not_taken_for_it(tmp_path: Path) -> None:
     text = "namespace { struct KescoLeave { bool early; }; }\n" + function(BODY)
     outcome = compiled(tmp_path, text)
