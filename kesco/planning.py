@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
+    from kesco.ir.turns import Turns
     from kesco.model.forecast import Prices
     from kesco.options import Options
 
@@ -129,6 +130,51 @@ def plan(program: Program, region: Region, options: Options, prices: Prices | No
     without that, too, unless they are known to be too small for it to pay; and wherever that lets work run beside
     one of them, or behind it what was kept waiting.
     """
+    result = _plan_in_order(program, region, options, prices)
+    return _in_turns(program, region, options, prices, result) or result
+
+
+def _in_turns(
+    program: Program, region: Region, options: Options, prices: Prices | None, result: FunctionResult
+) -> FunctionResult | None:
+    """The function with turns of its loops beside each other, where they are not in the result that there is."""
+    from kesco.rings import as_planned, rings
+    from kesco.transfers.copies import moved
+
+    if options.emit != "streams" or options.prefetch or options.memory != "keep" or program.tasks:
+        return None
+    if options.streams == 1 or options.strategy == "serial" or not region.loops:
+        return None
+    renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
+    for copies in ("keep", "move") if options.copies != "keep" else ("keep",):
+        more = region if copies == "keep" else moved(region, renamed)
+        found = rings(program, more)
+        if not found or (copies == "move" and more is region) or any(_overlaps(result, one) for one in found):
+            continue
+        own = replace(options, copies=copies)
+        planned = _planned(program, as_planned(more, found), own, prices, turns=found)
+        if planned.rewritten:
+            return replace(planned, before=region)
+    return None
+
+
+def _host_waits_in(result: FunctionResult, turns: Turns) -> bool:
+    """Whether the host waits for the device in each turn, so that none overlaps another."""
+    from kesco.ir.flow import Role
+
+    waits = (s for s in result.region.sites if s.role is Role.DEVICE_SYNC and s.number not in result.plan.needless)
+    return any(turns.span.start <= s.span.start < turns.span.end for s in waits)
+
+
+def _overlaps(result: FunctionResult, turns: Turns) -> bool:
+    """Whether operations of a loop are on several streams already."""
+    streams = result.schedule.as_dict()
+    inside = (s.number for s in result.region.sites if turns.span.start <= s.span.start < turns.span.end)
+    return result.rewritten and len({streams[number] for number in inside if number in streams}) > 1
+
+
+def _plan_in_order(program: Program, region: Region, options: Options, prices: Prices | None) -> FunctionResult:
+    """The same with one turn of each loop behind the other."""
     from kesco.scheduling.levels import overlaps_as_issued
     from kesco.transfers.copies import may_pay
 
@@ -230,6 +276,7 @@ def _planned(
     watched: tuple[int, ...] = (),
     original: Region | None = None,
     zeroes: Zeroes | None = None,
+    turns: tuple[Turns, ...] = (),
 ) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting; `original`: before copies moved."""
     from kesco import dataflow
@@ -255,24 +302,29 @@ def _planned(
     found = replace(found, needless=gone)
     width = max(levels.width(dfg), levels.stages(dfg))
     result = FunctionResult(
-        region, dfg, schedule, found, width, prefetches=prefetches, fetches=fetches, watched=watched, zeroes=zeroes
-    )
+        region, dfg, schedule, found, width, prefetches=prefetches, fetches=fetches, watched=watched, zeroes=zeroes,
+        turns=turns,
+    )  # fmt: skip
     if prices is not None and options.profile and not (region.serial_because or prefetches or zeroes or found.replays):
         from kesco.choosing import expected, in_model
 
         if dfg.graph and in_model(within):
             result = replace(result, expected=expected(region, dfg, prices, schedule, found))
-    if options.copies == "move" and not region.serial_because:
+    if turns:
+        result = replace(result, plan=replace(found, stretches=()))
+    elif options.copies == "move" and not region.serial_because:
         result = replace(result, sends=_sends(program, result))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = IMMOVABLE
-    if not why and not options.force and width > 1:
+    if not why and any(_host_waits_in(result, one) for one in turns):
+        why = NOTHING
+    if not why and not options.force and width > 1 and not turns:
         why = _cannot_pay(result)
-    if not why and schedule.streams < 2 and not (options.force and _gains_alone(result)):
+    if not why and not turns and schedule.streams < 2 and not (options.force and _gains_alone(result)):
         one = options.streams == 1 or options.strategy == "serial" or prices is not None
         why = "one stream holds all of its operations" if one and width > 1 else NOTHING
-    if not why and not options.force and not levels.overlaps(dfg, schedule):
+    if not why and not turns and not options.force and not levels.overlaps(dfg, schedule):
         why = ONLY_MEMSETS
     if not why:
         why = _cannot_emit(program, result)
@@ -393,5 +445,5 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
     function, *members = _functions(program, result.region)
     return Rewrite(
         function, result.region, result.schedule, result.plan, result.prefetches, tuple(members), result.sends,
-        result.watched, result.fetches, result.zeroes,
+        result.watched, result.fetches, result.zeroes, result.turns,
     )  # fmt: skip

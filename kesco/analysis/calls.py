@@ -26,6 +26,7 @@ from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
+from kesco.ir.turns import GIVE, PLACE, TAKE, TURNED, TURNS
 from kesco.ir.types import SIZE
 from kesco.source import Span
 
@@ -37,7 +38,10 @@ _THROWS = frozenset(
 """Functions of the library that throw where an argument is not what they expect, which a program may well catch."""
 _CLEANS = ("exit", "quick_exit")
 """What ends the process and runs what is left to be run, such as destructors."""
-_MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
+_MEMORY = {
+    **{ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"},
+    **{PLACE: "cudaMalloc", TAKE: "cudaMalloc", TURNS: "", TURNED: "", GIVE: ""},
+}
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
@@ -115,9 +119,15 @@ class Calls(Libraries):
     def _memory(self, state: State, call: ir.Call, name: str) -> Value:
         """A call of the prologue's that sets memory, takes it from a pool, gives it back, or stands where that was."""
         if not _MEMORY[name]:
-            self.argument_values(state, call)
-            self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
+            if name == FREED:
+                self.argument_values(state, call)
+            if name != GIVE:
+                self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
             return NOTHING
+        if name in (PLACE, TAKE):  # memory of a turn's own, as if it had been allocated there
+            own = cuda_call("cudaMalloc")
+            assert own is not None
+            return self.cuda(state, call, replace(own, allocates=2, size=3 if name == TAKE else None))
         entry = cuda_call(_MEMORY[name], len(call.arguments))
         return self.cuda(state, replace(call, name=name), entry) if entry is not None else self.opaque(state, call)
 
