@@ -39,8 +39,15 @@ _THROWS = frozenset(
 _CLEANS = ("exit", "quick_exit")
 """What ends the process and runs what is left to be run, such as destructors."""
 _MEMORY = {
-    **{ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"},
-    **{PLACE: "cudaMalloc", TAKE: "cudaMalloc", TURNS: "", TURNED: "", GIVE: ""},
+    ALLOCATE: "cudaMallocAsync",
+    FREE: "cudaFreeAsync",
+    FREED: "",
+    FILL: "cudaMemsetAsync",
+    PLACE: "cudaMalloc",
+    TAKE: "cudaMalloc",
+    TURNS: "",
+    TURNED: "",
+    GIVE: "",
 }
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")

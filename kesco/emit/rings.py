@@ -26,13 +26,13 @@ def turn_edits(program: ir.Program, turns: Sequence[Turns], name: str) -> list[E
 
 def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Edit]:
     source, own = program.text, f"{name}_loop{number or ''}"
-    said = "every second turn has streams" + (" and buffers of its own" if one.buffers else " and memory of its own")
+    said = "every second turn has its own" if one.buffers else "every second turn has its own memory"
     before = f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"
     begins = [f"KescoStreams* const {name} = {TURN}({own});"]
     for place, buffer in enumerate(one.buffers):
         begins.append(f"decltype({buffer}) {buffer};")
         begins.append(f"{PLACE}({own}, {place}, &{buffer});")
-    behind = f"{TURNED}({own});  // kesco: the host waits" + ("; the last turn's buffers" if one.buffers else "")
+    behind = f"{TURNED}({own});  // kesco: the host waits"
     edits = [lines_before(source, one.span.start, [before]), _behind(source, one, behind)]
     first = lines_before(source, one.first.start, begins)
     edits.append(Edit(first.start, first.end, first.text, _AHEAD))

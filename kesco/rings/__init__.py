@@ -116,7 +116,11 @@ class _Loop:
                 for x, y in _meeting(one, other):
                     if x.buffer in own or y.buffer in own or self._apart(x.bytes, y.bytes):
                         continue
-                    if x.buffer != y.buffer or x.buffer.kind is not BufferKind.DEVICE or Role.HOST in (one.role, other.role):
+                    if (
+                        x.buffer != y.buffer
+                        or x.buffer.kind is not BufferKind.DEVICE
+                        or Role.HOST in (one.role, other.role)
+                    ):
                         return None
                     found.add(x.buffer)
         return found

@@ -53,8 +53,8 @@ class Body:
     def first(self, operations: Collection[int], taken: Collection[Taken]) -> ir.Stmt | None:
         """The statement that a turn begins with; None where some of its work is not behind that."""
         start = self.begins()
-        head = (*self.loop.before, self.loop.condition, self.loop.step)
-        elsewhere = [n for one in filter(None, head) for n in ir.walk(one)]
+        head: list[ir.Expr | ir.Stmt | None] = [*self.loop.before, self.loop.condition, self.loop.step]
+        elsewhere = [n for one in head if one is not None for n in ir.walk(one)]
         if any(map(_is_of_cuda, elsewhere)) or not self.statements:
             return None
         nodes = [n for s in self.statements[start:] for n in ir.walk(s)]

@@ -33,7 +33,8 @@ def uses(body: ir.Stmt) -> dict[int, Use]:
     """The launches, copies and memsets of a body, by their operations."""
     calls = (n for n in ir.walk(body) if isinstance(n, ir.Call) and n.name in (*_COPIES, *_FILLS))
     launches = (n for n in ir.walk(body) if isinstance(n, ir.Launch))
-    return {n.operation: Use(n) for n in (*launches, *calls)}
+    nodes: list[ir.Launch | ir.Call] = [*launches, *calls]
+    return {n.operation: Use(n) for n in nodes}
 
 
 def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, inside: bool = False) -> Iterator[bool]:
