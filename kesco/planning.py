@@ -97,30 +97,12 @@ def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
     """Whether functions get better by being planned as one: nothing waits that did not, and something gains."""
     if not whole.rewritten or any(part.plan.stretches for part in parts if part.rewritten):
         return False
-    if any(_ordered_more(whole, part) for part in parts):
+    from kesco.calling import ordered_more
+
+    if any(ordered_more(whole, part) for part in parts):
         return False
     joins = sum(len(part.plan.joins) for part in parts if part.rewritten)
     return len(whole.plan.joins) < joins or not all(part.rewritten for part in parts if part.dfg.graph)
-
-
-def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
-    """Whether two operations of one call may overlap in the part by itself, and not in the whole.
-
-    One set of accesses stands for all calls of a function, so that the whole may see conflicts that no call has. What a
-    full barrier keeps apart in the part does not overlap there.
-    """
-    import networkx as nx
-
-    from kesco.scheduling.levels import phases
-
-    def name(result: FunctionResult, site: int) -> tuple[object, ...]:
-        return result.dfg.region.sites[site].operation, result.dfg.region.sites[site].iterations
-
-    phase_of = {name(part, n): number for number, phase in enumerate(phases(part.dfg)) for n in phase}
-    closure = nx.transitive_closure(part.dfg.graph)
-    known = {(name(part, a), name(part, b)) for a, b in closure.edges}
-    ours = {(name(whole, d.source), name(whole, d.target)) for d in whole.dfg.dependences if not d.carried}
-    return any(a in phase_of and phase_of[a] == phase_of.get(b) and (a, b) not in known for a, b in ours)
 
 
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
@@ -130,47 +112,14 @@ def plan(program: Program, region: Region, options: Options, prices: Prices | No
     without that, too, unless they are known to be too small for it to pay; and wherever that lets work run beside
     one of them, or behind it what was kept waiting.
     """
+    from kesco.in_turns import in_turns
+
     result = _plan_in_order(program, region, options, prices)
-    return _in_turns(program, region, options, prices, result) or result
 
+    def ask(more: Region, own: Options, turns: tuple[Turns, ...]) -> FunctionResult:
+        return _planned(program, more, own, prices, turns=turns)
 
-def _in_turns(
-    program: Program, region: Region, options: Options, prices: Prices | None, result: FunctionResult
-) -> FunctionResult | None:
-    """The function with turns of its loops beside each other, where they are not in the result that there is."""
-    from kesco.rings import as_planned, rings
-    from kesco.transfers.copies import moved
-
-    if options.emit != "streams" or options.prefetch or options.memory != "keep" or program.tasks:
-        return None
-    if options.streams == 1 or options.strategy == "serial" or not region.loops:
-        return None
-    renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
-    for copies in ("keep", "move") if options.copies != "keep" else ("keep",):
-        more = region if copies == "keep" else moved(region, renamed)
-        found = rings(program, more)
-        if not found or (copies == "move" and more is region) or any(_overlaps(result, one) for one in found):
-            continue
-        own = replace(options, copies=copies)
-        planned = _planned(program, as_planned(more, found), own, prices, turns=found)
-        if planned.rewritten:
-            return replace(planned, before=region)
-    return None
-
-
-def _host_waits_in(result: FunctionResult, turns: Turns) -> bool:
-    """Whether the host waits for the device in each turn, so that none overlaps another."""
-    from kesco.ir.flow import Role
-
-    waits = (s for s in result.region.sites if s.role is Role.DEVICE_SYNC and s.number not in result.plan.needless)
-    return any(turns.span.start <= s.span.start < turns.span.end for s in waits)
-
-
-def _overlaps(result: FunctionResult, turns: Turns) -> bool:
-    """Whether operations of a loop are on several streams already."""
-    streams = result.schedule.as_dict()
-    inside = (s.number for s in result.region.sites if turns.span.start <= s.span.start < turns.span.end)
-    return result.rewritten and len({streams[number] for number in inside if number in streams}) > 1
+    return in_turns(program, region, options, result, ask) or result
 
 
 def _plan_in_order(program: Program, region: Region, options: Options, prices: Prices | None) -> FunctionResult:
@@ -281,6 +230,7 @@ def _planned(
     """Graph, schedule and plan of one function, and whether it is worth rewriting; `original`: before copies moved."""
     from kesco import dataflow
     from kesco.emit.places import removable
+    from kesco.in_turns import host_waits_in
     from kesco.ir.flow import Role
     from kesco.issue.checked import checked
     from kesco.remarks.verdicts import IMMOVABLE, NOTHING, ONLY_MEMSETS
@@ -317,7 +267,7 @@ def _planned(
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = IMMOVABLE
-    if not why and any(_host_waits_in(result, one) for one in turns):
+    if not why and host_waits_in(result):
         why = NOTHING
     if not why and not options.force and width > 1 and not turns:
         why = _cannot_pay(result)

@@ -20,7 +20,7 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value
 from kesco.analysis.region import CURRENT, Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
-from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
+from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
@@ -38,17 +38,8 @@ _THROWS = frozenset(
 """Functions of the library that throw where an argument is not what they expect, which a program may well catch."""
 _CLEANS = ("exit", "quick_exit")
 """What ends the process and runs what is left to be run, such as destructors."""
-_MEMORY = {
-    ALLOCATE: "cudaMallocAsync",
-    FREE: "cudaFreeAsync",
-    FREED: "",
-    FILL: "cudaMemsetAsync",
-    PLACE: "cudaMalloc",
-    TAKE: "cudaMalloc",
-    TURNS: "",
-    TURNED: "",
-    GIVE: "",
-}
+_MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
+_MEMORY |= {PLACE: "cudaMalloc", TAKE: "cudaMalloc"} | dict.fromkeys((TURNS, TURNED, GIVE), "")
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
@@ -132,9 +123,8 @@ class Calls(Libraries):
                 self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
             return NOTHING
         if name in (PLACE, TAKE):  # memory of a turn's own, as if it had been allocated there
-            own = cuda_call("cudaMalloc")
-            assert own is not None
-            return self.cuda(state, call, replace(own, allocates=2, size=3 if name == TAKE else None))
+            size = 3 if name == TAKE else None
+            return self.cuda(state, call, CudaCall(name, "alloc", allocates=2, size=size, memory="device"))
         entry = cuda_call(_MEMORY[name], len(call.arguments))
         return self.cuda(state, replace(call, name=name), entry) if entry is not None else self.opaque(state, call)
 

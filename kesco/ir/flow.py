@@ -182,8 +182,8 @@ class Region:
     of the functions whose calls are a part of it, if any; `linked` is the region in which they are. `calling` is the
     region in which the calls of functions that follow their caller's stream are movable, if there are any; and
     `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does. `general`
-    is what it touches whoever calls it: by the device, and by the host. `steering` says of its kernels what decides which
-    bytes they touch, where loops are marked.
+    is what it touches whoever calls it: by the device, and by the host. `steering` says what decides which bytes its
+    kernels touch, where loops are marked.
     """
 
     function: str

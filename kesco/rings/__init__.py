@@ -25,7 +25,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.flow import Held, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
-from kesco.ir.turns import Taken, Turns
+from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_turns
 from kesco.rings.body import Body, body_of
 from kesco.rings.uses import Use, is_settled, pointer_of, uses

@@ -87,7 +87,7 @@ class Body:
     # ---- memory of a turn's own -------------------------------------------------------------------------------------
 
     def own_memory(self, program: ir.Program, function: ir.Function) -> tuple[Taken, ...]:
-        """What each turn allocates and frees, in two statements of its own, and gives to nothing but work in between."""
+        """What each turn allocates and frees, in two statements of its own, and gives to work alone in between."""
         return tuple(filter(None, (self._taken(program, function, n, c) for n, c in self._calls("cudaMalloc"))))
 
     def _calls(self, name: str) -> Iterator[tuple[int, ir.Call]]:
@@ -120,7 +120,7 @@ class Body:
         return Taken(pointer.name, call.span, free.span)
 
     def allocates_nothing_else(self, program: ir.Program, taken: Collection[Taken]) -> bool:
-        """Whether nothing in the loop takes or frees memory but what a turn has for itself, or asks how much there is."""
+        """Whether nothing else in the loop takes or frees memory, or asks how much there is."""
         functions = {f.key: f for f in program.functions}
         known = {span for one in taken for span in (one.allocates, one.frees)}
 

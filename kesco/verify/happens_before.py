@@ -64,8 +64,7 @@ class HappensBefore:
         self._alike, self._generous = alike, generous
         self._loop, self._trips = loop, Trips(len(region.sites), apart) if loop else None
         if self._trips is not None:
-            self._before, self._after = ({n: self._trips.every(mask) for n, mask in one.items()}
-                                         for one in (self._before, self._after))  # fmt: skip
+            self._before, self._after = map(self._trips.every, (self._before, self._after))
         self._only = -1
         streams: dict[str, bool] = {}
         events: dict[str, None] = {}

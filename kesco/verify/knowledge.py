@@ -6,6 +6,7 @@ because it is about sets only: every bit of every mask is treated by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -33,8 +34,8 @@ class State:
 class Facts:
     """Before a site: what its own action is not ordered after, and `pending`, `hidden` as in `State`.
 
-    `near` is what its action is not ordered after of this trip of the loop that is looked at, or of earlier stays; `far`
-    is that of other trips of this stay, and `late` what of these the serial program's host had awaited.
+    `near` is what its action is not ordered after of this trip of the loop that is looked at, or of earlier stays;
+    `far` is that of other trips of this stay, and `late` what of these the serial program's host had awaited.
     """
 
     unordered: int
@@ -55,9 +56,9 @@ class Trips:
     def __init__(self, sites: int, apart: bool = False) -> None:
         self._sites, self._all, self._apart = sites, (1 << sites) - 1, apart
 
-    def every(self, mask: int) -> int:
-        """These sites in any trip."""
-        return self._joined(mask, mask, mask)
+    def every(self, masks: Mapping[int, int]) -> dict[int, int]:
+        """Masks of sites as they are of any trip."""
+        return {number: self._joined(mask, mask, mask) for number, mask in masks.items()}
 
     def facts(self, unordered: int, pending: int, hidden: int) -> Facts:
         """The facts by sites."""

@@ -59,7 +59,7 @@ _BUDGET = 20_000  # block visits spent on telling paths apart before a doubt sta
 def verify_region(
     serial: Region, concurrent: Region, rings: tuple[Ring, ...] = (), before: ir.Program | None = None
 ) -> Verdict:
-    """Prove one function, or say what stands against it; `rings` are loops of it, and `before` is the serial program."""
+    """Prove one function, or say what stands against it; `rings` are loops of it, `before` the serial program."""
     names, original = moved_names(concurrent), serial
     waiting = as_waits(as_compared(serial, names), concurrent, rings)
     serial, stores = with_memsets(waiting, concurrent)

@@ -1,7 +1,7 @@
 """The loops of a text whose turns are on streams of their own, and what their statements must be like.
 
-In: the concurrent program as read from its text. Out: a `Ring` for each such loop, with what speaks against it in words.
-Apart from the order of the device's work (`turning`) because all of this is about the language.
+In: a function of the concurrent program as read from its text. Out: a `Ring` for each such loop, with what speaks
+against it in words. Apart from the order of the device's work (`turning`) because all of this is about the language.
 
 1. A ring is ``KescoTurns r = kesco_turns(…)``, a loop, and ``kesco_turned(r)``, one behind the other in a block; its
 body has ``kesco_turn(r)`` once, and ahead of that nothing of CUDA. 2. The loop is left by its condition or ``break``.
@@ -158,8 +158,8 @@ def _taken(
             numbers.add(number.value)
             found[call.operation] = call
             variable = pointer.variable
-            gives = [n for n, s in enumerate(body) for c in ir.walk(s)
-                     if isinstance(c, ir.Call) and word_of(c) == GIVE and _is(_bare(c.arguments[1]), variable)]  # fmt: skip
+            calls = [(n, c) for n, s in enumerate(body) for c in ir.walk(s) if isinstance(c, ir.Call)]
+            gives = [n for n, c in calls if word_of(c) == GIVE and _is(_bare(c.arguments[1]), variable)]
             declared = any(isinstance(s, ir.Declare) and s.variable.key == variable.key for s in body[:at])
             between = sum(_is(n, variable) for s in body[at + 1 : min(gives, default=0)] for n in ir.walk(s))
             whole = sum(_is(n, variable) for n in ir.walk(function.body))
@@ -198,7 +198,7 @@ def _handed_on(
 
 
 def lent_in(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]:
-    """The variables that something else may change: their address is taken, but by the first argument of these calls."""
+    """The variables that something else may change: an address is taken, but in the first argument of these calls."""
     inner = ir.children(node)
     match node:
         case ir.AddressOf() | ir.Unknown() | ir.New() | ir.Obstacle():

@@ -1,8 +1,8 @@
 """Proves that turns of a loop may be on streams of their own, each with memory of its own.
 
 In: a `Ring`, both regions, and the serial program. Out: pairs of operations that may run in the wrong order, and what
-else speaks against it in words. Apart from the rest of the proof, which sees all turns on the same streams with the same
-memory. That holds for those turns that are, since each of them is a turn of the loop without the others between. What
+else speaks against it in words. Apart from the rest of the proof, which sees all turns on the same streams, with the
+same memory. That holds for those turns that are, since they are turns of the loop without the others in between. What
 is left to show is that turns on other streams need no order, and that memory holds in each what it did:
 
 1. *Which memory is which*: each access of a paired operation to memory of a turn's own is one of the serial program's
