@@ -163,6 +163,8 @@ def _taken(
             declared = any(isinstance(s, ir.Declare) and s.variable.key == variable.key for s in body[:at])
             between = sum(_is(n, variable) for s in body[at + 1 : min(gives, default=0)] for n in ir.walk(s))
             whole = sum(_is(n, variable) for n in ir.walk(function.body))
+            if not on_each_way(statement, call):
+                wrong.append(f"a turn may take '{variable.name}' more than once, or not at all")
             ends = any(leaves_turn(s) for s in body[at : min(gives, default=at) + 1])
             if len(gives) != 1 or not begins < at < gives[0] or not declared or between + 2 != whole or ends:
                 wrong.append(f"'{variable.name}' is not there from where a turn takes it to where it gives it back")
@@ -221,6 +223,27 @@ def leaves_turn(statement: ir.Stmt, inside: bool = False) -> bool:
         return not inside
     loop = inside or isinstance(statement, ir.Loop)
     return any(leaves_turn(one, loop) for one in ir.children(statement) if isinstance(one, ir.Stmt))
+
+
+def on_each_way(node: ir.Expr | ir.Stmt, target: ir.Launch | ir.Call | None) -> bool:
+    """Whether all ways through a statement come to what is in it."""
+    if node is target:
+        return True
+    match node:
+        case ir.If() | ir.Branch():
+            others: list[ir.Expr | ir.Stmt | None] = [node.then, node.other]
+        case ir.Loop() if any(isinstance(one, ir.Leave) for one in ir.walk(node)):
+            return False
+        case ir.Loop():
+            others = [node.condition, node.step, *(() if node.tested_after else (node.body,))]
+        case ir.Switch() | ir.Unknown():
+            return False
+        case _:
+            others = []
+    inside = next((c for c in ir.children(node) if any(n is target for n in ir.walk(c))), None)
+    if inside is None or any(inside is one for one in others):
+        return False
+    return on_each_way(inside, target)
 
 
 def _is_known(call: ir.Call) -> bool:

@@ -31,7 +31,7 @@ from kesco.verify.conflicts import bits, hazards
 from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
 from kesco.verify.match import Matching, is_work, loops
-from kesco.verify.rings import Ring, leaves_turn, lent_in
+from kesco.verify.rings import Ring, leaves_turn, lent_in, on_each_way
 from kesco.verify.sources import word_of
 from kesco.verify.values import issued_in
 from kesco.verify.verdict import Rule, Unordered
@@ -183,7 +183,7 @@ class Beside:
                     at = self._statement(node)
                     sure = all(a.mode is AccessMode.WRITE for a in accesses) and not site.iterations
                     sure = sure and node is not None and self._is_same(node, access, changing)
-                    sure = sure and at >= 0 and _on_each_way(self.ring.statements[at], node)
+                    sure = sure and at >= 0 and on_each_way(self.ring.statements[at], node)
                     (always if sure else rest).append((at, access))
             name = next(a.buffer.name for s in self.sites for a in s.accesses if a.buffer.key == key)
             last = max((at for at, _ in always), default=-1)
@@ -259,27 +259,6 @@ def _changing(ring: Ring) -> frozenset[str]:
     found = {n.variable.key for one in targets for n in ir.walk(one) if isinstance(n, ir.Name)}
     found |= {n.variable.key for n in inside if isinstance(n, ir.Declare)}
     return frozenset({*found, *lent_in(ring.function.body)})
-
-
-def _on_each_way(node: ir.Expr | ir.Stmt, target: ir.Launch | ir.Call | None) -> bool:
-    """Whether all ways through a statement come to what is in it."""
-    if node is target:
-        return True
-    match node:
-        case ir.If() | ir.Branch():
-            others: list[ir.Expr | ir.Stmt | None] = [node.then, node.other]
-        case ir.Loop() if any(isinstance(one, ir.Leave) for one in ir.walk(node)):
-            return False
-        case ir.Loop():
-            others = [node.condition, node.step, *(() if node.tested_after else (node.body,))]
-        case ir.Switch() | ir.Unknown():
-            return False
-        case _:
-            others = []
-    inside = next((c for c in ir.children(node) if any(n is target for n in ir.walk(c))), None)
-    if inside is None or any(inside is one for one in others):
-        return False
-    return _on_each_way(inside, target)
 
 
 def _is_pointer(node: ir.Expr | ir.Stmt) -> bool:

@@ -140,13 +140,13 @@ BEHIND = {
     "    CHECK(cudaDeviceSynchronize());\n    dst[n] += dst[0];\n  }\n",
     "returns": FOR + UP + WORK + DOWN + "    if (b == 5) return 1;\n  }\n",
     "asks_how_much": FOR + "    size_t left, whole;\n    cudaMemGetInfo(&left, &whole);\n"
-    "    if (left == 1) puts(\"full\");\n" + OWN + WITH_OWN + "    cudaFree(own);\n  }\n",
+    "    if (left == 1) puts(\"full\");\n" + OWN + WITH_OWN + DOWN + "    cudaFree(own);\n  }\n",
     "tries_again": FOR + "    float* own;\n    int wanted = size * 2;\n"
-    "    while (cudaMalloc(&own, wanted) != cudaSuccess) wanted -= size / 2;\n" + WITH_OWN + "    cudaFree(own);\n  }\n",
-    "is_not_freed": FOR + OWN + WITH_OWN + "  }\n",
-    "prints_the_address": FOR + OWN + WITH_OWN + "    if (b == 99) printf(\"%p\\n\", (void*)own);\n    cudaFree(own);\n  }\n",
+    "    while (cudaMalloc(&own, wanted) != cudaSuccess) wanted -= size / 2;\n" + WITH_OWN + DOWN + "    cudaFree(own);\n  }\n",
+    "is_not_freed": FOR + OWN + WITH_OWN + DOWN + "  }\n",
+    "prints_the_address": FOR + OWN + WITH_OWN + DOWN + "    if (b == 99) printf(\"%p\\n\", (void*)own);\n    cudaFree(own);\n  }\n",
     "outlives_the_turn": "  float* own = nullptr;\n" + FOR + "    if (b > 0) cudaFree(own);\n    cudaMalloc(&own, size);\n"
-    + WITH_OWN + "  }\n",
+    + WITH_OWN + DOWN + "  }\n",
 }  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def executable(text: str, folder: Path, name: str) -> Path:
 
 def printed(program: Path, turns: int, seed: int, more: dict[str, str] | None = None) -> str:
     environment = {**os.environ, "FAKE_SEED": str(seed), **(more or {})}
-    done = run((str(program), str(turns)), timeout=60, environ=environment)
+    done = run((str(program), str(turns)), timeout=60, env=environment)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout
 
@@ -275,7 +275,7 @@ def test_forged_texts_are_refused(cases: dict[str, Compiled], name: str, how: st
     assert not one.refuses(one.lines)
 
 
-@pytest.mark.parametrize("name", BEHIND)
+@pytest.mark.parametrize("name", sorted(BEHIND.keys() - {"one_place_of_the_host"}))  # right, but it gains nothing
 def test_the_proof_refuses_turns_that_need_order(cases: dict[str, Compiled], name: str, tmp_path: Path) -> None:
     """What an emitter that asks nothing would write for the loops that must stay as they are."""
     source = cases[name].result.source.decode()
