@@ -34,7 +34,7 @@ def in_turns(
     from kesco.rings import as_planned, rings
     from kesco.transfers.copies import moved
 
-    if options.emit != "streams" or options.prefetch or options.memory != "keep" or program.tasks:
+    if not options.turns or options.emit != "streams" or options.prefetch or options.memory != "keep" or program.tasks:
         return None
     if options.streams == 1 or options.strategy == "serial" or not region.loops:
         return None
