@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kesco.ir.flow import Region, Role
+from kesco.ir.flow import Held, Region, Role
 from kesco.source import Span
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def in_turns(
     region: Region,
     options: Options,
     result: FunctionResult,
-    ask: Callable[[Region, Options, tuple[Turns, ...]], FunctionResult],
+    ask: Callable[[Region, Region | None, Options, tuple[Turns, ...]], FunctionResult],
 ) -> FunctionResult | None:
-    """The function with turns of its loops beside each other; `ask` plans it so."""
+    """The function with turns of its loops beside each other; `ask` plans it so, told what it was before copies moved."""
     from kesco.rings import as_planned, rings
     from kesco.transfers.copies import moved
 
@@ -44,7 +44,8 @@ def in_turns(
         found = rings(program, more)
         if not found or (copies == "move" and more is region) or any(_overlaps(result, one.span) for one in found):
             continue
-        planned = ask(as_planned(more, found), replace(options, copies=copies), found)
+        before = region if copies == "move" else None
+        planned = ask(as_planned(more, found), before, replace(options, copies=copies), found)
         if planned.rewritten:
             return replace(planned, before=region)
     return None
@@ -52,8 +53,11 @@ def in_turns(
 
 def host_waits_in(result: FunctionResult) -> bool:
     """Whether the host waits for the device in each turn of such a loop, so that none overlaps another."""
-    waits = (s for s in result.region.sites if s.role is Role.DEVICE_SYNC and s.number not in result.plan.needless)
-    return any(one.span.start <= s.span.start < one.span.end for s in waits for one in result.turns)
+    gone = result.plan.needless
+    waits = [s.span.start for s in result.region.sites if s.role is Role.DEVICE_SYNC and s.number not in gone]
+    waits += [s.span.start for s in result.region.sites if s.held is Held.ALL and s.role is Role.MOVABLE]
+    waits += (*result.fetches.before, *result.fetches.ends) if result.fetches is not None else ()
+    return any(one.span.start < at < one.span.end for at in waits for one in result.turns)
 
 
 def _overlaps(result: FunctionResult, loop: Span) -> bool:

@@ -116,8 +116,8 @@ def plan(program: Program, region: Region, options: Options, prices: Prices | No
 
     result = _plan_in_order(program, region, options, prices)
 
-    def ask(more: Region, own: Options, turns: tuple[Turns, ...]) -> FunctionResult:
-        return _planned(program, more, own, prices, turns=turns)
+    def ask(more: Region, before: Region | None, own: Options, turns: tuple[Turns, ...]) -> FunctionResult:
+        return _planned(program, more, own, prices, original=before, turns=turns)
 
     return in_turns(program, region, options, result, ask) or result
 

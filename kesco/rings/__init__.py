@@ -5,7 +5,7 @@ it looks at statements: what order is needed *within* a turn the stages behind f
 time, and the proof shows that apart from that nothing is.
 
 1. The loop counts, is a statement of a block, and is left only by its condition or ``break``. In it there are launches,
-memsets and copies that do not keep the host, and nothing that another turn's work could show. 2. Memory that each turn
+memsets and copies, and nothing that another turn's work could show. 2. Memory that each turn
 allocates and frees (`own`) is a turn's own. So is a buffer that two turns would otherwise share, where all that touches
 it does so through one variable. 3. That buffer gets a second place, which begins as a copy. So it holds in each turn
 what it did in the serial program if, turn by turn, first of all the same bytes are written (`first_writers`), whatever
@@ -23,12 +23,13 @@ from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
-from kesco.ir.flow import Held, Mark, Region, Role, Site, SiteKind
+from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_turns
 from kesco.rings.body import Body, body_of
 from kesco.rings.uses import Use, is_settled, pointer_of, uses
+from kesco.source import Span
 
 _WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
 _READ, _WRITE = AccessMode.READ, AccessMode.WRITE
@@ -49,7 +50,7 @@ def rings(program: ir.Program, region: Region) -> tuple[Turns, ...]:
 
 
 def as_planned(region: Region, turns: Sequence[Turns]) -> Region:
-    """The region in which the memory of a turn's own is there, and its end is nothing."""
+    """The region in which the memory of a turn's own is there, and the host waits before and behind such loops."""
     ends = {number for one in turns for number in one.frees}
 
     def planned(site: Site) -> Site:
@@ -57,7 +58,40 @@ def as_planned(region: Region, turns: Sequence[Turns]) -> Region:
             return site
         return replace(site, kind=SiteKind.HOST_USE, role=Role.HOST, label="host", accesses=(), note="")
 
-    return replace(region, sites=tuple(map(planned, region.sites))) if ends else region
+    result = replace(region, sites=tuple(map(planned, region.sites)))
+    for one in turns:
+        own = [s for s in result.sites if is_in(s, one.span) and s.operation != -1]
+        inside = [s.number for s in own if s.mark is not Mark.ENTERS or s.loop != one.loop]
+        entry = next(s.number for s in result.sites if s.mark is Mark.ENTERS and s.loop == one.loop)
+        others = set(range(len(result.sites))).difference(inside)
+        leaving = {after for n in (*inside, entry) for after in result.successors[n] if after in others}
+        result = _with_wait(result, max(inside) + 1, {*inside, entry}, leaving, one.span)
+        coming = {n for n in others if entry in result.successors[n]}
+        result = _with_wait(result, entry, coming, {entry}, one.span)
+    return result
+
+
+def is_in(site: Site, loop: Span) -> bool:
+    """Whether a site is in the text of a loop."""
+    return loop.start <= site.span.start < loop.end
+
+
+def _with_wait(region: Region, at: int, before: set[int], behind: set[int], span: Span) -> Region:
+    """The region with a wait of the host for the device, of this number, between these sites and those."""
+
+    def then(number: int) -> int:
+        return number + (number >= at)
+
+    wait = Site(at, -1, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span)
+    sites = [replace(s, number=then(s.number)) for s in region.sites]
+    after = [
+        {then(one) for one in targets if n not in before or one not in behind}
+        | ({at} if n in before and behind.intersection(targets) else set())
+        for n, targets in enumerate(region.successors)
+    ]
+    sites.insert(at, wait)
+    after.insert(at, {then(one) for one in behind})
+    return replace(region, sites=tuple(sites), successors=tuple(tuple(sorted(one)) for one in after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +130,15 @@ class _Loop:
         return Turns(self.body.key, self.body.loop.span, first.span, names, taken, tuple(sorted(frees)))
 
     def _is_in(self, site: Site) -> bool:
-        span = self.body.loop.span
         entering = site.mark is Mark.ENTERS and site.loop == self.body.key
-        return span.start <= site.span.start < span.end and not entering
+        return is_in(site, self.body.loop.span) and not entering
 
     def _may_stay(self, site: Site) -> bool:
         """Whether a site may be in such a loop."""
         if site.foreign or site.outside or any(a.buffer.kind in _NOT_KNOWN for a in site.accesses):
             return False
         if site.role is Role.MOVABLE:
-            return site.kind in _WORK and site.held in (None, Held.SOURCE)
+            return site.kind in _WORK  # whether the host waits for a copy is known when all is planned
         return site.role is Role.HOST or (site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC)
 
     def _shared(self, work: list[Site], own: set[Buffer]) -> set[Buffer] | None:
@@ -196,7 +229,5 @@ def _meeting(one: Site, other: Site) -> Iterator[tuple[Access, Access]]:
 
 
 def _left(site: Site) -> tuple[Access, ...]:
-    """What a site still does when the host has gone on: a copy that keeps it has read its source."""
-    if site.held is not Held.SOURCE:
-        return site.accesses
-    return tuple(a for a in site.accesses if _WRITE in a.mode)
+    """What a site still does when the host has gone on: copies of kesco's own see to the host's memory by themselves."""
+    return site.accesses if site.held is None else tuple(a for a in site.accesses if a.buffer.on_device)
