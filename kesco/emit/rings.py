@@ -28,7 +28,7 @@ def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Ed
     source, own = program.text, f"{name}_loop{number or ''}"
     said = "every second turn has its own" if one.buffers else "every second turn has its own memory"
     before = f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"
-    begins = [f"KescoStreams* const {name} = {TURN}({own});"]
+    begins = [f"KescoStreams* {name} = {TURN}({own});"]
     for place, buffer in enumerate(one.buffers):
         begins.append(f"decltype({buffer}) {buffer};")
         begins.append(f"{PLACE}({own}, {place}, &{buffer});")
