@@ -30,7 +30,7 @@ def in_turns(
     result: FunctionResult,
     ask: Callable[[Region, Region | None, Options, tuple[Turns, ...]], FunctionResult],
 ) -> FunctionResult | None:
-    """The function with turns of its loops beside each other; `ask` plans it so, told what it was before copies moved."""
+    """The function with turns of its loops beside each other; `ask` plans it, told what it was before copies moved."""
     from kesco.rings import as_planned, rings
     from kesco.transfers.copies import moved
 

@@ -23,8 +23,22 @@ from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
 from kesco.emit.names import changed, counter, free_name, macros
 from kesco.emit.places import (
-    CannotInsert, Rewrite, around, as_operation, at_entry, fetch, fetch_place, filled, line_end, lines_before, marks_of,
-    needed_parts, prologue_place, streams_call, streams_of, taken_out,
+    CannotInsert,
+    Rewrite,
+    around,
+    as_operation,
+    at_entry,
+    fetch,
+    fetch_place,
+    filled,
+    line_end,
+    lines_before,
+    marks_of,
+    needed_parts,
+    prologue_place,
+    streams_call,
+    streams_of,
+    taken_out,
 )  # fmt: skip
 from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue

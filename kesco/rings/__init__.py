@@ -229,5 +229,5 @@ def _meeting(one: Site, other: Site) -> Iterator[tuple[Access, Access]]:
 
 
 def _left(site: Site) -> tuple[Access, ...]:
-    """What a site still does when the host has gone on: copies of kesco's own see to the host's memory by themselves."""
+    """What a site may still do in other turns: copies of kesco's own see to the host's memory by themselves."""
     return site.accesses if site.held is None else tuple(a for a in site.accesses if a.buffer.on_device)

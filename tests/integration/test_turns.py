@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from kesco.options import Options
 from kesco.proving import verify_files
+from kesco.session import Session
 from kesco.toolchain.model import Toolchain
 from kesco.toolchain.process import run
 from tests.integration.compiled import Compiled, compile_and_keep, read_host_side
@@ -123,8 +125,8 @@ BEHIND = {
     + DOWN + "  }\n",
     "adds_up": FOR + UP + "    twice<<<2, 32>>>(in, tmp, n);\n    bump<<<2, 32>>>(out, n);\n" + DOWN + "  }\n",
     "read_first": FOR + UP + "    more<<<2, 32>>>(tmp, out, n);\n    twice<<<2, 32>>>(in, tmp, n);\n" + DOWN + "  }\n",
-    "only_sometimes": FOR + UP + "    if (b % 3 != 1) twice<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(tmp, out, n);\n"
-    + DOWN + "  }\n",
+    "only_sometimes": FOR + UP + "    if (b % 3 != 1) twice<<<2, 32>>>(in, tmp, n);\n"
+    "    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
     "left_in_the_middle": FOR + UP + "    if (b == 3) break;\n" + WORK + DOWN + "  }\n" + SEE,
     "another_name": "  float* same = tmp;\n" + FOR + UP + "    twice<<<2, 32>>>(in, tmp, n);\n"
     "    more<<<2, 32>>>(same, out, n);\n" + DOWN + "  }\n",
@@ -142,12 +144,17 @@ BEHIND = {
     "asks_how_much": FOR + "    size_t left, whole;\n    cudaMemGetInfo(&left, &whole);\n"
     "    if (left == 1) puts(\"full\");\n" + OWN + WITH_OWN + DOWN + "    cudaFree(own);\n  }\n",
     "tries_again": FOR + "    float* own;\n    int wanted = size * 2;\n"
-    "    while (cudaMalloc(&own, wanted) != cudaSuccess) wanted -= size / 2;\n" + WITH_OWN + DOWN + "    cudaFree(own);\n  }\n",
+    "    while (cudaMalloc(&own, wanted) != cudaSuccess) wanted -= size / 2;\n" + WITH_OWN + DOWN
+    + "    cudaFree(own);\n  }\n",
     "is_not_freed": FOR + OWN + WITH_OWN + DOWN + "  }\n",
-    "prints_the_address": FOR + OWN + WITH_OWN + DOWN + "    if (b == 99) printf(\"%p\\n\", (void*)own);\n    cudaFree(own);\n  }\n",
-    "outlives_the_turn": "  float* own = nullptr;\n" + FOR + "    if (b > 0) cudaFree(own);\n    cudaMalloc(&own, size);\n"
-    + WITH_OWN + DOWN + "  }\n",
+    "prints_the_address": FOR + OWN + WITH_OWN + DOWN
+    + "    if (b == 99) printf(\"%p\\n\", (void*)own);\n    cudaFree(own);\n  }\n",
+    "outlives_the_turn": "  float* own = nullptr;\n" + FOR + "    if (b > 0) cudaFree(own);\n"
+    "    cudaMalloc(&own, size);\n" + WITH_OWN + DOWN + "  }\n",
 }  # fmt: skip
+
+
+BLOCKING = (FOR + UP + WORK + DOWN + "  }\n").replace("cudaMemcpyAsync", "cudaMemcpy")
 
 
 def compiled(folder: Path, body: str, options: Options | None = None) -> Compiled:
@@ -177,6 +184,51 @@ def test_turns_are_beside_each_other(
 @pytest.mark.parametrize("name", BEHIND)
 def test_turns_stay_behind_each_other(cases: dict[str, Compiled], name: str) -> None:
     assert b"kesco_turn" not in cases[name].result.text
+
+
+def test_blocking_copies_go_on_streams(tmp_path: Path) -> None:
+    """Where what they bring home is looked at behind the loop alone; the check of a run finds no race."""
+    source = tmp_path / "input.cu"
+    text = (HEAD + MAIN + BLOCKING + END).replace("n = 64", "n = 1 << 16").replace("<<<2, 32>>>", "<<<n / 32, 32>>>")
+    source.write_text(text)
+    one = compile_and_keep(source)
+    assert [len(f.turns) for f in one.rewritten] == [1]
+    assert "    kesco_fetch(dst + b * n, out, size, cudaMemcpyDeviceToHost, kesco->stream[0]);" in one.lines
+    output = tmp_path / "output.cu"
+    output.write_bytes(one.result.text)
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+    for copies in ("auto", "move"):
+        environment["KESCO_COPIES"] = copies
+        done = run((sys.executable, "-m", "kesco", "check", str(output), "--", "6"), timeout=300, env=environment)
+        assert done.returncode == 0 and "no race" in done.stdout.decode() + done.stderr, done.stderr
+    looked = text.replace(
+        "cudaMemcpyDeviceToHost);\n  }", "cudaMemcpyDeviceToHost);\n    src[0] += dst[b * n];\n  }", 1
+    )
+    assert looked != text
+    source.write_text(looked)
+    assert b"kesco_turn" not in compile_and_keep(source).result.text
+
+
+def test_what_decides_which_bytes_are_written(tmp_path: Path) -> None:
+    source = tmp_path / "input.cu"
+    source.write_text(
+        HEAD
+        + "__global__ void by_index(const int* a, float* b, int n) { if (threadIdx.x < n) b[a[threadIdx.x]] = 1; }\n"
+        "__global__ void shared(const float* a, float* b) {\n  __shared__ float s[32];\n  "
+        "s[threadIdx.x] = a[threadIdx.x];\n  __syncthreads();\n  b[threadIdx.x] = s[31 - threadIdx.x];\n"
+        "  if (s[threadIdx.x] > 0) b[32 + threadIdx.x] = 1;\n}\n"
+        "__global__ void counted(float* a, float* b) { if (atomicAdd(a, 1.0f) > 3) b[0] = 1; }\n"
+        '__global__ void says(float* b) { b[0] = 1; printf("%f", b[0]); }\n' + MAIN + END
+    )
+    found = {
+        re.sub(r"_Z\d+([a-z_]+?)P.*", r"\1", name): of for name, of in Session(str(source), Options()).steering.items()
+    }
+    assert found["twice"] == {0: frozenset({2}), 1: frozenset({2})}
+    assert found["some"] == {0: frozenset({2})}
+    assert found["by_index"].keys() == {0}
+    assert found["shared"].keys() == {0}
+    assert 1 not in found["counted"]
+    assert {"says", "keep"}.isdisjoint(found)
 
 
 # ---- results, on a runtime that runs work late and in any order ----------------------------------------------------
