@@ -70,11 +70,8 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
         marks += len(marks_of(rewrite))
-    streams = streams_of(chosen)
-    text = prologue(streams, events, needed_parts(program, chosen, stretches, replays), macros(program))
-    newline = newline_of(program.text)
-    if newline != "\n":
-        text = text.replace("\n", newline)
+    parts, newline = needed_parts(program, chosen, stretches, replays), newline_of(program.text)
+    text = prologue(streams_of(chosen), events, parts, macros(program)).replace("\n", newline)
     edits += [edit for region in following for edit in follow(program, region)]
     places = {region.span for region in following}
     tops = [function.top for r in chosen for function in (r.function, *r.members)]
