@@ -192,3 +192,23 @@ def _overlap(result: FunctionResult) -> bool:
 
     calls = [s.number for s in result.dfg.region.sites if is_moving(s.role, s.kind)]
     return overlaps(result.dfg, result.schedule, calls)
+
+
+def ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
+    """Whether two operations of one call may overlap in the part by itself, and not in the whole.
+
+    One set of accesses stands for all calls of a function, so that the whole may see conflicts that no call has. What a
+    full barrier keeps apart in the part does not overlap there.
+    """
+    import networkx as nx
+
+    from kesco.scheduling.levels import phases
+
+    def name(result: FunctionResult, site: int) -> tuple[object, ...]:
+        return result.dfg.region.sites[site].operation, result.dfg.region.sites[site].iterations
+
+    phase_of = {name(part, n): number for number, phase in enumerate(phases(part.dfg)) for n in phase}
+    closure = nx.transitive_closure(part.dfg.graph)
+    known = {(name(part, a), name(part, b)) for a, b in closure.edges}
+    ours = {(name(whole, d.source), name(whole, d.target)) for d in whole.dfg.dependences if not d.carried}
+    return any(a in phase_of and phase_of[a] == phase_of.get(b) and (a, b) not in known for a, b in ours)

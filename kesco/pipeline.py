@@ -43,8 +43,8 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
     try:
         return _compiled(path, options, observe, only_text=False)
     except VerificationError as error:
-        observe("unproven", error)  # what the IR says of some function: the text alone says less
-        return _compiled(path, options, observe, only_text=True)
+        observe("unproven", error)  # what the IR says of some function, or of turns: the text alone says less
+        return _compiled(path, replace(options, turns=False), observe, only_text=True)
 
 
 def _compiled(path: str, options: Options, observe: Observer, *, only_text: bool) -> Compilation:

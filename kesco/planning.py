@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
+    from kesco.ir.turns import Turns
     from kesco.model.forecast import Prices
     from kesco.options import Options
 
@@ -96,30 +97,12 @@ def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
     """Whether functions get better by being planned as one: nothing waits that did not, and something gains."""
     if not whole.rewritten or any(part.plan.stretches for part in parts if part.rewritten):
         return False
-    if any(_ordered_more(whole, part) for part in parts):
+    from kesco.calling import ordered_more
+
+    if any(ordered_more(whole, part) for part in parts):
         return False
     joins = sum(len(part.plan.joins) for part in parts if part.rewritten)
     return len(whole.plan.joins) < joins or not all(part.rewritten for part in parts if part.dfg.graph)
-
-
-def _ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
-    """Whether two operations of one call may overlap in the part by itself, and not in the whole.
-
-    One set of accesses stands for all calls of a function, so that the whole may see conflicts that no call has. What a
-    full barrier keeps apart in the part does not overlap there.
-    """
-    import networkx as nx
-
-    from kesco.scheduling.levels import phases
-
-    def name(result: FunctionResult, site: int) -> tuple[object, ...]:
-        return result.dfg.region.sites[site].operation, result.dfg.region.sites[site].iterations
-
-    phase_of = {name(part, n): number for number, phase in enumerate(phases(part.dfg)) for n in phase}
-    closure = nx.transitive_closure(part.dfg.graph)
-    known = {(name(part, a), name(part, b)) for a, b in closure.edges}
-    ours = {(name(whole, d.source), name(whole, d.target)) for d in whole.dfg.dependences if not d.carried}
-    return any(a in phase_of and phase_of[a] == phase_of.get(b) and (a, b) not in known for a, b in ours)
 
 
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
@@ -129,6 +112,18 @@ def plan(program: Program, region: Region, options: Options, prices: Prices | No
     without that, too, unless they are known to be too small for it to pay; and wherever that lets work run beside
     one of them, or behind it what was kept waiting.
     """
+    from kesco.in_turns import in_turns
+
+    result = _plan_in_order(program, region, options, prices)
+
+    def ask(more: Region, before: Region | None, own: Options, turns: tuple[Turns, ...]) -> FunctionResult:
+        return _planned(program, more, own, prices, original=before, turns=turns)
+
+    return in_turns(program, region, options, result, ask) or result
+
+
+def _plan_in_order(program: Program, region: Region, options: Options, prices: Prices | None) -> FunctionResult:
+    """The same with one turn of each loop behind the other."""
     from kesco.scheduling.levels import overlaps_as_issued
     from kesco.transfers.copies import may_pay
 
@@ -230,10 +225,12 @@ def _planned(
     watched: tuple[int, ...] = (),
     original: Region | None = None,
     zeroes: Zeroes | None = None,
+    turns: tuple[Turns, ...] = (),
 ) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting; `original`: before copies moved."""
     from kesco import dataflow
     from kesco.emit.places import removable
+    from kesco.in_turns import host_waits_in
     from kesco.ir.flow import Role
     from kesco.issue.checked import checked
     from kesco.remarks.verdicts import IMMOVABLE, NOTHING, ONLY_MEMSETS
@@ -255,24 +252,29 @@ def _planned(
     found = replace(found, needless=gone)
     width = max(levels.width(dfg), levels.stages(dfg))
     result = FunctionResult(
-        region, dfg, schedule, found, width, prefetches=prefetches, fetches=fetches, watched=watched, zeroes=zeroes
-    )
+        region, dfg, schedule, found, width, prefetches=prefetches, fetches=fetches, watched=watched, zeroes=zeroes,
+        turns=turns,
+    )  # fmt: skip
     if prices is not None and options.profile and not (region.serial_because or prefetches or zeroes or found.replays):
         from kesco.choosing import expected, in_model
 
         if dfg.graph and in_model(within):
             result = replace(result, expected=expected(region, dfg, prices, schedule, found))
-    if options.copies == "move" and not region.serial_because:
+    if turns:
+        result = replace(result, plan=replace(found, stretches=()))
+    elif options.copies == "move" and not region.serial_because:
         result = replace(result, sends=_sends(program, result))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = IMMOVABLE
-    if not why and not options.force and width > 1:
+    if not why and host_waits_in(result):
+        why = NOTHING
+    if not why and not options.force and width > 1 and not turns:
         why = _cannot_pay(result)
-    if not why and schedule.streams < 2 and not (options.force and _gains_alone(result)):
+    if not why and not turns and schedule.streams < 2 and not (options.force and _gains_alone(result)):
         one = options.streams == 1 or options.strategy == "serial" or prices is not None
         why = "one stream holds all of its operations" if one and width > 1 else NOTHING
-    if not why and not options.force and not levels.overlaps(dfg, schedule):
+    if not why and not turns and not options.force and not levels.overlaps(dfg, schedule):
         why = ONLY_MEMSETS
     if not why:
         why = _cannot_emit(program, result)
@@ -393,5 +395,5 @@ def rewrite(program: Program, result: FunctionResult) -> Rewrite:
     function, *members = _functions(program, result.region)
     return Rewrite(
         function, result.region, result.schedule, result.plan, result.prefetches, tuple(members), result.sends,
-        result.watched, result.fetches, result.zeroes,
+        result.watched, result.fetches, result.zeroes, result.turns,
     )  # fmt: skip

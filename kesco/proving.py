@@ -162,10 +162,12 @@ def _judged(
     """The proof of one function; `guards` are further pointers that were taken to be distinct."""
     from kesco.verify.guards import guarded
     from kesco.verify.order import verify_region
+    from kesco.verify.rings import rings_of
     from kesco.verify.values import value_problems
     from kesco.verify.verdict import explain
 
-    verdict = verify_region(serial, other)
+    rings = tuple(one for f in programs[1].functions if f.here and f.span == other.span for one in rings_of(f))
+    verdict = verify_region(serial, other, rings, programs[0])
     problems = [explain(u, other) for u in verdict.unordered]
     problems += [_unproven(serial, one) for one in (*verdict.unmatched, *value_problems(serial, other, *programs))]
     on_streams = any(s.stream is not None for s in other.sites)
@@ -179,12 +181,14 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
     from kesco.emit.prologue import is_ours, replays_in
     from kesco.verify.destinations import destination_problems
     from kesco.verify.replays import replay_problems
+    from kesco.verify.rings import stray_calls
     from kesco.verify.sources import source_problems
 
     found = (
         *replay_problems(program, regions, replays_in(text)),
         *source_problems(program),
         *destination_problems(program),
+        *stray_calls(program),
         *((f.span, f"'{f.name}' has a name of kesco's own") for f in program.functions if is_ours(f.name)),
     )
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]

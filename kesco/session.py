@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.flow import Region
     from kesco.ir.host import HostFacts
     from kesco.ir.program import Program
+    from kesco.ir.turns import Steering
     from kesco.toolchain.model import Toolchain
 
 LARGEST = 64 << 20
@@ -184,9 +186,17 @@ class Session:
         from kesco.analysis.resolve import resolve
 
         looks, wraps, strays = self.looks, self.wraps, self.strays
-        return resolve(
+        found = resolve(
             program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted
         )
+        return tuple(replace(one, steering=self.steering) if one.loops else one for one in found)
+
+    @cached_property
+    def steering(self) -> Steering:
+        """What decides which bytes the kernels touch."""
+        from kesco.analysis.turn_steering import turn_steering
+
+        return turn_steering(self.device_code, self.effects)
 
 
 def _first_told(host: Future[SourceFile], device: Future[str]) -> SourceFile:

@@ -20,12 +20,13 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value
 from kesco.analysis.region import CURRENT, Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
-from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
+from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name, library_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
+from kesco.ir.turns import GIVE, PLACE, TAKE, TURNED, TURNS
 from kesco.ir.types import SIZE
 from kesco.source import Span
 
@@ -38,6 +39,7 @@ _THROWS = frozenset(
 _CLEANS = ("exit", "quick_exit")
 """What ends the process and runs what is left to be run, such as destructors."""
 _MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
+_MEMORY |= {PLACE: "cudaMalloc", TAKE: "cudaMalloc"} | dict.fromkeys((TURNS, TURNED, GIVE), "")
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
@@ -115,9 +117,14 @@ class Calls(Libraries):
     def _memory(self, state: State, call: ir.Call, name: str) -> Value:
         """A call of the prologue's that sets memory, takes it from a pool, gives it back, or stands where that was."""
         if not _MEMORY[name]:
-            self.argument_values(state, call)
-            self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
+            if name == FREED:
+                self.argument_values(state, call)
+            if name != GIVE:
+                self.site(state, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, call.operation, call.span)
             return NOTHING
+        if name in (PLACE, TAKE):  # memory of a turn's own, as if it had been allocated there
+            size = 3 if name == TAKE else None
+            return self.cuda(state, call, CudaCall(name, "alloc", allocates=2, size=size, memory="device"))
         entry = cuda_call(_MEMORY[name], len(call.arguments))
         return self.cuda(state, replace(call, name=name), entry) if entry is not None else self.opaque(state, call)
 

@@ -41,10 +41,17 @@ _K = TypeVar("_K")
 _ENDS = re.compile(r"(?<![\w%])(?:exit|trap)\b")
 
 
-def kernel_steering(ir_text: str) -> dict[str, Steering]:
-    """What steers each kernel of the module; `InputError` (K110) if LLVM cannot read it."""
+MEMORY = ArgumentBytes(-1, 0, 0)
+"""What stands, where it is asked for, for all that a kernel reads of memory that is not its own."""
+
+
+def kernel_steering(ir_text: str, *, by_memory: bool = False) -> dict[str, Steering]:
+    """What steers each kernel of the module; `InputError` (K110) if LLVM cannot read it.
+
+    With `by_memory` it is said, too, where that depends on what memory holds.
+    """
     module = DeviceModule(ir_text)
-    return {name: _Kernel(module, name).solve() for name in module.kernels}
+    return {name: _Kernel(module, name, by_memory=by_memory).solve() for name in module.kernels}
 
 
 class _Step(NamedTuple):
@@ -73,8 +80,8 @@ class _Body(NamedTuple):
 class _Kernel:
     """The analysis of one kernel; see the module's docstring."""
 
-    def __init__(self, module: DeviceModule, name: str) -> None:
-        self._module, self._kernel = module, name
+    def __init__(self, module: DeviceModule, name: str, *, by_memory: bool) -> None:
+        self._module, self._kernel, self._by_memory = module, name, by_memory
         self._bits: dict[ArgumentBytes | Base, int] = {}
         self._addresses = _OWN | _COPY | _ANY  # all bits that are no argument bytes
         self._bodies: dict[str, _Body] = {}
@@ -260,6 +267,8 @@ class _Kernel:
             for kind in self._own(address):
                 result |= self._held.get(kind, 0)
             result |= address & self._addresses & ~(_OWN | _COPY) | (_ANY if address & _COPY else 0)
+            if self._by_memory and address & self._addresses not in (_OWN, _COPY, _OWN | _COPY):
+                result |= self._bit(MEMORY)
         return result if step.pointer else result & ~self._addresses
 
     def _store(self, address: int, stored: int, when: int) -> None:

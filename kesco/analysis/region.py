@@ -209,8 +209,9 @@ class RegionBuilder:
 
 
 def without_idle_marks(region: Region) -> Region:
-    """The region without the marks of loops that no range of movable work depends on."""
-    every = (a.bytes for s in region.sites if s.role is Role.MOVABLE for a in s.accesses if a.bytes is not None)
+    """The region without the marks of loops that no range of work depends on."""
+    work = (s for s in region.sites if s.role in (Role.MOVABLE, Role.LEGACY))
+    every = (a.bytes for s in work for a in s.accesses if a.bytes is not None)
     used = {c.turn.loop for part in every for c in part.counters if c.turn is not None}
     gone = [s.number for s in region.sites if s.mark is not None and s.loop not in used]
     if not gone:

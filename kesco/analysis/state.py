@@ -17,6 +17,7 @@ from kesco.ir.flow import Handle, Iteration
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
 from kesco.ir.transfers import FETCHED, SENT
+from kesco.ir.turns import GIVE, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
 
 
@@ -89,6 +90,7 @@ def is_kesco(name: str) -> bool:
         CURRENT.name.removesuffix("()"),
         ON,
         *(ALLOCATE, FREE, FREED, SENT, FETCHED),
+        *(TURNS, TURN, TURNED, PLACE, TAKE, GIVE),
         *REPLAYS,
     )
 

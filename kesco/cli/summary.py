@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kesco.ir.compilation import Compilation
+    from kesco.ir.compilation import Compilation, FunctionResult
 
 
 def summary(result: Compilation, target: Path | None) -> str:
@@ -20,7 +20,7 @@ def summary(result: Compilation, target: Path | None) -> str:
     parts = []
     for one in done:
         removed = len(one.plan.removed)
-        operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(one.schedule.streams, "stream")
+        operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(_streams(one), "stream")
         waits = _count(len(one.plan.waits), "wait")
         moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
         gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
@@ -29,6 +29,7 @@ def summary(result: Compilation, target: Path | None) -> str:
         copies = f", {len(moved)} of them cudaMemcpy{behind}" if moved else ""
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
         graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
+        graphs += f", {_count(len(one.turns), 'loop')} with turns beside each other" if one.turns else ""
         saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
         text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
         names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))
@@ -56,6 +57,11 @@ def tally(result: Compilation) -> str:
     return f"{result.path}: {', '.join(parts)}"
 
 
+def _streams(one: FunctionResult) -> int:
+    """How many streams a function uses: every second turn of a loop may have others."""
+    return one.schedule.streams * (2 if one.turns else 1)
+
+
 def _listed(members: Any) -> str:
     """The functions whose calls are a part of another one."""
     return ", ".join(f"'{name}'" for name, _ in members)
@@ -76,7 +82,7 @@ def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
             "follows": one.follows,
             "because": one.left_because,
             "operations": len(one.schedule.stream_of) if one.rewritten else 0,
-            "streams": one.schedule.streams if one.rewritten else 1,
+            "streams": _streams(one) if one.rewritten else 1,
             "waits": len(one.plan.waits) if one.rewritten else 0,
             "waits_not_needed": len(one.plan.removed) if one.rewritten else 0,
             "verdict": one.verdict.word.value if one.verdict is not None else "",

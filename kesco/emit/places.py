@@ -19,6 +19,7 @@ from kesco.ir.replay import FILL
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
 from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends, Zeroes
+from kesco.ir.turns import Turns
 from kesco.source import Span
 
 
@@ -39,6 +40,7 @@ class Rewrite:
     watched: tuple[int, ...] = ()
     fetches: Fetches | None = None
     zeroes: Zeroes | None = None
+    turns: tuple[Turns, ...] = ()
 
 
 class CannotInsert(Exception):
@@ -319,11 +321,17 @@ def filled(program: ir.Program, rewrite: Rewrite, *more: ir.Operation) -> tuple[
     return (*found, *more)
 
 
+def streams_of(rewrites: Sequence[Rewrite]) -> int:
+    """How many streams a file has; twice as many as a function needs whose loops have others in every second turn."""
+    count = max(r.schedule.streams * (2 if r.turns else 1) for r in rewrites)
+    return count + count % 2 if any(r.turns for r in rewrites) else count
+
+
 def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
     """What the prologue must have for these functions of a file."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
     own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
-    ranks = joined_ranks([r.schedule for r in rewrites], max(r.schedule.streams for r in rewrites))
+    ranks = joined_ranks([r.schedule for r in rewrites], streams_of(rewrites))
     return Parts(
         guards=any(r.region.guards for r in rewrites),
         prefetches=any(r.prefetches for r in rewrites),
@@ -342,6 +350,7 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
         marks=sum(len(marks_of(r)) for r in rewrites),
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
+        turns=any(r.turns for r in rewrites),
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(
             r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites

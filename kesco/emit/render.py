@@ -37,11 +37,13 @@ from kesco.emit.places import (
     needed_parts,
     prologue_place,
     streams_call,
+    streams_of,
     taken_out,
 )  # fmt: skip
 from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
 from kesco.emit.replays import loop_head, wrapped
+from kesco.emit.rings import turn_edits
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
@@ -68,11 +70,8 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
         marks += len(marks_of(rewrite))
-    streams = max(r.schedule.streams for r in chosen)
-    text = prologue(streams, events, needed_parts(program, chosen, stretches, replays), macros(program))
-    newline = newline_of(program.text)
-    if newline != "\n":
-        text = text.replace("\n", newline)
+    parts, newline = needed_parts(program, chosen, stretches, replays), newline_of(program.text)
+    text = prologue(streams_of(chosen), events, parts, macros(program)).replace("\n", newline)
     edits += [edit for region in following for edit in follow(program, region)]
     places = {region.span for region in following}
     tops = [function.top for r in chosen for function in (r.function, *r.members)]
@@ -171,6 +170,7 @@ class _Writer:
             after = [line for o in operations for line in self.after.get(o, ())]
             result += around(self.program, place, operations[0], before, after)
         result += renamed(self.program, self.region)
+        result += turn_edits(self.program, self.rewrite.turns, self.name)
         if self.rewrite.zeroes is not None:
             result += waits(self.program, self.rewrite.zeroes.behind)
         if (sends := self.rewrite.sends) is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.timeline import Timeline
     from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
+    from kesco.ir.turns import Turns
     from kesco.ir.verdicts import Verdict
 
 
@@ -33,7 +34,7 @@ class FunctionResult:
     `watched` are the operations in macros that leave it where a call has failed, which in `region` are waits.
     `zeroes` are stores of the host that in `region` are memsets. `follows` tells that its operations are on the stream
     of whoever calls it, which is all that changes in its text. `verdict` is what became of its concurrency; None for
-    one that launches nothing.
+    one that launches nothing. `turns` are its loops whose turns run beside each other.
     """
 
     region: Region
@@ -54,6 +55,7 @@ class FunctionResult:
     zeroes: Zeroes | None = None
     follows: bool = False
     verdict: Verdict | None = None
+    turns: tuple[Turns, ...] = ()
 
     @property
     def rewritten(self) -> bool:

@@ -8,9 +8,10 @@ what is left is what each site touches and how it relates to the default stream.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kesco.ir.access import RELEASED, Access
+from kesco.ir.turns import Steering
 from kesco.source import Span
 
 EXCEPTION = "exception"
@@ -183,7 +184,8 @@ class Region:
     of the functions whose calls are a part of it, if any; `linked` is the region in which they are. `calling` is the
     region in which the calls of functions that follow their caller's stream are movable, if there are any; and
     `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does. `general`
-    is what it touches whoever calls it: by the device, and by the host.
+    is what it touches whoever calls it: by the device, and by the host. `steering` says what decides which bytes its
+    kernels touch, where loops are marked.
     """
 
     function: str
@@ -199,6 +201,7 @@ class Region:
     calling: Region | None = None
     not_followed: str = "it launches nothing"
     general: tuple[tuple[Access, ...], tuple[Access, ...]] = ((), ())
+    steering: Steering = field(default_factory=dict, compare=False)
 
     @property
     def loops(self) -> tuple[str, ...]:

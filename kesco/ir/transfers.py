@@ -78,6 +78,7 @@ LEAVES = frozenset(
         *("cudaEventRecord", "cudaEventSynchronize", "cudaStreamWaitEvent", "cudaEventDestroy"),
         *("kesco_streams", "kesco_streams_if_distinct", "kesco_stretch", "kesco_prefetch", "kesco_freed"),
         *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", "KescoOn"),
+        *("kesco_turns", "kesco_turn", "kesco_turned", "kesco_place", "kesco_take", "kesco_give"),
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""

@@ -12,7 +12,7 @@ of two turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from kesco.ir.dfg import Dfg
@@ -20,10 +20,12 @@ from kesco.ir.flow import Region, SiteKind
 from kesco.ir.program import Launch, walk
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
+from kesco.ir.turns import Turns
 from kesco.ir.verdicts import Verdict, Word
 from kesco.remarks.facts import LoopText
 from kesco.remarks.independence import MOST, Independence, Pair
 from kesco.remarks.ties import Grade
+from kesco.source import Span
 
 NOTHING = "no two of its operations are independent"
 IMMOVABLE = "it launches nothing that could be moved"
@@ -61,6 +63,10 @@ class Planned(Protocol):
     def left_because(self) -> str:
         """Why it was left serial, or an empty text."""
 
+    @property
+    def turns(self) -> tuple[Turns, ...]:
+        """Its loops whose turns run beside each other."""
+
 
 def verdict(result: Planned, found: Independence) -> Verdict | None:
     """The verdict of a function, without what is lost in it in words."""
@@ -75,13 +81,14 @@ def verdict(result: Planned, found: Independence) -> Verdict | None:
     word, why = _judged(found.pairs, found, running)
     if running:
         word, why = Word.CONCURRENT, ""
-    return Verdict(word, region.span, why, loops=tuple(_loops(found, running)))
+    beside = () if result.left_because else tuple(one.span for one in result.turns)
+    return Verdict(word, region.span, why, loops=tuple(_loops(found, running, beside)))
 
 
 def is_concurrent(result: Planned) -> bool:
     """Whether two operations of a function were put where they may overlap."""
     graphs = bool(result.plan.replays) and result.width > 1
-    return not result.left_because and (result.schedule.streams > 1 or graphs)
+    return not result.left_because and (result.schedule.streams > 1 or graphs or bool(result.turns))
 
 
 def reason(left_because: str, given: Verdict) -> str:
@@ -112,8 +119,8 @@ def _launches(region: Region, found: Independence) -> bool:
     return bool(sites) and (len(found.operations) > 1 or bool(found.circles))
 
 
-def _loops(found: Independence, running: bool) -> Iterable[Verdict]:
-    """The verdicts of the loops, by their places."""
+def _loops(found: Independence, running: bool, beside: Collection[Span]) -> Iterable[Verdict]:
+    """The verdicts of the loops, by their places; turns of those `beside` run beside each other."""
     of_loop: dict[LoopText, list[Pair]] = {}
     for circle in found.circles:
         if circle.text is not None:
@@ -128,7 +135,7 @@ def _loops(found: Independence, running: bool) -> Iterable[Verdict]:
         of_loop.setdefault(texts[number], []).extend(mine)
     for text, pairs in sorted((one for one in of_loop.items() if one[1]), key=lambda one: one[0].span):
         word, why = _judged(pairs, found, running, of_loop=True)
-        yield Verdict(word, text.span, why)
+        yield Verdict(Word.CONCURRENT, text.span) if text.span in beside else Verdict(word, text.span, why)
 
 
 def _both_in(pair: Pair, loop: int) -> bool:

@@ -45,7 +45,8 @@ class HappensBefore:
     `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there;
     at the sites in `alike` the same call stands in both programs, so that it waits for the legacy stream in
     both or in neither. With `loop` the executions of sites are told apart by its trips. With `generous` an event-sync
-    counts as a wait for everything: right for a serial program, whose order must not be underestimated.
+    counts as a wait for everything: right for a serial program, whose order must not be underestimated. With `apart`
+    these trips are on streams of their own.
     """
 
     def __init__(
@@ -56,11 +57,14 @@ class HappensBefore:
         alike: Collection[int] = (),
         generous: bool = False,
         loop: str = "",
+        apart: bool = False,
     ) -> None:
         self.region = region
         self._before, self._after = awaited_before or {}, awaited_after or {}
         self._alike, self._generous = alike, generous
-        self._loop, self._trips = loop, Trips(len(region.sites)) if loop else None
+        self._loop, self._trips = loop, Trips(len(region.sites), apart) if loop else None
+        if self._trips is not None:
+            self._before, self._after = map(self._trips.every, (self._before, self._after))
         self._only = -1
         streams: dict[str, bool] = {}
         events: dict[str, None] = {}

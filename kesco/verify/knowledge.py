@@ -6,6 +6,7 @@ because it is about sets only: every bit of every mask is treated by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -33,28 +34,37 @@ class State:
 class Facts:
     """Before a site: what its own action is not ordered after, and `pending`, `hidden` as in `State`.
 
-    `near` is what its action is not ordered after of this trip of the loop that is looked at, or of earlier stays.
+    `near` is what its action is not ordered after of this trip of the loop that is looked at, or of earlier stays;
+    `far` is that of other trips of this stay, and `late` what of these the serial program's host had awaited.
     """
 
     unordered: int
     pending: int
     hidden: int
     near: int = -1
+    far: int = -1
+    late: int = -1
 
 
 class Trips:
     """The executions of each site by trips of one loop: those of this trip, of this stay in the loop, and older ones.
 
-    A mask has three bits a site, each group of `sites` bits behind the other, in this order.
+    A mask has three bits a site, each group of `sites` bits behind the other, in this order. With `apart` the trips are
+    on streams of their own: what one knows of its stay, the next does not.
     """
 
-    def __init__(self, sites: int) -> None:
-        self._sites, self._all = sites, (1 << sites) - 1
+    def __init__(self, sites: int, apart: bool = False) -> None:
+        self._sites, self._all, self._apart = sites, (1 << sites) - 1, apart
+
+    def every(self, masks: Mapping[int, int]) -> dict[int, int]:
+        """Masks of sites as they are of any trip."""
+        return {number: self._joined(mask, mask, mask) for number, mask in masks.items()}
 
     def facts(self, unordered: int, pending: int, hidden: int) -> Facts:
         """The facts by sites."""
         this, stay, old = self._split(unordered)
-        return Facts(this | stay | old, self._any(pending), self._any(hidden), this | old)
+        late = self._split(hidden)[1]
+        return Facts(this | stay | old, self._any(pending), self._any(hidden), this | old, stay, late)
 
     def turn(self, state: State, enters: bool) -> None:
         """A trip begins; with `enters`, control comes to the loop instead, and none of its trips has begun."""
@@ -62,6 +72,8 @@ class Trips:
 
         def later(mask: int, both: bool) -> int:
             parts = self._split(mask)
+            if not enters and both and self._apart:
+                return self._joined(0, 0, parts[2])
             if not enters:
                 return self._joined(0, self._together(parts[:2], pending[:2], both), parts[2])
             return self._joined(0, 0, self._together(parts, pending, both))

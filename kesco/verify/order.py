@@ -26,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, Access
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.verify.conflicts import bits, conflicts, hazards, union
@@ -45,6 +46,8 @@ from kesco.verify.match import (
 )
 from kesco.verify.paths import first_of, reachable, turns_of
 from kesco.verify.pipelines import Pipelines
+from kesco.verify.rings import Ring
+from kesco.verify.turning import Beside, as_waits
 from kesco.verify.verdict import Rule, Unordered, Verdict
 from kesco.verify.zeroes import with_memsets
 
@@ -53,12 +56,20 @@ _MAY_WAIT = (SiteKind.COPY, SiteKind.ALLOC, SiteKind.FREE)
 _BUDGET = 20_000  # block visits spent on telling paths apart before a doubt stands
 
 
-def verify_region(serial: Region, concurrent: Region) -> Verdict:
-    """Prove one function, or say what stands against it."""
+def verify_region(
+    serial: Region, concurrent: Region, rings: tuple[Ring, ...] = (), before: ir.Program | None = None
+) -> Verdict:
+    """Prove one function, or say what stands against it; `rings` are loops of it, `before` the serial program."""
     names, original = moved_names(concurrent), serial
-    serial, stores = with_memsets(as_compared(serial, names), concurrent)
+    waiting = as_waits(as_compared(serial, names), concurrent, rings)
+    serial, stores = with_memsets(waiting, concurrent)
     proof = _Proof(serial, concurrent, stores)
     verdict = proof.verdict()
+    for ring in rings:
+        assert before is not None
+        beside = Beside(ring, original, concurrent, proof.matching, proof.awaited, before)
+        unordered = (*verdict.unordered, *beside.unordered())
+        verdict = replace(verdict, unordered=unordered, unmatched=(*verdict.unmatched, *beside.problems()))
     if names:
         lives = problems(original, concurrent, proof.matching.to_serial)
         verdict = replace(verdict, unmatched=(*verdict.unmatched, *lives))
@@ -138,7 +149,8 @@ class _Proof:
     def verdict(self) -> Verdict:
         """Check everything."""
         serial_facts = HappensBefore(self.serial, generous=True).run()
-        self.order = HappensBefore(self.concurrent, *self._awaited(serial_facts))
+        self.awaited = self._awaited(serial_facts)
+        self.order = HappensBefore(self.concurrent, *self.awaited)
         self.facts = self.order.run()
         for site in self.concurrent.sites:
             if site.number in self.facts:

@@ -178,3 +178,41 @@ def _shared(node: ir.Expr | ir.Stmt) -> Iterator[str]:
 
 def _keys(node: ir.Expr | ir.Stmt) -> Iterator[str]:
     return (n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name))
+
+
+def issued_in(node: ir.Expr | ir.Stmt) -> tuple[str, ...]:
+    """What the launches, copies and memsets in a part of a text are given, in its order, by the names that stand there.
+
+    Of an expression that is none of these, the expression.
+    """
+    found: list[str] = []
+    for one in _in_order(node):
+        if isinstance(one, ir.Launch):
+            shared = (s for s in one.configuration[2:3] if _by_name(s) not in ("0", "'default'"))
+            parts = (*one.configuration[:2], *shared, *one.arguments)
+        elif isinstance(one, ir.Call) and (word_of(one) in COPIES or word_of(one).startswith("cudaMemset")):
+            parts = one.arguments[:3]
+        else:
+            continue
+        found.append(f"{type(one).__name__}({', '.join(map(_by_name, parts))})")
+    return tuple(found) or ((_by_name(node),) if isinstance(node, ir.Expr) else ())
+
+
+def _by_name(one: ir.Expr | ir.Stmt) -> str:
+    inner = ", ".join(map(_by_name, ir.children(one)))
+    match one:
+        case ir.Name(variable=known):
+            return known.name
+        case ir.Constant(value=value):
+            return str(value)
+        case ir.Select():
+            return f"{inner}.{one.member}"
+        case ir.Call():
+            return f"{one.name}({inner})"
+        case ir.Binary() | ir.Unary():
+            return f"{one.operator}({inner})"
+        case ir.Cast():
+            return inner
+        case ir.Literal():
+            return f"'{one.text}'"
+    return f"{type(one).__name__}({inner})"

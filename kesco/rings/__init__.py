@@ -1,0 +1,233 @@
+"""Loops whose turns may run beside each other if each has memory of its own: ``rings(program, region)``.
+
+In: the program, and a region as it is to be planned. Out: such loops (`ir.turns.Turns`). It is a stage of its own since
+it looks at statements: what order is needed *within* a turn the stages behind find out as if there were one turn at a
+time, and the proof shows that apart from that nothing is.
+
+1. The loop counts, is a statement of a block, and is left only by its condition or ``break``. In it there are launches,
+memsets and copies, and nothing that another turn's work could show. 2. Memory that each turn
+allocates and frees (`own`) is a turn's own. So is a buffer that two turns would otherwise share, where all that touches
+it does so through one variable. 3. That buffer gets a second place, which begins as a copy. So it holds in each turn
+what it did in the serial program if, turn by turn, first of all the same bytes are written (`first_writers`), whatever
+memory holds; and all that reads it, or writes to it otherwise, stands behind that. 4. All else that two turns touch is
+only read, or apart.
+
+It refuses where the memory's address may be seen or kept, and where anything else in the loop allocates.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kesco.ir import program as ir
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
+from kesco.ir.poly import ByteRange
+from kesco.ir.turns import Turns
+from kesco.parts import apart, apart_in_turns
+from kesco.rings.body import Body, body_of
+from kesco.rings.uses import Use, is_settled, pointer_of, uses
+from kesco.source import Span
+
+_WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
+_READ, _WRITE = AccessMode.READ, AccessMode.WRITE
+
+
+def rings(program: ir.Program, region: Region) -> tuple[Turns, ...]:
+    """The loops of a region whose turns may overlap, in the order of the text; none inside another one."""
+    function = next((f for f in program.functions if f.here and f.span == region.span), None)
+    if function is None or region.serial_because or region.members or function.template:
+        return ()
+    found: list[Turns] = []
+    for body in filter(None, (body_of(program, function, loop) for loop in region.loops)):
+        inside = any(one.span.start <= body.loop.span.start < one.span.end for one in found)
+        one = None if inside else _Loop(program, function, region, body).turns()
+        if one is not None:
+            found.append(one)
+    return tuple(found)
+
+
+def as_planned(region: Region, turns: Sequence[Turns]) -> Region:
+    """The region in which the memory of a turn's own is there, and the host waits before and behind such loops."""
+    ends = {number for one in turns for number in one.frees}
+
+    def planned(site: Site) -> Site:
+        if site.number not in ends:
+            return site
+        return replace(site, kind=SiteKind.HOST_USE, role=Role.HOST, label="host", accesses=(), note="")
+
+    result = replace(region, sites=tuple(map(planned, region.sites)))
+    for one in turns:
+        own = [s for s in result.sites if is_in(s, one.span) and s.operation != -1]
+        inside = [s.number for s in own if s.mark is not Mark.ENTERS or s.loop != one.loop]
+        entry = next(s.number for s in result.sites if s.mark is Mark.ENTERS and s.loop == one.loop)
+        others = set(range(len(result.sites))).difference(inside)
+        leaving = {after for n in (*inside, entry) for after in result.successors[n] if after in others}
+        result = _with_wait(result, max(inside) + 1, {*inside, entry}, leaving, one.span)
+        coming = {n for n in others if entry in result.successors[n]}
+        result = _with_wait(result, entry, coming, {entry}, one.span)
+    return result
+
+
+def is_in(site: Site, loop: Span) -> bool:
+    """Whether a site is in the text of a loop."""
+    return loop.start <= site.span.start < loop.end
+
+
+def _with_wait(region: Region, at: int, before: set[int], behind: set[int], span: Span) -> Region:
+    """The region with a wait of the host for the device, of this number, between these sites and those."""
+
+    def then(number: int) -> int:
+        return number + (number >= at)
+
+    wait = Site(at, -1, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span)
+    sites = [replace(s, number=then(s.number)) for s in region.sites]
+    after = [
+        {then(one) for one in targets if n not in before or one not in behind}
+        | ({at} if n in before and behind.intersection(targets) else set())
+        for n, targets in enumerate(region.successors)
+    ]
+    sites.insert(at, wait)
+    after.insert(at, {then(one) for one in behind})
+    return replace(region, sites=tuple(sites), successors=tuple(tuple(sorted(one)) for one in after))
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """One loop."""
+
+    program: ir.Program
+    function: ir.Function
+    region: Region
+    body: Body
+
+    def turns(self) -> Turns | None:
+        """The loop, if its turns may overlap and need not be in order as they are."""
+        sites = [s for s in self.region.sites if self._is_in(s)]
+        taken = self.body.own_memory(self.program, self.function)
+        frees = {s.number for s in sites if any(s.span == one.frees for one in taken)}
+        work = [s for s in sites if s.number not in frees and s.mark is None]
+        if not all(map(self._may_stay, work)) or not self.body.allocates_nothing_else(self.program, taken):
+            return None
+        if taken and any(s.looks for s in work):
+            return None
+        own = {a.buffer for s in sites if s.number in frees for a in s.accesses}
+        if any(a.buffer.kind is not BufferKind.DEVICE for s in sites if s.number in frees for a in s.accesses):
+            return None
+        if len(own) != len(taken):
+            return None
+        shared = self._shared(work, own)
+        if shared is None or not (taken or (shared and not self.body.around)):
+            return None
+        names = self._names(work, shared)
+        if names is None or not any(s.role is Role.MOVABLE for s in work):
+            return None
+        first = self.body.first({s.operation for s in work if s.role is Role.MOVABLE}, taken)
+        if first is None:
+            return None
+        return Turns(self.body.key, self.body.loop.span, first.span, names, taken, tuple(sorted(frees)))
+
+    def _is_in(self, site: Site) -> bool:
+        entering = site.mark is Mark.ENTERS and site.loop == self.body.key
+        return is_in(site, self.body.loop.span) and not entering
+
+    def _may_stay(self, site: Site) -> bool:
+        """Whether a site may be in such a loop."""
+        if site.foreign or site.outside or any(a.buffer.kind in _NOT_KNOWN for a in site.accesses):
+            return False
+        if site.role is Role.MOVABLE:
+            return site.kind in _WORK  # whether the host waits for a copy is known when all is planned
+        return site.role is Role.HOST or (site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC)
+
+    def _shared(self, work: list[Site], own: set[Buffer]) -> set[Buffer] | None:
+        """The buffers that two turns would have to share; None where one of them cannot be a turn's own."""
+        found: set[Buffer] = set()
+        for n, one in enumerate(work):
+            for other in work[n:]:
+                for x, y in _meeting(one, other):
+                    if x.buffer in own or y.buffer in own or self._apart(x.bytes, y.bytes):
+                        continue
+                    if (
+                        x.buffer != y.buffer
+                        or x.buffer.kind is not BufferKind.DEVICE
+                        or Role.HOST in (one.role, other.role)
+                    ):
+                        return None
+                    found.add(x.buffer)
+        return found
+
+    def _apart(self, x: ByteRange | None, y: ByteRange | None) -> bool:
+        """Whether two ranges do not meet in two turns."""
+        if x is None or y is None:
+            return False
+        turns = all(any(c.turn is not None and c.turn.loop == self.body.key for c in one.counters) for one in (x, y))
+        return apart(x, y) or (turns and apart_in_turns(x, y, self.body.key))
+
+    def _names(self, work: list[Site], shared: set[Buffer]) -> tuple[str, ...] | None:
+        """The variables of the buffers that are shared, if each may have a second place."""
+        found: dict[Buffer, ir.Variable] = {}
+        touching: defaultdict[Buffer, list[tuple[Site, Access, Use]]] = defaultdict(list)
+        by_operation = uses(self.body.loop.body)
+        for site in work:
+            for access in (a for a in site.accesses if a.buffer in shared):
+                use = by_operation.get(site.operation)
+                pointer = pointer_of(use, access) if use is not None else None
+                if use is None or pointer is None or found.setdefault(access.buffer, pointer) != pointer:
+                    return None
+                if sum(a.why == access.why and a.mode == access.mode for a in site.accesses) != 1:
+                    return None  # one of several buffers
+                touching[access.buffer].append((site, access, use))
+        variables = [one.key for one in found.values()]
+        if len(set(variables)) != len(variables) or not all(map(self.body.may_shadow, found.values())):
+            return None
+        if not all(self._is_kept_in_turn(touching[one], found[one]) for one in shared):
+            return None
+        return tuple(sorted(one.name for one in found.values()))
+
+    def _is_kept_in_turn(self, touching: list[tuple[Site, Access, Use]], pointer: ir.Variable) -> bool:
+        """Whether a turn writes the same bytes first, and then touches what is left of the buffer, if it does."""
+        first: list[tuple[int, Access]] = []
+        rest: list[tuple[int, Access]] = []
+        for site, access, use in touching:
+            place = self.body.index(use.node)
+            both = AccessMode.NONE
+            for other in (a for s, a, _ in touching if s is site):
+                both |= other.mode
+            sure = _READ not in both and is_settled(self.region.steering, use, access, self.body)
+            (first if sure and self.body.is_always(use.node) else rest).append((place, access))
+        if not first or self.body.leaves_between(max(place for place, _ in first)):
+            return False
+        last = max(place for place, _ in first)
+        whole = [a for _, a in first if a.why in ("copies", "memset") and a.bytes is not None]
+        return all(
+            place > last and (_WRITE not in a.mode or any(_covers(one, a) for one in whole)) for place, a in rest
+        )
+
+
+_NOT_KNOWN = (BufferKind.UNKNOWN, BufferKind.ORDER)
+
+
+def _covers(one: Access, other: Access) -> bool:
+    """Whether a copy or memset writes all that another access may touch."""
+    assert one.bytes is not None
+    if other.bytes == one.bytes:
+        return True
+    length = one.buffer.length
+    return one.bytes.low.bounds() == (0, 0) and length is not None and one.bytes.high == length
+
+
+def _meeting(one: Site, other: Site) -> Iterator[tuple[Access, Access]]:
+    """The accesses of two sites in different turns that may be to one place, one of them writing."""
+    if one.role is Role.HOST and other.role is Role.HOST:
+        return
+    for x in _left(one):
+        for y in _left(other):
+            if (x.mode | y.mode) & _WRITE and may_alias(x.buffer, y.buffer):
+                yield x, y
+
+
+def _left(site: Site) -> tuple[Access, ...]:
+    """What a site may still do in other turns: copies of kesco's own see to the host's memory by themselves."""
+    return site.accesses if site.held is None else tuple(a for a in site.accesses if a.buffer.on_device)

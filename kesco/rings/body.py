@@ -1,0 +1,234 @@
+"""The text of a loop whose turns may overlap: its statements in their order, and where something may be put.
+
+In: the program and the number of a loop. Out: a `Body`, or None where lines cannot be put around the loop or at the
+beginning of a turn. Apart from the rest because this is about the language alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from kesco.ir import program as ir
+from kesco.ir.transfers import FILLS
+from kesco.ir.turns import Taken
+from kesco.rings.uses import handed_on
+
+_CALLS = frozenset(
+    {
+        *("cudaMemcpy", "cudaMemcpyAsync", "cudaMemset", "cudaMemsetAsync", "cudaDeviceSynchronize"),
+        *("cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName"),
+    }
+)
+"""What of CUDA's own may be called in the loop, beside what takes and gives the memory of a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A loop and the statements of its body; `around` tells that it is inside another loop."""
+
+    key: str
+    loop: ir.Loop
+    statements: tuple[ir.Stmt, ...]
+    around: bool
+    function: ir.Function
+
+    def index(self, node: ir.Expr | ir.Stmt) -> int:
+        """In which statement of the body a node is; before all of them where it is in none."""
+        return next((n for n, s in enumerate(self.statements) if any(one is node for one in ir.walk(s))), -1)
+
+    def is_always(self, node: ir.Expr | ir.Stmt) -> bool:
+        """Whether each turn that comes to a node's statement executes it."""
+        at = self.index(node)
+        return at >= 0 and _always(self.statements[at], node)
+
+    def leaves_between(self, last: int) -> bool:
+        """Whether a turn may end in one of the statements from its first work on up to that of this number."""
+        return any(_leaves(s) for s in self.statements[self.begins() : last + 1])
+
+    def begins(self) -> int:
+        """The first statement that gives the device anything, or asks it for memory."""
+        return next((n for n, s in enumerate(self.statements) if any(map(_is_of_cuda, ir.walk(s)))), 0)
+
+    def first(self, operations: Collection[int], taken: Collection[Taken]) -> ir.Stmt | None:
+        """The statement that a turn begins with; None where some of its work is not behind that."""
+        start = self.begins()
+        head: list[ir.Expr | ir.Stmt | None] = [*self.loop.before, self.loop.condition, self.loop.step]
+        elsewhere = [n for one in head if one is not None for n in ir.walk(one)]
+        if any(map(_is_of_cuda, elsewhere)) or not self.statements:
+            return None
+        nodes = [n for s in self.statements[start:] for n in ir.walk(s)]
+        found = {n.operation for n in nodes if isinstance(n, (ir.Launch, ir.Call))}
+        return self.statements[start] if operations and set(operations) <= found else None
+
+    def changing(self) -> frozenset[str]:
+        """The variables that the loop assigns to, and those of the function that have another name or an address."""
+        inside = list(ir.walk(self.loop))
+        found = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
+        found |= {key for n in inside if isinstance(n, ir.Assign) for key in _names(n.target)}
+        return frozenset({*found, *_lent(self.function.body)})
+
+    def may_shadow(self, pointer: ir.Variable) -> bool:
+        """Whether a variable's name may stand for another one in the body: its value is given to work and no more."""
+        declared = {s.variable.name for s in self.statements if isinstance(s, ir.Declare)}
+        spelling = pointer.type.spelling
+        plain = pointer.scope is ir.Scope.LOCAL and pointer.type.shape is ir.Shape.POINTER and not pointer.type.volatile
+        if not plain or spelling.endswith("const") or pointer.name in declared or pointer.key in self._declared():
+            return False
+        if pointer.key in _lent(self.function.body, FILLS):
+            return False
+        mentions = sum(isinstance(n, ir.Name) and n.variable.key == pointer.key for n in ir.walk(self.loop))
+        here = [mention for s in self.statements[self.begins() :] for mention in handed_on(s, pointer)]
+        return bool(here) and all(here) and len(here) == mentions
+
+    def _declared(self) -> set[str]:
+        return {n.variable.key for n in ir.walk(self.loop) if isinstance(n, ir.Declare)}
+
+    # ---- memory of a turn's own -------------------------------------------------------------------------------------
+
+    def own_memory(self, program: ir.Program, function: ir.Function) -> tuple[Taken, ...]:
+        """What each turn allocates and frees, in two statements of its own, and gives to work alone in between."""
+        return tuple(filter(None, (self._taken(program, function, n, c) for n, c in self._calls("cudaMalloc"))))
+
+    def _calls(self, name: str) -> Iterator[tuple[int, ir.Call]]:
+        for n, statement in enumerate(self.statements):
+            for node in ir.walk(statement):
+                if isinstance(node, ir.Call) and node.name == name and _always(statement, node):
+                    yield n, node
+
+    def _taken(self, program: ir.Program, function: ir.Function, at: int, call: ir.Call) -> Taken | None:
+        target = _bare(call.arguments[0]) if len(call.arguments) == 2 else None
+        name = _bare(target.target) if isinstance(target, ir.AddressOf) else None
+        if not isinstance(name, ir.Name) or name.variable.type.shape is not ir.Shape.POINTER:
+            return None
+        own = [s.variable.key for s in self.statements[:at] if isinstance(s, ir.Declare) and _is_empty(s.initial)]
+        pointer = name.variable
+        ends = [(n, c) for n, c in self._calls("cudaFree") if _is_pointer(c.arguments[0], pointer)]
+        if pointer.key not in own or len(ends) != 1 or not at < ends[0][0]:
+            return None
+        end, free = ends[0]
+        between = [mention for s in self.statements[at + 1 : end] for mention in handed_on(s, pointer)]
+        mentions = sum(isinstance(n, ir.Name) and n.variable.key == pointer.key for n in ir.walk(function.body))
+        if not all(between) or len(between) + 2 != mentions or any(map(_leaves, self.statements[at : end + 1])):
+            return None
+        for one in (call, free):
+            text = program.text[one.span.start : one.span.end]
+            operation = program.operations[one.operation] if one.operation >= 0 else None
+            plain = text.startswith((b"cudaMalloc(", b"cudaFree(")) and text.endswith(b")")
+            if operation is None or operation.statement is None or operation.stuck or not plain:
+                return None
+        return Taken(pointer.name, call.span, free.span)
+
+    def allocates_nothing_else(self, program: ir.Program, taken: Collection[Taken]) -> bool:
+        """Whether nothing else in the loop takes or frees memory, or asks how much there is."""
+        functions = {f.key: f for f in program.functions}
+        known = {span for one in taken for span in (one.allocates, one.frees)}
+
+        def calm(node: ir.Expr | ir.Stmt, depth: int) -> bool:
+            if isinstance(node, (ir.New, ir.Obstacle)):
+                return False
+            if not isinstance(node, ir.Call) or node.span in known:
+                return not (depth and isinstance(node, ir.Launch))
+            if node.key in functions:
+                return depth < 4 and all(calm(one, depth + 1) for one in ir.walk(functions[node.key].body))
+            if node.name.startswith("cu"):
+                return node.name in _CALLS
+            return node.standard and not (node.runs or node.destroys)
+
+        return all(calm(one, 0) for one in ir.walk(self.loop))
+
+
+def body_of(program: ir.Program, function: ir.Function, key: str) -> Body | None:
+    """The loop of this number, if it is a statement of a block and its body is one, and nothing jumps about there."""
+    if not key.isdigit() or any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
+        return None
+    for node in ir.walk(function.body):
+        if not isinstance(node, ir.Block) or program.text[node.span.start : node.span.start + 1] != b"{":
+            continue
+        loop = next((s for s in _flat(node) if isinstance(s, ir.Loop) and s.number == int(key)), None)
+        if loop is None or not isinstance(loop.body, ir.Block):
+            continue
+        span = loop.body.span
+        braces = program.text[span.start : span.start + 1] + program.text[span.end - 1 : span.end]
+        leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(loop))
+        if braces != b"{}" or leaves or loop.tested_after or span.end != loop.span.end:
+            return None
+        outer = [n for n in ir.walk(function.body) if isinstance(n, ir.Loop) and n is not loop]
+        around = any(any(one is loop for one in ir.walk(n)) for n in outer)
+        return Body(key, loop, tuple(_flat(loop.body)), around, function)
+    return None
+
+
+def _flat(block: ir.Block) -> Iterator[ir.Stmt]:
+    for one in block.body:
+        if isinstance(one, ir.Block) and one.declares:
+            yield from one.body
+        else:
+            yield one
+
+
+def _always(node: ir.Expr | ir.Stmt, target: ir.Expr | ir.Stmt) -> bool:
+    """Whether every way through a node executes what is in it."""
+    if node is target:
+        return True
+    parts = ir.children(node)
+    if isinstance(node, (ir.If, ir.Branch)):
+        parts = [*(node.before if isinstance(node, ir.If) else ()), node.condition]
+    elif isinstance(node, ir.Loop):
+        parts = [*node.before, node.body] if node.tested_after else [*node.before]
+    elif isinstance(node, (ir.Switch, ir.Unknown)):
+        return False
+    for part in parts:
+        if any(one is target for one in ir.walk(part)):
+            return _always(part, target)
+        if any(isinstance(one, ir.Leave) for one in ir.walk(part)):
+            return False
+    return False
+
+
+def _leaves(statement: ir.Stmt, inside: bool = False) -> bool:
+    """Whether a statement may end the turn: what leaves an inner loop does not."""
+    if isinstance(statement, ir.Leave):
+        return not inside
+    inner = inside or isinstance(statement, ir.Loop)
+    return any(_leaves(one, inner) for one in ir.children(statement) if isinstance(one, ir.Stmt))
+
+
+def _is_of_cuda(node: ir.Expr | ir.Stmt) -> bool:
+    return isinstance(node, ir.Launch) or (isinstance(node, ir.Call) and node.name.startswith("cuda"))
+
+
+def _bare(expression: ir.Expr) -> ir.Expr:
+    while isinstance(expression, ir.Cast):
+        expression = expression.operand
+    return expression
+
+
+def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
+    return (n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name))
+
+
+def _lent(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]:
+    """The variables whose address is taken, or that get another name, but in the first argument of these calls."""
+    skipped: ir.Expr | None = None
+    if isinstance(node, (ir.AddressOf, ir.Unknown, ir.New, ir.Obstacle)):
+        yield from _names(node)
+    elif isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.REFERENCE and node.initial is not None:
+        yield from _names(node.initial)
+    elif isinstance(node, ir.Call):
+        skipped = node.arguments[0] if node.name in but and node.arguments else None
+        for argument, changes in zip(node.arguments, node.references, strict=False):
+            yield from _names(argument) if changes else ()
+        yield from _names(node.receiver) if node.receiver is not None else ()
+    for child in ir.children(node):
+        if child is not skipped:
+            yield from _lent(child, but)
+
+
+def _is_empty(initial: ir.Expr | None) -> bool:
+    return initial is None or _bare(initial) == ir.Constant(0)
+
+
+def _is_pointer(argument: ir.Expr, pointer: ir.Variable) -> bool:
+    bare = _bare(argument)
+    return isinstance(bare, ir.Name) and bare.variable.key == pointer.key

@@ -1,0 +1,113 @@
+"""How a statement uses a pointer, and whether what it writes through it is the same in each turn.
+
+In: launches and calls of a loop's body. Out: which argument an access goes through, and what decides which bytes it
+touches. Apart from the rest because this is about expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from kesco.ir import program as ir
+from kesco.ir.access import Access, AccessMode, through_parameter
+from kesco.ir.turns import Steering
+
+_COPIES = ("cudaMemcpy", "cudaMemcpyAsync")
+_FILLS = ("cudaMemset", "cudaMemsetAsync")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A launch, copy or memset."""
+
+    node: ir.Launch | ir.Call
+
+
+class _Changing(Protocol):
+    def changing(self) -> frozenset[str]: ...
+
+
+def uses(body: ir.Stmt) -> dict[int, Use]:
+    """The launches, copies and memsets of a body, by their operations."""
+    calls = (n for n in ir.walk(body) if isinstance(n, ir.Call) and n.name in (*_COPIES, *_FILLS))
+    launches = (n for n in ir.walk(body) if isinstance(n, ir.Launch))
+    nodes: list[ir.Launch | ir.Call] = [*launches, *calls]
+    return {n.operation: Use(n) for n in nodes}
+
+
+def handed_on(node: ir.Expr | ir.Stmt, pointer: ir.Variable, inside: bool = False) -> Iterator[bool]:
+    """True for each mention of a pointer whose value goes to the device's work and nowhere else."""
+    if isinstance(node, ir.Name):
+        if node.variable.key == pointer.key:
+            yield inside
+    elif isinstance(node, ir.Launch):
+        for one in node.configuration:
+            yield from handed_on(one, pointer)
+        for one in node.arguments:
+            yield from handed_on(one, pointer, True)
+    elif isinstance(node, ir.Call):
+        for one in (*node.arguments, *((node.receiver,) if node.receiver is not None else ())):
+            yield from handed_on(one, pointer, node.name in (*_COPIES, *_FILLS))
+    else:
+        passes = inside and (isinstance(node, ir.Cast) or (isinstance(node, ir.Binary) and node.operator in ("+", "-")))
+        for child in ir.children(node):
+            yield from handed_on(child, pointer, passes)
+
+
+def pointer_of(use: Use, access: Access) -> ir.Variable | None:
+    """The variable that an access goes through: the only pointer in its argument."""
+    argument = _argument(use, access)
+    if argument is None:
+        return None
+    names = [n.variable for n in ir.walk(argument) if isinstance(n, ir.Name)]
+    pointers = [one for one in names if one.type.shape is not ir.Shape.INTEGER]
+    return pointers[0] if len(pointers) == 1 else None
+
+
+def _argument(use: Use, access: Access) -> ir.Expr | None:
+    arguments = use.node.arguments
+    if isinstance(use.node, ir.Launch):
+        return next((one for n, one in enumerate(arguments) if access.why == through_parameter(n)), None)
+    at = 0 if AccessMode.WRITE in access.mode else 1
+    return arguments[at] if len(arguments) > 2 and access.mode is not AccessMode.READ_WRITE else None
+
+
+def is_settled(steering: Steering, use: Use, access: Access, body: _Changing) -> bool:
+    """Whether the bytes that are written through an argument are the same in each turn, whatever memory holds."""
+    node, argument = use.node, _argument(use, access)
+    if argument is None:
+        return False
+    deciding = [argument]
+    if isinstance(node, ir.Call):
+        deciding.append(node.arguments[2])
+    else:
+        at = next(n for n, one in enumerate(node.arguments) if one is argument)
+        for kernel in node.kernel.candidates:
+            decides = steering.get(kernel, {}).get(at)
+            if decides is None:
+                return False
+            deciding += [node.arguments[n] for n in decides if n < len(node.arguments)]
+        deciding += node.configuration[:3]
+    changed = body.changing()
+    return all(_is_same(one, changed, pointer=one is argument) for one in deciding) and bool(deciding[1:])
+
+
+def _is_same(expression: ir.Expr, changed: frozenset[str], *, pointer: bool) -> bool:
+    """Whether an expression of integers, and of one pointer where that may be, has one value in all turns."""
+    for node in ir.walk(expression):
+        if isinstance(node, ir.Name):
+            variable = node.variable
+            if variable.constant is not None or (pointer and variable.type.shape is ir.Shape.POINTER):
+                continue
+            own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not variable.type.volatile
+            kind = variable.type.shape is ir.Shape.INTEGER or variable.type.spelling in ("dim3", "const dim3")
+            if not own or not kind or variable.key in changed:
+                return False
+        elif isinstance(node, ir.Call):
+            if not node.constructs or not node.name.endswith("dim3"):
+                return False
+        elif not isinstance(node, (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)):
+            return False
+    return True

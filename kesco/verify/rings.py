@@ -1,0 +1,282 @@
+"""The loops of a text whose turns are on streams of their own, and what their statements must be like.
+
+In: a function of the concurrent program as read from its text. Out: a `Ring` for each such loop, with what speaks
+against it in words. Apart from the order of the device's work (`turning`) because all of this is about the language.
+
+1. A ring is ``KescoTurns r = kesco_turns(…)``, a loop, and ``kesco_turned(r)``, one behind the other in a block; its
+body has ``kesco_turn(r)`` once, and ahead of that nothing of CUDA. 2. The loop is left by its condition or ``break``.
+3. A buffer in two places has a variable of its own in the body, which is set right behind ``kesco_turn`` and takes the
+name of the one that was given to ``kesco_turns``. That one has one value in the loop. 4. Memory that a turn takes it
+gives back, in a later statement of the body, and its variable is declared there. 5. The value of all these variables
+goes to launches, copies and memsets, nowhere else. 6. All calls of these names belong to a ring.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from kesco.ir import program as ir
+from kesco.ir.transfers import COPIES, FILLS
+from kesco.ir.turns import GIVE, PLACE, TAKE, TURN, TURNED, TURNS
+from kesco.source import Span
+from kesco.verify.sources import word_of
+
+_OURS = (TURNS, TURN, TURNED, PLACE, TAKE, GIVE)
+_CALLED = re.compile(
+    rb"(?<!KescoTurns )(?<!KescoStreams\* )(?<!void )(?<!cudaError_t )\b(?:" + "|".join(_OURS).encode() + rb")\s*\("
+)
+_FILL = ("cudaMemset", "cudaMemsetAsync")
+_QUIET = ("cudaDeviceSynchronize", "cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName",
+          "cudaEventRecord", "cudaStreamWaitEvent")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """One loop: its number, the statements of its body, and the calls that give a turn memory, by their operations.
+
+    `places` are buffers in two places; `taken` is memory of a turn's own, as the call that takes it.
+    """
+
+    loop: ir.Loop
+    statements: tuple[ir.Stmt, ...]
+    begins: int
+    places: dict[int, ir.Variable]
+    taken: dict[int, ir.Call]
+    function: ir.Function
+    problems: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """What marks in the region call it."""
+        return str(self.loop.number)
+
+
+def rings_of(function: ir.Function) -> tuple[Ring, ...]:
+    """The rings of a function."""
+    found = []
+    for block in (n for n in ir.walk(function.body) if isinstance(n, ir.Block) and not n.declares):
+        flat = _flat(block)
+        for declared, loop, behind in zip(flat, flat[1:], flat[2:], strict=False):
+            call = _call_in(declared, TURNS)
+            if call is None or not isinstance(declared, ir.Declare) or not isinstance(loop, ir.Loop):
+                continue
+            end = _call_in(behind, TURNED)
+            if end is not None and _is(end.arguments[0], declared.variable):
+                found.append(_ring(function, declared.variable, call, loop))
+    return tuple(found)
+
+
+def stray_calls(program: ir.Program) -> Iterator[tuple[Span, str]]:
+    """What speaks against the calls of a file: one that belongs to no loop of this kind."""
+    text = program.text
+    if not _CALLED.search(text):
+        return
+    rings = [one for f in program.functions for one in rings_of(f)]
+    belong = sum(3 + len(one.places) + 2 * len(one.taken) for one in rings)
+    nodes = [n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call) and word_of(n) in _OURS]
+    if len(nodes) != belong or len(_CALLED.findall(text)) != belong:
+        yield Span(program.path, 0, 1, 1, 1), "turns of a loop begin, or have memory, where it cannot be followed"
+
+
+def _ring(function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop) -> Ring:
+    wrong: list[str] = []
+    body = _flat(loop.body) if isinstance(loop.body, ir.Block) else []
+    begins = next((n for n, s in enumerate(body) if _call_in(s, TURN) is not None), -1)
+    if begins < 0 or any(_is_of_cuda(n) for s in body[:begins] for n in ir.walk(s)):
+        wrong.append("a turn of it does not begin before its work")
+    heads: list[ir.Expr | ir.Stmt | None] = [*loop.before, loop.condition, loop.step]
+    if loop.tested_after or any(_is_of_cuda(n) for one in heads if one is not None for n in ir.walk(one)):
+        wrong.append("its head is not only the host's")
+    leaves = (n for n in ir.walk(loop) if isinstance(n, ir.Leave))
+    if any(n.how not in ("break", "continue") for n in leaves):
+        wrong.append("it may be left without what stands behind it")
+    if any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
+        wrong.append("control may jump into it")
+    first = body[begins] if begins >= 0 else None
+    own = first.variable.key if isinstance(first, ir.Declare) else ""
+    streams = (n for n in ir.walk(loop) if isinstance(n, ir.Name) and "KescoStreams" in n.variable.type.spelling)
+    if any(n.variable.key != own for n in streams):
+        wrong.append("some of its work is on streams that are not those of the turn")
+    places = _places(function, ring, call, loop, body, begins, wrong)
+    taken = _taken(function, loop, body, begins, wrong)
+    mentions = sum(_is(n, ring) for n in ir.walk(function.body))
+    if mentions != 2 + len(places) + 2 * len(taken):
+        wrong.append("its turns are not all that its streams and memory are used for")
+    for one in ir.walk(loop):
+        if isinstance(one, ir.Call) and one.name.startswith("cu") and not _is_known(one):
+            wrong.append(f"'{one.name}' is called in it")
+    return Ring(loop, tuple(body), begins, places, taken, function, tuple(wrong))
+
+
+def _places(
+    function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, body: list[ir.Stmt], begins: int,
+    wrong: list[str],
+) -> dict[int, ir.Variable]:  # fmt: skip
+    """The buffers that are in two places: for the call that says where, the variable in the body."""
+    found: dict[int, ir.Variable] = {}
+    outer = call.arguments[1:]
+    lent = set(lent_in(function.body, FILLS))
+    changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in _names(n.target)}
+    for at, one in enumerate(outer):
+        name = _bare(one)
+        here = begins + 1 + 2 * at
+        declared, set_ = (*body[here : here + 2], None, None)[:2]
+        place = _call_in(set_, PLACE) if set_ is not None else None
+        if not isinstance(declared, ir.Declare) or place is None or not isinstance(name, ir.Name):
+            wrong.append("a buffer of its turns is not declared where they begin")
+            continue
+        inner, target = declared.variable, _bare(place.arguments[2])
+        fits = (
+            _is(place.arguments[0], ring) and place.arguments[1] == ir.Constant(at) and inner.name == name.variable.name
+        )
+        if not fits or not isinstance(target, ir.AddressOf) or not _is(_bare(target.target), inner):
+            wrong.append(f"'{inner.name}' is not the buffer of its turns that has this name")
+        if name.variable.key in lent or name.variable.key in changed or name.variable.scope is not ir.Scope.LOCAL:
+            wrong.append(f"'{inner.name}' may be another buffer in each turn")
+        if not _goes_to_work(inner, loop, set_):
+            wrong.append(f"the address in '{inner.name}' may be kept or seen")
+        found[place.operation] = inner
+    return found
+
+
+def _taken(
+    function: ir.Function, loop: ir.Loop, body: list[ir.Stmt], begins: int, wrong: list[str]
+) -> dict[int, ir.Call]:
+    """The memory that a turn takes."""
+    found: dict[int, ir.Call] = {}
+    numbers = set()
+    for at, statement in enumerate(body):
+        for call in (n for n in ir.walk(statement) if isinstance(n, ir.Call) and word_of(n) == TAKE):
+            target = _bare(call.arguments[2])
+            pointer = _bare(target.target) if isinstance(target, ir.AddressOf) else None
+            number = call.arguments[1]
+            if not isinstance(pointer, ir.Name) or not isinstance(number, ir.Constant) or number.value in numbers:
+                wrong.append("memory of its turns has no variable or number of its own")
+                continue
+            numbers.add(number.value)
+            found[call.operation] = call
+            variable = pointer.variable
+            calls = [(n, c) for n, s in enumerate(body) for c in ir.walk(s) if isinstance(c, ir.Call)]
+            gives = [n for n, c in calls if word_of(c) == GIVE and _is(_bare(c.arguments[1]), variable)]
+            declared = any(isinstance(s, ir.Declare) and s.variable.key == variable.key for s in body[:at])
+            between = sum(_is(n, variable) for s in body[at + 1 : min(gives, default=0)] for n in ir.walk(s))
+            whole = sum(_is(n, variable) for n in ir.walk(function.body))
+            if not on_each_way(statement, call):
+                wrong.append(f"a turn may take '{variable.name}' more than once, or not at all")
+            ends = any(leaves_turn(s) for s in body[at : min(gives, default=at) + 1])
+            if len(gives) != 1 or not begins < at < gives[0] or not declared or between + 2 != whole or ends:
+                wrong.append(f"'{variable.name}' is not there from where a turn takes it to where it gives it back")
+            if not all(handed for s in body[at + 1 : min(gives, default=0)] for handed in _handed_on(s, variable)):
+                wrong.append(f"the address in '{variable.name}' may be kept or seen")
+    return found
+
+
+def _goes_to_work(inner: ir.Variable, loop: ir.Loop, but: ir.Stmt | None) -> bool:
+    return all(_handed_on(loop, inner, but=but))
+
+
+def _handed_on(
+    node: ir.Expr | ir.Stmt, pointer: ir.Variable, given: bool = False, but: ir.Stmt | None = None
+) -> Iterator[bool]:
+    """For each mention of a pointer whether its value goes to the device's work and nowhere else."""
+    if node is but:
+        return
+    if _is(node, pointer):
+        yield given
+        return
+    for child in ir.children(node):
+        match node:
+            case ir.Launch():
+                passes = any(child is one for one in node.arguments)
+            case ir.Call():
+                passes = word_of(node) in COPIES or word_of(node) in _FILL
+            case ir.Cast() | ir.Binary(operator="+" | "-"):
+                passes = given
+            case _:
+                passes = False
+        yield from _handed_on(child, pointer, passes, but)
+
+
+def lent_in(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]:
+    """The variables that something else may change: an address is taken, but in the first argument of these calls."""
+    inner = ir.children(node)
+    match node:
+        case ir.AddressOf() | ir.Unknown() | ir.New() | ir.Obstacle():
+            yield from _names(node)
+        case ir.Declare() if node.variable.type.shape is ir.Shape.REFERENCE and node.initial is not None:
+            yield from _names(node.initial)
+        case ir.Call():
+            if node.name in but:
+                inner = [one for one in inner if one is not node.arguments[0]]
+            for argument, changes in zip(node.arguments, node.references, strict=False):
+                yield from _names(argument) if changes else ()
+            yield from _names(node.receiver) if node.receiver is not None else ()
+    for one in inner:
+        yield from lent_in(one, but)
+
+
+def leaves_turn(statement: ir.Stmt, inside: bool = False) -> bool:
+    """Whether a turn may end in a statement."""
+    if isinstance(statement, ir.Leave):
+        return not inside
+    loop = inside or isinstance(statement, ir.Loop)
+    return any(leaves_turn(one, loop) for one in ir.children(statement) if isinstance(one, ir.Stmt))
+
+
+def on_each_way(node: ir.Expr | ir.Stmt, target: ir.Launch | ir.Call | None) -> bool:
+    """Whether all ways through a statement come to what is in it."""
+    if node is target:
+        return True
+    match node:
+        case ir.If() | ir.Branch():
+            others: list[ir.Expr | ir.Stmt | None] = [node.then, node.other]
+        case ir.Loop() if any(isinstance(one, ir.Leave) for one in ir.walk(node)):
+            return False
+        case ir.Loop():
+            others = [node.condition, node.step, *(() if node.tested_after else (node.body,))]
+        case ir.Switch() | ir.Unknown():
+            return False
+        case _:
+            others = []
+    inside = next((c for c in ir.children(node) if any(n is target for n in ir.walk(c))), None)
+    if inside is None or any(inside is one for one in others):
+        return False
+    return on_each_way(inside, target)
+
+
+def _is_known(call: ir.Call) -> bool:
+    return call.name in COPIES or call.name in _FILL or call.name in _QUIET
+
+
+def _is_of_cuda(node: ir.Expr | ir.Stmt) -> bool:
+    return isinstance(node, ir.Launch) or (isinstance(node, ir.Call) and word_of(node).startswith(("cuda", "kesco")))
+
+
+def _flat(block: ir.Block) -> list[ir.Stmt]:
+    return [s for one in block.body for s in (one.body if isinstance(one, ir.Block) and one.declares else (one,))]
+
+
+def _call_in(statement: ir.Stmt, name: str) -> ir.Call | None:
+    """The call of this name that a statement consists of, or that a variable begins with."""
+    whole = statement.expression if isinstance(statement, ir.Evaluate) else None
+    whole = statement.initial if isinstance(statement, ir.Declare) else whole
+    bare = _bare(whole) if whole is not None else None
+    if isinstance(bare, ir.Call) and bare.constructs and len(bare.arguments) == 1:
+        bare = _bare(bare.arguments[0])
+    return bare if isinstance(bare, ir.Call) and word_of(bare) == name else None
+
+
+def _bare(one: ir.Expr) -> ir.Expr:
+    while isinstance(one, ir.Cast):
+        one = one.operand
+    return one
+
+
+def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
+    return (n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name))
+
+
+def _is(node: ir.Expr | ir.Stmt, variable: ir.Variable) -> bool:
+    return isinstance(node, ir.Name) and node.variable.key == variable.key

@@ -1,0 +1,356 @@
+"""Turns of a loop beside each other: which loops, that results are the serial program's, and what the proof refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from kesco.options import Options
+from kesco.proving import verify_files
+from kesco.session import Session
+from kesco.toolchain.model import Toolchain
+from kesco.toolchain.process import run
+from tests.integration.compiled import Compiled, compile_and_keep, read_host_side
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+HERE = Path(__file__).parent
+
+HEAD = """#include <cuda_runtime.h>
+#include <cstdio>
+#include <cstdlib>
+#define CHECK(e) do { cudaError_t r = (e); if (r != cudaSuccess) { puts(cudaGetErrorString(r)); exit(1); } } while (0)
+__global__ void twice(const float* a, float* b, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) b[i] = a[i] * 2;
+}
+__global__ void more(const float* a, float* b, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) b[i] = a[i] + 1;
+}
+__global__ void some(const float* a, float* b, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && a[i] > 40) b[i] = a[i];
+}
+__global__ void bump(float* a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] += 1;
+}
+__global__ void keep(float** table, float* a) { table[0] = a; }
+__global__ void kept(float** table, float* b) { b[0] = table[0][0]; }
+"""
+MAIN = """int main(int argc, char** argv) {
+  const int n = 64, size = n * sizeof(float);
+  const int turns = atoi(argv[1]);
+  float *in, *tmp, *out, *src, *dst, **table;
+  CHECK(cudaMallocHost(&src, size * (turns + 1)));
+  CHECK(cudaMallocHost(&dst, size * (turns + 1)));
+  CHECK(cudaMalloc(&in, size));
+  CHECK(cudaMalloc(&tmp, size));
+  CHECK(cudaMalloc(&out, size));
+  CHECK(cudaMalloc(&table, sizeof(float*)));
+  CHECK(cudaMemset(in, 0, size));
+  CHECK(cudaMemset(tmp, 0, size));
+  CHECK(cudaMemset(out, 0, size));
+  for (int i = 0; i < n * turns; ++i) src[i] = i * 7 % 97;
+"""
+END = """  CHECK(cudaDeviceSynchronize());
+  float sum = 0;
+  for (int i = 0; i < n * turns; ++i) sum = sum * 0.5f + dst[i];
+  printf("%.8g\\n", sum);
+  CHECK(cudaFree(in));
+  CHECK(cudaFree(tmp));
+  CHECK(cudaFree(out));
+  return 0;
+}
+"""
+UP = "    cudaMemcpyAsync(in, src + b * n, size, cudaMemcpyHostToDevice);\n"
+DOWN = "    cudaMemcpyAsync(dst + b * n, out, size, cudaMemcpyDeviceToHost);\n"
+WORK = "    twice<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(tmp, out, n);\n"
+FOR = "  for (int b = 0; b < turns; ++b) {\n"
+SEE = "  CHECK(cudaMemcpy(dst, tmp, size, cudaMemcpyDeviceToHost));\n"
+OWN = "    float* own;\n    cudaMalloc(&own, size);\n"
+WITH_OWN = "    twice<<<2, 32>>>(in, own, n);\n    more<<<2, 32>>>(own, out, n);\n"
+
+BESIDE = {
+    "batch": FOR + UP + WORK + DOWN + "  }\n",
+    "read_behind": FOR + UP + WORK + DOWN + "  }\n" + SEE,
+    "left_by_break": FOR + "    if (b == 3) break;\n" + UP + WORK + DOWN + "  }\n" + SEE,
+    "part_of_a_buffer": "  bump<<<2, 32>>>(tmp, n);\n"
+    + FOR
+    + UP
+    + "    twice<<<1, 32>>>(in, tmp, n / 2);\n    more<<<2, 32>>>(tmp, out, n);\n"
+    + DOWN
+    + "  }\n"
+    + SEE,
+    "in_place": FOR + UP + "    bump<<<2, 32>>>(in, n);\n" + WORK + DOWN + "  }\n",
+    "counted_down": "  int left = turns;\n  int b = 0;\n  while (left > 0) {\n"
+    + UP
+    + WORK
+    + DOWN
+    + "    ++b;\n    --left;\n  }\n",
+    "shapes": "  dim3 grid((n + 31) / 32), block(32);\n"
+    + FOR
+    + UP
+    + "    twice<<<grid, block>>>(in, tmp, n);\n    more<<<grid, block>>>(tmp, out, n);\n"
+    + DOWN
+    + "  }\n",
+    "allocates": FOR + UP + OWN + WITH_OWN + "    cudaFree(own);\n" + DOWN + "  }\n",
+    "allocates_only": FOR + OWN + "    twice<<<2, 32>>>(in, own, n);\n"
+    "    cudaMemcpyAsync(dst + b * n, own, size, cudaMemcpyDeviceToHost);\n    cudaFree(own);\n  }\n",
+    "allocates_checked": FOR
+    + OWN.replace("cudaMalloc(&own, size)", "CHECK(cudaMalloc(&own, size))")
+    + "    twice<<<2, 32>>>(in, own, n);\n    CHECK(cudaGetLastError());\n"
+    "    cudaMemcpyAsync(dst + b * n, own, size, cudaMemcpyDeviceToHost);\n    CHECK(cudaFree(own));\n  }\n",
+    "allocates_more_each_time": FOR + "    float* own;\n    cudaMalloc(&own, size * (b + 1));\n"
+    "    twice<<<2, 32>>>(in, own, n);\n"
+    "    cudaMemcpyAsync(dst + b * n, own, size, cudaMemcpyDeviceToHost);\n    cudaFree(own);\n  }\n",
+    "allocates_in_two_loops": "  for (int k = 0; k < argc + 1; ++k) {\n"
+    + FOR
+    + OWN
+    + "    twice<<<2, 32>>>(in, own, n);\n"
+    "    cudaMemcpyAsync(dst + b * n, own, size, cudaMemcpyDeviceToHost);\n    cudaFree(own);\n  }\n"
+    "  bump<<<2, 32>>>(in, n);\n  }\n",
+}
+BEHIND = {
+    "short_copy": FOR + "    int part = b == turns - 1 ? size / 2 : size;\n"
+    + UP.replace("size", "part") + WORK + DOWN + "  }\n",
+    "shorter_each_time": FOR + UP + "    twice<<<2, 32>>>(in, tmp, n - b);\n    more<<<2, 32>>>(tmp, out, n);\n"
+    + DOWN + "  }\n",
+    "where_it_is_large": FOR + UP + "    some<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(tmp, out, n);\n"
+    + DOWN + "  }\n",
+    "adds_up": FOR + UP + "    twice<<<2, 32>>>(in, tmp, n);\n    bump<<<2, 32>>>(out, n);\n" + DOWN + "  }\n",
+    "read_first": FOR + UP + "    more<<<2, 32>>>(tmp, out, n);\n    twice<<<2, 32>>>(in, tmp, n);\n" + DOWN + "  }\n",
+    "only_sometimes": FOR + UP + "    if (b % 3 != 1) twice<<<2, 32>>>(in, tmp, n);\n"
+    "    more<<<2, 32>>>(tmp, out, n);\n" + DOWN + "  }\n",
+    "left_in_the_middle": FOR + UP + "    if (b == 3) break;\n" + WORK + DOWN + "  }\n" + SEE,
+    "another_name": "  float* same = tmp;\n" + FOR + UP + "    twice<<<2, 32>>>(in, tmp, n);\n"
+    "    more<<<2, 32>>>(same, out, n);\n" + DOWN + "  }\n",
+    "kept_by_a_kernel": FOR + UP + WORK + "    keep<<<1, 1>>>(table, tmp);\n" + DOWN + "  }\n"
+    "  kept<<<1, 1>>>(table, in);\n  CHECK(cudaMemcpy(dst, in, size, cudaMemcpyDeviceToHost));\n",
+    "kept_by_the_host": "  float* last = tmp;\n" + FOR + UP + WORK + "    last = tmp;\n" + DOWN + "  }\n"
+    "  CHECK(cudaMemcpy(dst, last, size, cudaMemcpyDeviceToHost));\n",
+    "compared": FOR + UP + WORK + "    if (tmp == nullptr) puts(\"none\");\n" + DOWN + "  }\n",
+    "swapped": FOR + UP + WORK + DOWN + "    float* other = in;\n    in = tmp;\n    tmp = other;\n  }\n",
+    "until_it_is_small": "  int b = 0;\n  do {\n" + UP + WORK + DOWN
+    + "    CHECK(cudaDeviceSynchronize());\n  } while (dst[b++ * n] > 3 && b < turns);\n",
+    "one_place_of_the_host": FOR + UP + WORK + "    cudaMemcpyAsync(dst, out, size, cudaMemcpyDeviceToHost);\n"
+    "    CHECK(cudaDeviceSynchronize());\n    dst[n] += dst[0];\n  }\n",
+    "returns": FOR + UP + WORK + DOWN + "    if (b == 5) return 1;\n  }\n",
+    "asks_how_much": FOR + "    size_t left, whole;\n    cudaMemGetInfo(&left, &whole);\n"
+    "    if (left == 1) puts(\"full\");\n" + OWN + WITH_OWN + DOWN + "    cudaFree(own);\n  }\n",
+    "tries_again": FOR + "    float* own;\n    int wanted = size * 2;\n"
+    "    while (cudaMalloc(&own, wanted) != cudaSuccess) wanted -= size / 2;\n" + WITH_OWN + DOWN
+    + "    cudaFree(own);\n  }\n",
+    "is_not_freed": FOR + OWN + WITH_OWN + DOWN + "  }\n",
+    "prints_the_address": FOR + OWN + WITH_OWN + DOWN
+    + "    if (b == 99) printf(\"%p\\n\", (void*)own);\n    cudaFree(own);\n  }\n",
+    "outlives_the_turn": "  float* own = nullptr;\n" + FOR + "    if (b > 0) cudaFree(own);\n"
+    "    cudaMalloc(&own, size);\n" + WITH_OWN + DOWN + "  }\n",
+}  # fmt: skip
+
+
+BLOCKING = (FOR + UP + WORK + DOWN + "  }\n").replace("cudaMemcpyAsync", "cudaMemcpy")
+
+
+def compiled(folder: Path, body: str, options: Options | None = None) -> Compiled:
+    source = folder / "input.cu"
+    source.write_text(HEAD + MAIN + body + END)
+    return compile_and_keep(source, options or Options())
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
+    return {name: compiled(tmp_path_factory.mktemp(name), body) for name, body in (BESIDE | BEHIND).items()}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_turns_are_beside_each_other(
+    cases: dict[str, Compiled], name: str, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    one = cases[name]
+    assert [len(f.turns) for f in one.rewritten] == [1]
+    output = tmp_path / "output.cu"
+    output.write_bytes(one.result.text)
+    assert not any(v.problems for v in verify_files(one.result.path, str(output), Options()))
+    finished = read_host_side(toolchain, output)
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_turns_stay_behind_each_other(cases: dict[str, Compiled], name: str) -> None:
+    assert b"kesco_turn" not in cases[name].result.text
+
+
+def test_blocking_copies_go_on_streams(tmp_path: Path) -> None:
+    """Where what they bring home is looked at behind the loop alone; the check of a run finds no race."""
+    source = tmp_path / "input.cu"
+    text = (HEAD + MAIN + BLOCKING + END).replace("n = 64", "n = 1 << 16").replace("<<<2, 32>>>", "<<<n / 32, 32>>>")
+    source.write_text(text)
+    one = compile_and_keep(source)
+    assert [len(f.turns) for f in one.rewritten] == [1]
+    assert "    kesco_fetch(dst + b * n, out, size, cudaMemcpyDeviceToHost, kesco->stream[0]);" in one.lines
+    output = tmp_path / "output.cu"
+    output.write_bytes(one.result.text)
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+    for copies in ("auto", "move"):
+        environment["KESCO_COPIES"] = copies
+        done = run((sys.executable, "-m", "kesco", "check", str(output), "--", "6"), timeout=300, env=environment)
+        assert done.returncode == 0 and "no race" in done.stdout.decode() + done.stderr, done.stderr
+    looked = text.replace(
+        "cudaMemcpyDeviceToHost);\n  }", "cudaMemcpyDeviceToHost);\n    src[0] += dst[b * n];\n  }", 1
+    )
+    assert looked != text
+    source.write_text(looked)
+    assert b"kesco_turn" not in compile_and_keep(source).result.text
+
+
+def test_what_decides_which_bytes_are_written(tmp_path: Path) -> None:
+    source = tmp_path / "input.cu"
+    source.write_text(
+        HEAD
+        + "__global__ void by_index(const int* a, float* b, int n) { if (threadIdx.x < n) b[a[threadIdx.x]] = 1; }\n"
+        "__global__ void shared(const float* a, float* b) {\n  __shared__ float s[32];\n  "
+        "s[threadIdx.x] = a[threadIdx.x];\n  __syncthreads();\n  b[threadIdx.x] = s[31 - threadIdx.x];\n"
+        "  if (s[threadIdx.x] > 0) b[32 + threadIdx.x] = 1;\n}\n"
+        "__global__ void counted(float* a, float* b) { if (atomicAdd(a, 1.0f) > 3) b[0] = 1; }\n"
+        '__global__ void says(float* b) { b[0] = 1; printf("%f", b[0]); }\n' + MAIN + END
+    )
+    found = {
+        re.sub(r"_Z\d+([a-z_]+?)P.*", r"\1", name): of for name, of in Session(str(source), Options()).steering.items()
+    }
+    assert found["twice"] == {0: frozenset({2}), 1: frozenset({2})}
+    assert found["some"] == {0: frozenset({2})}
+    assert found["by_index"].keys() == {0}
+    assert found["shared"].keys() == {0}
+    assert 1 not in found["counted"]
+    assert {"says", "keep"}.isdisjoint(found)
+
+
+# ---- results, on a runtime that runs work late and in any order ----------------------------------------------------
+
+
+def executable(text: str, folder: Path, name: str) -> Path:
+    """The program for that runtime, where a launch is a call."""
+
+    def launch(found: re.Match[str]) -> str:
+        parts = [*re.split(r",\s*(?![^()]*\))", found[2]), "0", "nullptr"]
+        given = parts[:4] if len(parts) == 6 else [*parts[:2], "0", "nullptr"]
+        return f"fake_launch({', '.join(given)}, [=] {{ {found[1]}({found[3]}); }});"
+
+    source, program = folder / f"{name}.cpp", folder / name
+    source.write_text(re.sub(r"(\w+)<<<(.*?)>>>\((.*?)\);", launch, text))
+    built = run(("g++", "-std=c++17", f"-I{HERE / 'turns'}", "-o", str(program), str(source)), timeout=300)
+    assert built.returncode == 0, built.stderr
+    return program
+
+
+def printed(program: Path, turns: int, seed: int, more: dict[str, str] | None = None) -> str:
+    environment = {**os.environ, "FAKE_SEED": str(seed), **(more or {})}
+    done = run((str(program), str(turns)), timeout=60, env=environment)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="the programs are run, which takes g++")
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", BESIDE)
+def test_results_are_those_of_the_serial_program(cases: dict[str, Compiled], name: str, tmp_path: Path) -> None:
+    result = cases[name].result
+    serial = executable(result.source.decode(), tmp_path, "serial")
+    beside = executable(result.text.decode(), tmp_path, "beside")
+    for turns in (0, 1, 2, 3, 8):
+        wanted = printed(serial, turns, 1)
+        assert {printed(beside, turns, seed) for seed in range(4)} == {wanted}, turns
+        for few in (0, 256, 1 << 10, 1 << 12):  # bytes beside what is always there: the turns go on one by one
+            less = {"FAKE_BYTES": str((256 << 20) + few)}
+            assert printed(beside, turns, 5, less) == printed(serial, turns, 5, less)
+        assert printed(beside, turns, 6, {"KESCO_STREAMS": "1"}) == wanted
+
+
+@needs_compiler
+def test_that_runtime_sees_a_buffer_that_is_shared(cases: dict[str, Compiled], tmp_path: Path) -> None:
+    result = cases["batch"].result
+    wanted = printed(executable(result.source.decode(), tmp_path, "serial"), 8, 1)
+    wrong = result.text.decode().replace("kesco_place(kesco_loop, 2, &tmp);", "tmp = kesco_loop.buffers[2].base"
+                                         " ? (float*)kesco_loop.buffers[2].base : nullptr;")  # fmt: skip
+    assert wrong != result.text.decode()
+    shared = executable(wrong, tmp_path, "shared")
+    assert {printed(shared, 8, seed) for seed in range(12)} != {wanted}
+
+
+# ---- what the proof refuses ----------------------------------------------------------------------------------------
+
+FORGED = {
+    "batch": {
+        "no place": ("    kesco_place(kesco_loop, 2, &tmp);\n", ""),
+        "another place": ("kesco_place(kesco_loop, 2, &tmp)", "kesco_place(kesco_loop, 1, &tmp)"),
+        "another buffer": ("kesco_turns(kesco, in, out, tmp)", "kesco_turns(kesco, in, tmp, out)"),
+        "too few": ("kesco_turns(kesco, in, out, tmp)", "kesco_turns(kesco, in, out)"),
+        "one buffer for all turns": (
+            "    decltype(tmp) tmp;\n    kesco_place(kesco_loop, 2, &tmp);\n",
+            "",
+        ),
+        "no wait behind": ("  kesco_turned(kesco_loop);  // kesco: the host waits\n", ""),
+        "the streams of all turns": ("KescoStreams* kesco = kesco_turn", "KescoStreams* kesco2 = kesco_turn"),
+        "on the default stream": ("twice<<<2, 32, 0, kesco->stream[0]>>>", "twice<<<2, 32>>>"),
+        "given something else": ("(tmp, out, n);", "(in, out, n);"),
+        "a turn less": ("    KescoStreams* kesco = kesco_turn(kesco_loop);\n", ""),
+        "the turn behind work": ("int b = 0; b < turns; ++b) {\n",
+                                 "int b = 0; b < turns; ++b) {\n    bump<<<1, 1>>>(in, n);\n"),
+        "left for good": ("    cudaMemcpyAsync(dst + b", "    if (b == 7) return 2;\n    cudaMemcpyAsync(dst + b"),
+    },
+    "allocates_only": {
+        "freed": ("kesco_give(kesco_loop, own)", "cudaFree(own)"),
+        "allocated for itself": ("kesco_take(kesco_loop, 0, &own, size)", "cudaMalloc(&own, size)"),
+        "smaller": ("kesco_take(kesco_loop, 0, &own, size)", "kesco_take(kesco_loop, 0, &own, size / 2)"),
+        "given back before": ("    twice<<<", "    kesco_give(kesco_loop, own);\n    twice<<<"),
+        "no wait behind": ("  kesco_turned(kesco_loop);  // kesco: the host waits\n", ""),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "how"), [(name, how) for name, hows in FORGED.items() for how in hows])
+def test_forged_texts_are_refused(cases: dict[str, Compiled], name: str, how: str) -> None:
+    one = cases[name]
+    old, new = FORGED[name][how]
+    text = one.result.text.decode()
+    wrong = text.replace(old, new, 1)
+    assert wrong != text
+    assert one.refuses(wrong.split("\n")), how
+    assert not one.refuses(one.lines)
+
+
+@pytest.mark.parametrize("name", sorted(BEHIND.keys() - {"one_place_of_the_host"}))  # right, but it gains nothing
+def test_the_proof_refuses_turns_that_need_order(cases: dict[str, Compiled], name: str, tmp_path: Path) -> None:
+    """What an emitter that asks nothing would write for the loops that must stay as they are."""
+    source = cases[name].result.source.decode()
+    own = "cudaMalloc(&own" in source
+    taken = source.replace("cudaMalloc(&own,", "kesco_take(kesco_loop, 0, &own,").replace(
+        "cudaFree(own)", "kesco_give(kesco_loop, own)"
+    )
+    buffers = ["in", "out", "tmp"] if not own else ["out"]
+    lines = "".join(f"    decltype({b}) {b};\n    kesco_place(kesco_loop, {n}, &{b});\n" for n, b in enumerate(buffers))
+    text = taken if own else source
+    head = next(h for h in (FOR, "  do {\n") if h in text)
+    text = text.replace(head, f"  KescoTurns kesco_loop = kesco_turns(kesco, {', '.join(buffers)});\n{head}"
+                              f"    KescoStreams* kesco = kesco_turn(kesco_loop);\n{lines}", 1)  # fmt: skip
+    start = text.index("kesco_turn(kesco_loop)")
+    loop = re.compile(r"^  \}.*\n", re.MULTILINE).search(text, start)
+    assert loop is not None
+    body = re.sub(r"<<<(\d+), (\d+)>>>", r"<<<\1, \2, 0, kesco->stream[0]>>>", text[start : loop.start()])
+    body = re.sub(r"(cudaMemcpyAsync\(.*)\);", r"\1, kesco->stream[0]);", body)
+    text = f"{text[:start]}{body}{loop[0]}  kesco_turned(kesco_loop);\n{text[loop.end() :]}"
+    text = text.replace("  float *in,", "  KescoStreams* kesco = &kesco_streams();\n  float *in,", 1)
+    prologue = cases["batch"].result.text.decode()
+    first, last = prologue.index("// ---- kesco: streams"), prologue.index("int main(")
+    (tmp_path / "serial.cu").write_text(source)
+    (tmp_path / "beside.cu").write_text(text.replace("int main(", prologue[first:last] + "int main(", 1))
+    verdicts = verify_files(str(tmp_path / "serial.cu"), str(tmp_path / "beside.cu"), Options())
+    assert any(v.problems for v in verdicts)
