@@ -28,6 +28,7 @@ class Options:
     tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
     times as long as it runs (None: 4 with a profile, else 0). With a profile the highest one is to take at most
     `promise` percent longer than serially alone (None: 10). `fikit` puts a runtime's hooks around each launch.
+    `headers` is what the names of edited copies of headers begin with; where it is empty, headers stay as they are.
     """
 
     streams: int = 0
@@ -50,6 +51,7 @@ class Options:
     zone_age: int | None = None
     promise: int | None = None
     fikit: bool = False
+    headers: str = ""
 
     def strategy_for(self, tasks: bool) -> str:
         """The strategy for a function in which there are tasks, or none; those for tasks do nothing without."""

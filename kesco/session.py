@@ -53,7 +53,7 @@ class Session:
         """Parse both sides of the file; raises `InputError` or `ToolchainError`."""
         self.path, self.options, self.observe = path, options, observe
         began = time.time_ns()
-        self.text = read(path)
+        self.source = self.text = read(path)  # and the text with headers in it
         self.wraps = any("-fwrapv" in flag or "-fno-strict-overflow" in flag for flag in options.flags)
         self.toolchain = toolchain_for(options)
         observe("toolchain", self.toolchain)
@@ -87,8 +87,11 @@ class Session:
             wanted = architectures_read(self.toolchain, options.flags, asked)
             self.unsure = differs(self.toolchain, path, options.flags, own, wanted, is_standard_path)
             self.program: Program = parse(self.file, self.arguments, unsure=self.unsure)
+            self.includes = self.file.included()
+            if options.headers:
+                self._put_headers_in()
             observe("program", self.program)
-            observe("includes", self.file.included())
+            observe("includes", self.includes)
             texts = [device.result(), *further_device_ir(self.toolchain, path, options.flags, wanted[1:])]
         self._same_since(began)
         found: dict[str, KernelEffects] = {}
@@ -107,6 +110,24 @@ class Session:
         self._by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
+    def _put_headers_in(self) -> None:
+        """Make the headers with functions that may be edited a part of the text, if it can be read so."""
+        from kesco.emit.hooks import without_hooks
+        from kesco.emit.prologue import to_parse
+        from kesco.frontend.clang import SourceFile
+        from kesco.frontend.headers import with_headers
+        from kesco.frontend.parse import parse
+
+        text = with_headers(self.file, self.text, self.program)
+        if text == self.text:
+            return
+        try:
+            file = SourceFile(self.path, to_parse(without_hooks(text)), self.arguments)
+            self.program = parse(file, self.arguments, unsure=self.unsure)
+            self.file, self.text = file, text
+        except InputError:  # it comes in by another way, too
+            return
+
     def zeroings(self) -> int:
         """How many stores of zero there are that could be memsets."""
         return sum(one.zeroing is not None for one in self.program.operations)
@@ -120,9 +141,9 @@ class Session:
         from kesco.toolchain.places import cache_folder
 
         kept = str(cache_folder(os.environ)) + os.sep  # what precompiled headers were made from
-        own = (name for name in self.file.included() if not name.startswith(kept) and not is_standard_path(name))
+        own = (name for name in self.includes if not name.startswith(kept) and not is_standard_path(name))
         changed = next((name for name in own if changed_since(name, began)), "")
-        if not changed and read(self.path) != self.text:
+        if not changed and read(self.path) != self.source:
             changed = self.path
         if changed:
             what = f"{changed} changed while it was read"

@@ -35,6 +35,7 @@ _PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: read
 _SET_ASIDE = re.compile(rb"\b(?:push|pop)_macro\b")  # a preamble does not keep the macros that were pushed in it
 _DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:|\?\?=)(?:[^\\\n]|\\\r?\n|\\.)*", re.MULTILINE)
 _WITHOUT_BODIES = 0x40
+_ABOUT_CURSORS = "getCursorBinaryOperatorKind getCursorUnaryOperatorKind Cursor_Evaluate Cursor_isFunctionInlined"
 _TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
@@ -49,7 +50,7 @@ def load(library: str) -> None:
         what = f"libclang cannot be loaded from {library}: {error}"
         step = "run 'kesco doctor' to see which libraries were found"
         raise ToolchainError(Diagnostic("K502", Severity.ERROR, what, help=step)) from None
-    for name in "getCursorBinaryOperatorKind getCursorUnaryOperatorKind Cursor_Evaluate".split():
+    for name in _ABOUT_CURSORS.split():
         getattr(lib, f"clang_{name}").argtypes = [Cursor]
     lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
     for name in "getKind getAsLongLong isUnsignedInt getAsDouble dispose".split():
@@ -166,14 +167,9 @@ class SourceFile:
         started = header is not None and self._parse((*arguments, *use(header)))
         if not started or self._errors():  # whatever is wrong, it is told without the precompiled headers
             if not self._parse(arguments):
-                raise InputError(
-                    Diagnostic(
-                        "K101",
-                        Severity.ERROR,
-                        f"clang could not read {path} with the arguments {' '.join(arguments)}",
-                        help="check the flags after '--'; 'kesco doctor' shows what clang is called with",
-                    )
-                )
+                what = f"clang could not read {path} with the arguments {' '.join(arguments)}"
+                step = "check the flags after '--'; 'kesco doctor' shows what clang is called with"
+                raise InputError(Diagnostic("K101", Severity.ERROR, what, help=step))
             self._check()
             if header is not None:
                 discard(header)
@@ -262,18 +258,24 @@ def inclusions(path: str, text: bytes, arguments: tuple[str, ...]) -> list[tuple
 
     Of a `SourceFile` libclang leaves some out, because headers are precompiled there.
     """
-    unit = _index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES)
-    return [
-        (str(one.location.file.name), int(one.location.line), str(one.include.name))
-        for one in unit.get_includes()
-        if one.location.file is not None
-    ]
+    return entered(_index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES))
+
+
+def entered(unit: cindex.TranslationUnit) -> list[tuple[str, int, str]]:
+    """The same of a translation unit."""
+    every = ((one.location, one.include) for one in unit.get_includes())
+    return [(str(at.file.name), int(at.line), str(brought.name)) for at, brought in every if at.file is not None]
 
 
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
     """Errors in Clang's own CUDA wrapper come from an older libclang reading newer headers, and are harmless."""
     file = diagnostic.location.file
     return file is not None and Path(file.name).name.startswith("__clang_cuda_")
+
+
+def is_inlined(cursor: Cursor) -> bool:
+    """Whether a function may be defined in several files: declared so, or in its class, or ``constexpr``."""
+    return bool(cindex.conf.lib.clang_Cursor_isFunctionInlined(cursor))
 
 
 _kinds: dict[int, CursorKind] = {}

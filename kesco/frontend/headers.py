@@ -1,0 +1,109 @@
+"""Headers of the user's whose functions can be edited: they are put into the text of the file that includes them.
+
+In: a parsed file and its program. Out: the text with these headers in the place of their ``#include`` lines (see
+`ir.pieces`), or the same text. Apart from `parse` because it goes by files, and because all that comes behind it sees
+one text.
+
+1. A header is wanted if the file calls a function of it that launches, itself or through others. 2. So are those that
+include it. 3. A header's own ``#include "…"`` that would not lead to the same file from the source's folder gets a path
+from there.
+
+It refuses headers that come in more than once, whose ``#include`` is not written as such, and functions of which
+other files have the same text: inline ones and templates that are not this file's alone (`is_shared`). The linker keeps
+one of all such texts, and it must not matter which.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from clang.cindex import Cursor, CursorKind
+
+from kesco.frontend import clang
+from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.standard import is_standard_path
+from kesco.ir import program as ir
+from kesco.ir.pieces import has_marks, put_in
+
+K = CursorKind
+_DIRECTIVE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n*]+)"|<[^>\n*]+>)', re.MULTILINE)
+_WEAK = re.compile(rb"\bweak\b|\bselectany\b")
+_TEMPLATES = (K.FUNCTION_TEMPLATE, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION)
+_OWN = ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
+
+
+def is_shared(cursor: Cursor, head: bytes) -> bool:
+    """Whether other files may have the same function, so that there must be one text of it; `head` is its own text."""
+    if cursor.linkage.name in _OWN:
+        return False
+    around: Cursor | None = cursor
+    while around is not None and kind_of(around) not in _TEMPLATES:
+        around = around.semantic_parent
+    return around is not None or clang.is_inlined(cursor) or bool(_WEAK.search(head))
+
+
+def with_headers(source: SourceFile, text: bytes, program: ir.Program) -> bytes:
+    """The text of the file, which was read as `source`, with the headers in it whose functions may be edited."""
+    wanted = _wanted(program)
+    if not wanted:
+        return text
+    inclusions = clang.entered(source.unit)
+    counted = Counter(name for _, _, name in inclusions)
+    by = {name: (file, line) for file, line, name in inclusions if counted[name] == 1 and not is_standard_path(name)}
+    chain: set[str] = set()
+    for name in wanted:  # and what includes them
+        while name in by and name not in chain:
+            chain.add(name)
+            name = by[name][0]
+    places = {by[name]: name for name in chain}
+    return _put_in(source.path, text, places, Path(source.path).parent)
+
+
+def _wanted(program: ir.Program) -> set[str]:
+    """The headers with a function that the file's own lead to and that launches."""
+    elsewhere = {f.key: f for f in program.functions if not f.here and not is_standard_path(f.span.path)}
+    launching = {k for k, f in elsewhere.items() if any(isinstance(n, ir.Launch) for n in ir.walk(f.body))}
+    calls = {key: {n.key for n in ir.walk(f.body) if isinstance(n, ir.Call)} for key, f in elsewhere.items()}
+    while more := {key for key, called in calls.items() if key not in launching and called & launching}:
+        launching |= more
+    return {elsewhere[key].span.path for key in launching}
+
+
+def _put_in(path: str, text: bytes, chain: Mapping[tuple[str, int], str], folder: Path) -> bytes:
+    """A file's text with those of the chain in it, whose nested includes lead to the same files from `folder`."""
+    moved = Path(path).parent != folder
+    for directive in reversed([*_DIRECTIVE.finditer(text)]):
+        start, end = directive.span()
+        name = chain.get((path, text.count(b"\n", 0, start) + 1), "")
+        header = _read(name, folder) if name else None
+        if header is not None:
+            text = put_in(text, start, end, name, _put_in(name, header, chain, folder))
+        elif moved and directive[1] is not None:
+            text = text[:start] + _from(folder, Path(path).parent, directive) + text[end:]
+    return text
+
+
+def _from(folder: Path, own: Path, directive: re.Match[bytes]) -> bytes:
+    """An include that leads from one folder to the file to which it leads from its own."""
+    name = os.fsdecode(directive[1])
+    beside, there = own / name, folder / name
+    if not beside.is_file() or (there.is_file() and there.samefile(beside)):
+        return directive[0]
+    way = Path(os.path.relpath(beside, folder))
+    right = (folder / way).is_file() and (folder / way).samefile(beside)
+    return f'#include "{way if right else beside.absolute()}"'.encode()
+
+
+def _read(name: str, folder: Path) -> bytes | None:
+    """The text of a header if it can be put into another one."""
+    try:
+        text = Path(name).read_bytes()
+    except OSError:
+        return None
+    odd = text.startswith(b"\xef\xbb\xbf") or text.endswith((b"\\", b"\\\n", b"\\\r\n")) or has_marks(text)
+    moved = Path(name).parent != folder and b'R"' in text  # what looks like an include may be in a literal
+    return None if odd or moved else text
