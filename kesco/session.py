@@ -118,7 +118,7 @@ class Session:
         from kesco.frontend.headers import with_headers
         from kesco.frontend.parse import parse
 
-        text = with_headers(self.file, self.text, self.program)
+        text = with_headers(self.path, self.text, self.arguments, self.program)
         if text == self.text:
             return
         try:

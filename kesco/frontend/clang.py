@@ -15,13 +15,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from clang import cindex
 from clang.cindex import Cursor, CursorKind, SourceLocation
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
+from kesco.frontend.inclusions import Include, entered, included, lacks
 from kesco.frontend.refusals import said, told
 from kesco.frontend.standard import is_standard_path
 from kesco.toolchain.mending import taken
@@ -103,26 +104,6 @@ def _precompile(arguments: Sequence[str], empty: Path, header: Path) -> Sequence
     except (cindex.TranslationUnitLoadError, cindex.TranslationUnitSaveError):
         return None
     return list(dict.fromkeys(str(one.include.name) for one in unit.get_includes()))
-
-
-class Include(NamedTuple):
-    """One inclusion of a file: its name, how deep (1: by the main file itself), and where in the file that does so."""
-
-    name: str
-    depth: int
-    at: int
-
-
-def _inclusions(unit: cindex.TranslationUnit) -> tuple[Include, ...]:
-    """As the binding's ``get_includes``, without what it asks beside for each of some hundred files."""
-    lib, found = cindex.conf.lib, list[Include]()
-
-    def visit(file: Any, places: Any, depth: int, _: object) -> None:
-        if depth:
-            found.append(Include(_file_name(file), depth, places[0].offset if depth == 1 else 0))
-
-    lib.clang_getInclusions(unit, cindex.callbacks["translation_unit_includes"](visit), None)
-    return tuple(found)
 
 
 def _children_here(unit: cindex.TranslationUnit) -> list[Cursor]:
@@ -230,7 +211,9 @@ class SourceFile:
         asking libclang takes as long as a third of a parse.
         """
         if self._includes is None:
-            self._includes = _inclusions(self.unit)
+            self._includes = included(self.unit)
+            if lacks(self._includes, self.text):
+                self._includes = included(_whole(self.path, self.text, self._arguments))
         return self._includes
 
     def user_headers(self) -> tuple[bytes, ...]:
@@ -258,13 +241,12 @@ def inclusions(path: str, text: bytes, arguments: tuple[str, ...]) -> list[tuple
 
     Of a `SourceFile` libclang leaves some out, because headers are precompiled there.
     """
-    return entered(_index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES))
+    return entered(_whole(path, text, arguments))
 
 
-def entered(unit: cindex.TranslationUnit) -> list[tuple[str, int, str]]:
-    """The same of a translation unit."""
-    every = ((one.location, one.include) for one in unit.get_includes())
-    return [(str(at.file.name), int(at.line), str(brought.name)) for at, brought in every if at.file is not None]
+def _whole(path: str, text: bytes, arguments: Sequence[str]) -> cindex.TranslationUnit:
+    """A text read without what is kept of earlier readings, and without the bodies of functions."""
+    return _index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES)
 
 
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
@@ -357,11 +339,6 @@ def _place(ask: Any, location: SourceLocation) -> Place:
 
 
 _names: dict[int, str] = {}
-
-
-def _file_name(handle: Any) -> str:
-    """The name behind a file handle; handles live as long as their translation unit."""
-    return _name_at(ctypes.cast(handle, ctypes.c_void_p).value)
 
 
 def _name_at(address: int | None) -> str:

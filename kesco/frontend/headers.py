@@ -24,7 +24,7 @@ from pathlib import Path
 from clang.cindex import Cursor, CursorKind
 
 from kesco.frontend import clang
-from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.clang import kind_of
 from kesco.frontend.standard import is_standard_path
 from kesco.ir import program as ir
 from kesco.ir.pieces import has_marks, put_in
@@ -46,12 +46,12 @@ def is_shared(cursor: Cursor, head: bytes) -> bool:
     return around is not None or clang.is_inlined(cursor) or bool(_WEAK.search(head))
 
 
-def with_headers(source: SourceFile, text: bytes, program: ir.Program) -> bytes:
-    """The text of the file, which was read as `source`, with the headers in it whose functions may be edited."""
+def with_headers(path: str, text: bytes, arguments: tuple[str, ...], program: ir.Program) -> bytes:
+    """The text of a file with the headers in it whose functions may be edited."""
     wanted = _wanted(program)
     if not wanted:
         return text
-    inclusions = clang.entered(source.unit)
+    inclusions = clang.inclusions(path, text, arguments)
     counted = Counter(name for _, _, name in inclusions)
     by = {name: (file, line) for file, line, name in inclusions if counted[name] == 1 and not is_standard_path(name)}
     chain: set[str] = set()
@@ -60,7 +60,7 @@ def with_headers(source: SourceFile, text: bytes, program: ir.Program) -> bytes:
             chain.add(name)
             name = by[name][0]
     places = {by[name]: name for name in chain}
-    return _put_in(source.path, text, places, Path(source.path).parent)
+    return _put_in(path, text, places, Path(path).parent)
 
 
 def _wanted(program: ir.Program) -> set[str]:
