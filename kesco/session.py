@@ -82,14 +82,15 @@ class Session:
             from kesco.frontend.standard import is_standard_path
             from kesco.toolchain.generations import architectures_read, further_device_ir
 
-            own = [one.bare for one in own_texts(self.file, self.arguments)]
+            files = own_texts(self.file, self.arguments)
+            own = [one.bare for one in files]
             asked = (self.text, *self.file.user_headers())
             wanted = architectures_read(self.toolchain, options.flags, asked)
             self.unsure = differs(self.toolchain, path, options.flags, own, wanted, is_standard_path)
             self.program: Program = parse(self.file, self.arguments, unsure=self.unsure)
             self.includes = self.file.included()
             if options.headers:
-                self._put_headers_in()
+                self._put_in({one.name: one.bare for one in files[1:]})
             observe("program", self.program)
             observe("includes", self.includes)
             texts = [device.result(), *further_device_ir(self.toolchain, path, options.flags, wanted[1:])]
@@ -110,7 +111,7 @@ class Session:
         self._by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
-    def _put_headers_in(self) -> None:
+    def _put_in(self, headers: Mapping[str, bytes]) -> None:
         """Make the headers with functions that may be edited a part of the text, if it can be read so."""
         from kesco.emit.hooks import without_hooks
         from kesco.emit.prologue import to_parse
@@ -118,7 +119,7 @@ class Session:
         from kesco.frontend.headers import with_headers
         from kesco.frontend.parse import parse
 
-        text = with_headers(self.path, self.text, self.arguments, self.program)
+        text = with_headers(self.path, self.text, self.arguments, self.program, headers)
         if text == self.text:
             return
         try:

@@ -31,6 +31,7 @@ from kesco.ir.pieces import has_marks, put_in
 
 K = CursorKind
 _DIRECTIVE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n*]+)"|<[^>\n*]+>)', re.MULTILINE)
+_NAMED = re.compile(rb"([A-Za-z_]\w*)\s*(?:<[^<>;()]*>)?\s*\(")
 _WEAK = re.compile(rb"\bweak\b|\bselectany\b")
 _TEMPLATES = (K.FUNCTION_TEMPLATE, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION)
 _OWN = ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
@@ -46,31 +47,41 @@ def is_shared(cursor: Cursor, head: bytes) -> bool:
     return around is not None or clang.is_inlined(cursor) or bool(_WEAK.search(head))
 
 
-def with_headers(path: str, text: bytes, arguments: tuple[str, ...], program: ir.Program) -> bytes:
-    """The text of a file with the headers in it whose functions may be edited."""
-    wanted = _wanted(program)
+def with_headers(
+    path: str, text: bytes, arguments: tuple[str, ...], program: ir.Program, headers: Mapping[str, bytes]
+) -> bytes:
+    """The text of a file with those of the user's `headers`, without comments, in it whose functions may be edited."""
+    wanted = _wanted(program, headers)
     if not wanted:
         return text
-    inclusions = clang.inclusions(path, text, arguments)
-    counted = Counter(name for _, _, name in inclusions)
-    by = {name: (file, line) for file, line, name in inclusions if counted[name] == 1 and not is_standard_path(name)}
-    chain: set[str] = set()
-    for name in wanted:  # and what includes them
-        while name in by and name not in chain:
-            chain.add(name)
-            name = by[name][0]
-    places = {by[name]: name for name in chain}
-    return _put_in(path, text, places, Path(path).parent)
+    inclusions = [(os.path.realpath(by), line, name) for by, line, name in clang.inclusions(path, text, arguments)]
+    counted = Counter(os.path.realpath(name) for _, _, name in inclusions)
+    places = {os.path.realpath(name): (by, line, name) for by, line, name in inclusions}
+    chain: dict[tuple[str, int], str] = {}
+    for name in map(os.path.realpath, wanted):  # and what includes them
+        while counted[name] == 1 and places[name][:2] not in chain and not is_standard_path(name):
+            by, line, written = places[name]
+            chain[by, line] = written
+            name = by
+    return _put_in(path, text, chain, Path(path).parent)
 
 
-def _wanted(program: ir.Program) -> set[str]:
-    """The headers with a function that the file's own lead to and that launches."""
-    elsewhere = {f.key: f for f in program.functions if not f.here and not is_standard_path(f.span.path)}
-    launching = {k for k, f in elsewhere.items() if any(isinstance(n, ir.Launch) for n in ir.walk(f.body))}
-    calls = {key: {n.key for n in ir.walk(f.body) if isinstance(n, ir.Call)} for key, f in elsewhere.items()}
-    while more := {key for key, called in calls.items() if key not in launching and called & launching}:
-        launching |= more
-    return {elsewhere[key].span.path for key in launching}
+def _wanted(program: ir.Program, headers: Mapping[str, bytes]) -> set[str]:
+    """The headers that launch and to which names lead that are called, and those of functions that lead to them.
+
+    Names, since the parse does not always say which function a call means.
+    """
+    calls = {f.key: [n for n in ir.walk(f.body) if isinstance(n, ir.Call)] for f in program.functions}
+    names = {n.name.rpartition("::")[2].partition("<")[0].encode() for called in calls.values() for n in called}
+    reached: set[str] = set()
+    while more := {h for h, bare in headers.items() if h not in reached and names & {*_NAMED.findall(bare)}}:
+        reached |= more
+        names |= {name for h in more for name in _NAMED.findall(headers[h])}
+    found = {h for h in reached if b"<<<" in headers[h]}
+    launching = {f.key for f in program.functions if f.span.path in found}
+    while again := {k for k, called in calls.items() if k not in launching and launching & {n.key for n in called}}:
+        launching |= again
+    return found | {f.span.path for f in program.functions if f.key in launching and f.span.path in headers}
 
 
 def _put_in(path: str, text: bytes, chain: Mapping[tuple[str, int], str], folder: Path) -> bytes:
@@ -78,7 +89,7 @@ def _put_in(path: str, text: bytes, chain: Mapping[tuple[str, int], str], folder
     moved = Path(path).parent != folder
     for directive in reversed([*_DIRECTIVE.finditer(text)]):
         start, end = directive.span()
-        name = chain.get((path, text.count(b"\n", 0, start) + 1), "")
+        name = chain.get((os.path.realpath(path), text.count(b"\n", 0, start) + 1), "")
         header = _read(name, folder) if name else None
         if header is not None:
             text = put_in(text, start, end, name, _put_in(name, header, chain, folder))
