@@ -121,7 +121,7 @@ def _in_files(session: Session, done: Compilation) -> Compilation:
     def of_file(number: int, mine: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, int, int], ...]:
         return kept_through(kept_through(files.kept(number), done.kept), mine)
 
-    headers = tuple(replace(one, kept=of_file(one.number, one.kept)) for one in copies)
+    headers = tuple(replace(one, kept=of_file(one.number, one.kept), before=files.file(one.number)) for one in copies)
     functions, found, shown = placed((done.functions, done.diagnostics, done.timelines), files.own)
     return Compilation(session.path, session.source, text, functions, found, of_file(-1, kept), shown, headers)
 

@@ -44,14 +44,17 @@ class Piece:
 class Copy:
     """An edited header: the user's own file, the name under which the output includes it, and its text.
 
-    `kept` are the stretches of the text that it was taken out of, or of the user's file; it was piece `number` there.
+    `directive` is the user's own ``#include``. `kept` are the stretches of the text that it was taken out of, as piece
+    `number`; or those of `before`, the user's file with its own includes as they must be in the source's folder.
     """
 
     path: str
     name: str
     text: bytes
-    kept: tuple[Kept, ...] = ()
-    number: int = -1
+    directive: str
+    kept: tuple[Kept, ...]
+    number: int
+    before: bytes = b""
 
 
 def put_in(text: bytes, start: int, end: int, path: str, header: bytes) -> bytes:
@@ -144,6 +147,15 @@ class Pieces:
         found = ((one, end) for one, end in zip(self._stretches, ends, strict=True) if one.piece == piece)
         return tuple((one.offset, one.offset + end - one.start, one.start) for one, end in found)
 
+    def file(self, piece: int) -> bytes:
+        """The text of a file, with its ``#include`` lines; -1 is the source."""
+        start, end = (0, len(self.text)) if piece < 0 else self.every[piece].inner
+        result = b""
+        for one in (p for p in self.every if p.around == piece):
+            result += self.text[start : one.outer[0]] + one.directive.encode()
+            start = one.outer[1]
+        return result + self.text[start:end]
+
     def outermost(self, at: int) -> int:
         """Where the ``#include`` of the source itself begins that brings what is at an offset; else the offset."""
         piece = self._stretch(at).piece if self.every else -1
@@ -180,7 +192,7 @@ class _Parting:
                 kept.append((start, one.outer[0], len(result)))
                 same = self.text[slice(*one.inner)] == self.before[slice(*first[n].inner)]
                 result += self.text[start : one.outer[0]]
-                result += one.directive.encode() if same else _include(self._copy(n, one))
+                result += one.directive.encode() if same else include_of(self._copy(n, one))
                 start = one.outer[1]
         kept.append((start, end, len(result)))
         return result + self.text[start:end], tuple(kept)
@@ -191,11 +203,12 @@ class _Parting:
         while name in self.copies:
             n += 1
             name = f"{self.stem}.{n}.{PurePath(one.path).name}"
-        self.copies[name] = Copy(one.path, name, text, kept, number)
+        self.copies[name] = Copy(one.path, name, text, one.directive, kept, number)
         return name
 
 
-def _include(name: str) -> bytes:
+def include_of(name: str) -> bytes:
+    """The line that includes a copy."""
     return f'#include "{name}"'.encode()
 
 
@@ -214,7 +227,7 @@ def is_whole(text: bytes, source: bytes, copies: Sequence[Copy]) -> bool:
     every, own = pieces("", text).every, {one.number for one in copies}
     for one in reversed(copies):  # a copy stands behind those that it includes
         marks = text[slice(*every[one.number].outer)].split(b"\n", 1)[0] + b"\n"
-        source = source.replace(_include(one.name), marks + one.text + _END)
+        source = source.replace(include_of(one.name), marks + one.text + _END)
     for number, piece in reversed([*enumerate(every)]):
         if number not in own and (piece.around < 0 or piece.around in own):
             text = text[: piece.outer[0]] + piece.directive.encode() + text[piece.outer[1] :]
