@@ -45,7 +45,6 @@ from kesco.emit.replays import loop_head, wrapped
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
-from kesco.ir.pieces import pieces
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
@@ -78,8 +77,7 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
     places = {region.span for region in following}
     tops = [function.top for r in chosen for function in (r.function, *r.members)]
     tops += [f.top for f in program.functions if f.here and f.span in places]
-    files = pieces(program.path, program.text)
-    place = prologue_place(program.text, min(map(files.outermost, tops)))
+    place = prologue_place(program.text, min(tops))
     before = "" if place == 0 or program.text[place - 1 : place] == b"\n" else newline
     edits.append(Edit(place, place, before + text + newline, -9))
     return edits
