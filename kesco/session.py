@@ -89,7 +89,7 @@ class Session:
             self.unsure = differs(self.toolchain, path, options.flags, own, wanted, is_standard_path)
             self.program: Program = parse(self.file, self.arguments, unsure=self.unsure)
             self.includes = self.file.included()
-            if options.headers:
+            if options.headers and not options.fikit:  # a hook names a line of the source
                 self._put_in({one.name: one.bare for one in files[1:]})
             observe("program", self.program)
             observe("includes", self.includes)
@@ -114,6 +114,7 @@ class Session:
     def _put_in(self, headers: Mapping[str, bytes]) -> None:
         """Make the headers with functions that may be edited a part of the text, if it can be read so."""
         from kesco.emit.hooks import without_hooks
+        from kesco.emit.places import has_removable
         from kesco.emit.prologue import to_parse
         from kesco.frontend.clang import SourceFile
         from kesco.frontend.headers import with_headers
@@ -126,6 +127,7 @@ class Session:
             file = SourceFile(self.path, to_parse(without_hooks(text)), self.arguments)
             self.program = parse(file, self.arguments, unsure=self.unsure)
             self.file, self.text = file, text
+            self.looks = self.looks or (self.options.syncs != "keep" and has_removable(text)) or COPY.encode() in text
         except InputError:  # it comes in by another way, too
             return
 

@@ -30,7 +30,7 @@ from kesco.ir import program as ir
 from kesco.ir.pieces import has_marks, put_in
 
 K = CursorKind
-_DIRECTIVE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n*]+)"|<[^>\n*]+>)', re.MULTILINE)
+_DIRECTIVE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([ !#-)+-~]+)"|<[ -)+-=?-~]+>)', re.MULTILINE)
 _NAMED = re.compile(rb"([A-Za-z_]\w*)\s*(?:<[^<>;()]*>)?\s*\(")
 _WEAK = re.compile(rb"\bweak\b|\bselectany\b")
 _TEMPLATES = (K.FUNCTION_TEMPLATE, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION)
@@ -115,6 +115,11 @@ def _read(name: str, folder: Path) -> bytes | None:
         text = Path(name).read_bytes()
     except OSError:
         return None
-    odd = text.startswith(b"\xef\xbb\xbf") or text.endswith((b"\\", b"\\\n", b"\\\r\n")) or has_marks(text)
+    odd = (
+        "*/" in name
+        or text.startswith(b"\xef\xbb\xbf")
+        or text.endswith((b"\\", b"\\\n", b"\\\r\n"))
+        or has_marks(text)
+    )
     moved = Path(name).parent != folder and b'R"' in text  # what looks like an include may be in a literal
     return None if odd or moved else text
