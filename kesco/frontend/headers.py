@@ -32,19 +32,18 @@ from kesco.ir.pieces import has_marks, put_in
 K = CursorKind
 _DIRECTIVE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([ !#-)+-~]+)"|<[ -)+-=?-~]+>)', re.MULTILINE)
 _NAMED = re.compile(rb"([A-Za-z_]\w*)\s*(?:<[^<>;()]*>)?\s*\(")
-_WEAK = re.compile(rb"\bweak\b|\bselectany\b")
 _TEMPLATES = (K.FUNCTION_TEMPLATE, K.CLASS_TEMPLATE, K.CLASS_TEMPLATE_PARTIAL_SPECIALIZATION)
 _OWN = ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
 
 
-def is_shared(cursor: Cursor, head: bytes) -> bool:
-    """Whether other files may have the same function, so that there must be one text of it; `head` is its own text."""
+def is_shared(cursor: Cursor) -> bool:
+    """Whether other files may have the same function, so that there must be one text of it."""
     if cursor.linkage.name in _OWN:
         return False
     around: Cursor | None = cursor
     while around is not None and kind_of(around) not in _TEMPLATES:
         around = around.semantic_parent
-    return around is not None or clang.is_inlined(cursor) or bool(_WEAK.search(head))
+    return around is not None or clang.is_inlined(cursor)
 
 
 def with_headers(

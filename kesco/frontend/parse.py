@@ -265,9 +265,8 @@ class _Walk:
 
     def _is_shared(self, cursor: Cursor) -> bool:
         """Whether it is a header's, and other files may have it, too."""
-        text, start = self.statements.source.text, int(cursor.extent.start.offset)
-        files = pieces(self.statements.source.path, text)
-        return files.is_header(start) and is_shared(cursor, text[start : cursor.location.offset])
+        files = pieces(self.statements.source.path, self.statements.source.text)
+        return files.is_header(int(cursor.extent.start.offset)) and is_shared(cursor)
 
     def _variable(self, cursor: Cursor) -> None:
         initial = clang.initializer(cursor)
