@@ -54,11 +54,11 @@ def with_headers(
     if not wanted:
         return text
     inclusions = [(os.path.realpath(by), line, name) for by, line, name in clang.inclusions(path, text, arguments)]
-    counted = Counter(os.path.realpath(name) for _, _, name in inclusions)
+    counted = Counter([os.path.realpath(path), *(os.path.realpath(name) for _, _, name in inclusions)])
     places = {os.path.realpath(name): (by, line, name) for by, line, name in inclusions}
     chain: dict[tuple[str, int], str] = {}
     for name in map(os.path.realpath, wanted):  # and what includes them
-        while counted[name] == 1 and places[name][:2] not in chain and not is_standard_path(name):
+        while name in places and counted[name] == 1 and places[name][:2] not in chain and not is_standard_path(name):
             by, line, written = places[name]
             chain[by, line] = written
             name = by
