@@ -7,6 +7,8 @@ import re
 import pytest
 from wrapper.building import Yard
 
+from kesco.frontend.standard import is_standard_path
+
 MAIN = """\
 #include <cstdio>
 #include "parts/steps.cuh"
@@ -58,12 +60,12 @@ def with_header(yard: Yard) -> Yard:
 
 
 def headers(yard: Yard, name: str) -> set[str]:
-    return {one for one in yard.read(name).replace("\\\n", "").split() if not one.startswith("/")}
+    return {one for one in yard.read(name).replace("\\\n", "").split() if not is_standard_path(one)}
 
 
 def test_nvcc_reads_the_edited_header_in_its_place(with_header: Yard) -> None:
     yard = with_header
-    words = ("-lineinfo", "-c", "src/app.cu", "-MD")
+    words = ("-g", "-lineinfo", "-c", "src/app.cu", "-MD")
     plain = yard.run("nvcc", *words, "-o", "plain.o", "-MF", "plain.d", "-MT", "app.o")
     assert plain.code == 0
     for _ in "unknown", "known":
