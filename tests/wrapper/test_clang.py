@@ -59,9 +59,9 @@ def test_an_edited_header_stands_in_the_place_of_the_users(yard: Yard, clang: di
     yard.write("src/parts/sizes.h", "#define SIZE 65536\n")
     words = ("--cuda-gpu-arch=sm_75", "-c", "src/app.cu", "-MD")
     assert yard.run(clang["KESCO_CLANGXX"], *words, "-o", "plain.o", "-MF", "plain.d", "-MT", "app.o").code == 0
-    done = yard.run("kesco-clang++", *words, "-o", "app.o", "-MF", "app.d", env=clang)
+    done = yard.run("kesco-clang++", *words, "-o", "app.o", "-MF", "app.d", "-MT", "app.o", env=clang)
     assert (done.code, done.err) == (0, "")
-    assert b"cudaStreamCreate" in yard.data("app.o")
+    assert b"cudaStreamCreate" in yard.data("app.o") and b"/kesco-" not in yard.data("app.o")
     assert headers(yard, "app.d") == headers(yard, "plain.d")
     assert yard.run("nvcc", "app.o", "-o", "ours").code == yard.run("nvcc", "plain.o", "-o", "plain").code == 0
     assert yard.run("./ours").out == yard.run("./plain").out != ""
