@@ -212,7 +212,7 @@ class SourceFile:
         """
         if self._includes is None:
             self._includes = included(self.unit)
-            if lacks(self._includes, self.text):
+            if lacks(self._includes, self.path, self.text, self._arguments):
                 self._includes = included(_whole(self.path, self.text, self._arguments))
         return self._includes
 

@@ -7,11 +7,16 @@ tells it in two ways, and neither is whole: with a preamble it leaves out the fi
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from clang import cindex
 
+_FOLDERS = ("-I", "-iquote", "-isystem")
 _NAMED = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 
 
@@ -36,10 +41,14 @@ def included(unit: cindex.TranslationUnit) -> tuple[Include, ...]:
     return tuple(found)
 
 
-def lacks(found: tuple[Include, ...], text: bytes) -> bool:
-    """Whether a text names a file that is not among those: one that is left out, or that a condition does."""
+def lacks(found: tuple[Include, ...], path: str, text: bytes, arguments: Sequence[str]) -> bool:
+    """Whether a source names a file that is there and not among those: libclang leaves it out, or a condition does."""
     names = {one.name.rpartition("/")[2] for one in found}
-    return any(name.decode("utf-8", "replace").rpartition("/")[2] not in names for name in _NAMED.findall(text))
+    named = (os.fsdecode(name) for name in _NAMED.findall(text))
+    left = [name for name in named if name.rpartition("/")[2] not in names]
+    folders = [Path(path).parent, *(Path(b) for a, b in pairwise(arguments) if a in _FOLDERS)]
+    folders += [Path(a[2:]) for a in arguments if a.startswith("-I") and a != "-I"]
+    return any((folder / name).is_file() for name in left for folder in folders)
 
 
 def entered(unit: cindex.TranslationUnit) -> list[tuple[str, int, str]]:
