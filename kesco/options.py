@@ -29,6 +29,7 @@ class Options:
     times as long as it runs (None: 4 with a profile, else 0). With a profile the highest one is to take at most
     `promise` percent longer than serially alone (None: 10). `fikit` puts a runtime's hooks around each launch.
     `turns` lets turns of loops run beside each other, with memory of their own.
+    `headers` is what the names of edited copies of headers begin with; where it is empty, headers stay as they are.
     """
 
     streams: int = 0
@@ -52,6 +53,7 @@ class Options:
     promise: int | None = None
     fikit: bool = False
     turns: bool = True
+    headers: str = ""
 
     def strategy_for(self, tasks: bool) -> str:
         """The strategy for a function in which there are tasks, or none; those for tasks do nothing without."""

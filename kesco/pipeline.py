@@ -22,6 +22,7 @@ from kesco.ordering import Ordered, ordered
 from kesco.planning import following, plan_all, prefetchable, rewrite
 from kesco.proving import numbered, numbered_results, verify
 from kesco.session import Observer, Session, read, silent
+from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.ir.costs import Costs
@@ -91,7 +92,8 @@ def _compiled(path: str, options: Options, observe: Observer, *, only_text: bool
         found = (*found, *without)
         observe("text", text)
         verify(session, functions, text)
-    return Compilation(path, source, text, functions if better is None else better.seen(), found, kept, shown)
+    result = Compilation(path, source, text, functions if better is None else better.seen(), found, kept, shown)
+    return result if session.text == source else _in_files(session, result)
 
 
 def _proven(
@@ -103,6 +105,25 @@ def _proven(
     session.observe("text", text)
     verify(session, functions, text)
     return text, kept
+
+
+def _in_files(session: Session, done: Compilation) -> Compilation:
+    """What was done with a text in which there are headers, in files of their own, and with places in the user's."""
+    from kesco.emit.edits import kept_through
+    from kesco.ir.pieces import is_whole, parted, pieces, placed
+
+    files = pieces(session.path, session.text)
+    text, kept, copies = parted(session.text, done.text, session.options.headers)
+    if not is_whole(done.text, text, copies):
+        what = "the copies of headers are not what was proven"
+        raise VerificationError(Diagnostic("K402", Severity.ERROR, what, Span(session.path, 0, 1, 1, 1)))
+
+    def of_file(number: int, mine: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, int, int], ...]:
+        return kept_through(kept_through(files.kept(number), done.kept), mine)
+
+    headers = tuple(replace(one, kept=of_file(one.number, one.kept), before=files.file(one.number)) for one in copies)
+    functions, found, shown = placed((done.functions, done.diagnostics, done.timelines), files.own)
+    return Compilation(session.path, session.source, text, functions, found, of_file(-1, kept), shown, headers)
 
 
 def _hooked(

@@ -25,6 +25,7 @@ from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
 from kesco.ir import program as ir
 from kesco.ir.costs import Cost, Costs
+from kesco.ir.pieces import pieces
 from kesco.model.forecast import UNKNOWN, Price, Prices
 from kesco.model.gpu import KernelCost, Machine
 
@@ -35,7 +36,7 @@ _STEP = 0.002  # microseconds of one instruction of a warp that waits for memory
 
 def is_of(program: ir.Program, profile: Costs) -> bool:
     """Whether a profile is of this very text; raises `UsageError` (K531) for one that is of no version of the file."""
-    digest = hashlib.sha256(program.text).hexdigest()
+    digest = _digest(program)
     sources = dict(profile.origin.sources)
     if digest in sources.values():
         return True
@@ -48,6 +49,11 @@ def is_of(program: ir.Program, profile: Costs) -> bool:
     return False
 
 
+def _digest(program: ir.Program) -> str:
+    """That of the file itself, without headers that are read as a part of it."""
+    return hashlib.sha256(pieces(program.path, program.text).file(-1)).hexdigest()
+
+
 def stale(program: ir.Program) -> Diagnostic:
     """What to say of a profile of another version."""
     what = f"'{program.path}' changed since the profile was made: operations are found by their kernels' names alone"
@@ -57,7 +63,7 @@ def stale(program: ir.Program) -> Diagnostic:
 def measured(program: ir.Program, profile: Costs) -> Prices:
     """Prices from a profile; `UsageError` (K531) where it is of another program."""
     exact = is_of(program, profile)
-    names = {file for file, digest in profile.origin.sources if digest == hashlib.sha256(program.text).hexdigest()}
+    names = {file for file, digest in profile.origin.sources if digest == _digest(program)}
     here = {PurePath(file).name for file in names} or {PurePath(program.path).name}
     at: dict[int, list[Cost]] = {}
     named: dict[str, list[Cost]] = {}
@@ -68,17 +74,21 @@ def measured(program: ir.Program, profile: Costs) -> Prices:
         named.setdefault(one.identity.name, []).append(one)
         named.setdefault(_base(one.display), []).append(one)
     found: dict[int, Price] = {}
+    files = pieces(program.path, program.text)
+    known_by_line = {o.number for o in program.operations if exact and not files.is_header(o.span.start)}
     for number, launch in _launches(program).items():
+        by_line = number in known_by_line
         candidates = [c for line in _lines(program, number) for c in at.get(line, ()) if _is(c, launch)]
-        if not exact:
+        if not by_line:
             candidates = [c for name in (*launch.kernel.candidates, launch.kernel.name) for c in named.get(name, ())]
         price = _price(dict.fromkeys(c for c in candidates if c.identity.kind == "kernel"))
-        found[number] = price or Price(UNKNOWN, absent=exact)
+        found[number] = price or Price(UNKNOWN, absent=by_line)
     for operation in program.operations:
         if operation.number not in found:
-            there = [c for line in _lines(program, operation.number) for c in at.get(line, ())]
+            by_line = operation.number in known_by_line
+            there = [c for line in _lines(program, operation.number) for c in at.get(line, ()) if by_line]
             price = _price(dict.fromkeys(c for c in there if c.identity.kind != "kernel"))
-            found[operation.number] = price or Price(KernelCost(2.0, 1, 32), absent=exact)
+            found[operation.number] = price or Price(KernelCost(2.0, 1, 32), absent=by_line)
     limits = {field.name for field in fields(Machine)}
     known = {name: value for name, value in profile.origin.limits if name in limits and value > 0}
     return Prices(replace(Machine(), **known), found, exact)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, KescoError, UsageError
+from kesco.ir.pieces import Copy
 from kesco.options import Options
 from kesco.wrapper.commandline import Table, load_table, parse
 
@@ -43,7 +44,8 @@ class Unit:
 class Outcome:
     """What came of a source: `text` is None where it stays as it is; `exit_code` is that of `kesco compile`.
 
-    `page` is its report, where that is wanted and the source could be read.
+    `page` is its report, where that is wanted and the source could be read. `headers` are the copies that the text
+    includes.
     """
 
     source: Path
@@ -55,6 +57,7 @@ class Outcome:
     diagnostics: tuple[Diagnostic, ...]
     seconds: float
     page: str = ""
+    headers: tuple[Copy, ...] = ()
 
 
 def units(database: Path) -> tuple[Unit, ...]:
@@ -141,11 +144,11 @@ def _outcome(future: Future[Outcome], unit: Unit) -> Outcome:
 def _merged(outcomes: list[Outcome]) -> Outcome:
     """One outcome for a source that several commands compile."""
     worst = max(outcomes, key=lambda one: one.exit_code)
-    if worst.exit_code or len({one.text for one in outcomes}) == 1:
+    if worst.exit_code or len({(one.text, *((h.name, h.text) for h in one.headers)) for one in outcomes}) == 1:
         return worst
     what = f"{worst.source}: its commands lead to different texts, so it stays as it is"
     differ = Diagnostic("K109", Severity.WARNING, what, help="build with kesco-nvcc, which rewrites for each command")
-    return replace(worst, text=None, rewritten=0, streams=0, waits=0, diagnostics=(differ,), page="")
+    return replace(worst, text=None, rewritten=0, streams=0, waits=0, diagnostics=(differ,), page="", headers=())
 
 
 def compile_unit(unit: Unit, options: Options) -> Outcome:
@@ -160,7 +163,8 @@ def compile_unit(unit: Unit, options: Options) -> Outcome:
     began = time.perf_counter()
     try:
         os.chdir(unit.folder)
-        result = compile_file(str(unit.source), replace(options, flags=(*unit.flags, *options.flags)))
+        asked = replace(options, flags=(*unit.flags, *options.flags), headers=f"{unit.source.stem}_async")
+        result = compile_file(str(unit.source), asked)
     except KescoError as error:
         return Outcome(unit.source, error.exit_code, None, 0, 0, 0, error.diagnostics, time.perf_counter() - began)
     except OSError as error:
@@ -171,4 +175,5 @@ def compile_unit(unit: Unit, options: Options) -> Outcome:
         unit.source, 0, result.text if result.changed else None, len(done),
         max((one.schedule.streams for one in done), default=0), sum(len(one.plan.waits) for one in done),
         result.diagnostics, time.perf_counter() - began, page(result) if options.page else "",
+        result.headers,
     )  # fmt: skip

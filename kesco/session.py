@@ -55,7 +55,7 @@ class Session:
         """Parse both sides of the file; raises `InputError` or `ToolchainError`."""
         self.path, self.options, self.observe = path, options, observe
         began = time.time_ns()
-        self.text = read(path)
+        self.source = self.text = read(path)  # and the text with headers in it
         self.wraps = any("-fwrapv" in flag or "-fno-strict-overflow" in flag for flag in options.flags)
         self.toolchain = toolchain_for(options)
         observe("toolchain", self.toolchain)
@@ -84,13 +84,17 @@ class Session:
             from kesco.frontend.standard import is_standard_path
             from kesco.toolchain.generations import architectures_read, further_device_ir
 
-            own = [one.bare for one in own_texts(self.file, self.arguments)]
+            files = own_texts(self.file, self.arguments)
+            own = [one.bare for one in files]
             asked = (self.text, *self.file.user_headers())
             wanted = architectures_read(self.toolchain, options.flags, asked)
             self.unsure = differs(self.toolchain, path, options.flags, own, wanted, is_standard_path)
             self.program: Program = parse(self.file, self.arguments, unsure=self.unsure)
+            self.includes = self.file.included()
+            if options.headers and not options.fikit:  # a hook names a line of the source
+                self._put_in({one.name: one.bare for one in files[1:]})
             observe("program", self.program)
-            observe("includes", self.file.included())
+            observe("includes", self.includes)
             texts = [device.result(), *further_device_ir(self.toolchain, path, options.flags, wanted[1:])]
         self._same_since(began)
         found: dict[str, KernelEffects] = {}
@@ -109,6 +113,26 @@ class Session:
         self._by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
+    def _put_in(self, headers: Mapping[str, bytes]) -> None:
+        """Make the headers with functions that may be edited a part of the text, if it can be read so."""
+        from kesco.emit.hooks import without_hooks
+        from kesco.emit.places import has_removable
+        from kesco.emit.prologue import to_parse
+        from kesco.frontend.clang import SourceFile
+        from kesco.frontend.headers import with_headers
+        from kesco.frontend.parse import parse
+
+        text = with_headers(self.path, self.text, self.arguments, self.program, headers)
+        if text == self.text:
+            return
+        try:
+            file = SourceFile(self.path, to_parse(without_hooks(text)), self.arguments)
+            self.program = parse(file, self.arguments, unsure=self.unsure)
+            self.file, self.text = file, text
+            self.looks = self.looks or (self.options.syncs != "keep" and has_removable(text)) or COPY.encode() in text
+        except InputError:  # it comes in by another way, too
+            return
+
     def zeroings(self) -> int:
         """How many stores of zero there are that could be memsets."""
         return sum(one.zeroing is not None for one in self.program.operations)
@@ -122,9 +146,9 @@ class Session:
         from kesco.toolchain.places import cache_folder
 
         kept = str(cache_folder(os.environ)) + os.sep  # what precompiled headers were made from
-        own = (name for name in self.file.included() if not name.startswith(kept) and not is_standard_path(name))
+        own = (name for name in self.includes if not name.startswith(kept) and not is_standard_path(name))
         changed = next((name for name in own if changed_since(name, began)), "")
-        if not changed and read(self.path) != self.text:
+        if not changed and read(self.path) != self.source:
             changed = self.path
         if changed:
             what = f"{changed} changed while it was read"

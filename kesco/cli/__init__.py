@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -26,7 +26,7 @@ from kesco.cli.doctor import doctor_command
 from kesco.cli.fikit_seeing import fikit_group
 from kesco.cli.flags import Flagged, taken_apart
 from kesco.cli.merge import merge_command
-from kesco.cli.output import Printer, ends_well, writable, write_whole
+from kesco.cli.output import Printer, beside, ends_well, writable, write_together, write_whole
 from kesco.cli.plugin import plugin_command
 from kesco.cli.profile import profile_command
 from kesco.cli.regress import regress_command
@@ -39,6 +39,7 @@ from kesco.options import Options
 
 if TYPE_CHECKING:
     from kesco.ir.flow import Region
+    from kesco.ir.pieces import Copy
 
 _STRATEGIES = ("kesco", "critical_path", "serial", "zones", "zones-fair")
 _FORMS = ("streams", "graph", "auto")
@@ -140,8 +141,9 @@ def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _toolchain_options(command)
 
 
-def _options(values: dict[str, Any], environ: Mapping[str, str] = os.environ) -> Options:
+def _options(values: dict[str, Any], environ: Mapping[str, str] = os.environ, headers: str = "") -> Options:
     return Options(
+        headers=headers,
         streams=values["streams"] or 0,
         strategy=values["strategy"] or "",
         zone_limit=values["zone_limit"],
@@ -236,13 +238,14 @@ def compile_command(
 
             observe("host", host_of(source, _options(values)))
         try:
-            result = compile_file(source, replace(_options(values), page=shown is not None), observe)
+            options = _options(values, headers=target.stem if target is not None else "")  # copies stand beside it
+            result = compile_file(source, replace(options, page=shown is not None), observe)
         except VerificationError:  # a bug of ours: the build gets the program as it was
             _write(target, Path(source).read_bytes())
             raise
         if not as_json and (result.diagnostics or printer.form == "json"):
             printer(*result.diagnostics)
-        _write(target, result.text)
+        _write(target, result.text, result.headers)
         if shown is not None:
             write_report(shown, result, measured)
         if as_json:
@@ -266,11 +269,11 @@ def _only_flags(words: tuple[str, ...]) -> None:
         )
 
 
-def _write(target: Path | None, text: bytes) -> None:
+def _write(target: Path | None, text: bytes, headers: Sequence[Copy] = ()) -> None:
     if target is None:
         sys.stdout.buffer.write(text)
     else:
-        write_whole(target, text)
+        write_together({**beside(target, headers), target: text})
 
 
 def _target(source: str, output: str | None) -> Path | None:
@@ -302,7 +305,7 @@ def verify_command(serial: str, concurrent: str, as_json: bool, **values: Any) -
 
     printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
-        verdicts = verify_files(serial, concurrent, _options(values))
+        verdicts = verify_files(serial, concurrent, _options(values, headers="kesco"))
         problems = [d for v in verdicts for d in v.problems]
         if as_json:
             told = [{"function": v.function, "pairs": v.pairs, "unchanged": v.unchanged} for v in verdicts]
@@ -328,7 +331,7 @@ def explain_command(source: str, as_json: bool, **values: Any) -> None:
 
     printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
-        result = compile_file(source, _options(values))
+        result = compile_file(source, _options(values, headers="kesco"))
         click.echo(explained_json(result.functions) if as_json else explain(result))
 
 
@@ -359,7 +362,7 @@ def graph_command(source: str, output: str, wanted: str | None, as_json: bool, *
                 )
             )
         writable(Path(output))
-        result = compile_file(source, _options(values))
+        result = compile_file(source, _options(values, headers="kesco"))
         chosen = [f for f in result.functions if wanted in (None, f.region.function)]
         if wanted is not None and not chosen:
             raise UsageError(

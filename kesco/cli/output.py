@@ -7,13 +7,14 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from kesco.diagnostics import Diagnostic, Severity, render
 from kesco.errors import KescoError, UsageError
+from kesco.ir.pieces import Copy
 from kesco.source import Span
 
 
@@ -87,37 +88,62 @@ def writable(target: Path) -> None:
         )
 
 
+def beside(target: Path, headers: Sequence[Copy]) -> dict[Path, bytes]:
+    """Where the copies of headers go; raises `UsageError` where that is a file that kesco did not write."""
+    places = {target.with_name(one.name): one.text for one in headers}
+    for place in places:
+        if place.exists() and not (place.is_file() and b"kesco" in place.read_bytes()):
+            what = f"{place}, the name of an edited header, is another file"
+            raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="choose another name with -o"))
+    return places
+
+
 def write_whole(target: Path, data: bytes) -> None:
     """Write a file completely or not at all: a temporary file beside it, then a rename.
 
     A symbolic link is followed; something that is no regular file (a pipe, a terminal) is written to as it is.
     """
-    target = target.resolve()
-    if target.exists() and not target.is_file():
-        try:
-            with target.open("wb") as stream:
-                stream.write(data)
-        except OSError as problem:
-            problem.filename = str(target)
-            raise
-        return
-    name = ""
+    write_together({target: data})
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Write files so that all of them are there in full, beside their places, before the first takes its place."""
+    ready: list[tuple[Path, Path]] = []
+    target = Path()
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        for name, data in files.items():
+            target = name.resolve()
+            if target.exists() and not target.is_file():
+                with target.open("wb") as stream:
+                    stream.write(data)
+            else:
+                ready.append((_beside(target, data), target))
+        for made, target in ready:
+            made.replace(target)
+    except BaseException as problem:
+        for made, _ in ready:
+            with contextlib.suppress(OSError):
+                made.unlink()
+        if isinstance(problem, OSError):  # of the temporary file, or of none: the user named another
+            problem.filename, problem.filename2 = str(target), None
+        raise
+
+
+def _beside(target: Path, data: bytes) -> Path:
+    """A temporary file with what is to be in another one beside it."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    made = Path(name)
+    try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
-        Path(name).replace(target)
-    except BaseException as problem:
+        made.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+    except BaseException:
         with contextlib.suppress(OSError):
-            if name:
-                Path(name).unlink()
-        if isinstance(problem, OSError):  # of the temporary file, or of none: the user named another
-            problem.filename, problem.filename2 = str(target), None
+            made.unlink()
         raise
+    return made
 
 
 def _umask() -> int:

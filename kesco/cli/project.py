@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from kesco.cli.output import Printer, refused, writable, write_whole
+from kesco.cli.output import Printer, beside, refused, writable, write_together, write_whole
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError
 from kesco.options import Options
@@ -29,15 +29,18 @@ def compile_project(
     pages = _pages(sorted(places), report) if report is not None else {}
     outcomes: list[Outcome] = []
     for outcome in _shown(chosen, options, jobs or os.cpu_count() or 1, printer.quiet):
-        texts = {places[outcome.source]: outcome.text} if outcome.text is not None else {}
-        texts |= {pages[outcome.source]: outcome.page.encode()} if outcome.page else {}
+        target = places[outcome.source]
         try:
-            for target, text in texts.items():
+            if outcome.text is not None:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(target, text)
-        except OSError as problem:  # the others are written all the same
-            said = (*outcome.diagnostics, refused(problem))
-            outcome = replace(outcome, exit_code=3, text=None, page="", diagnostics=said)
+                write_together({**beside(target, outcome.headers), target: outcome.text})
+            if outcome.page:
+                pages[outcome.source].parent.mkdir(parents=True, exist_ok=True)
+                write_whole(pages[outcome.source], outcome.page.encode())
+        except (OSError, UsageError) as problem:  # the others are written all the same
+            why = problem.diagnostics if isinstance(problem, UsageError) else (refused(problem),)
+            said = (*outcome.diagnostics, *why)
+            outcome = replace(outcome, exit_code=3, text=None, page="", headers=(), diagnostics=said)
         outcomes.append(replace(outcome, page=outcome.page and "written"))
     outcomes.sort(key=lambda one: one.source)
     if report is not None:
@@ -57,6 +60,9 @@ def _object(one: Outcome, places: dict[Path, Path]) -> dict[str, Any]:
         "source": str(one.source), "output": str(places[one.source]) if one.text is not None else "",
         "exit_code": one.exit_code, "changed": one.text is not None, "functions": one.rewritten,
         "streams": one.streams, "waits": one.waits, "seconds": round(one.seconds, 3),
+        "headers": [
+            {"source": h.path, "output": str(places[one.source].with_name(h.name))} for h in one.headers
+        ],
         "diagnostics": [said.to_json() for said in one.diagnostics],
     }  # fmt: skip
 

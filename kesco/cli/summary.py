@@ -37,6 +37,8 @@ def summary(result: Compilation, target: Path | None) -> str:
     if following := [f"'{one.region.function}'" for one in result.functions if one.follows]:
         verb = "launch" if len(following) > 1 else "launches"
         parts.append(f"{', '.join(following)} {verb} on the stream of whoever calls")
+    if result.headers:
+        parts.append(f"{_count(len(result.headers), 'header')} edited: {', '.join(h.name for h in result.headers)}")
     return f"{where}: " + "; ".join(parts)
 
 
@@ -97,6 +99,9 @@ def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
     said = [one.to_json() for one in result.diagnostics]
     return {
         "output": str(target) if target else "",
+        "headers": [
+            {"source": one.path, "output": str(target.with_name(one.name))} for one in result.headers if target
+        ],
         "changed": result.changed,
         "functions": functions,
         "diagnostics": said,

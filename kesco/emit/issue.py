@@ -17,6 +17,7 @@ from dataclasses import replace
 from kesco.diagnostics import Diagnostic
 from kesco.emit.edits import line_indent, newline_of
 from kesco.ir.issue import Reordered
+from kesco.ir.pieces import pieces
 from kesco.source import Span
 
 Kept = tuple[int, int, int]
@@ -70,8 +71,7 @@ def places_before(path: str, text: bytes, kept: Sequence[Kept]) -> Callable[[Spa
             return span
         start = offset(span.start)
         end = offset(span.end - 1) + 1 if span.end > span.start else start
-        line = text.count(b"\n", 0, start) + 1
-        return replace(span, start=start, end=max(start, end), line=line, column=start - text.rfind(b"\n", 0, start))
+        return pieces(path, text).span(start, max(start, end))
 
     return before
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from kesco.diagnostics import Diagnostic
 from kesco.emit.edits import Edit, apply, at_line_start
@@ -21,6 +20,7 @@ from kesco.emit.places import line_end, lines_before
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED, Moved
+from kesco.ir.pieces import pieces
 from kesco.source import Span
 
 _NAMES = {
@@ -105,7 +105,6 @@ def _back(text: bytes, edits: list[Edit]) -> Callable[[Diagnostic], Diagnostic]:
 
     def place(span: Span) -> Span:
         start, end = offset(span.start), offset(span.end)
-        line = text.count(b"\n", 0, start) + 1
-        return replace(span, start=start, end=max(start, end), line=line, column=start - text.rfind(b"\n", 0, start))
+        return pieces(span.path, text).span(start, max(start, end))
 
     return diagnostics_before(place)

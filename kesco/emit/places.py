@@ -15,6 +15,7 @@ from kesco.emit.names import macros
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.pieces import pieces
 from kesco.ir.replay import FILL
 from kesco.ir.schedule import Schedule, joined_ranks
 from kesco.ir.syncplan import SyncPlan
@@ -217,7 +218,11 @@ _JUMPS = ("goto", "a computed goto", "a label")
 
 
 def prologue_place(text: bytes, top: int) -> int:
-    """Where the prologue goes: before the first rewritten declaration, its attributes, its comment and its task."""
+    """Where the prologue goes: before the first rewritten declaration, its attributes, its comment and its task.
+
+    It is the source's: of a header, before its ``#include``.
+    """
+    top = pieces("", text).outermost(top)
     start = text.rfind(b"\n", 0, top) + 1
     if text[start:top].strip():
         return top

@@ -15,13 +15,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from clang import cindex
 from clang.cindex import Cursor, CursorKind, SourceLocation
 
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import InputError, ToolchainError
+from kesco.frontend.inclusions import Include, entered, included, lacks
 from kesco.frontend.refusals import said, told
 from kesco.frontend.standard import is_standard_path
 from kesco.toolchain.mending import taken
@@ -35,6 +36,7 @@ _PREAMBLE = 0x04 | 0x100  # precompiled preamble, built on the first parse: read
 _SET_ASIDE = re.compile(rb"\b(?:push|pop)_macro\b")  # a preamble does not keep the macros that were pushed in it
 _DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:|\?\?=)(?:[^\\\n]|\\\r?\n|\\.)*", re.MULTILINE)
 _WITHOUT_BODIES = 0x40
+_ABOUT_CURSORS = "getCursorBinaryOperatorKind getCursorUnaryOperatorKind Cursor_Evaluate Cursor_isFunctionInlined"
 _TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
@@ -49,7 +51,7 @@ def load(library: str) -> None:
         what = f"libclang cannot be loaded from {library}: {error}"
         step = "run 'kesco doctor' to see which libraries were found"
         raise ToolchainError(Diagnostic("K502", Severity.ERROR, what, help=step)) from None
-    for name in "getCursorBinaryOperatorKind getCursorUnaryOperatorKind Cursor_Evaluate".split():
+    for name in _ABOUT_CURSORS.split():
         getattr(lib, f"clang_{name}").argtypes = [Cursor]
     lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
     for name in "getKind getAsLongLong isUnsignedInt getAsDouble dispose".split():
@@ -104,26 +106,6 @@ def _precompile(arguments: Sequence[str], empty: Path, header: Path) -> Sequence
     return list(dict.fromkeys(str(one.include.name) for one in unit.get_includes()))
 
 
-class Include(NamedTuple):
-    """One inclusion of a file: its name, how deep (1: by the main file itself), and where in the file that does so."""
-
-    name: str
-    depth: int
-    at: int
-
-
-def _inclusions(unit: cindex.TranslationUnit) -> tuple[Include, ...]:
-    """As the binding's ``get_includes``, without what it asks beside for each of some hundred files."""
-    lib, found = cindex.conf.lib, list[Include]()
-
-    def visit(file: Any, places: Any, depth: int, _: object) -> None:
-        if depth:
-            found.append(Include(_file_name(file), depth, places[0].offset if depth == 1 else 0))
-
-    lib.clang_getInclusions(unit, cindex.callbacks["translation_unit_includes"](visit), None)
-    return tuple(found)
-
-
 def _children_here(unit: cindex.TranslationUnit) -> list[Cursor]:
     """The outermost cursors that begin in the main file: thousands come from headers, and are let go at once."""
     lib, found = cindex.conf.lib, list[Cursor]()
@@ -166,14 +148,9 @@ class SourceFile:
         started = header is not None and self._parse((*arguments, *use(header)))
         if not started or self._errors():  # whatever is wrong, it is told without the precompiled headers
             if not self._parse(arguments):
-                raise InputError(
-                    Diagnostic(
-                        "K101",
-                        Severity.ERROR,
-                        f"clang could not read {path} with the arguments {' '.join(arguments)}",
-                        help="check the flags after '--'; 'kesco doctor' shows what clang is called with",
-                    )
-                )
+                what = f"clang could not read {path} with the arguments {' '.join(arguments)}"
+                step = "check the flags after '--'; 'kesco doctor' shows what clang is called with"
+                raise InputError(Diagnostic("K101", Severity.ERROR, what, help=step))
             self._check()
             if header is not None:
                 discard(header)
@@ -234,7 +211,9 @@ class SourceFile:
         asking libclang takes as long as a third of a parse.
         """
         if self._includes is None:
-            self._includes = _inclusions(self.unit)
+            self._includes = included(self.unit)
+            if lacks(self._includes, self.path, self.text, self._arguments):
+                self._includes = included(_whole(self.path, self.text, self._arguments))
         return self._includes
 
     def user_headers(self) -> tuple[bytes, ...]:
@@ -262,18 +241,23 @@ def inclusions(path: str, text: bytes, arguments: tuple[str, ...]) -> list[tuple
 
     Of a `SourceFile` libclang leaves some out, because headers are precompiled there.
     """
-    unit = _index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES)
-    return [
-        (str(one.location.file.name), int(one.location.line), str(one.include.name))
-        for one in unit.get_includes()
-        if one.location.file is not None
-    ]
+    return entered(_whole(path, text, arguments))
+
+
+def _whole(path: str, text: bytes, arguments: Sequence[str]) -> cindex.TranslationUnit:
+    """A text read without what is kept of earlier readings, and without the bodies of functions."""
+    return _index().parse(path, list(arguments), [(path, text)], options=_WITHOUT_BODIES)
 
 
 def _is_wrapper(diagnostic: cindex.Diagnostic) -> bool:
     """Errors in Clang's own CUDA wrapper come from an older libclang reading newer headers, and are harmless."""
     file = diagnostic.location.file
     return file is not None and Path(file.name).name.startswith("__clang_cuda_")
+
+
+def is_inlined(cursor: Cursor) -> bool:
+    """Whether a function may be defined in several files: declared so, or in its class, or ``constexpr``."""
+    return bool(cindex.conf.lib.clang_Cursor_isFunctionInlined(cursor))
 
 
 _kinds: dict[int, CursorKind] = {}
@@ -355,11 +339,6 @@ def _place(ask: Any, location: SourceLocation) -> Place:
 
 
 _names: dict[int, str] = {}
-
-
-def _file_name(handle: Any) -> str:
-    """The name behind a file handle; handles live as long as their translation unit."""
-    return _name_at(ctypes.cast(handle, ctypes.c_void_p).value)
 
 
 def _name_at(address: int | None) -> str:

@@ -93,7 +93,7 @@ class Declarations:
         internal = scope is not ir.Scope.GLOBAL or cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
         mangled = cursor.mangled_name if scope is ir.Scope.SYMBOL else ""
         return ir.Variable(
-            key, cursor.spelling, self.types.lower(kind_type), scope, span_of(self.source.path, cursor), internal,
+            key, cursor.spelling, self.types.lower(kind_type), scope, span_of(self.source, cursor), internal,
             value, mangled, managed, qualified_name(cursor),
         )  # fmt: skip
 

@@ -66,7 +66,7 @@ class Expressions(Declarations):
 
     def span(self, cursor: Cursor) -> Span:
         """Where the cursor is, for people and edits."""
-        return span_of(self.source.path, cursor)
+        return span_of(self.source, cursor)
 
     def children(self, cursor: Cursor) -> list[Cursor]:
         """The children that are expressions, not names of types and namespaces."""

@@ -128,7 +128,7 @@ class Functions(Statements):
             _name(cursor),
             parameters,
             body,
-            span_of(self.source.path, cursor),
+            span_of(self.source, cursor),
             internal,
             False,
             template,

@@ -18,6 +18,7 @@ from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.launch_macros import launch_macro
 from kesco.frontend.operations import closing_parenthesis, file_range, launch_stream_text, with_semicolon
 from kesco.ir import program as ir
+from kesco.ir.pieces import pieces
 from kesco.source import Span
 
 K = CursorKind
@@ -230,8 +231,7 @@ class Invocations(Expressions):
         braces = self.text[block.start : block.start + 1] + self.text[block.end - 1 : block.end]
         if block.path != self.source.path or braces != b"{}":
             return -1
-        line, start = self.text.count(b"\n", 0, block.end - 1) + 1, block.end - 1
-        brace = Span(block.path, start, block.end, line, start - self.text.rfind(b"\n", 0, start))
+        brace = pieces(self.source.path, self.source.text).span(block.end - 1, block.end)
         self.operations.append(ir.Operation(len(self.operations), brace, brace, False, False, None))
         return len(self.operations) - 1
 
@@ -272,9 +272,7 @@ class Invocations(Expressions):
         statement = None
         if anchor is not None and span.path == path and anchor.end > anchor.start:
             end = with_semicolon(text, anchor.end)
-            line = text.count(b"\n", 0, anchor.start) + 1
-            column = anchor.start - (text.rfind(b"\n", 0, anchor.start) + 1) + 1
-            statement = Span(path, anchor.start, end, line, column)
+            statement = pieces(path, self.source.text).span(anchor.start, end)
         self.operations.append(
             ir.Operation(
                 number,

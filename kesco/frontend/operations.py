@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from clang.cindex import Cursor
 
-from kesco.frontend.clang import Place, file_place
+from kesco.frontend.clang import Place, SourceFile, file_place
+from kesco.ir.pieces import pieces
 from kesco.source import Span
 
 
@@ -107,12 +108,16 @@ def file_range(cursor: Cursor) -> tuple[Place, Place]:
     return file_place(extent.start), file_place(extent.end)
 
 
-def span_of(path: str, cursor: Cursor) -> Span:
+def span_of(source: SourceFile, cursor: Cursor) -> Span:
     """Where a person would say the cursor is: in the file's text, macro arguments at their own place."""
     start, end = file_range(cursor)
+    path, last = source.path, max(start.offset, end.offset)
+    files = pieces(path, source.text)
+    if files.every and start.file in (path, ""):
+        return files.span(start.offset, last)
     if start.file and start.file != path:
-        return Span(start.file, start.offset, max(start.offset, end.offset), start.line, start.column)
-    return Span(path, start.offset, max(start.offset, end.offset), start.line, start.column)
+        return Span(start.file, start.offset, last, start.line, start.column)
+    return Span(path, start.offset, last, start.line, start.column)
 
 
 def launch_stream_text(text: bytes, path: str, configuration: Cursor) -> tuple[int, int] | None:

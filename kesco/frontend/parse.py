@@ -27,12 +27,14 @@ from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.declarations import CLASSES, FUNCTIONS
 from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
+from kesco.frontend.headers import is_shared
 from kesco.frontend.invocations import kernel_symbol
 from kesco.frontend.pragmas import Pragmas, span_at
 from kesco.frontend.replaceable import replaceable
 from kesco.frontend.standard import is_standard_path
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
+from kesco.ir.pieces import pieces
 from kesco.source import Span
 
 K = CursorKind
@@ -111,7 +113,9 @@ def parse(
     # what the output inserts uses names with small letters, and such macros would change it
     constructs += tuple((f"macro {n}", at) for n, at in defined.items() if any(c.islower() for c in n))
     constructs += tuple(_names_in_headers(texts))
-    said = Pragmas(source.path, texts[0].bare)
+    files = pieces(source.path, source.text)
+    constructs = tuple((n, files.span(at.start, at.end) if at.path == source.path else at) for n, at in constructs)
+    said = Pragmas(source.path, texts[0].bare, files)
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
         tuple(kernels), said.stated(), statements.launched, said.tasks(done) if earlier is None else (),
@@ -255,9 +259,14 @@ class _Walk:
             owner = record or (cursor.semantic_parent.get_usr() if _is_class(cursor.semantic_parent) else "")
             if not self.here and any(f.key == cursor.canonical.get_usr() for f in self.functions):
                 return
-            found = self.statements.function(cursor, owner, here=self.here)
+            found = self.statements.function(cursor, owner, here=self.here and not self._is_shared(cursor))
             if found is not None:
                 self.functions.append(found)
+
+    def _is_shared(self, cursor: Cursor) -> bool:
+        """Whether it is a header's, and other files may have it, too."""
+        files = pieces(self.statements.source.path, self.statements.source.text)
+        return files.is_header(int(cursor.extent.start.offset)) and is_shared(cursor)
 
     def _variable(self, cursor: Cursor) -> None:
         initial = clang.initializer(cursor)

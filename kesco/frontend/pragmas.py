@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.errors import InputError
 from kesco.ir import program as ir
+from kesco.ir.pieces import Pieces
 from kesco.ir.task import HIGHEST, LOWEST
 from kesco.source import Span
 
@@ -45,15 +46,16 @@ def span_at(path: str, text: bytes, start: int, end: int) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Pragmas:
-    """The pragmas of one file; `bare` is its text with blanks for comments."""
+    """The pragmas of one file; `bare` is its text with blanks for comments, and `files` says what is where in it."""
 
     path: str
     bare: bytes
+    files: Pieces
 
     def _lines(self) -> Iterator[tuple[str, Span]]:
         for match in _PRAGMA.finditer(self.bare):
             words = match[1].decode("utf-8", "replace").rstrip()
-            yield words, span_at(self.path, self.bare, match.start(), match.start() + len(match[0].rstrip()))
+            yield words, self.files.span(match.start(), match.start() + len(match[0].rstrip()))
 
     def stated(self) -> tuple[ir.Stated, ...]:
         """What is said of kernels; raises `InputError` for a pragma that is neither this nor a task."""
@@ -112,7 +114,7 @@ class Pragmas:
                         found = node if found is None or node.span.end > found.span.end else found
         if found is None:
             return None
-        line = span_at(self.path, self.bare, offset, offset).line
+        line = self.files.place(offset)[0]
         called = found.expression if isinstance(found, ir.Evaluate) else None
         return found.span, called.name if isinstance(called, ir.Call) and called.name else f"line {line}"
 

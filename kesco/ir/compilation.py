@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the
     from kesco.ir.flow import Region
     from kesco.ir.issue import Reordered
     from kesco.ir.lifetimes import Moved
+    from kesco.ir.pieces import Copy
     from kesco.ir.schedule import Schedule
     from kesco.ir.syncplan import SyncPlan
     from kesco.ir.timeline import Timeline
@@ -73,6 +74,7 @@ class Compilation:
     """The outcome for one file: `text` is the input's bytes where nothing was changed.
 
     `kept` are the stretches of the input that are in the text: begin and end in the input, begin in the text, in bytes.
+    `headers` are the copies of headers that the text includes in the place of the user's own.
     `timelines` are for each function its runs in the model, the serial one first, where the report's page is wanted.
     """
 
@@ -83,6 +85,7 @@ class Compilation:
     diagnostics: tuple[Diagnostic, ...]
     kept: tuple[tuple[int, int, int], ...] = ()
     timelines: tuple[tuple[Timeline, ...], ...] = ()
+    headers: tuple[Copy, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -4,8 +4,8 @@ In: the program, the regions of its functions, and a call of one of them that is
 diagnostic. Apart from the other barriers because the reason is not at the call, but in the function, or at its other
 calls.
 
-1. A function that does not follow its caller's stream says why. 2. One that does has to be called in a statement of its
-own, unless it has streams of its own already.
+1. A function that several files may have, from a header, is not edited. 2. One that does not follow its caller's stream
+says why. 3. One that does has to be called in a statement of its own, unless it has streams of its own already.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ def advice(program: Program, regions: Sequence[Region], apart: Pair, call: Site)
     """What to do about a call of a function of the file, which is a barrier between two operations."""
     function = _called(program, call)
     region = next((r for r in regions if function is not None and r.span == function.span), None)
+    if function is not None and not function.here and not function.internal:
+        return f"other files may have it, too, and it must be one text in all: make it static, or {_ONE_FUNCTION}"
     if function is None or region is None:
         return _BEGINS + _ONE_FUNCTION
     inside = _barrier_in(region)

@@ -12,7 +12,7 @@ from typing import Protocol
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.flow import Region
 from kesco.ir.issue import Reordered
-from kesco.source import Span
+from kesco.ir.pieces import pieces
 
 _HELP = "what is needed first goes first; '--order keep' keeps the order of the text"
 _REFUSED_HELP = "the output is right all the same; please report it: there may be a mistake in kesco"
@@ -56,8 +56,7 @@ def _notes(path: str, text: bytes, changes: Sequence[Reordered]) -> Iterator[Not
         for (start, end), why in zip(change.pieces, change.why, strict=True):
             if why:
                 begin = end - len(_code(text[start:end]))
-                line = text.count(b"\n", 0, begin) + 1
-                yield Note(why, Span(path, begin, end, line, begin - text.rfind(b"\n", 0, begin)))
+                yield Note(why, pieces(path, text).span(begin, end))
 
 
 def _code(piece: bytes) -> bytes:

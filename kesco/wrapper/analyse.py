@@ -25,6 +25,7 @@ from typing import Any
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import KescoError, ToolchainError
 from kesco.frontend.standard import is_standard_path
+from kesco.ir.pieces import Copy, include_of
 from kesco.options import Options
 from kesco.pipeline import Compilation, compile_file
 from kesco.session import changed_since
@@ -38,6 +39,8 @@ from kesco.wrapper.substitute import for_clang
 _STANDARD = re.compile(r"\bcudafe\+\+.* --c\+\+(\d+)\b")
 _ARCHITECTURE = re.compile(r"__CUDA_ARCH__=(\d+)0\b|\"-target-cpu\" \"sm_(\d+)[af]?\"")
 _MOST_ARCHITECTURES = 12
+COPIES = "kesco"
+"""What the names of edited copies of headers begin with, in folders where nothing else is."""
 
 
 def main(request: str) -> None:
@@ -83,7 +86,9 @@ def entry_of(
         return entry, False
     try:
         before = read(source)
-        result = compile_file(source, Options(flags=(*flags, *named), **question["options"]), seen.__setitem__)
+        headers = "" if question.get("trial") else COPIES  # a plugin within clang replaces the source alone
+        options = Options(flags=(*flags, *named), headers=headers, **question["options"])
+        result = compile_file(source, options, seen.__setitem__)
         entry["report"] = _report(result)
         if question["options"].get("page"):
             from kesco.report.page import page
@@ -103,8 +108,10 @@ def entry_of(
     known = [path for path in seen.get("includes", ()) if not path.startswith(own + os.sep)]
     found = includes.scan(source, before, passed, known, is_standard_path, system)
     if not entry["why"] and text != before:
-        entry["why"] = found.hazard
-        if not found.hazard:
+        deep = b"../" * (includes.DEEPEST + 1)
+        far = next((one.path for one in result.headers if deep in one.text), "")
+        entry["why"] = found.hazard or (f"{far} includes what is too many folders up" if far else "")
+        if not entry["why"]:
             mapped = with_lines(before, text, result.kept, source)
             if result.source != before or without_lines(mapped, source) != text:
                 raise AssertionError("the directives are not all that was added")
@@ -112,10 +119,20 @@ def entry_of(
                 entry["why"] = "clang does not compile the rewritten text [K703]"
             else:
                 entry["text"] = mapped.decode("utf-8", "surrogateescape")
+                entry["headers"] = [_header(one) for one in result.headers]
     profile = os.path.join(os.path.dirname(os.path.realpath(question["compiler"])), "nvcc.profile")
     entry["files"] = _files(found, toolchain, profile)
     entry["missing"] = found.missing
     return entry, keep
+
+
+def _header(one: Copy) -> dict[str, str]:
+    """A copy of a header as an entry has it."""
+    mapped = with_lines(one.before, one.text, one.kept, one.path)
+    if without_lines(mapped, one.path) != one.text:
+        raise AssertionError("the directives are not all that was added")
+    texts = {"text": mapped, "include": include_of(one.name), "directive": one.directive.encode()}
+    return {"path": one.path, "name": one.name} | {k: t.decode("utf-8", "surrogateescape") for k, t in texts.items()}
 
 
 def _files(found: includes.Includes, toolchain: Any, profile: str) -> list[list[object]]:
@@ -152,7 +169,7 @@ def compiles(source: str, text: bytes, question: dict[str, Any]) -> bool:
     """Whether clang takes a text in the source's place, in all passes; for those who cannot ask again afterwards."""
     with tempfile.TemporaryDirectory(prefix="kesco-") as folder:
         words = [*question["flags"], "-fsyntax-only", "-Wno-unused-command-line-argument", "-x", "cuda", source]
-        change = for_clang(words, {source: text}, folder, os.environ)
+        change = for_clang(words, {source: text}, {}, folder, os.environ)
         command = [question["compiler"], *change.arguments]
         done = subprocess.run(command, env=change.environment, capture_output=True, check=False)
     return done.returncode == 0

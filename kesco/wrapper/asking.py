@@ -17,6 +17,8 @@ from kesco.wrapper.settings import DECIDING, Settings
 
 _WORTH_A_LOOK = (b"<<<", b"cudaLaunch", b"Async")
 """Without one of these a text has nothing that kesco could move."""
+_HEADERS = (b'.cuh"', b'.cu"')
+"""What the includes end with that may bring functions that launch."""
 _ANY_LAUNCH = frozenset({"page", "force", "fikit", "prefetch", "emit", "copies"})
 """Options with which something may be made, or told, of a source that has a single launch."""
 _ANALYSE = "import sys; sys.path.insert(0, sys.argv[1]); from kesco.wrapper.analyse import main; main(sys.argv[2])"
@@ -26,7 +28,7 @@ _LIMIT = 64 << 20  # bytes of a source
 def worth_a_look(source: str, settings: Settings) -> bytes:
     """The text of a source, empty where it has no word of interest; raises `OSError` if it cannot be read."""
     text = read(source) if os.stat(source).st_size < _LIMIT else b""
-    wanted = (*_WORTH_A_LOOK, *((b"cudaMemcpy",) if settings.options.get("copies") == "move" else ()))
+    wanted = (*_WORTH_A_LOOK, *_HEADERS, *((b"cudaMemcpy",) if settings.options.get("copies") == "move" else ()))
     return text if any(word in text for word in wanted) else b""
 
 
@@ -36,7 +38,7 @@ def may_gain(text: bytes, settings: Settings) -> bool:
         return True
     from kesco.wrapper.single import may_overlap
 
-    return may_overlap(text)
+    return any(word in text for word in _HEADERS) or may_overlap(text)
 
 
 def common(who: tuple[str, str, str], settings: Settings, flags: Sequence[str]) -> list[bytes]:

@@ -56,7 +56,7 @@ def key(parts: Sequence[bytes]) -> str:
 
 def without_text(why: str) -> Entry:
     """The entry of a source that is compiled as it is; `why` is empty where there is nothing to tell."""
-    return {"text": "", "why": why, "files": [], "missing": [], "report": {}}
+    return {"text": "", "headers": [], "why": why, "files": [], "missing": [], "report": {}}
 
 
 def lookup(folder: str, name: str) -> Entry | None:

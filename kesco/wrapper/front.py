@@ -238,12 +238,14 @@ class _Build:
 
         self._make_folder()
         why = "the host compiler that nvcc starts is not the one on PATH"
+        headers = {source: found[source]["headers"] for source in texts}
         try:
             if self.name == "nvcc":
                 arguments = self.results.arguments
-                change = substitute.for_nvcc(self.command, arguments, texts, self.folder, os.environ)
+                change = substitute.for_nvcc(self.command, arguments, texts, headers, self.folder, os.environ)
             else:
-                change = substitute.for_clang(self.results.arguments, texts, self.folder, os.environ)
+                arguments = self.results.arguments
+                change = substitute.for_clang(arguments, texts, headers, self.folder, os.environ)
             child = self._start(change.arguments, os.path.join(self.folder, "second"), change.environment)
             child.wait()
             used = child.ok and change.used()

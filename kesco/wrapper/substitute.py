@@ -5,7 +5,9 @@ line stays as it is, and a script stands in front of the host compiler: where th
 the other text instead, with quoted includes looked for beside the source, and the result names the source alone.
 Nothing of what nvcc does later knows that there was another file.
 
-**clang++** takes an overlay of the file system, in which the text has the source's name.
+Copies of headers lie beside the text, and are named as the headers themselves likewise.
+
+**clang++** takes an overlay of the file system, in which the text has the source's name, and a copy its header's.
 
 In: the texts, an empty folder, the command. Out: what to change in arguments and environment, or `Impossible`.
 """
@@ -20,6 +22,8 @@ from kesco.wrapper.commandline import Command
 from kesco.wrapper.includes import DEEPEST
 
 _USED = "used"
+Headers = Mapping[str, Sequence[Mapping[str, str]]]
+"""For each source the copies of headers that its text includes, as its entry has them."""
 
 
 class Impossible(Exception):
@@ -38,8 +42,9 @@ class Substitution:
 
 
 def for_nvcc(
-    command: Command, arguments: Sequence[str], texts: Mapping[str, bytes], folder: str, environ: Mapping[str, str]
-) -> Substitution:
+    command: Command, arguments: Sequence[str], texts: Mapping[str, bytes], headers: Headers, folder: str,
+    environ: Mapping[str, str],
+) -> Substitution:  # fmt: skip
     """Have nvcc's host compiler read `texts` in place of the sources that they are named after."""
     if command.hidden and command.host_compiler:
         raise Impossible("the host compiler is named in a file of options")
@@ -47,7 +52,7 @@ def for_nvcc(
     programs = os.path.join(folder, "bin")
     os.mkdir(programs)
     named = command.host_compiler or environ.get("NVCC_CCBIN", "")
-    cases, marks = _cases(texts, folder)
+    cases, marks = _cases(texts, headers, folder)
     if named:
         folder_of, base = (named, "gcc") if os.path.isdir(named) else os.path.split(named)
         script = os.path.join(programs, base)
@@ -73,23 +78,31 @@ def _other_language(name: str) -> str:
     return f"{name}++"
 
 
-def _cases(texts: Mapping[str, bytes], folder: str) -> tuple[str, list[str]]:
+def _cases(texts: Mapping[str, bytes], headers: Headers, folder: str) -> tuple[str, list[str]]:
     """The branches of the script, one for each source."""
     cases, marks = [], []
     for number, (source, text) in enumerate(texts.items()):
-        if any(ord(c) < 32 or c in '"\\' or "\udc80" <= c <= "\udcff" for c in source):
+        copies = headers.get(source, ())
+        names = (source, *(one["path"] for one in copies))
+        if any(ord(c) < 32 or c in '"\\' or "\udc80" <= c <= "\udcff" for name in names for c in name):
             raise Impossible("its name has characters that a line directive cannot hold")
         deep = os.path.join(folder, *(str(number) * (DEEPEST + 1)))
         os.makedirs(deep)
         path = os.path.join(deep, "source")
         with open(path, "xb") as file:
             file.write(text)
+        more = ""
+        for one in copies:
+            with open(os.path.join(deep, one["name"]), "xb") as file:
+                file.write(one["text"].encode("utf-8", "surrogateescape"))
+            place = _for_sed(os.path.join(deep, one["name"]), "&|\\[].*^$")
+            more += f';s|"{place}"|"{_for_sed(one["path"])}"|g'
         status = os.stat(source)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # __TIMESTAMP__
         marks.append(os.path.join(folder, f"{_USED}{number}"))
         beside = os.path.dirname(source) or "."
         cases.append(f"{_word(source)}) text={_word(path)} beside={_word(beside)} name={_word(_for_sed(source))} "
-                     f"mark={_word(marks[-1])};;")  # fmt: skip
+                     f"mark={_word(marks[-1])} more={_word(more)};;")  # fmt: skip
     return "\n".join(cases), marks
 
 
@@ -100,7 +113,7 @@ def _script(path: str, real: str, hidden: str, cases: str) -> None:
 # The host compiler; where it is to preprocess a source of this command, it reads kesco's text of it.
 {restore}
 case " $* " in *" -E "*) ;; *) exec {_word(real)} "$@";; esac
-text= out= previous= left=$#
+text= out= previous= more= left=$#
 while [ $left -gt 0 ]; do
   word=$1; shift; left=$((left - 1))
   [ "$previous" = -o ] && out=$word
@@ -113,7 +126,7 @@ while [ $left -gt 0 ]; do
 done
 [ -n "$text" ] && [ -n "$out" ] && [ -d "$beside" ] || exec {_word(real)} "$@"
 {_word(real)} -iquote "$beside" "$@" || exit
-sed "s|\\"$text\\"|\\"$name\\"|g" "$out" > "$out.kesco" && mv "$out.kesco" "$out" && : > "$mark"
+sed "s|\\"$text\\"|\\"$name\\"|g$more" "$out" > "$out.kesco" && mv "$out.kesco" "$out" && : > "$mark"
 """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -125,24 +138,33 @@ def _word(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def _for_sed(text: str) -> str:
-    return "".join("\\" + c if c in "&|\\" else c for c in text)
+def _for_sed(text: str, special: str = "&|\\") -> str:
+    return "".join("\\" + c if c in special else c for c in text)
 
 
 def for_clang(
-    arguments: Sequence[str], texts: Mapping[str, bytes], folder: str, environ: Mapping[str, str]
+    arguments: Sequence[str], texts: Mapping[str, bytes], headers: Headers, folder: str, environ: Mapping[str, str]
 ) -> Substitution:
-    """Have clang++ read `texts` in place of the sources that they are named after."""
-    roots = []
-    for number, (source, text) in enumerate(texts.items()):
-        path = os.path.join(folder, f"{number}.text")
-        with open(path, "xb") as file:
-            file.write(text)
-        status = os.stat(source)
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        roots.append({"type": "file", "name": os.path.abspath(source), "external-contents": path})
+    """Have clang++ read `texts` in place of the sources that they are named after, and copies in that of headers."""
+    roots, places, beside = [], dict[str, str](), list[str]()
+    for source, text in texts.items():
+        copies = headers.get(source, ())
+        files = {source: text, **{one["path"]: one["text"].encode("utf-8", "surrogateescape") for one in copies}}
+        for name, content in files.items():
+            for one in copies:
+                line, own = (one[key].encode("utf-8", "surrogateescape") for key in ("include", "directive"))
+                content = content.replace(line, own)
+            if os.path.realpath(name) in places:
+                raise Impossible(f"{name} is edited for two sources of one command")
+            path = places[os.path.realpath(name)] = os.path.join(folder, f"{len(places)}.text")
+            with open(path, "xb") as file:
+                file.write(content)
+            status = os.stat(name)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+            roots.append({"type": "file", "name": os.path.abspath(name), "external-contents": path})
+        beside += ["-iquote", os.path.dirname(source) or "."] if copies else []
     overlay = os.path.join(folder, "overlay.json")
     with open(overlay, "x", encoding="utf-8") as out:
         json.dump({"version": 0, "use-external-names": False, "roots": roots}, out)
     # A plugin of kesco's in clang has nothing to add.
-    return Substitution([*arguments, "-ivfsoverlay", overlay], {**environ, "KESCO": "off"}, [])
+    return Substitution([*arguments, *beside, "-ivfsoverlay", overlay], {**environ, "KESCO": "off"}, [])

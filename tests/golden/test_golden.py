@@ -1,6 +1,7 @@
 """One construct, one folder: `input.cu`, what kesco writes for it, and what it says about it.
 
-`expected.cu` is the whole output with the prologue in one line, `expected.txt` a summary. ``pytest --update-golden``
+`expected.cu` is the whole output with the prologue in one line, `expected.txt` a summary, `expected.x.cuh` the edited
+copy of a header. ``pytest --update-golden``
 rewrites both; the diff is the review. A line ``// golden: --streams 3`` at the top of an input gives options.
 """
 
@@ -60,6 +61,7 @@ def compiled(case: str) -> Compilation:
         zone_age=age,
         fikit=fikit,
         prefetch=prefetch,
+        headers="expected",
     )
     return compile_file(str(source), options)
 
@@ -92,7 +94,7 @@ def summary(result: Compilation) -> Iterator[str]:
     for one in result.functions:
         yield from described(one)
     for diagnostic in result.diagnostics:
-        yield re.sub(r"(?m)^.*?input\.cu", "input.cu", render(diagnostic))
+        yield re.sub(r"(?m)^/\S*/([\w.]+:\d+)", r"\1", re.sub(r"(?m)^.*?input\.cu", "input.cu", render(diagnostic)))
 
 
 def described(function: FunctionResult) -> Iterator[str]:
@@ -144,6 +146,7 @@ def test_output_and_summary(case: str, update_golden: bool) -> None:
     for name, made in (
         ("expected.cu", elided(result)),
         ("expected.txt", "".join(f"{line}\n" for line in summary(result)).encode()),
+        *((one.name, one.text) for one in result.headers),
     ):
         path = HERE / case / name
         if update_golden:
@@ -176,6 +179,8 @@ def test_output_compiles_with_nvcc(case: str, toolchain: Toolchain, tmp_path: Pa
 def written(case: str, folder: Path) -> Path:
     output = folder / "output.cu"
     output.write_bytes(compiled(case).text)
+    for one in compiled(case).headers:
+        (folder / one.name).write_bytes(one.text)
     return output
 
 

@@ -8,6 +8,7 @@ from kesco.diagnostics import render
 from kesco.errors import InputError
 from kesco.frontend.pragmas import Pragmas
 from kesco.ir import program as ir
+from kesco.ir.pieces import Pieces
 from kesco.source import Span
 
 TEXT = """\
@@ -26,6 +27,10 @@ int main() {
   { go(); }
 }
 """
+
+
+def pragmas(text: bytes) -> Pragmas:
+    return Pragmas("app.cu", text, Pieces("app.cu", text))
 
 
 def span(text: str, part: str, after: int = 0) -> Span:
@@ -54,7 +59,7 @@ def functions(text: str) -> list[ir.Function]:
 
 
 def tasks(text: str) -> tuple[ir.Task, ...]:
-    return Pragmas("app.cu", text.encode()).tasks(functions(text))
+    return pragmas(text.encode()).tasks(functions(text))
 
 
 def test_what_is_marked() -> None:
@@ -73,7 +78,7 @@ def test_two_calls_of_one_function_are_two_tasks() -> None:
 
 def test_kernels_are_still_stated() -> None:
     text = b"#pragma kesco task priority(3)\n#pragma kesco kernel(a::k) reads(x) writes(y, z)\nint main() {}\n"
-    (stated,) = Pragmas("app.cu", text).stated()
+    (stated,) = pragmas(text).stated()
     assert (stated.kernel, stated.reads, stated.writes) == ("k", ("x",), ("y", "z"))
 
 

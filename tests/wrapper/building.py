@@ -172,7 +172,7 @@ class Yard:
 def clang_command(toolchain: Toolchain, clang: Sequence[str]) -> list[str]:
     """A clang++ that compiles CUDA with the headers of a toolchain."""
     given = [w for w in host_arguments(toolchain) if w not in ("-x", "cuda", "-w", "--cuda-host-only", "-nocudalib")]
-    given = [w for w in given if not w.startswith(("-D", "-ferror"))]
+    given = [w for w in given if not w.startswith(("-D__", "-ferror"))]
     return [*clang, "--driver-mode=g++", *given]
 
 

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from wrapper.building import Yard, clang_command
+from wrapper.test_headers import KERNELS, MAIN, STEPS, headers
 
 from kesco.toolchain.model import Toolchain
 
@@ -50,3 +51,17 @@ def test_what_stays_is_what_clang_makes(words: str, yard: Yard, clang: dict[str,
     ours = yard.run("kesco-clang++", "--cuda-gpu-arch=sm_75", *words.split(), env=clang)
     assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err)
     assert files == {name: (yard.folder / name).read_bytes() for name in yard.files()}
+
+
+def test_an_edited_header_stands_in_the_place_of_the_users(yard: Yard, clang: dict[str, str]) -> None:
+    for name, text in (("app.cu", MAIN), ("parts/steps.cuh", STEPS), ("parts/kernels.cuh", KERNELS)):
+        yard.write(f"src/{name}", text)
+    yard.write("src/parts/sizes.h", "#define SIZE 65536\n")
+    words = ("--cuda-gpu-arch=sm_75", "-c", "src/app.cu", "-MD")
+    assert yard.run(clang["KESCO_CLANGXX"], *words, "-o", "plain.o", "-MF", "plain.d", "-MT", "app.o").code == 0
+    done = yard.run("kesco-clang++", *words, "-o", "app.o", "-MF", "app.d", "-MT", "app.o", env=clang)
+    assert (done.code, done.err) == (0, "")
+    assert b"cudaStreamCreate" in yard.data("app.o") and b"/kesco-" not in yard.data("app.o")
+    assert headers(yard, "app.d") == headers(yard, "plain.d")
+    assert yard.run("nvcc", "app.o", "-o", "ours").code == yard.run("nvcc", "plain.o", "-o", "plain").code == 0
+    assert yard.run("./ours").out == yard.run("./plain").out != ""

@@ -97,7 +97,7 @@ def test_another_text_leaves_no_trace(flags: str, yard: Yard, tmp_path: Path) ->
         "from kesco.wrapper.commandline import load_table, parse\nimport subprocess\n"
         f"words, texts = {words!r}, {texts!r}\ncommand = parse(words, load_table('nvcc', {str(tmp_path)!r}), {{}})\n"
         f"os.mkdir({str(tmp_path / 'aside')!r})\n"
-        f"change = substitute.for_nvcc(command, words, texts, {str(tmp_path / 'aside')!r}, os.environ)\n"
+        f"change = substitute.for_nvcc(command, words, texts, {{}}, {str(tmp_path / 'aside')!r}, os.environ)\n"
         "done = subprocess.run(['nvcc', *change.arguments], env=change.environment)\n"
         "sys.exit(done.returncode or not change.used())"
     )

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from kesco.ir import program as ir
+from kesco.ir.pieces import pieces
 from kesco.llvm.module import Module
 from kesco.llvm.values import Function
 from kesco.source import Span
@@ -76,8 +77,7 @@ class Texts:
 
     def span_at(self, offset: int) -> Span:
         """A place of the file, for messages."""
-        line = bisect_right(self._lines, offset)
-        return Span(self.program.path, offset, offset + 1, line, offset - self._lines[line - 1] + 1)
+        return pieces(self.program.path, self.program.text).span(offset, offset + 1)
 
     # ---- functions
 
@@ -98,10 +98,9 @@ class Texts:
         for function in self.program.functions:
             if not function.here or function.name not in (name, plain):
                 continue
-            last = function.span.line + self.program.text.count(b"\n", function.span.start, function.span.end)
-            inside = function.span.line <= place.line <= last
-            if inside and (found is None or function.span.start >= found.span.start):
-                if found is not None and found.span.line == function.span.line:
+            begin, last = (bisect_right(self._lines, at) for at in (function.span.start, function.span.end))
+            if begin <= place.line <= last and (found is None or function.span.start >= found.span.start):
+                if found is not None and bisect_right(self._lines, found.span.start) == begin:
                     return None  # two of one name on one line
                 found = function
         return found

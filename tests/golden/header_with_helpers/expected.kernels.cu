@@ -1,0 +1,9 @@
+#include "parts/sizes.h"
+
+__global__ void blur(const float* in, float* out) { out[threadIdx.x] = in[threadIdx.x] * 0.5f; }
+
+// Not static: no other file includes it, since its definition would be there twice.
+void smooth(const float* in, float* out) {
+  cudaMemsetAsync(out, 0, SIZE, kesco_current());
+  blur<<<1, COUNT, 0, kesco_current()>>>(in, out);
+}
