@@ -20,7 +20,8 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value
 from kesco.analysis.region import CURRENT, Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
-from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name, library_call
+from kesco.frontend.api_table import HostCall, cuda_call, host_call, is_cuda_name
+from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind

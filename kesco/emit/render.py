@@ -17,6 +17,7 @@ from dataclasses import replace
 from kesco.emit.comments import wait_reason, who_waits, why_joined
 from kesco.emit.edits import Edit, newline_of
 from kesco.emit.following import follow, given_stream, stated
+from kesco.emit.handles import add_handles
 from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
 from kesco.emit.leaving import off_line, usual_exits, watch_line
@@ -145,6 +146,7 @@ class _Writer:
         self._records()
         lines = (self.before, self.after)
         add_holds(lines, self.rewrite, self.by_operation, self.name, self.first_mark, self._stream_text)
+        add_handles(lines, self.program, self.region, self.streams, self._stream_of_operation)
         self._joins()
         self._stretches()
         self._usual_exits()
@@ -220,9 +222,14 @@ class _Writer:
         index = number_text({s.iterations: self.streams[s.number] for s in sites})
         return f"{self.name}->stream[{index}]"
 
+    def _stream_of_operation(self, operation: int) -> str:
+        return self._stream_text(self.by_operation[operation])
+
     def _stream_edits(self, operation: ir.Operation, sites: list[Site]) -> list[Edit]:
         if operation.zeroing is not None:
             return [memset(self.program, operation, self._stream_text(sites))]
+        if sites[0].kind is SiteKind.LIBRARY:
+            return []  # its handle has the stream
         if sites[0].kind is SiteKind.CALL:
             return given_stream(self.program, operation, self._stream_text(sites))
         if operation.stream_text is None:

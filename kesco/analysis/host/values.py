@@ -28,7 +28,7 @@ class Object:
     """Memory, a function, or a resource of CUDA, by where it was made; each is made once, so identity is equality.
 
     `kind` is stack, heap, global, function, outside, entry (what came in has this name), or what CUDA gives: device,
-    managed, pinned, stream, event, symbol. `many`: it stands for several, since its site was reached again and again.
+    managed, pinned, stream, event, symbol; library and descriptor are what its libraries make. `many`: it stands for several, since its site was reached again and again.
     `visible`: the host may look at it.
     """
 

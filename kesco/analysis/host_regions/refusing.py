@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 
 from kesco.analysis.evaluation_order import order_matters, pure_functions
+from kesco.analysis.libraries import is_of_kesco
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role
@@ -44,7 +45,7 @@ def order_of(program: ir.Program) -> str:
     for node in every:
         arguments: tuple[ir.Expr, ...] = ()
         if isinstance(node, ir.Launch):
-            arguments = (*(one for one in node.configuration if not _is_of_kesco(one)), *node.arguments)
+            arguments = (*(one for one in node.configuration if not is_of_kesco(one)), *node.arguments)
         elif isinstance(node, ir.Call):
             arguments = node.arguments
         elif isinstance(node, ir.Binary) and node.operator not in _IN_ORDER:
@@ -54,14 +55,6 @@ def order_of(program: ir.Program) -> str:
             line = f" (line {span.line})" if span is not None else ""
             return f"the order in which parts of an expression are evaluated is open, and matters{line}"
     return ""
-
-
-def _is_of_kesco(argument: ir.Expr) -> bool:
-    """Whether it is a stream of kesco's own, which nothing that the program evaluates changes."""
-    return any(
-        isinstance(node, ir.Name) and node.variable.type.spelling.endswith("KescoStreams *")
-        for node in ir.walk(argument)
-    )
 
 
 def _is_of_cuda(call: ir.Call) -> bool:

@@ -59,6 +59,7 @@ class Touching:
         if not self.paths.streams or "esco" not in name or self.paths.engine.module.has_body(name):
             return None
         if _STREAMS.search(name):
+            self.runtime.libraries.renew(state)
             return pointer(self.paths.engine.resource("kesco", ""))
         if (own := _COPIES.search(name)) is not None:
             self.runtime.own_copy(state, own[1], values)
@@ -105,6 +106,7 @@ class Touching:
             if acting and name in _THREADS:
                 paths.file_wide = "the file starts host threads that have to do with the device"
             paths.unseen(state, name, every)
+            self.runtime.libraries.reached(every, name, state)
             return
         for one in every:
             if one.visible and (one.shared or one in state.device):

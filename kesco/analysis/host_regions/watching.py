@@ -272,7 +272,7 @@ class Watching:
         if not own:
             kind, role = SiteKind.CALL, Role.JOIN
         known = self.texts.program.operations[operation]
-        if role is Role.MOVABLE and on is None and (known.stuck or known.stream_text is None):
+        if role is Role.MOVABLE and on is None and (known.stuck or (known.stream_text or known.handle) is None):
             role = Role.LEGACY
         draft, state.frontier = activation.builder.add(
             (operation, role.value, self.iterations()), name, kind, role, known.span if own else span, state.frontier
