@@ -11,6 +11,7 @@ import tomllib
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from kesco.frontend.api_table import TableError
 
@@ -78,14 +79,17 @@ def library_calls() -> dict[str, LibraryCall]:
     calls: dict[str, LibraryCall] = {}
     text = files("kesco.frontend").joinpath("resources", "library_api.toml").read_text(encoding="utf-8")
     known = {field.name for field in fields(LibraryCall)} - {"name"}
-    for group in tomllib.loads(text)["group"]:
+    groups: list[dict[str, Any]] = tomllib.loads(text)["group"]
+    for group in groups:
         names, types = group.pop("names"), group.pop("types", "?")
         strange = [field for field in group if field not in known]
         if strange or group.get("kind") not in KINDS or type(group.get("parameters")) is not int:
             raise TableError(f"group of {names[0]}: {', '.join(strange) or 'kind or parameters'} not as expected")
-        given = {field: tuple(value) if isinstance(value, list) else value for field, value in group.items()}
-        places = [at for value in given.values() if isinstance(value, tuple) for at in value]
-        if not all(type(at) is int and 0 <= at < given["parameters"] for at in places):
+        given: dict[str, Any] = {
+            field: tuple(value) if isinstance(value, list) else value for field, value in group.items()
+        }
+        places: list[object] = [at for value in given.values() if isinstance(value, tuple) for at in value]
+        if any(at not in range(given["parameters"]) for at in places):
             raise TableError(f"group of {names[0]}: an argument that it does not have")
         entry = LibraryCall(name="", **given)
         for name in (one.replace("?", letter) for one in names for letter in types):

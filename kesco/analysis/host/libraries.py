@@ -11,6 +11,8 @@ holds pointers. 3. What the device is given, it knows from then on, as with a la
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.memory import State
@@ -89,7 +91,7 @@ def handle_in(state: State, value: Value) -> Object | None:
     return None if state.look(one.object).volatile else one.object
 
 
-def handles_in(reached: set[Object]) -> list[Object]:
+def handles_in(reached: Iterable[Object]) -> list[Object]:
     """The handles among objects."""
     return sorted((one for one in reached if one.kind == HANDLE), key=lambda one: one.number)
 
@@ -117,9 +119,7 @@ def held_by(state: State, descriptor: Value) -> Scalar:
     return scalar(found)
 
 
-def library(
-    frame: Frame, instruction: Instruction, state: State, entry: LibraryCall, values: list[Value]
-) -> Outcome:
+def library(frame: Frame, instruction: Instruction, state: State, entry: LibraryCall, values: list[Value]) -> Outcome:
     """Execute a call."""
     engine = frame.engine
     if entry.kind in ("create", "describe"):

@@ -194,8 +194,7 @@ class _Walk:
         try:
             left = run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
             self.paths.unwinds(self.paths.now.activation, left.thrown)
-            for state in (left.state, left.thrown):
-                self.libraries.left(state, function.name)
+            self.libraries.left((left.state, left.thrown), function.name)
         finally:
             engine.stack.pop()
 

@@ -6,7 +6,8 @@ In: the call, its entry of the table, the values of its arguments. Out: a site o
 serial program the default stream, so that it may go to any other, where the text can say the handle once more. 2. It
 also writes the handle's own workspace: two calls with one handle are in order. 3. Numbers that it reads on the host it
 reads at once; where it writes a result there, the host waits, and the call is a join. So is what makes, changes or ends
-a handle. 4. Everything else joins all work, and may touch any memory.
+a handle. 4. Everything else joins all work, and may touch any memory; so may functions of the program's own that have
+the names of a library's.
 
 In a text that is read again, a stream of kesco's is no one else's: who is not known to follow it must find the handle
 on the default stream. Where that is not so, nothing in the file is taken to be proven.
@@ -14,7 +15,7 @@ on the default stream. Where that is not so, nothing in the file is taken to be 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kesco.analysis.host.libraries import Handles, device_memory, handle_in, handles_in, held_by
@@ -25,6 +26,7 @@ from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.frontend.library_table import LibraryCall
+from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Handle, Region, Role, SiteKind
 
@@ -37,6 +39,7 @@ class Libraries:
     """Makes sites of calls of libraries."""
 
     pointing: Pointing
+    _strange: frozenset[str] | None = None
 
     @property
     def paths(self) -> Watching:
@@ -45,6 +48,9 @@ class Libraries:
 
     def calls(self, name: str, entry: LibraryCall, values: list[Value], state: State) -> None:
         """A function of a library is called."""
+        if entry.name in self._namesakes():
+            self._opaque(name, values, state, "what it does is not visible")
+            return
         if entry.kind in ("host", "describe", "set_stream", "pointer_mode"):
             return
         if entry.kind == "create":
@@ -61,6 +67,13 @@ class Libraries:
             self._touch_own(self.paths.site(state, entry.name, name, SiteKind.LIBRARY, Role.JOIN), one)
             if entry.kind == "setting":
                 self._must_be_default(stream, name)
+
+    def _namesakes(self) -> frozenset[str]:
+        """The functions that are no library's, though they are called so."""
+        if self._strange is None:
+            every = (n for f in self.paths.texts.program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call))
+            self._strange = frozenset(n.name.removesuffix("_v2") for n in every if n.name and not n.standard)
+        return self._strange
 
     def _handles(self, state: State) -> Handles:
         return Handles(self.paths.engine, state)
@@ -128,16 +141,15 @@ class Libraries:
         """The streams of kesco's are fetched, and are others than before."""
         self._handles(state).renew()
 
-    def reached(self, found: Collection[Object], who: str, state: State) -> None:
+    def reached(self, found: Iterable[Object], who: str, state: State) -> None:
         """Code that is not followed may use these handles."""
-        for one in handles_in(set(found)):
+        for one in handles_in(found):
             self._must_be_default(handle_of(self._handles(state).stream(one)), who)
 
-    def left(self, state: State | None, function: str) -> None:
+    def left(self, ways: Iterable[State | None], function: str) -> None:
         """Control leaves the first function of a path: others may use the handles that are there."""
-        if state is not None and self.paths.streams:
-            kept = {one for one in state.memory if not state.look(one).freed}
-            self.reached(kept, function, state)
+        for state in filter(None, ways):
+            self.reached([one for one in state.memory if not state.look(one).freed], function, state)
 
     def _must_be_default(self, stream: Handle | None, who: str) -> None:
         if stream is not None and self.paths.streams:
