@@ -16,6 +16,8 @@ from typing import Any
 from kesco.frontend.api_table import TableError
 
 KINDS = frozenset(("create", "destroy", "setting", "host", "describe", "set_stream", "pointer_mode", "work"))
+UNKNOWN_HANDLE = "its handle came from outside, or is known to code that is not seen"
+"""Why a call of work is opaque."""
 _SETS = "SetStream"
 
 

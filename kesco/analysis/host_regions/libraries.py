@@ -25,12 +25,11 @@ from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
-from kesco.frontend.library_table import LibraryCall
+from kesco.frontend.library_table import UNKNOWN_HANDLE, LibraryCall
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Handle, Region, Role, SiteKind
 
-_BOTH = AccessMode.READ_WRITE
 _OWN = "the workspace of its handle"
 
 
@@ -59,8 +58,8 @@ class Libraries:
         one = handle_in(state, values[0])
         stream = None if one is None else handle_of(self._handles(state).stream(one))
         if one is None or (stream is not None and not self.paths.streams):
-            why = "its handle came from outside, or is known to code that is not seen"
-            self._opaque(name, values, state, why if one is None else "its handle has a stream of the program's own")
+            why = UNKNOWN_HANDLE if one is None else "its handle has a stream of the program's own"
+            self._opaque(name, values, state, why)
         elif entry.kind == "work":
             self._work(name, entry, one, stream, values, state)
         else:
@@ -82,7 +81,8 @@ class Libraries:
         self.reached({one for value in values for one in objects(value)}, name, state)
         draft = self.paths.join(state, name, foreign=True)
         if draft is not None:
-            draft.touch(UNKNOWN, why, _BOTH)
+            draft.touch(UNKNOWN, why, AccessMode.READ_WRITE)
+            draft.note = why
 
     def _work(
         self, name: str, entry: LibraryCall, one: Object, stream: Handle | None, values: list[Value], state: State
@@ -124,7 +124,7 @@ class Libraries:
 
     def _touch_own(self, draft: Draft | None, one: Object) -> None:
         if draft is not None:
-            draft.touch(self.paths.buffer(one), _OWN, _BOTH)
+            draft.touch(self.paths.buffer(one), _OWN, AccessMode.WRITE)
 
     def _looks_at(self, value: Value, state: State) -> None:
         """The host reads a number, now."""
@@ -146,6 +146,13 @@ class Libraries:
         for one in handles_in(found):
             self._must_be_default(handle_of(self._handles(state).stream(one)), who)
 
+    def on_streams(self, state: State) -> bool:
+        """Whether a handle has a stream of kesco's."""
+        if not self.paths.streams:
+            return False
+        alive = handles_in(one for one in state.memory if not state.look(one).freed)
+        return any(handle_of(self._handles(state).stream(one)) is not None for one in alive)
+
     def left(self, ways: Iterable[State | None], function: str) -> None:
         """Control leaves the first function of a path: others may use the handles that are there."""
         for state in filter(None, ways):
@@ -153,7 +160,11 @@ class Libraries:
 
     def _must_be_default(self, stream: Handle | None, who: str) -> None:
         if stream is not None and self.paths.streams:
-            self.paths.file_wide = self.paths.file_wide or f"'{who}' gets a handle that has a stream of kesco's"
+            self.refuse(who)
+
+    def refuse(self, who: str) -> None:
+        """Somebody who does not follow the stream of a handle may use it: nothing in the file is proven."""
+        self.paths.file_wide = self.paths.file_wide or f"'{who}' may use a handle that has a stream of kesco's"
 
 
 def settled(region: Region) -> Region:

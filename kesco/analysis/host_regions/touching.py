@@ -17,7 +17,7 @@ from kesco.analysis.host.values import NUMBER, STATUS, Object, Value, pointer
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.runtime import Runtime
-from kesco.analysis.host_regions.watching import Watching
+from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
 from kesco.llvm.values import Function, Instruction
 
@@ -40,11 +40,17 @@ class Touching:
 
     def enters(self, frame: Frame, call: Instruction, function: Function, context: int, state: State) -> object:
         """A function is called."""
-        return self.paths.enters(call, function, context, state)
+        entered = self.paths.enters(call, function, context, state)
+        if entered.is_text:
+            entered.lent = self.runtime.libraries.on_streams(state)
+        return entered
 
     def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
         """It came back."""
+        assert isinstance(entered, Level)
         self.paths.leaves(entered, left, thrown)
+        if entered.lent and entered.activation.touches_device:
+            self.runtime.libraries.refuse(entered.function)
 
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""

@@ -1,0 +1,211 @@
+"""Calls of CUDA's libraries on streams: the proof sees which stream a handle has, and who else may use the handle."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from integration.compiled import Compiled, compile_and_keep
+
+from kesco.errors import VerificationError
+from kesco.ir.flow import Region, Role, Site
+
+HEADER = Path(__file__).parent.parent / "golden" / "library_calls" / "cuda" / "include" / "libraries.h"
+HEAD = f'#include "{HEADER}"\n#include <thread>\n__global__ void k(float* x) {{ x[0] += 1; }}\nvoid unseen();\n'
+MEMORY = (
+    "  float *x, *y, *z, *w, a = 2;\n  cudaMalloc(&x, 4), cudaMalloc(&y, 4), cudaMalloc(&z, 4), cudaMalloc(&w, 4);\n"
+)
+HANDLES = "  cublasHandle_t g, h;\n  cublasCreate(&g);\n  cublasCreate(&h);\n"
+ENDS = "  cublasDestroy(g);\n  cublasDestroy(h);\n"
+PAIR = "  cublasSaxpy(g, 1, &a, x, 1, y, 1);\n  cublasSaxpy(h, 1, &a, z, 1, w, 1);\n"
+KERNELS = "  k<<<1, 1>>>(y);\n  k<<<1, 1>>>(w);\n"
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+def compiled(folder: Path, main: str, before: str = "", *, ends: str = ENDS) -> Compiled:
+    program = folder / "program.cu"
+    program.write_text(f"{HEAD}{before}int main(int count, char**) {{\n{MEMORY}{HANDLES}{main}{ends}  return 0;\n}}\n")
+    return compile_and_keep(program)
+
+
+def calls(region: Region) -> list[Site]:
+    return [s for s in region.sites if s.label.startswith(("cublasS", "cufftE", "curandG", "cusparseS", "cusolverDnS"))]
+
+
+def roles(done: Compiled, name: str = "main") -> list[Role]:
+    return [s.role for s in calls(done.function(name).region)]
+
+
+def edges(done: Compiled) -> set[tuple[str, str]]:
+    dfg = done.function("main").dfg
+    return {(dfg.region.sites[a].label, dfg.region.sites[b].label) for a, b in dfg.graph.edges}
+
+
+def set_streams(done: Compiled) -> list[str]:
+    """What sets streams in the text: the handle, and the stream by its number, or 0."""
+    found = re.findall(r"SetStream\(([\w.\[\]]+), (?:kesco->stream\[(\w+)\]|(0))\)", done.result.text.decode())
+    return [f"{handle} {stream or 'default'}" for handle, stream, _ in found]
+
+
+# ---- what moves
+
+
+def test_two_handles_overlap(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS)
+    assert roles(done) == [Role.MOVABLE] * 2
+    assert edges(done) == {("cublasSaxpy#1", "k#1"), ("cublasSaxpy#2", "k#2")}
+    assert set_streams(done) == ["g 0", "h 1"]
+
+
+def test_two_calls_with_one_handle_are_in_order(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR.replace("(h,", "(g,") + KERNELS)
+    assert ("cublasSaxpy#1", "cublasSaxpy#2") in edges(done)
+
+
+def test_two_handles_with_one_vector_are_in_order(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR.replace("z, 1, w", "y, 1, w") + KERNELS)
+    assert ("cublasSaxpy#1", "cublasSaxpy#2") in edges(done)
+
+
+def test_a_result_for_the_host_is_a_join_and_one_for_the_device_is_not(tmp_path: Path) -> None:
+    dot = "  cublasSdot(g, 1, x, 1, y, 1, {});\n" + KERNELS
+    assert roles(compiled(tmp_path, PAIR + dot.format("&a"))) == [Role.MOVABLE, Role.MOVABLE, Role.JOIN]
+    on_device = "  cublasSetPointerMode(g, 1);\n" + dot.format("z")
+    assert roles(compiled(tmp_path, on_device + KERNELS)) == [Role.MOVABLE]
+    maybe = "  if (count > 2) cublasSetPointerMode(g, 1);\n" + dot.format("z")
+    assert roles(compiled(tmp_path, maybe + KERNELS)) == [Role.MOVABLE]  # it may write to the device in any case
+
+
+def test_a_number_on_the_device_is_read_there(tmp_path: Path) -> None:
+    text = "  cublasSetPointerMode(g, 1);\n  k<<<1, 1>>>(z);\n  cublasSaxpy(g, 1, z, x, 1, y, 1);\n  k<<<1, 1>>>(w);\n"
+    assert edges(compiled(tmp_path, text)) == {("k#1", "cublasSaxpy")}
+
+
+def test_a_number_on_the_host_is_read_before_the_call_comes_back(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR + "  a = 3;\n" + PAIR + KERNELS)
+    assert roles(done) == [Role.MOVABLE] * 4
+    main = done.function("main")
+    assert all(main.region.sites[join.target].label.startswith("cublasDestroy") for join in main.plan.joins)
+
+
+def test_the_stream_is_not_set_twice_for_calls_in_a_row(tmp_path: Path) -> None:
+    again = "  cublasSaxpy(g, 1, &a, x, 1, y, 1);\n"
+    assert set_streams(compiled(tmp_path, again + PAIR + KERNELS)) == ["g 0", "h 1"]
+
+
+@pytest.mark.parametrize("way", ["", "  if (count > 2) unseen();\n", "  cublasGetStream(g, nullptr);\n"])
+def test_the_default_stream_is_put_back_where_somebody_could_see_the_difference(tmp_path: Path, way: str) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS + way, ends=ENDS if way else "")
+    assert "g default" in set_streams(done)
+
+
+# ---- what does not
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "  cudaStream_t s;\n  cudaStreamCreate(&s);\n  cublasSetStream(g, s);\n  cublasSetStream(h, s);\n",
+        "  cublasSetWorkspace(g, x, 4);\n  cublasSetWorkspace(h, x, 4);\n",
+        "  kept[0] = g;\n  kept[1] = h;\n  unseen();\n",
+        "  given(g);\n  given(h);\n",
+        "  if (count > 2) g = h = kept[0];\n",
+        "  std::thread t([&] { cublasSaxpy(g, 1, &a, x, 1, y, 1), cublasSaxpy(h, 1, &a, x, 1, y, 1); });\n",
+    ],
+    ids=["a stream of the program's", "a workspace", "kept", "given", "another", "a thread"],
+)
+def test_a_handle_that_is_not_known_stays(tmp_path: Path, main: str) -> None:
+    done = compiled(tmp_path, main + PAIR + KERNELS, "cublasHandle_t kept[2];\nvoid given(cublasHandle_t handle);\n")
+    assert not set_streams(done)
+    assert Role.MOVABLE not in roles(done)
+
+
+def test_a_handle_that_came_in_stays(tmp_path: Path) -> None:
+    work = "void work(cublasHandle_t g, cublasHandle_t h) {\n" + MEMORY + PAIR + KERNELS + "}\n"
+    done = compiled(tmp_path, "  work(g, h);\n", work)
+    assert Role.MOVABLE not in roles(done, "work")
+
+
+def test_a_function_with_a_librarys_name_is_opaque(tmp_path: Path) -> None:
+    program = tmp_path / "program.cu"
+    text = (HEADER.read_text().replace("#pragma GCC system_header", "") + HEAD.partition("\n")[2]).replace(
+        "#pragma once", ""
+    )
+    program.write_text(f"{text}int main() {{\n{MEMORY}{HANDLES}{PAIR}{KERNELS}{ENDS}}}\n")
+    assert not set_streams(compile_and_keep(program))
+
+
+# ---- the proof
+
+
+MORE = "  cudaDeviceSynchronize();\n" + PAIR + "  unseen();\n" + PAIR + KERNELS
+
+
+def changed(done: Compiled, old: str, new: str) -> list[str]:
+    lines = "\n".join(done.lines)
+    assert old in lines
+    return lines.replace(old, new, 1).split("\n")
+
+
+def test_the_proof_accepts_what_was_written(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS + MORE)
+    assert set_streams(done)
+    assert done.refuses(done.lines) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  cublasSetStream(g, kesco->stream[0]);", "  cublasSetStream(g, kesco->stream[1]);"),
+        ("  cublasSetStream(g, kesco->stream[0]);", "  if (count > 2) cublasSetStream(g, kesco->stream[0]);"),
+        ("  k<<<1, 1, 0, kesco->stream[0]>>>(y);", "  k<<<1, 1, 0, kesco->stream[1]>>>(y);"),
+        ("  cublasSetStream(g, 0);", ""),
+        ("  cublasSetStream(h, 0);", "  if (count > 2) cublasSetStream(h, 0);"),
+    ],
+    ids=[
+        "another stream",
+        "on some paths",
+        "the kernel's stream",
+        "not put back",
+        "put back at times",
+    ],
+)
+def test_the_proof_refuses_a_wrong_stream(tmp_path: Path, old: str, new: str) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS + MORE)
+    assert done.refuses(changed(done, old, new))
+
+
+def test_the_proof_refuses_a_call_for_the_host_on_a_stream(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS + "  cublasSdot(g, 1, x, 1, y, 1, &a);\n" + PAIR)
+    assert "cublasSdot" in done.refuses(changed(done, "  cublasSetStream(g, 0);", ""))
+
+
+def test_the_proof_refuses_a_handle_that_keeps_a_stream_of_kescos(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS + "  unseen();\n", ends="")
+    assert done.refuses(changed(done, "  cublasSetStream(g, 0);", ""))
+
+
+def test_the_proof_refuses_a_stream_of_another_set(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS)
+    again = "  kesco = &kesco_streams();\n"
+    call = "  cublasSaxpy(g, 1, &a, x, 1, y, 1);"
+    assert done.refuses(changed(done, call, again + call))
+
+
+def test_the_proof_refuses_a_stream_in_a_function_that_was_not_rewritten(tmp_path: Path) -> None:
+    other = (
+        "static void work(cublasHandle_t g, float* x, float* y, float a) {\n  cublasSaxpy(g, 1, &a, x, 1, y, 1);\n}\n"
+    )
+    done = compiled(tmp_path, PAIR + KERNELS + "  work(g, x, y, a);\n", other)
+    assert "work" in done.refuses(changed(done, "  cublasSetStream(g, 0);", ""))
+
+
+def test_nothing_is_written_that_is_not_proven(tmp_path: Path) -> None:
+    try:
+        compiled(
+            tmp_path, "  for (int i = 0; i < count; ++i) {\n" + PAIR + KERNELS + "    if (i == 3) unseen();\n  }\n"
+        )
+    except VerificationError as error:
+        pytest.fail(str(error))
