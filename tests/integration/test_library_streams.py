@@ -134,7 +134,9 @@ def test_a_function_with_a_librarys_name_is_opaque(tmp_path: Path) -> None:
         "#pragma once", ""
     )
     program.write_text(f"{text}int main() {{\n{MEMORY}{HANDLES}{PAIR}{KERNELS}{ENDS}}}\n")
-    assert not set_streams(compile_and_keep(program))
+    done = compile_and_keep(program)
+    assert not set_streams(done)
+    assert all(s.foreign for region in done.session.of_ir() for s in calls(region))
 
 
 # ---- the proof
