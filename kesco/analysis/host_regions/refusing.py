@@ -15,6 +15,8 @@ import re
 
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.libraries import is_of_kesco
+from kesco.frontend.api_table import cuda_call
+from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role
@@ -59,9 +61,12 @@ def order_of(program: ir.Program) -> str:
 
 def _is_of_cuda(call: ir.Call) -> bool:
     """Whether a call keeps no address of a variable that it fills."""
-    return call.standard and call.name.startswith(
-        ("cudaMalloc", "cudaHostAlloc", "cudaMemcpy", "cudaStream", "cudaEvent")
-    )
+    if not call.standard:
+        return False
+    entry = cuda_call(call.name, len(call.arguments))
+    if entry is not None:
+        return entry.kind not in ("opaque", "graph", "capture", "host_func", "launch")
+    return library_call(call.name, len(call.arguments)) is not None
 
 
 def unreadable(function: ir.Function) -> str:

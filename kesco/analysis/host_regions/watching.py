@@ -32,7 +32,6 @@ from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
-_ENDS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
 _WRAPPERS = ("/cuda_runtime.h",)
 
 
@@ -176,9 +175,8 @@ class Watching:
 
     def unwinds(self, activation: Activation, thrown: State | None) -> None:
         """An exception leaves a function: who catches it goes on with the default stream, which waits for nothing."""
-        drafts = activation.builder.drafts
         open_ends = thrown.frontier if thrown is not None and activation.function.name != "main" else frozenset()
-        left = next((drafts[n] for n in sorted(open_ends) if drafts[n].role not in _ENDS), None)
+        left = activation.builder.pending(open_ends)
         if left is not None:
             activation.stay_serial("an exception may leave it behind a launch", left.span)
 
