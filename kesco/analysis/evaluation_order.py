@@ -101,7 +101,7 @@ def pure_functions(program: ir.Program) -> frozenset[str]:
 
 def _is_harmless(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
     if isinstance(node, ir.Assign):
-        target = node.target
+        target: ir.Expr | None = node.target
         while isinstance(target, ir.Select) and not target.arrow:
             target = target.base
         variable = target.variable if isinstance(target, ir.Name) else None
