@@ -10,6 +10,7 @@ from integration.compiled import Compiled, compile_and_keep
 
 from kesco.errors import VerificationError
 from kesco.ir.flow import Region, Role, Site
+from kesco.options import Options
 
 HEADER = Path(__file__).parent.parent / "golden" / "library_calls" / "cuda" / "include" / "libraries.h"
 HEAD = f'#include "{HEADER}"\n#include <thread>\n__global__ void k(float* x) {{ x[0] += 1; }}\nvoid unseen();\n'
@@ -24,10 +25,12 @@ KERNELS = "  k<<<1, 1>>>(y);\n  k<<<1, 1>>>(w);\n"
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 
-def compiled(folder: Path, main: str, before: str = "", *, ends: str = ENDS) -> Compiled:
+def compiled(
+    folder: Path, main: str, before: str = "", *, ends: str = ENDS, options: Options | None = None
+) -> Compiled:
     program = folder / "program.cu"
     program.write_text(f"{HEAD}{before}int main(int count, char**) {{\n{MEMORY}{HANDLES}{main}{ends}  return 0;\n}}\n")
-    return compile_and_keep(program)
+    return compile_and_keep(program, options)
 
 
 def calls(region: Region) -> list[Site]:
@@ -101,6 +104,12 @@ def test_the_default_stream_is_put_back_where_somebody_could_see_the_difference(
     assert "g default" in set_streams(done)
 
 
+def test_the_example(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples/13_libraries/layers.cu"
+    done = compile_and_keep(example, Options(flags=("-I", str(HEADER.parent))))
+    assert set_streams(done) == ["first 0", "second 1"]
+
+
 # ---- what does not
 
 
@@ -120,6 +129,30 @@ def test_a_handle_that_is_not_known_stays(tmp_path: Path, main: str) -> None:
     done = compiled(tmp_path, main + PAIR + KERNELS, "cublasHandle_t kept[2];\nvoid given(cublasHandle_t handle);\n")
     assert not set_streams(done)
     assert Role.MOVABLE not in roles(done)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "  if (cublasSaxpy(g, 1, &a, x, 1, y, 1) != CUBLAS_STATUS_SUCCESS) return 1;\n",
+        "  [&] { cublasSaxpy(g, 1, &a, x, 1, y, 1); }();\n",
+        "  cublasSaxpy(count ? g : h, 1, &a, x, 1, y, 1);\n",
+    ],
+    ids=["condition", "lambda", "one of two"],
+)
+def test_a_call_in_front_of_which_nothing_can_be_said_stays(tmp_path: Path, call: str) -> None:
+    done = compiled(tmp_path, KERNELS + call + KERNELS + "  cublasSaxpy(h, 1, &a, z, 1, w, 1);\n")
+    assert done.refuses(done.lines) == ""
+    assert not any(line.startswith("g ") for line in set_streams(done))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [Options(emit="graph"), Options(prefetch=True), Options(memory="reuse")],
+    ids=["graph", "prefetch", "reuse"],
+)
+def test_no_call_moves_with_what_only_the_text_is_read_for(tmp_path: Path, options: Options) -> None:
+    assert not set_streams(compiled(tmp_path, PAIR + KERNELS, options=options))
 
 
 def test_a_handle_that_came_in_stays(tmp_path: Path) -> None:
