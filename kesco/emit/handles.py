@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from kesco.ir import program as ir
-from kesco.ir.access import Buffer, BufferKind
+from kesco.ir.access import Buffer
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 
 _ENDS = ("cublasDestroy", "cufftDestroy", "curandDestroyGenerator", "cusparseDestroy", "cusolverDnDestroy")
 Lines = dict[int, list[str]]
+Handle = frozenset[Buffer]
+"""The workspaces by which the handle of a call is known: one for each way in which its function is called."""
 
 
 def add_handles(
@@ -30,7 +32,7 @@ def add_handles(
 ) -> None:
     """Add the lines before and behind operations; `streams` has the stream of each site that is on one."""
     before, after = lines
-    moved = {s.number: workspace(s) for s in region.sites if s.kind is SiteKind.LIBRARY and s.number in streams}
+    moved = {s.number: _workspaces(s) for s in region.sites if s.kind is SiteKind.LIBRARY and s.number in streams}
     if not moved:
         return
     sites = region.sites
@@ -47,29 +49,29 @@ def add_handles(
             after.setdefault(operation, []).append(f"{setter}({named}, 0);  // kesco: others find it as it was")
 
 
-def workspace(site: Site) -> Buffer | None:
-    """What stands for the handle of a call."""
-    return next((a.buffer for a in site.accesses if is_workspace(a.buffer)), None)
+def _workspaces(site: Site) -> Handle:
+    return frozenset(a.buffer for a in site.accesses if a.buffer.key.startswith("library:"))
 
 
-def is_workspace(buffer: Buffer) -> bool:
-    """Whether a buffer is the workspace of a library's handle."""
-    return buffer.kind is BufferKind.DEVICE and buffer.key.startswith("library:")
+def _is_same(one: Handle, other: Handle) -> bool:
+    """Whether two calls are certainly given the same handle, in whichever way their function is called."""
+    ways = {buffer.key.partition("@")[2] for buffer in one}
+    return one == other and len(ways) == len(one)
 
 
-def _is_missed(region: Region, number: int, moved: Mapping[int, Buffer | None]) -> bool:
+def _is_missed(region: Region, number: int, moved: Mapping[int, Handle]) -> bool:
     """Whether somebody behind a call may need the default stream in its handle."""
     for site in _next(region, number, lambda s: _uses(s, moved[number])):
-        sets = site.number in moved and moved[site.number] == moved[number]
+        sets = site.number in moved and _is_same(moved[site.number], moved[number])
         if not (sets or site.failed or site.label.partition("#")[0] in _ENDS):
             return True
     return False
 
 
-def _uses(site: Site, handle: Buffer | None) -> bool:
+def _uses(site: Site, handle: Handle) -> bool:
     """Whether a site uses a handle, or may."""
     if site.kind is SiteKind.LIBRARY:
-        return any(a.buffer == handle for a in site.accesses)
+        return not _workspaces(site).isdisjoint(handle)
     return site.role is Role.EXIT or site.kind is SiteKind.CALL or site.foreign
 
 
@@ -89,7 +91,7 @@ def _next(region: Region, number: int, stops: Callable[[Site], bool]) -> Iterabl
 
 
 def _has_it(
-    region: Region, number: int, moved: Mapping[int, Buffer | None], streams: Mapping[int, int], back: set[int]
+    region: Region, number: int, moved: Mapping[int, Handle], streams: Mapping[int, int], back: set[int]
 ) -> bool:
     """Whether the handle has its stream already, on every way to a call."""
     before: list[list[int]] = [[] for _ in region.sites]
@@ -104,7 +106,7 @@ def _has_it(
             continue
         seen.add(one)
         site = region.sites[one]
-        if one in moved and moved[one] == moved[number]:
+        if one in moved and _is_same(moved[one], moved[number]):
             if streams[one] != streams[number] or site.operation in back:
                 return False
         elif is_barrier(site) or _uses(site, moved[number]) or site.role is Role.DEVICE_SYNC or not before[one]:

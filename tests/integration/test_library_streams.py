@@ -110,6 +110,30 @@ def test_the_example(tmp_path: Path) -> None:
     assert set_streams(done) == ["first 0", "second 1"]
 
 
+HEAD_OF_WORK = "static void work(cublasHandle_t g, cublasHandle_t h, float* x, float* y, float* z, float* w) {{\n"
+WORK = HEAD_OF_WORK + "  float a = 2;\n{}}}\n"
+
+
+def test_a_function_of_this_file_is_right_for_all_handles_that_it_is_given(tmp_path: Path) -> None:
+    again = PAIR + KERNELS + "  cublasSaxpy(h, 1, &a, z, 1, w, 1);\n"
+    text = "  work(g, h, x, y, z, w);\n  work(h, {}, x, y, z, w);\n"
+    apart = compiled(tmp_path, text.format("g"), WORK.format(again)).function("work")
+    one = compiled(tmp_path, text.format("h"), WORK.format(again)).function("work")
+    ordered = [
+        {(r.dfg.region.sites[a].label, r.dfg.region.sites[b].label) for a, b in r.dfg.graph.edges} for r in (apart, one)
+    ]
+    assert [("cublasSaxpy#1", "cublasSaxpy#2") in edges for edges in ordered] == [False, True]
+
+
+def test_a_stream_is_set_again_where_another_name_may_be_the_same_handle(tmp_path: Path) -> None:
+    last = "  cublasSaxpy(h, 1, &a, z, 1, w, 1);\n"
+    done = compiled(
+        tmp_path, "  work(g, h, x, y, z, w);\n  work(h, h, x, y, z, w);\n", WORK.format(last + PAIR + KERNELS + last)
+    )
+    assert done.refuses(done.lines) == ""
+    assert set_streams(done) == ["h 0", "h default", "g 0", "g default", "h 1", "h default"]
+
+
 # ---- what does not
 
 
