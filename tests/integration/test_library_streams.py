@@ -11,6 +11,7 @@ from integration.compiled import Compiled, compile_and_keep
 from kesco.errors import VerificationError
 from kesco.ir.flow import Region, Role, Site
 from kesco.options import Options
+from kesco.proving import verify_files
 
 HEADER = Path(__file__).parent.parent / "golden" / "library_calls" / "cuda" / "include" / "libraries.h"
 HEAD = f'#include "{HEADER}"\n#include <thread>\n__global__ void k(float* x) {{ x[0] += 1; }}\nvoid unseen();\n'
@@ -259,6 +260,16 @@ def test_the_proof_refuses_a_stream_in_a_function_that_was_not_rewritten(tmp_pat
     )
     done = compiled(tmp_path, PAIR + KERNELS + "  work(g, x, y, a);\n", other)
     assert "work" in done.refuses(changed(done, "  cublasSetStream(g, 0);", ""))
+
+
+def test_a_pair_of_files_is_proven(tmp_path: Path) -> None:
+    done = compiled(tmp_path, PAIR + KERNELS + MORE)
+    serial, written = tmp_path / "program.cu", tmp_path / "written.cu"
+    written.write_bytes(done.result.text)
+    assert not [p for verdict in verify_files(str(serial), str(written), Options()) for p in verdict.problems]
+    wrong = changed(done, "  cublasSetStream(g, kesco->stream[0]);", "  cublasSetStream(g, kesco->stream[1]);")
+    written.write_text("\n".join(wrong))
+    assert [p for verdict in verify_files(str(serial), str(written), Options()) for p in verdict.problems]
 
 
 def test_nothing_is_written_that_is_not_proven(tmp_path: Path) -> None:
