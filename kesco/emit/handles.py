@@ -63,7 +63,7 @@ def _is_missed(region: Region, number: int, moved: Mapping[int, Handle]) -> bool
     """Whether somebody behind a call may need the default stream in its handle."""
     for site in _next(region, number, lambda s: _uses(s, moved[number])):
         sets = site.number in moved and _is_same(moved[site.number], moved[number])
-        if not (sets or site.failed or site.label.partition("#")[0] in _ENDS):
+        if not (sets or site.label.partition("#")[0] in _ENDS):
             return True
     return False
 

@@ -14,7 +14,7 @@ from kesco.options import Options
 from kesco.proving import verify_files
 
 HEADER = Path(__file__).parent.parent / "golden" / "library_calls" / "cuda" / "include" / "libraries.h"
-HEAD = f'#include "{HEADER}"\n#include <thread>\n__global__ void k(float* x) {{ x[0] += 1; }}\nvoid unseen();\n'
+HEAD = f'#include "{HEADER}"\n__global__ void k(float* x) {{ x[0] += 1; }}\nvoid unseen();\n'
 MEMORY = (
     "  float *x, *y, *z, *w, a = 2;\n  cudaMalloc(&x, 4), cudaMalloc(&y, 4), cudaMalloc(&z, 4), cudaMalloc(&w, 4);\n"
 )
@@ -151,7 +151,11 @@ def test_a_stream_is_set_again_where_another_name_may_be_the_same_handle(tmp_pat
     ids=["a stream of the program's", "a workspace", "kept", "given", "another", "a thread"],
 )
 def test_a_handle_that_is_not_known_stays(tmp_path: Path, main: str) -> None:
-    done = compiled(tmp_path, main + PAIR + KERNELS, "cublasHandle_t kept[2];\nvoid given(cublasHandle_t handle);\n")
+    done = compiled(
+        tmp_path,
+        main + PAIR + KERNELS,
+        "#include <thread>\ncublasHandle_t kept[2];\nvoid given(cublasHandle_t handle);\n",
+    )
     assert not set_streams(done)
     assert Role.MOVABLE not in roles(done)
 
@@ -168,6 +172,7 @@ def test_a_handle_that_is_not_known_stays(tmp_path: Path, main: str) -> None:
 def test_a_call_in_front_of_which_nothing_can_be_said_stays(tmp_path: Path, call: str) -> None:
     done = compiled(tmp_path, KERNELS + call + KERNELS + "  cublasSaxpy(h, 1, &a, z, 1, w, 1);\n")
     assert done.refuses(done.lines) == ""
+    assert any(line.startswith("h ") for line in set_streams(done)) is ("[&]" not in call)
     assert not any(line.startswith("g ") for line in set_streams(done))
 
 
@@ -279,3 +284,38 @@ def test_nothing_is_written_that_is_not_proven(tmp_path: Path) -> None:
         )
     except VerificationError as error:
         pytest.fail(str(error))
+
+
+# ---- what real programs have around such calls
+
+
+def test_a_macro_that_returns_where_a_call_of_a_library_failed_costs_no_concurrency(tmp_path: Path) -> None:
+    macro = "#define BLAS(call) do { cublasStatus_t s = (call); if (s != CUBLAS_STATUS_SUCCESS) return 1; } while (0)\n"
+    done = compiled(tmp_path, KERNELS + "  BLAS(cublasSaxpy(g, 1, &a, x, 1, y, 1));\n" + KERNELS, macro)
+    assert done.function("main").rewritten
+
+
+def test_an_error_message_does_not_make_the_order_of_evaluation_matter(tmp_path: Path) -> None:
+    check = (
+        "struct Pair {\n  float x, y;\n};\n"
+        "static Pair both(Pair p) {\n  Pair q;\n  q.x = p.y;\n  q.y = p.x;\n  return q;\n}\n"
+        "static Pair sum(Pair p, Pair q) { return q.x > p.x ? p : q; }\n"
+        "static const char* name_of(cudaError_t e) { return cudaGetErrorName(e); }\n"
+        "template <class T> void check(T e) {\n"
+        '  if (e) std::fprintf(stderr, "%s", name_of((cudaError_t)e)), std::exit(1);\n}\n'
+        "void more(Pair* p) { p[0] = sum(p[1], both(p[2])); }\n"
+    )
+    head = "#include <cstdio>\n#include <cstdlib>\n"
+    done = compiled(tmp_path, "  check(cublasSaxpy(h, 1, &a, z, 1, w, 1));\n" + PAIR + KERNELS, head + check)
+    assert set_streams(done)
+
+
+def test_an_exception_before_any_launch_keeps_nothing_serial(tmp_path: Path) -> None:
+    work = (
+        "#include <vector>\nvoid work(std::vector<float>& v) {\n" + MEMORY + HANDLES + "  v.assign(9, 1.0f);\n"
+        "  cublasSaxpy(g, 1, v.data(), x, 1, y, 1);\n  cublasSaxpy(h, 1, v.data(), z, 1, w, 1);\n"
+        + KERNELS
+        + ENDS
+        + "}\n"
+    )
+    assert roles(compiled(tmp_path, PAIR, work), "work") == [Role.MOVABLE] * 2

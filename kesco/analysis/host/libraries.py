@@ -156,6 +156,7 @@ def _of_handle(engine: Engine, state: State, entry: LibraryCall, values: list[Va
     elif entry.kind == "destroy":
         free(state, values[0])
         state.change(one).freed = True
+        handles.begin(one)  # its stream is nobody's business any more
 
 
 def _work(engine: Engine, state: State, entry: LibraryCall, values: list[Value], *, on_host: bool | None) -> None:

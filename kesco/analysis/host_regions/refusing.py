@@ -22,6 +22,17 @@ from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role
 from kesco.ir.volatiles import is_watched
 
+_FILLS = (
+    "alloc",
+    "alias",
+    "copy",
+    "device",
+    "event_create",
+    "query",
+    "stream_create",
+    "stream_destroy",
+    "event_destroy",
+)
 _SAME = frozenset(
     ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
      "inline assembly")
@@ -65,7 +76,7 @@ def _is_of_cuda(call: ir.Call) -> bool:
         return False
     entry = cuda_call(call.name, len(call.arguments))
     if entry is not None:
-        return entry.kind not in ("opaque", "graph", "capture", "host_func", "launch")
+        return entry.kind in _FILLS
     return library_call(call.name, len(call.arguments)) is not None
 
 
