@@ -80,7 +80,6 @@ def verify_files(
 
 
 def _verify_files(serial: str, concurrent: str, options: Options, observe: Observer) -> tuple[FunctionVerdict, ...]:
-    from kesco.analysis.resolve import resolve
     from kesco.verify.order import same_members
 
     before = Session(serial, options, observe)
@@ -88,10 +87,13 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     _check_prologue(concurrent, after.text)
     before.strays = before.zeroings() > after.zeroings()  # some may have become memsets
     before.looks = before.looks or after.looks or before.strays
-    looks, strays = before.looks, before.strays
-    again = resolve(after.program, after.effects, streams=True, looks=looks, wraps=after.wraps, strays=strays)
-    theirs = {(r.function, n): r for n, r in numbered(again)}
+    after.looks, after.strays = before.looks, before.strays
     ours = before.regions()
+    by_ir = {(r.function, n) for at, (n, r) in enumerate(numbered(ours)) if at in before.by_ir}
+    again = after.of_streams(())
+    if by_ir:
+        again = after.of_streams([at for at, (n, r) in enumerate(numbered(again)) if (r.function, n) in by_ir])
+    theirs = {(r.function, n): r for n, r in numbered(again)}
     wrong = (*_replayed(after.program, again, after.text), *_not_followed(ours, again))
     verdicts = [FunctionVerdict("", 0, wrong)] if wrong else []
     found = {(region.function, region.span): _compared(region, theirs.get((region.function, number)), before, after)

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -110,7 +110,7 @@ class Session:
         self.looks = self.looks or self.strays
         asks = options.emit != "streams" or options.prefetch or options.memory == "reuse" or bool(self.program.tasks)
         self.only_text = asks  # these go by what the text says of copies, graphs and tasks
-        self._by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
+        self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
     def _put_in(self, headers: Mapping[str, bytes]) -> None:
@@ -164,7 +164,7 @@ class Session:
         if self.only_text or not hopeful(found, self.effects):
             return found
         chosen = better(found, self.of_ir())
-        self._by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])
+        self.by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])
         return chosen
 
     def of_text(self) -> tuple[Region, ...]:
@@ -201,10 +201,21 @@ class Session:
         self.file.reparse(stand_in(without_hooks(text)))
         self.again = parse(self.file, self.arguments, self.program, self.unsure)
         found = self._resolved(self.again, set(self._uncounted), streams=streams)
-        if not self._by_ir:
+        return self._with_ir(self.again, without_hooks(text), found, self.by_ir, streams=streams)
+
+    def of_streams(self, by_ir: Collection[int]) -> tuple[Region, ...]:
+        """The regions of this text with streams and events included; `by_ir` are those that the IR is asked for."""
+        found = self._resolved(self.program, set(), streams=True)
+        return self._with_ir(self.program, self.text, found, by_ir, streams=True)
+
+    def _with_ir(
+        self, program: Program, text: bytes, found: tuple[Region, ...], by_ir: Collection[int], *, streams: bool
+    ) -> tuple[Region, ...]:
+        """The regions of a text, some of them as the host's IR has them."""
+        if not by_ir:
             return found
-        seen = {one.span: one for one in self._from_ir(self.again, without_hooks(text), streams=streams)}
-        return tuple(seen.get(one.span, one) if n in self._by_ir else one for n, one in enumerate(found))
+        seen = {one.span: one for one in self._from_ir(program, text, streams=streams)}
+        return tuple(seen.get(one.span, one) if n in by_ir else one for n, one in enumerate(found))
 
     def _resolved(self, program: Program, uncounted: set[int], *, streams: bool) -> tuple[Region, ...]:
         from kesco.analysis.resolve import resolve

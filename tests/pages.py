@@ -6,7 +6,8 @@ Fenced blocks say by a second word after the language what is to be done with th
   A line ``…`` stands for any lines, ``[…]`` for any text within a line. ``--update-golden`` writes the real output
   into blocks that have neither.
 - ``sh test``: commands whose output is not shown. They must succeed; ``pip install`` before ``&&`` is skipped.
-- ``… needs=make,nvcc``: skipped, like what follows it in its page, where one of these programs is not installed.
+- ``… needs=make,cufft.h``: skipped, like what follows it in its page, where one of these programs, or one of these
+  headers of CUDA's libraries, is not installed.
 - ``… needs=gpu``: run where there is an NVIDIA GPU. Elsewhere the options of its commands of kesco must exist.
 - ``sh ci``: what ``.ci/run`` does from a fresh environment.
 - ``sh yours``: commands about files and programs of the reader's. The options of kesco in it must exist.
@@ -37,6 +38,7 @@ import pytest
 
 import kesco
 from kesco.cli import main
+from kesco.toolchain.discover import discover
 
 ROOT = Path(__file__).resolve().parent.parent
 _FENCE = re.compile(r"^```(\w+) ([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -225,6 +227,14 @@ def has_gpu() -> bool:
     return shutil.which("nvidia-smi") is not None and subprocess.run(["nvidia-smi", "-L"], check=False).returncode == 0
 
 
+def is_there(name: str, place: Place) -> bool:
+    """Whether a program, or a header of CUDA's libraries, is installed."""
+    if not name.endswith(".h"):
+        return shutil.which(name, path=place.environment["PATH"]) is not None
+    found = discover(environ=place.environment)
+    return any((folder / name).is_file() for folder in (found.cuda_path / "include", *found.cuda_include))
+
+
 def work_through(text: str, place: Place) -> tuple[list[str], str]:
     """Do what the blocks of a page say; the problems, and the page with the outputs as they are."""
     problems: list[str] = []
@@ -242,7 +252,7 @@ def work_through(text: str, place: Place) -> tuple[list[str], str]:
             (place.folder / file).write_text("\n".join(lines) + "\n", "utf-8")
         elif word in ("ci", "yours") or (needed == ["gpu"] and not has_gpu()):
             problems += [wrong for line in lines for wrong in wrong_options(line.removeprefix("$ "))]
-        elif any(name and shutil.which(name, path=place.environment["PATH"]) is None for name in needed):
+        elif any(name and not is_there(name, place) for name in needed):
             break
         elif block.language == "sh":
             problems += script(block, place)

@@ -20,7 +20,8 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value
 from kesco.analysis.region import CURRENT, Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
-from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name, library_call
+from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name
+from kesco.frontend.library_table import UNKNOWN_HANDLE, library_call, setter_of
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
@@ -305,6 +306,8 @@ class Calls(Libraries):
         self.escape_values(state, *values)
         site = self.unseen_site(state, name or call.name or "a call through a pointer", call.operation, call.span)
         site.foreign = foreign
+        if self._is_library_of_cuda(call) and setter_of(call.name):
+            site.note = UNKNOWN_HANDLE
         reached = state.store.reachable([p for v in values for p in v.every_place()])
         numbers = (kind is not None and kind.shape is ir.Shape.INTEGER for kind in map(kind_of, call.arguments))
         own = values[len(values) - len(call.arguments) :]

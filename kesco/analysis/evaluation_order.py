@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from kesco.frontend.api_table import cuda_call
 from kesco.ir import program as ir
 from kesco.ir.types import ELEMENTS, SIZE
 
@@ -88,7 +89,7 @@ def _only_names(node: ir.Expr | ir.Stmt) -> bool:
 
 
 def pure_functions(program: ir.Program) -> frozenset[str]:
-    """Functions that change nothing but variables of their own, and call nothing but each other."""
+    """Functions that change nothing but variables of their own, and call nothing but each other and what only tells."""
     found = {f.key for f in program.functions if not f.template and not f.virtual}
     bodies = [(f.key, list(ir.walk(f.body))) for f in program.functions]
     while True:
@@ -100,12 +101,21 @@ def pure_functions(program: ir.Program) -> frozenset[str]:
 
 def _is_harmless(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
     if isinstance(node, ir.Assign):
-        variable = node.target.variable if isinstance(node.target, ir.Name) else None
+        target: ir.Expr | None = node.target
+        while isinstance(target, ir.Select) and not target.arrow:
+            target = target.base
+        variable = target.variable if isinstance(target, ir.Name) else None
         own = variable is not None and variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
         return own and variable is not None and variable.type.shape is not ir.Shape.REFERENCE
     if isinstance(node, ir.Call):
-        return node.key in pure or (node.constructs and node.implicit)
+        return node.key in pure or (node.constructs and node.implicit) or _only_tells(node)
     return not isinstance(node, (ir.Launch, ir.New, ir.Unknown, ir.Obstacle))
+
+
+def _only_tells(call: ir.Call) -> bool:
+    """Whether a function of the runtime does nothing but tell the name of something."""
+    entry = cuda_call(call.name, len(call.arguments)) if call.standard else None
+    return entry is not None and entry.kind == "query" and entry.shows == "nothing" and not entry.out
 
 
 def _mentioned(expression: ir.Expr) -> set[str]:

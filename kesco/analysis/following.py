@@ -59,6 +59,8 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
         return "" if follows else f"{where} does not follow"
     if draft.foreign:
         return f"what {where} does is not seen"
+    if draft.kind is SiteKind.LIBRARY and draft.role is Role.MOVABLE:
+        return f"{where} works on the stream of its handle"
     if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:
         return f"{where} stays on the default stream" if draft.role is Role.LEGACY else f"{where} is a barrier"
     if draft.note:

@@ -7,7 +7,8 @@ where the handle is.
 1. A handle that a library made here, and that no unseen code was given, works on the default stream as long as the
 program names no function that sets a stream. 2. Such a call is a join: all work comes before it and it comes before
 what follows, as its work is on the default stream. It may also do nothing at all, so it never counts as work that
-others could rely on. 3. Every other call of a library stays opaque.
+others could rely on. 3. Every other call of a library stays opaque. What moves is found in the host's IR
+(`host_regions.libraries`): here it only matters that a stream of kesco's own is no stream of the program's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from kesco.analysis.containers import Containers
 from kesco.analysis.memory import NOTHING, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.state import State
-from kesco.frontend.api_table import LibraryCall
+from kesco.frontend.library_table import LibraryCall
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode
 from kesco.ir.flow import Role, SiteKind
@@ -34,8 +35,10 @@ class Libraries(Containers):
             nodes = (
                 n for f in self.program.functions for n in ir.walk(f.body) if isinstance(n, (ir.Call, ir.FunctionName))
             )
-            self._sets_stream = any("SetStream" in node.name for node in nodes)
-        if self._sets_stream or self.gives_function(call):
+            self._sets_stream = any("SetStream" in node.name and not _stays_in_order(node) for node in nodes)
+        if entry.kind == "set_stream":
+            return _stays_in_order(call)
+        if self._sets_stream or entry.holding or self.gives_function(call):
             return False
         if entry.kind == "create":
             return True
@@ -53,9 +56,11 @@ class Libraries(Containers):
 
     def library(self, state: State, call: ir.Call, entry: LibraryCall) -> Value:
         """A call that is followed."""
+        if entry.kind == "set_stream":
+            return NOTHING
         values = [v.without_shape() if v.fields else v for v in self.argument_values(state, call)]
         site = self.site(state, entry.name, SiteKind.LIBRARY, Role.JOIN, call.operation, call.span)
-        for indexes, mode in ((entry.reads, AccessMode.READ), (entry.writes, AccessMode.WRITE)):
+        for indexes, mode in ((entry.all_read, AccessMode.READ), (entry.all_written, AccessMode.WRITE)):
             for index in indexes:
                 self.access(state, site, values[index], mode)
         if entry.kind == "create":
@@ -63,3 +68,21 @@ class Libraries(Containers):
             handle = Object(made.key, entry.name, ObjectKind.HANDLE, many=made.many)
             self.assign(state, values[0].places, values[0].unknown, pointer(Place(handle)))
         return NOTHING
+
+
+def _stays_in_order(call: ir.Expr | ir.Stmt) -> bool:
+    """Whether a stream that is set is the default stream, or one of kesco's, whose order is proven elsewhere."""
+    if not isinstance(call, ir.Call) or not call.arguments:
+        return False
+    stream = call.arguments[-1]
+    while isinstance(stream, ir.Cast):
+        stream = stream.operand
+    return is_of_kesco(stream) or stream == ir.Constant(0)
+
+
+def is_of_kesco(argument: ir.Expr) -> bool:
+    """Whether it is a stream of kesco's own, which nothing that the program evaluates changes."""
+    return any(
+        isinstance(node, ir.Name) and node.variable.type.spelling.endswith("KescoStreams *")
+        for node in ir.walk(argument)
+    )

@@ -23,6 +23,7 @@ Frontier = frozenset[int]
 Seen = tuple[Buffer, AccessMode, bool]
 """What the host reads or writes, and whether it only decides by it where to go on, and reads it as volatile memory."""
 ANY_SIZE = 1 << 63
+_JOINED = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
 CURRENT = Handle("kesco:current", "kesco_current()")
 """The stream of whoever calls: the default stream, unless a caller says otherwise."""
 SiteKey = tuple[int, str, tuple[Iteration, ...]]
@@ -150,6 +151,20 @@ class RegionBuilder:
     def before(self, number: int) -> list[Draft]:
         """The sites that may come right before one."""
         return [one for one in self.drafts if number in self._successors[one.number]]
+
+    def pending(self, ends: Frontier) -> Draft | None:
+        """The first work that may not have been joined yet on a way to one of these sites."""
+        seen: set[int] = set()
+        todo, found = sorted(ends, reverse=True), list[Draft]()
+        while todo:
+            one = self.drafts[todo.pop()]
+            if one.number in seen or one.role in _JOINED:
+                continue
+            seen.add(one.number)
+            if one.role is Role.MOVABLE:
+                found.append(one)
+            todo += [before.number for before in self.before(one.number)]
+        return min(found, key=lambda one: one.number, default=None)
 
     def connect(self, source: int, target: int) -> None:
         """Control may go from one site to another."""

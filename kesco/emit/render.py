@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from kesco.emit.comments import wait_reason, who_waits, why_joined
+from kesco.emit.comments import wait_reason, who_waits
 from kesco.emit.edits import Edit, newline_of
 from kesco.emit.following import follow, given_stream, stated
+from kesco.emit.handles import add_handles
 from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
 from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
-from kesco.emit.names import changed, counter, free_name, macros
+from kesco.emit.names import changed, free_name, macros
 from kesco.emit.places import (
     CannotInsert,
     Rewrite,
@@ -31,6 +32,7 @@ from kesco.emit.places import (
     fetch,
     fetch_place,
     filled,
+    join_lines,
     line_end,
     lines_before,
     marks_of,
@@ -144,6 +146,7 @@ class _Writer:
         self._records()
         lines = (self.before, self.after)
         add_holds(lines, self.rewrite, self.by_operation, self.name, self.first_mark, self._stream_text)
+        add_handles(lines, self.program, self.region, self.streams, lambda n: self._stream_text(self.by_operation[n]))
         self._joins()
         self._stretches()
         self._usual_exits()
@@ -223,6 +226,8 @@ class _Writer:
     def _stream_edits(self, operation: ir.Operation, sites: list[Site]) -> list[Edit]:
         if operation.zeroing is not None:
             return [memset(self.program, operation, self._stream_text(sites))]
+        if sites[0].kind is SiteKind.LIBRARY:
+            return []  # its handle has the stream
         if sites[0].kind is SiteKind.CALL:
             return given_stream(self.program, operation, self._stream_text(sites))
         if operation.stream_text is None:
@@ -318,7 +323,7 @@ class _Writer:
     def _joins(self) -> None:
         for join in self.plan.joins:
             site = self.region.sites[join.target]
-            lines = self._join_lines(join.streams, site)
+            lines = join_lines(self.program, self.name, join.streams, site)
             if site.kind is SiteKind.BOUNDARY and site.label.partition("#")[0] == "end":
                 self.at_end += lines
             elif site.operation < 0:
@@ -388,13 +393,3 @@ class _Writer:
         text = self.program.text
         rest = text[place.end : line_end(text, place.end)]
         return text[place.start : place.start + 6] != b"return" and not rest.rstrip().endswith(b"\\")
-
-    def _join_lines(self, streams: tuple[int, ...], site: Site) -> list[str]:
-        why = why_joined(site)
-        record = f"cudaEventRecord({self.name}->tail[%s], {self.name}->stream[%s]);"
-        wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[%s], 0);"
-        if len(streams) > 2 and streams == tuple(range(len(streams))):
-            s = counter(self.program)
-            body = f"{record % (s, s)} {wait % s}"
-            return [f"for (int {s} = 0; {s} < {len(streams)}; ++{s}) {{ {body} }}  {why}"]
-        return [x for s in streams for x in (record % (s, s), f"{wait % s}  {why}")]

@@ -81,7 +81,7 @@ class Anchors(Invocations):
         """An operation whose text a macro expands twice cannot be edited for one of its expansions only."""
         by_text: dict[tuple[int, ...], list[int]] = {}
         for one in self.operations[self.first_operation :]:
-            place = one.call or one.stream_text
+            place = one.call or one.stream_text or (one.handle[1:] if one.handle is not None else None)
             if not one.stuck and place is not None:
                 by_text.setdefault(place, []).append(one.number)
         for numbers in by_text.values():

@@ -22,7 +22,7 @@ How to read an entry, for all callers:
 - A launch or host function has the effects of the function it runs, which are not in these tables.
 - ``host_waits = "maybe"`` cuts both ways: never count on the wait, and never let its absence be seen.
 
-It refuses to guess: no driver call (``cu*``) has an entry here, and few of the libraries' calls (cuBLAS, Thrust, ...);
+It refuses to guess: no driver call (``cu*``) has an entry here, and those of libraries are in `library_table`;
 ``is_cuda_name`` tells them from ordinary host functions, so that a caller can say why they stay opaque.
 """
 
@@ -138,17 +138,6 @@ class HostCall:
     counts: bool = False  # integers whose address it is given may be written (``%n``)
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryCall:
-    """One function of a CUDA library that gives the device work on its handle's stream, or makes such a handle."""
-
-    name: str
-    kind: str  # create, destroy, setting (of the handle) or work
-    parameters: int
-    reads: tuple[int, ...] = ()
-    writes: tuple[int, ...] = ()
-
-
 def cuda_call(name: str, parameters: int | None = None) -> CudaCall | None:
     """The entry of a CUDA runtime function, or ``None`` if it is unknown and hence opaque.
 
@@ -178,12 +167,6 @@ def host_call(qualified_name: str, arguments: int | None = None) -> HostCall | N
     if call is not None and call.arity and arguments is not None and arguments not in call.arity:
         return None
     return call
-
-
-def library_call(name: str, arguments: int) -> LibraryCall | None:
-    """The entry of a function of cuBLAS, cuFFT or cuRAND, or ``None`` if it is unknown and hence opaque."""
-    found = _library_table().get(name.removeprefix("::").removesuffix("_v2"))
-    return found if found is not None and found.parameters == arguments else None
 
 
 def is_cuda_name(name: str) -> bool:
@@ -232,17 +215,6 @@ def parse_host_table(text: str) -> dict[str, HostCall]:
 @cache
 def _cuda_table() -> dict[str, CudaCall]:
     return parse_cuda_table(_resource("cuda_api.toml"))
-
-
-@cache
-def _library_table() -> dict[str, LibraryCall]:
-    calls: dict[str, LibraryCall] = {}
-    for group in tomllib.loads(_resource("library_api.toml"))["group"]:
-        names, types = group.pop("names"), group.pop("types", "?")
-        entry = LibraryCall(name="", **_checked(group, _LIBRARY_FIELDS, f"group of {names[0]}"))
-        for name in (one.replace("?", letter) for one in names for letter in types):
-            calls[name] = replace(entry, name=name)
-    return calls
 
 
 @cache
@@ -361,11 +333,6 @@ _HOST_FIELDS: dict[str, _Check] = {
     **dict.fromkeys(("reads", "writes", "out", "callbacks", "arity"), _indexes),
     **dict.fromkeys(("reads_from", "writes_from", "frees"), _index),
     "counts": _flag,
-}
-_LIBRARY_FIELDS: dict[str, _Check] = {
-    "kind": _one_of(frozenset(("create", "destroy", "setting", "work"))),
-    "parameters": _index,
-    **dict.fromkeys(("reads", "writes"), _indexes),
 }
 _INHERITED = frozenset(("kind", "header", "memory", "implicit_stream", "host_waits", "note"))
 _NEEDED: dict[str, tuple[str, ...]] = {

@@ -6,6 +6,8 @@ stated in the text. Apart from the other expressions because these are the nodes
 
 from __future__ import annotations
 
+import re
+
 from clang.cindex import Cursor, CursorKind, TypeKind, conf
 from clang.cindex import Type as ClangType
 
@@ -16,6 +18,7 @@ from kesco.frontend.containers import accessed, worked
 from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.launch_macros import launch_macro
+from kesco.frontend.library_table import setter_of
 from kesco.frontend.operations import closing_parenthesis, file_range, launch_stream_text, with_semicolon
 from kesco.ir import program as ir
 from kesco.ir.pieces import pieces
@@ -23,6 +26,7 @@ from kesco.source import Span
 
 K = CursorKind
 _STUB = "__device_stub__"
+_NAMED = re.compile(rb"(?:::)?[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*|\[\w+\])*")  # to say it again does nothing
 _CALLED = (K.FUNCTION_DECL, K.CXX_METHOD)
 _RETURN_TWICE = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "vfork"}
 _ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynamic_object_size"}  # evaluates nothing
@@ -286,9 +290,27 @@ class Invocations(Expressions):
                 stuck,
                 macro=macro,
                 call=None if stuck or own is None else self._call_place(cursor, own),
+                handle=None if stuck or statement is None else self._handle_place(called, arguments, statement),
             )
         )
         return number
+
+    def _handle_place(
+        self, called: str, arguments: list[Cursor] | None, statement: Span
+    ) -> tuple[str, int, int] | None:
+        """What sets the stream of a library's call, and the text of its handle; None where that is not said twice."""
+        setter = setter_of(called) if arguments else ""
+        if not setter or not arguments:
+            return None
+        start, end = file_range(arguments[0])
+        written = self.text[start.offset : end.offset]
+        inside = statement.start <= start.offset < end.offset <= statement.end
+        if not (start.file == end.file == self.source.path and inside and _NAMED.fullmatch(written)):
+            return None
+        whole = self.text[statement.start : statement.end]
+        changes = not written.decode().isidentifier() and (b"++" in whole or b"--" in whole)
+        known = self.macros.isdisjoint(re.findall(r"\w+", written.decode()))
+        return (setter, start.offset, end.offset) if known and not changes else None
 
     def _call_place(self, cursor: Cursor, target: Cursor) -> tuple[int, int, bool] | None:
         """The text of a call that may stand behind a comma, and whether it has no value; None where that may not be."""

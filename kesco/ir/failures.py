@@ -1,4 +1,4 @@
-"""Which branches of a program are only taken where a call of the CUDA runtime has failed.
+"""Which branches of a program are only taken where a call of CUDA, or of its libraries, has failed.
 
 In: a condition, or a statement. Out: which of its branches that is; whether a statement leaves its function nowhere
 else. What a program prints there tells that it failed, not how far the device is: it is not what a wait of the host is
@@ -17,7 +17,12 @@ EARLY = "early"
 """Its member that says whether the function is being left early."""
 
 _AT_EXIT = frozenset({"atexit", "at_quick_exit", "on_exit"})
-_STATUS = ("cudaError", "const cudaError", "cudaError_t", "const cudaError_t")
+_STATUS = tuple(
+    f"{const}{name}"
+    for const in ("", "const ")
+    for name in ("cudaError", "cudaError_t", "cublasStatus_t", "cufftResult", "cufftResult_t", "curandStatus",
+                 "curandStatus_t", "cusparseStatus_t", "cusolverStatus_t")
+)  # fmt: skip
 
 
 def where_it_failed(condition: ir.Expr) -> bool | None:
@@ -79,5 +84,5 @@ def _ways_out(one: ir.Stmt | ir.Expr, *, failed: bool) -> Iterator[bool]:
 
 
 def _is_status(value: ir.Expr) -> bool:
-    """Whether a number is the status that a call of the runtime has returned; 0 is success."""
+    """Whether a number is the status that a call of CUDA or its libraries has returned; 0 is success."""
     return isinstance(value, ir.Cast) and value.source is not None and value.source.spelling in _STATUS

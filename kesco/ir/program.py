@@ -92,7 +92,8 @@ class Operation:
     its asynchronous sibling, where it has to become that. `stuck` says in words why it cannot be edited.
     `zeroing` is what a statement does that is no operation of the device, and could be one. `macro` is the macro that a
     launch comes from: its stream is the first argument of a variant. `call` is where a call of a function of the user's
-    stands, where a stream can be set around it: its text's range, and whether it has no value.
+    stands, where a stream can be set around it: its text's range, and whether it has no value. `handle` is the function
+    that sets the stream of a library's call, and where in the text that says its handle, if it can be said twice.
     """
 
     number: int
@@ -107,6 +108,7 @@ class Operation:
     zeroing: Zeroing | None = None
     macro: LaunchMacro | None = None
     call: tuple[int, int, bool] | None = None
+    handle: tuple[str, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

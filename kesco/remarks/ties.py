@@ -108,7 +108,8 @@ class Ties:
     def _of(self, one: Site, x: Access, other: Site, y: Access, circle: Circle | None) -> Tie | None:
         for site in (one, other):
             if site.kind is SiteKind.CALL and site.foreign:
-                return Tie(Grade.UNKNOWN, f"what '{site.label}' does, which is not seen")
+                what = f"'{site.label}': {site.note}" if site.note else f"what '{site.label}' does, which is not seen"
+                return Tie(Grade.UNKNOWN, what)
         if x.buffer.kind in _VAGUE or y.buffer.kind in _VAGUE:
             site, access = (one, x) if x.buffer.kind in _VAGUE else (other, y)
             return Tie(Grade.UNKNOWN, f"what '{site.label}' touches ({access.why})")

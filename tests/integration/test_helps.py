@@ -85,10 +85,10 @@ BETWEEN = {
     ),
     "a call of unseen code behind both": Way(MOVE, two("unseen();"), f"{BOTH} unseen();", "void unseen();\n"),
     "a call of unseen code in front of both": Way(MOVE, two("unseen();"), f"unseen(); {BOTH}", "void unseen();\n"),
-    "a call of a library behind both": Way(
+    "a result of a library behind both": Way(
         MOVE,
-        f"{CREATE} {two('cublasSaxpy(b, n, &o, z, 1, w, 1);')}",
-        f"{CREATE} {BOTH} cublasSaxpy(b, n, &o, z, 1, w, 1);",
+        f"{CREATE} {two('cublasSdot(b, n, z, 1, w, 1, &o);')}",
+        f"{CREATE} {BOTH} cublasSdot(b, n, z, 1, w, 1, &o);",
         LIBRARY,
     ),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from kesco.analysis.host.arithmetic import stepped
 from kesco.analysis.host.copying import copy_bytes
 from kesco.analysis.host.engine import PUSH, STUB
 from kesco.analysis.host.frames import SETTINGS, Frame, Outcome
+from kesco.analysis.host.libraries import library
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import free, receive
 from kesco.analysis.host.models import cuda_entry
@@ -42,7 +43,8 @@ from kesco.analysis.host.values import (
     scalar,
     unknown,
 )
-from kesco.frontend.api_table import CudaCall, is_cuda_name, library_call
+from kesco.frontend.api_table import CudaCall, is_cuda_name
+from kesco.frontend.library_table import library_call
 from kesco.llvm.layouts import layout_of
 from kesco.llvm.types import POINTER
 from kesco.llvm.values import Instruction
@@ -189,17 +191,7 @@ def _called(frame: Frame, instruction: Instruction, state: State, name: str, val
     known = library_call(name, len(values))
     shown = [(str(i), v) for i, v in enumerate(values) if instruction.operands[i].type.kind == "ptr"]
     frame.engine.record.visit(Visit(instruction, frame.function.name, name, shown, [], frame.context))
-    if known is None:
-        return None
-    if known.kind == "create" and values:
-        receive(state, values[0], unknown("a handle"))
-    for index in (*known.reads, *known.writes):
-        reached = state.reached(objects(values[index]))
-        state.device |= reached
-        state.escaped |= reached
-        if index in known.writes:
-            state.lose(one for one in reached if not frame.engine.is_constant(one))
-    return Outcome(NUMBER, state)
+    return None if known is None else library(frame, instruction, state, known, values)
 
 
 def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCall, values: list[Value]) -> Outcome:

@@ -31,6 +31,7 @@ from kesco.analysis.host.values import (
     unknown,
 )  # fmt: skip
 
+_CHANGED = ("library", "descriptor")  # what code that is given it may change, though the host cannot look at it
 CHANGED = unknown("memory that code which is not followed may change")
 
 
@@ -185,7 +186,7 @@ class State:
         self._show(gone - self.escaped)
         self.escaped |= gone
         for one in gone:
-            if one.visible and not self.look(one).volatile:
+            if (one.visible or one.kind in _CHANGED) and not self.look(one).volatile:
                 self.change(one).volatile = True
 
     def _show(self, new: Iterable[Object]) -> None:

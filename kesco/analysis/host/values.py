@@ -28,8 +28,8 @@ class Object:
     """Memory, a function, or a resource of CUDA, by where it was made; each is made once, so identity is equality.
 
     `kind` is stack, heap, global, function, outside, entry (what came in has this name), or what CUDA gives: device,
-    managed, pinned, stream, event, symbol. `many`: it stands for several, since its site was reached again and again.
-    `visible`: the host may look at it.
+    managed, pinned, stream, event, symbol; library (a handle) and descriptor. `many`: it stands for several, since its
+    site was reached again and again. `visible`: the host may look at it.
     """
 
     kind: str

@@ -31,6 +31,7 @@ from kesco.analysis.host_regions.buffers import Buffers
 from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import MARK, Entries
 from kesco.analysis.host_regions.launching import Launching
+from kesco.analysis.host_regions.libraries import Libraries, settled
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.refusing import order_of, unreadable, watched
 from kesco.analysis.host_regions.runtime import Runtime
@@ -107,9 +108,10 @@ def _walked(
         engine.open = any(not engine.is_seen(name) for name in texts.module.names() if "kesco_" not in name)
     entries = Entries(engine, texts.program, sizes)
     paths = Watching(engine, texts, streams, looks, counting, Buffers(engine, texts))
-    walk = _Walk(engine, texts, entries, Calls(engine), paths)
     pointing = Pointing(paths)
-    engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing))
+    libraries = Libraries(pointing)
+    walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries)
+    engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing, libraries))
     engine.first = entries.held_at_first
     try:
         walk.all()
@@ -131,6 +133,7 @@ class _Walk:
     entries: Entries
     calls: Calls
     paths: Watching
+    libraries: Libraries
     refused: str = ""
     entered: set[str] = field(default_factory=set)
 
@@ -197,7 +200,8 @@ class _Walk:
         self.paths.begin(function, state, generic=generic)
         engine.stack.append(function.name)
         try:
-            run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
+            left = run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
+            self.libraries.left((left.state, left.thrown), function.name)
         finally:
             engine.stack.pop()
 
@@ -285,6 +289,7 @@ class _Walk:
         serial = next((a.serial for a in known.values() if a.serial), "") or unreadable(function)
         if not self.paths.streams:
             serial = serial or watched(self.texts.program, region)
+            region = settled(region)
         return replace(
             without_idle_marks(region), guards=guards, serial_because=why or serial or region.serial_because or unsafe,
             open=opened, fresh=opened,

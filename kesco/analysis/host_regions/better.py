@@ -1,8 +1,8 @@
 """Which of two readings of a function is used: that of its text, or that of its IR.
 
 In: the regions as `resolve` has them, and as `host_regions` has them. Out: one for each function. The reading of the
-text knows turns of loops; that of the IR knows templates, jumps, threads and containers. So the IR's is used where more
-launches may run beside others than by the text's.
+text knows turns of loops; that of the IR knows templates, jumps, threads, containers and the handles of libraries. So
+the IR's is used where more launches and calls of libraries may run beside others than by the text's.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kesco.frontend.library_table import setter_of
 from kesco.ir.access import UNKNOWN
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, Site, SiteKind
@@ -19,8 +20,13 @@ from kesco.source import Span
 def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
     """Whether it may be worth to ask the IR: there are kernels, and a function, or what a launch does, is not known."""
     stays = any(r.serial_because for r in regions)
-    held = any(s.kind is SiteKind.KERNEL and not _moves(s) for r in regions for s in r.sites)
+    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or _is_library(s) for r in regions for s in r.sites)
     return bool(effects) and (stays or held)
+
+
+def _is_library(site: Site) -> bool:
+    """Whether it is a call of one of CUDA's libraries, which the text's reading does not let move."""
+    return bool(setter_of(site.label.partition("#")[0]))
 
 
 def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Region, ...]:
@@ -81,13 +87,20 @@ def _either(one: Region, other: Region | None) -> Region:
         return one
     if one.calling is not None and other.calling is None and not one.serial_because:
         return one
+    if not one.serial_because and _leaves(other) - _leaves(one):
+        return one  # only the text tells which ways out of a macro are taken where a call has failed
     return other if one.serial_because or _moving(other) > _moving(one) else one
 
 
+def _leaves(region: Region) -> set[int]:
+    """The operations at which a function is left, not only where a call has failed."""
+    return {s.operation for s in region.sites if s.role is Role.EXIT and s.operation >= 0 and not s.failed}
+
+
 def _moving(region: Region) -> int:
-    return sum(site.kind is SiteKind.KERNEL and _moves(site) for site in region.sites)
+    return sum(site.kind in (SiteKind.KERNEL, SiteKind.LIBRARY) and _moves(site) for site in region.sites)
 
 
 def _moves(site: Site) -> bool:
-    """Whether a launch may run beside others."""
+    """Whether a launch, or a call of a library, may run beside others."""
     return site.role is Role.MOVABLE and all(access.buffer != UNKNOWN for access in site.accesses)

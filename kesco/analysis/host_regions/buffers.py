@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from kesco.analysis.host.engine import Engine
+from kesco.analysis.host.libraries import HANDLE
 from kesco.analysis.host.values import Object
 from kesco.analysis.host_regions.entries import MARK
 from kesco.analysis.host_regions.texts import Texts
@@ -17,9 +18,10 @@ from kesco.ir.access import UNKNOWN, Buffer, BufferKind
 from kesco.ir.flow import Iteration
 from kesco.source import Span
 
-_FIRST = re.compile(r"\(\s*(?:\([^()]*\)\s*)?&\s*([\w.>\[\]-]+)\s*,")  # what an allocation is put into
+_FIRST = re.compile(r"\(\s*(?:\([^()]*\)\s*)?&\s*([\w.>\[\]-]+)\s*[,)]")  # what an allocation is put into
 _KINDS = {
     "device": BufferKind.DEVICE, "managed": BufferKind.MANAGED, "pinned": BufferKind.PINNED, "entry": BufferKind.ENTRY,
+    HANDLE: BufferKind.DEVICE,  # its workspace
 }  # fmt: skip
 
 
@@ -56,6 +58,8 @@ class Buffers:
             function, _, name = name.partition(MARK)
             return Buffer(f"entry:{function}:{name}", name, kind)
         size = one.size if one.size >= 0 else None
+        if one.kind == HANDLE:
+            name = f"the workspace of {name}"
         return Buffer(f"{one.kind}:{one.number}", name, kind, span, size)
 
     def _has_managed(self) -> bool:

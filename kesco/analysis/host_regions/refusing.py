@@ -14,11 +14,25 @@ from __future__ import annotations
 import re
 
 from kesco.analysis.evaluation_order import order_matters, pure_functions
+from kesco.analysis.libraries import is_of_kesco
+from kesco.frontend.api_table import cuda_call
+from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role
 from kesco.ir.volatiles import is_watched
 
+_FILLS = (
+    "alloc",
+    "alias",
+    "copy",
+    "device",
+    "event_create",
+    "query",
+    "stream_create",
+    "stream_destroy",
+    "event_destroy",
+)
 _SAME = frozenset(
     ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
      "inline assembly")
@@ -44,7 +58,7 @@ def order_of(program: ir.Program) -> str:
     for node in every:
         arguments: tuple[ir.Expr, ...] = ()
         if isinstance(node, ir.Launch):
-            arguments = (*(one for one in node.configuration if not _is_of_kesco(one)), *node.arguments)
+            arguments = (*(one for one in node.configuration if not is_of_kesco(one)), *node.arguments)
         elif isinstance(node, ir.Call):
             arguments = node.arguments
         elif isinstance(node, ir.Binary) and node.operator not in _IN_ORDER:
@@ -56,21 +70,14 @@ def order_of(program: ir.Program) -> str:
     return ""
 
 
-def _is_of_kesco(argument: ir.Expr) -> bool:
-    """Whether it is a stream of kesco's own, which nothing that the program evaluates changes."""
-    for node in ir.walk(argument):
-        if isinstance(node, ir.Name) and node.variable.type.spelling.endswith("KescoStreams *"):
-            return True
-        if isinstance(node, ir.Call) and node.name.rpartition("::")[2] == "kesco_current":
-            return True
-    return False
-
-
 def _is_of_cuda(call: ir.Call) -> bool:
     """Whether a call keeps no address of a variable that it fills."""
-    return call.standard and call.name.startswith(
-        ("cudaMalloc", "cudaHostAlloc", "cudaMemcpy", "cudaStream", "cudaEvent")
-    )
+    if not call.standard:
+        return False
+    entry = cuda_call(call.name, len(call.arguments))
+    if entry is not None:
+        return entry.kind in _FILLS
+    return library_call(call.name, len(call.arguments)) is not None
 
 
 def unreadable(function: ir.Function) -> str:

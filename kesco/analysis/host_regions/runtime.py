@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
-from kesco.analysis.host.values import Pointer, Value, number, scalar
+from kesco.analysis.host.values import Pointer, Value, number, objects, scalar
 from kesco.analysis.host_regions.handles import handle_of
+from kesco.analysis.host_regions.libraries import Libraries
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.frontend.api_table import CudaCall, cuda_call
+from kesco.frontend.library_table import library_call
 from kesco.ir.access import (
     UNKNOWN,
     UNSEEN_HOST,
@@ -43,6 +45,7 @@ class Runtime:
     """Makes sites of calls of the runtime."""
 
     pointing: Pointing
+    libraries: Libraries
 
     @property
     def paths(self) -> Watching:
@@ -51,9 +54,14 @@ class Runtime:
 
     def calls(self, name: str, values: list[Value], state: State) -> None:
         """The runtime, or one of CUDA's libraries, is called."""
+        of_library = library_call(name, len(values))
+        if of_library is not None:
+            self.libraries.calls(name, of_library, values, state)
+            return
         entry = cuda_entry(name, len(values))
         kind = entry.kind if entry is not None else "opaque"
         if entry is None or kind in ("opaque", "graph", "capture", "host_func", "launch"):
+            self.libraries.reached(state.reached({one for value in values for one in objects(value)}), name, state)
             draft = self.paths.join(state, name, foreign=True)
             if draft is not None:
                 draft.touch(UNKNOWN, "what it does is not visible", _BOTH)

@@ -18,7 +18,7 @@ from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.leaving import is_end
 from kesco.analysis.host_regions.runtime import Runtime
-from kesco.analysis.host_regions.watching import Watching
+from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
 from kesco.llvm.values import Function, Instruction
 
@@ -43,11 +43,17 @@ class Touching:
 
     def enters(self, frame: Frame, call: Instruction, function: Function, context: int, state: State) -> object:
         """A function is called."""
-        return self.paths.enters(call, function, context, state)
+        entered = self.paths.enters(call, function, context, state)
+        if entered.is_text:
+            entered.lent = self.runtime.libraries.on_streams(state)
+        return entered
 
     def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
         """It came back."""
+        assert isinstance(entered, Level)
         self.paths.leaves(entered, left, thrown)
+        if entered.lent and entered.activation.touches_device:
+            self.runtime.libraries.refuse(entered.function)
 
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
@@ -66,6 +72,7 @@ class Touching:
         if not self.paths.streams or "esco" not in name or self.paths.engine.module.has_body(name):
             return None
         if _STREAMS.search(name):
+            self.runtime.libraries.renew(state)
             return pointer(self.paths.engine.resource("kesco", ""))
         if (own := _COPIES.search(name)) is not None:
             self.runtime.own_copy(state, own[1], values)
@@ -112,6 +119,7 @@ class Touching:
             if acting and name in _THREADS:
                 paths.file_wide = "the file starts host threads that have to do with the device"
             paths.unseen(state, name, every)
+            self.runtime.libraries.reached(every, name, state)
             return
         for one in every:
             if one.visible and (one.shared or one in state.device):

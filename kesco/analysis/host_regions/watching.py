@@ -57,7 +57,7 @@ class Activation:
 
 
 @dataclass(slots=True)
-class _Level:
+class Level:
     """A function that was entered: its activation, and the call in the text of its function that led to it.
 
     `call` is None as long as control is in that text itself.
@@ -70,6 +70,7 @@ class _Level:
     before: frozenset[int] = frozenset()
     is_text: bool = False
     setting: tuple[int, Handle | None] = (-1, None)  # a statement, and the stream that is set for its call
+    lent: bool = False  # handles of libraries have streams of kesco's where it is called
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class Watching:
     counting: Counting
     buffers: Buffers
     activations: dict[str, dict[tuple[str, int], Activation]] = field(default_factory=dict)
-    levels: list[_Level] = field(default_factory=list)
+    levels: list[Level] = field(default_factory=list)
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
     volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
     told: set[Buffer] = field(default_factory=set)  # what code that is not seen may know
@@ -101,9 +102,9 @@ class Watching:
             span = self.texts.span_at(0)
             nowhere = ir.Function("", function.name, (), ir.Block(span, ()), span, False, False)
             activation = Activation(nowhere, function.name, generic, RegionBuilder(function.name, nowhere.span))
-            self.levels.append(_Level(activation, function.name))
+            self.levels.append(Level(activation, function.name))
         else:
-            self.levels.append(_Level(self._activation(text, function.name, 0, generic), function.name, is_text=True))
+            self.levels.append(Level(self._activation(text, function.name, 0, generic), function.name, is_text=True))
         state.frontier = frozenset((0,))
 
     def _activation(self, text: ir.Function, function: str, context: int, generic: bool) -> Activation:
@@ -114,35 +115,34 @@ class Watching:
         return known[key]
 
     @property
-    def now(self) -> _Level:
+    def now(self) -> Level:
         """The innermost function."""
         return self.levels[-1]
 
-    def enters(self, call: Instruction, function: Function, context: int, state: State) -> object:
+    def enters(self, call: Instruction, function: Function, context: int, state: State) -> Level:
         """A function is called."""
         level = self.now
         text = self.texts.function(function)
         outer = level.call if level.call is not None else call
         name = level.callee or function.name
         if level.call is None and (STUB in function.name or self.texts.wraps(function)):
-            self.levels.append(_Level(level.activation, function.name, None, "", state.frontier, False))
+            self.levels.append(Level(level.activation, function.name, None, "", state.frontier, False))
             # the wrapper's own calls stand where it is called
             self.levels[-1].call, self.levels[-1].callee = call, "="
             return self.now
         if text is None:
-            self.levels.append(_Level(level.activation, function.name, outer, name, state.frontier))
+            self.levels.append(Level(level.activation, function.name, outer, name, state.frontier))
             return self.now
         again = function.name in self.engine.stack
         activation = self._activation(text, function.name, -1 if again else context, False)
-        self.levels.append(_Level(activation, function.name, None, "", state.frontier, True))
+        self.levels.append(Level(activation, function.name, None, "", state.frontier, True))
         if again and self.engine.leads_to_cuda(function.name):
             activation.touches_device = True
         state.frontier = frozenset((0,))
         return self.now
 
-    def leaves(self, entered: object, left: State | None, thrown: State | None) -> None:
+    def leaves(self, entered: Level, left: State | None, thrown: State | None) -> None:
         """A function came back."""
-        assert isinstance(entered, _Level)
         while self.levels.pop() is not entered:
             pass
         if not entered.is_text:
@@ -257,7 +257,7 @@ class Watching:
         if not own:
             kind, role = SiteKind.CALL, Role.JOIN
         known = self.texts.program.operations[operation]
-        if role is Role.MOVABLE and on is None and (known.stuck or known.stream_text is None):
+        if role is Role.MOVABLE and on is None and (known.stuck or (known.stream_text or known.handle) is None):
             role = Role.LEGACY
         draft, state.frontier = activation.builder.add(
             (operation, role.value, self.iterations()), name, kind, role, known.span if own else span, state.frontier

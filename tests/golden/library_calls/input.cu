@@ -1,4 +1,4 @@
-// Calls of cuBLAS, cuFFT and cuRAND on the default stream: barriers that touch what they are given, and no unseen code.
+// Calls of cuBLAS, cuFFT and cuRAND go to streams; what makes or ends a handle, and a result for the host, are barriers.
 #include "cuda/include/libraries.h"
 
 __global__ void scale(float* x) { x[threadIdx.x] *= 2; }
