@@ -50,6 +50,9 @@ class Touching:
         """Control comes to the end of a block."""
         self.paths.turns(instruction, state)
 
+    def begins(self, frame: Frame, head: str, state: State) -> None:
+        """Loops are told by the text."""
+
     def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
         """The host reads or writes what the device may reach."""
         self.paths.touches(state, one, writes=writes)
