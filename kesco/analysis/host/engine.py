@@ -58,7 +58,8 @@ class Engine:
         self.launch: Launch | None = None  # the one that a stub is about
         self.watcher: Watcher | None = None
         self.whole = False  # there are no files beside this one, so nothing has run before it and nobody else calls it
-        self.peels = False  # the first trip of a loop is walked by itself each time the loop is entered
+        # The first trip of a loop is walked by itself each time it is entered, and no loop ends by a call that fails.
+        self.peels = False
         self.in_runtime = False  # what memory is touched is the runtime's doing, and not the program's
         self.frame: Frame | None = None  # the innermost one
         self.first: Callable[[Object, int, int], Scalar] | None = None  # what was there when a path began

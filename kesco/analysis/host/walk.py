@@ -165,7 +165,8 @@ def _leave(frame: Frame, state: State) -> None:
 def _choose(frame: Frame, targets: tuple[str, ...], state: State, failed: str = "") -> None:
     if len(targets) > 1:
         for target in targets:
-            frame.unsure.update(frame.graph.leaves(frame.block, target))
+            if target != failed or not frame.engine.peels:
+                frame.unsure.update(frame.graph.leaves(frame.block, target))
     for target in targets[1:]:
         other = state.copy()
         other.failing = state.failing or target == failed

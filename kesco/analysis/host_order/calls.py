@@ -127,7 +127,7 @@ class Calls:
                 self._access(draft, str(index), values[index], mode, length, on_host=host)
                 parts = self.watching.pointing.parts(values[index])
                 kinds.append({buffer.kind for buffer, _ in parts})
-                arguments.append(Argument(*parts[0]) if len(parts) == 1 else Argument())
+                arguments.append(self.watching.pointing.argument(values[index]))
                 state.device |= objects(values[index])
         arguments.append(Argument(words="" if length is None else str(length)))
         if kind is StepKind.MEMSET and len(values) > 1:
@@ -186,9 +186,8 @@ class Calls:
         if entry.stream is None:
             draft.waits = Waits.DEVICE
         if not all(type(atom) is int for atom in scalar(value)):
-            parts = self.watching.pointing.parts(value)
             self._access(draft, "0", value, AccessMode.WRITE, None)
-            draft.given([Argument(*parts[0]) if len(parts) == 1 else Argument()])
+            draft.given([self.watching.pointing.argument(value)])
 
     def _orders(self, entry: CudaCall, values: list[Value], state: State) -> None:
         """Synchronizes, event records and waits."""

@@ -22,12 +22,7 @@ def argument_of(pointing: Pointing, inside: list[tuple[str, Value]], words: str)
     """One argument of a launch: the pointers in it, or its words."""
     if not inside:
         return [Argument(words=words)]
-    found = []
-    for _, value in inside:
-        parts = pointing.parts(value)
-        one = parts[0] if len(parts) == 1 else None
-        found.append(Argument(one[0], one[1]) if one is not None else Argument())
-    return found
+    return [pointing.argument(value) for _, value in inside]
 
 
 def launched_with(

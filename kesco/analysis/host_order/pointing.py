@@ -14,7 +14,7 @@ from pathlib import Path
 from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.values import Object, Pointer, Unknown, Value, scalar
 from kesco.ir.access import UNKNOWN, Buffer, BufferKind
-from kesco.ir.execution import LEGACY, THREAD, Handle
+from kesco.ir.execution import LEGACY, THREAD, Argument, Handle
 from kesco.llvm.locations import Place
 from kesco.source import Span
 
@@ -52,6 +52,18 @@ class Pointing:
         if not atoms:
             found[UNKNOWN, None] = None
         return list(found)
+
+    def argument(self, value: Value) -> Argument:
+        """Memory that something is given: one buffer with where in it, or none."""
+        atoms = list(scalar(value))
+        if atoms == [0]:
+            return Argument(words="null")
+        atoms = [one for one in atoms if one != 0]  # a container's memory is null where it has no elements
+        if len(atoms) != 1 or type(atoms[0]) is not Pointer:
+            return Argument()
+        one, (stride, rest) = atoms[0]
+        buffer = self.buffer(one)
+        return Argument() if buffer is UNKNOWN else Argument(buffer, None if stride else rest)
 
     def only(self, value: Value) -> tuple[Object, int] | None:
         """The one place that a pointer is, if it is that for certain."""
