@@ -17,6 +17,7 @@ devices, recursion around the device, and those that cannot be followed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from kesco.analysis.host import constructors, first
 from kesco.analysis.host.calls import Calls
@@ -35,13 +36,21 @@ from kesco.llvm.module import Module
 _MAIN = "main"
 
 
-def execution_of(path: str, ir_text: str, effects: Mapping[str, KernelEffects]) -> Execution:
-    """The execution of a program; `InputError` (K110) if LLVM cannot read its IR."""
+def execution_of(
+    path: str,
+    ir_text: str,
+    effects: Mapping[str, KernelEffects],
+    deciding: Mapping[str, frozenset[int] | None] = MappingProxyType({}),
+) -> Execution:
+    """The execution of a program; `InputError` (K110) if LLVM cannot read its IR.
+
+    `deciding` has the arguments of each kernel that decide where it touches memory; None: all.
+    """
     module = Module(canonical(ir_text, "host", sroa=True))
     engine = Engine(module, Models())
     engine.whole = not engine.open
     engine.peels = True
-    watching = Watching(engine, path, effects)
+    watching = Watching(engine, path, effects, deciding)
     engine.watcher = watching
     refused = ""
     try:

@@ -33,8 +33,9 @@ def launched_with(
     given: Mapping[str, Value],
     numbers: Mapping[int, int],
     settings: Mapping[str, Value],
+    deciding: frozenset[int] | None,
 ) -> Launched | None:
-    """The bytes of a launch's arguments, its grid and block; None where one of them is not known."""
+    """The bytes of a launch's arguments, its grid and block; None where one that decides is not known."""
     grid, block = shape_of(settings.get("grid")), shape_of(settings.get("block"))
     if grid is None or block is None:
         return None
@@ -50,7 +51,7 @@ def launched_with(
             found.append((((place[0].number + 1) << 36) + place[1]).to_bytes(_POINTER, "little"))
         elif real.kind == "int" and index in numbers:
             found.append(numbers[index].to_bytes(size + 1, "little", signed=True)[:size])
-        elif real.kind == "float":
+        elif deciding is not None and index not in deciding:
             found.append(bytes(size))
         else:
             return None

@@ -44,6 +44,7 @@ class Watching:
     engine: Engine
     path: str
     effects: Mapping[str, KernelEffects]
+    deciding: Mapping[str, frozenset[int] | None]
     pointing: Pointing = field(init=False)
     steps: Steps = field(init=False)
     questions: Questions = field(init=False)
@@ -157,7 +158,9 @@ class Watching:
             words = self.words.of(outer, operand) if outer is not None and operand is not None else ""
             inside = [(n, v) for n, v in found if n.partition(".")[0] == str(index)]
             arguments += argument_of(self.pointing, inside, str(numbers[index]) if index in numbers else words)
-        made = launched_with(self.engine, self.pointing, kernel, types, given, numbers, settings)
+        made = launched_with(
+            self.engine, self.pointing, kernel, types, given, numbers, settings, self.deciding.get(kernel)
+        )
         draft.launched = made if draft.seen == 1 or draft.launched == made else None
         draft.given(arguments)
 
@@ -205,6 +208,9 @@ class Watching:
                 draft.astray = True
                 draft.touch(UNKNOWN, "code that is not seen", AccessMode.READ_WRITE)
             return
+        model = self.engine.models.of(name)
+        if model is not None and (model.fills or model.copies):
+            return  # what that reads and writes was told one by one
         for one in every:
             if one.visible and (one.shared or one in state.device):
                 self.touches(state, one, writes=False)

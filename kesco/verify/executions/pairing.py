@@ -2,8 +2,8 @@
 
 In: two executions. Out: a `Pairing`, or in it what could not be paired, in words.
 
-1. Launches, then copies and calls, are paired one by one, in the serial program's order: the same kernel or call, the same
-   numbers, and memory that stands for the serial program's, in the same loops and on the same questions. A serial
+1. Launches, then copies and calls, are paired one by one, in the serial program's order: the same kernel or call, the
+   same numbers, and memory that stands for the serial program's, in the same loops and on the same questions. A serial
    buffer is the same place everywhere, and two never share a byte. Where several would do, the one that names the
    least new is taken; where that leads nowhere, another one.
 2. Then memsets: one may do what several do in the serial program, where their bytes are all of its own.
