@@ -4,8 +4,8 @@ In: the name and the arguments of a call, before it has been done. Out: a step, 
 What a call is, the table of CUDA's calls says. A call that the table lacks may do anything, on any stream.
 
 1. What gives a stream work goes to the stream that the call names, or to the default one. 2. Pageable memory that a
-copy keeps the host for has been read when it returns. 3. Building a graph is nothing; launching one is work that is
-not known. A stream that is captured, a second device: the program is refused.
+copy keeps the host for has been read when it returns. 3. Graphs, captured streams, a second device: the program
+is refused.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _BOTH = AccessMode.READ_WRITE
 _DIRECTIONS = {"HostToHost": 0, "HostToDevice": 1, "DeviceToHost": 2, "DeviceToDevice": 3}
 _NAMES = {number_: name for name, number_ in _DIRECTIONS.items()}
 _NON_BLOCKING = 1
+_HOST_SIDE = {"HostToDevice": 1, "DeviceToHost": 0}  # of what is written and read
 _NOTHING = ("query", "advise", "prefetch", "event_create", "event_destroy", "stream_destroy", "alias")
 _HARMLESS = (
     "cudaProfilerStart", "cudaProfilerStop", "cudaDeviceGetDefaultMemPool", "cudaDeviceGetMemPool",
     "cudaMemPoolSetAttribute", "cudaMemPoolGetAttribute", "cudaGetDriverEntryPoint",
 )  # fmt: skip
-_LAUNCHES = ("cudaGraphLaunch",)
+_GRAPHS = ("cudaGraphLaunch", "cudaGraphAdd")
 
 
 @dataclass(slots=True)
@@ -159,10 +160,12 @@ class Calls:
         waits = Waits(entry.waits(way))
         if way == "DeviceToHost" and kinds and BufferKind.MANAGED in kinds[0]:
             waits = Waits.MAYBE
-        if entry.kind == "copy" and entry.stream is None and waits is Waits.MAYBE:
-            host = {BufferKind.PINNED} if way == "HostToDevice" else set()
-            if len(kinds) == 2 and kinds[1] and kinds[1] <= host:  # all of it has been read: it is done
-                waits = Waits.STREAM
+        if waits is Waits.MAYBE and entry.kind == "copy" and way in _HOST_SIDE:
+            on_host = kinds[_HOST_SIDE[way]] if len(kinds) == 2 else set()
+            if on_host == {BufferKind.PINNED}:  # with a stream it comes back at once, without one when it is done
+                waits = Waits.NO if entry.stream is not None else Waits.STREAM
+        elif waits is Waits.MAYBE and all(one == {BufferKind.DEVICE} for one in kinds):
+            waits = Waits.NO
         draft.waits = waits if draft.seen == 1 or draft.waits is waits else Waits.MAYBE
 
     def _of_symbol(self, value: Value) -> Value:
@@ -230,8 +233,9 @@ class Calls:
         if entry is not None and entry.kind == "capture" and entry.name.startswith("cudaStreamBegin"):
             self.watching.refuse("it captures streams into graphs")
             return
-        building = entry is not None and entry.kind in ("graph", "capture") and entry.name not in _LAUNCHES
-        if building or name in _HARMLESS:
+        if entry is not None and entry.kind == "graph" and entry.name.startswith(_GRAPHS):
+            self.watching.refuse("it makes or launches graphs")
+        if name in _HARMLESS or (entry is not None and entry.kind in ("graph", "capture")):
             return
         draft = self.watching.step(StepKind.OPAQUE, name, state)
         if draft is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kesco.analysis.host.cuda import Launch
-from kesco.analysis.host.engine import PUSH, Engine
+from kesco.analysis.host.engine import PUSH, STUB, Engine
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import NOTHING, Object, Value, number
@@ -23,6 +23,7 @@ from kesco.analysis.host_order.questions import Questions
 from kesco.analysis.host_order.steps import Draft, Key, Steps
 from kesco.analysis.host_order.words import Words
 from kesco.analysis.host_regions.kernels import Kernels, launch_values_of
+from kesco.frontend.api_table import is_cuda_name
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode
 from kesco.ir.effects import KernelEffects
 from kesco.ir.execution import Argument, Execution, StepKind
@@ -95,7 +96,7 @@ class Watching:
         places = []
         for frame in self.steps.activations():
             place = self.engine.module.place(frame.at.place) if frame.at is not None else None
-            if place is not None and not place.file.endswith(_WRAPPERS):
+            if place is not None and not place.file.endswith(_WRAPPERS) and STUB not in frame.function.name:
                 places.append(place)
         own = next((one for one in places if is_same_file(one.file, self.path)), None)
         found = own or next(iter(places), None)
@@ -194,7 +195,7 @@ class Watching:
 
     def runs(self, frame: Frame, name: str, reached: Iterable[Object], state: State, *, seen: bool) -> None:
         """Code that is not followed runs and may reach these."""
-        if name in ("__cxa_throw", "__cxa_rethrow"):
+        if name in ("__cxa_throw", "__cxa_rethrow") or is_cuda_name(name):  # `calls` was told of CUDA's
             return
         every = list(reached)
         called = [o.name for o in every if o.kind == "function" and self.engine.module.has_body(o.name)]
