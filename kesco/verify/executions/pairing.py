@@ -7,7 +7,9 @@ In: two executions. Out: a `Pairing`, or in it what could not be paired, in word
    buffer is the same place everywhere, and two never share a byte. Where several would do, the one that names the
    least new is taken; where that leads nowhere, another one.
 2. Then memsets: one may do what several do in the serial program, where their bytes are all of its own.
-3. What is left over in the concurrent program may only write memory that stands for none of the serial program's.
+3. Memory that the host fills for the device stands for memory of the same name, or was made in the same order: what
+   the host puts there is not compared, so two such buffers must not change places.
+4. What is left over in the concurrent program may only write memory that stands for none of the serial program's.
 
 Words that are empty are not known, and nothing is the same as that. Sizes of copies are compared where both are known.
 """
@@ -52,7 +54,8 @@ def paired(serial: Execution, concurrent: Execution) -> Pairing:
 class _Search:
     def __init__(self, serial: Execution, concurrent: Execution) -> None:
         self.serial, self.concurrent = serial, concurrent
-        self.buffers = _buffers(serial)
+        self.buffers, self.theirs = _buffers(serial), _buffers(concurrent)
+        self.filled = _filled(serial)
         self.pairing = Pairing()
         self.used: set[int] = set()
         self.within: dict[str, list[str]] = {}  # of a concurrent buffer, the serial ones that are in it
@@ -116,7 +119,7 @@ class _Search:
 
     def _candidates(self, one: Step) -> list[tuple[Step, _Bound]]:
         """What an operation may be in the concurrent program, the likeliest first."""
-        found: list[tuple[int, int, Step, _Bound]] = []
+        found: list[tuple[int, int, int, Step, _Bound]] = []
         why, closest = "", None
         for other in self.concurrent.steps:
             if other.kind is not one.kind or other.number in self.used or _plain(other.name) != _plain(one.name):
@@ -125,13 +128,14 @@ class _Search:
             if isinstance(bound, str):
                 why, closest = why or bound, closest or other
                 continue
-            found.append((len(bound.places) + len(bound.loops), other.number, other, bound))
+            unlike = sum(not _same_name(self.buffers[a], self.theirs[b]) for a, (b, _) in bound.places.items())
+            found.append((len(bound.places) + len(bound.loops), unlike, other.number, other, bound))
         if not found and (self.furthest is None or len(self.pairing.pairs) > self.furthest[0]):
             what = f"'{one.name}' has no counterpart"
             at = f" (line {closest.span.line}: {why})" if closest is not None else ""
             self.furthest = len(self.pairing.pairs), what + at, one
-        found.sort(key=lambda each: each[:2])
-        return [(step, bound) for _, _, step, bound in found]
+        found.sort(key=lambda each: each[:3])
+        return [(step, bound) for _, _, _, step, bound in found]
 
     def _bound(self, one: Step, other: Step) -> _Bound | str:
         """What it takes for two steps to be the same; in words why they are not."""
@@ -195,7 +199,20 @@ class _Search:
             return False
         if size is not None and a.buffer.bytes is not None and place[1] + a.buffer.bytes > size:
             return False
+        if key in self.filled and not self._keeps_places(a.buffer, b.buffer, bound):
+            return False
         bound.places[key] = place
+        return True
+
+    def _keeps_places(self, a: Buffer, b: Buffer, bound: _Bound) -> bool:
+        """Whether memory that the host fills does not change places with other such memory."""
+        for key, (place, _) in (*self.pairing.places.items(), *bound.places.items()):
+            if key not in self.filled:
+                continue
+            c, d = self.buffers[key], self.theirs[place]
+            named = _same_name(a, b) and _same_name(c, d)
+            if not named and (_made(a) < _made(c)) != (_made(b) < _made(d)):
+                return False
         return True
 
     # ---- memsets
@@ -267,6 +284,33 @@ def _buffers(execution: Execution) -> dict[str, Buffer]:
     found = {a.buffer.key: a.buffer for one in execution.steps for a in one.accesses}
     given = (g.buffer for one in execution.steps for g in one.arguments)
     return found | {b.key: b for b in given if b is not None}
+
+
+def _filled(execution: Execution) -> frozenset[str]:
+    """The memory whose contents the host makes and the device reads."""
+    found = set()
+    for one in execution.steps:
+        for access in one.accesses:
+            if one.kind is StepKind.COPY and AccessMode.READ in access.mode and access.buffer.kind in _ON_HOST:
+                found.add(access.buffer.key)
+            managed = access.buffer.kind is BufferKind.MANAGED
+            if one.kind is StepKind.HOST and AccessMode.WRITE in access.mode and managed:
+                found.add(access.buffer.key)
+    return frozenset(found)
+
+
+def _made(buffer: Buffer) -> int:
+    number = buffer.key.rpartition(":")[2]
+    return int(number) if number.isdigit() else -1
+
+
+def _same_name(a: Buffer, b: Buffer) -> bool:
+    """Whether two buffers are called the same, but for what tells the host's side of memory."""
+    return _bare(a.name) == _bare(b.name) != ""
+
+
+def _bare(name: str) -> str:
+    return name.partition(" (line")[0].removeprefix("h_")
 
 
 def _is_own(buffer: Buffer) -> bool:
