@@ -29,6 +29,7 @@ class StepKind(enum.Enum):
     WAIT = "wait"  # of a stream, for an event
     SYNC = "sync"  # of the host: with a stream, an event, or all
     HOST = "host"  # it reads or writes what the device reaches
+    QUESTION = "question"  # by which a loop is left; its name is in words
     LOOP = "loop"  # where a trip of a loop begins that is not the first
     ENTRY = "entry"
     EXIT = "exit"

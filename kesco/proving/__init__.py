@@ -101,8 +101,11 @@ def _by_execution(
     from kesco.proving.executions import executed_pair
 
     pairs, problems, why = executed_pair(before, after)
-    if not why:
+    paired = all(one.code == "K401" for verdict in verdicts for one in verdict.problems)
+    if not why and not (problems and paired):
         return (FunctionVerdict("main", pairs, problems),)
+    if paired:
+        return verdicts
     told = tuple(one for verdict in verdicts for one in verdict.problems)
     note = Note(f"what the programs do as they run cannot be compared, either: {why}")
     return (FunctionVerdict("", 0, (replace(told[0], notes=(*told[0].notes, note)), *told[1:])),)

@@ -46,10 +46,13 @@ class Calls:
     watching: Watching
     _creating: bool | None = None  # whether the stream that is made next blocks
     _allocating: Draft | None = field(default=None)
+    _made: bool = False  # whether anything has been made or done on a device
+    _chosen: int | None = 0  # which device, if that is known
 
     def makes(self, one: Object) -> None:
         """Memory, a stream or an event is made."""
         pointing = self.watching.pointing
+        self._made = self._made or one.kind in ("stream", "event", "device", "managed", "pinned")
         if one.kind == "stream":
             known = pointing.blocking.get(one, self._creating)
             pointing.blocking[one] = known if known == self._creating else None
@@ -62,6 +65,7 @@ class Calls:
     def calls(self, name: str, values: list[Value], state: State) -> None:
         """The runtime, or one of CUDA's libraries, is called."""
         self._allocating = None
+        self._made = self._made or len(self.watching.steps.drafts) > 1
         entry = cuda_entry(name, len(values))
         if entry is None or entry.kind in ("opaque", "graph", "capture", "host_func", "launch"):
             self._strange(name, entry, values, state)
@@ -216,8 +220,10 @@ class Calls:
 
     def _device(self, entry: CudaCall, values: list[Value], state: State) -> None:
         if entry.name == "cudaSetDevice":
-            if number(values[0]) != 0:
+            chosen = number(values[0])
+            if self._made and (chosen is None or chosen != self._chosen):
                 self.watching.refuse("it may use several devices")
+            self._chosen = chosen if not self._made else self._chosen
         elif entry.name in ("cudaDeviceReset", "cudaThreadExit"):
             draft = self.watching.step(StepKind.SYNC, entry.name, state)
             if draft is not None:

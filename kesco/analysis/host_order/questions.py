@@ -39,15 +39,15 @@ class Questions:
     _open: dict[Key, dict[tuple[str, Trips], str]] = field(default_factory=dict)
     _depends: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
 
-    def comes_to(self, frame: Frame, instruction: Instruction, state: State) -> None:
-        """Control comes to the end of a block."""
+    def comes_to(self, frame: Frame, instruction: Instruction, state: State) -> str:
+        """Control comes to the end of a block; what is returned is a question by which a loop is left."""
         if len(set(instruction.targets)) < 2 or not instruction.operands:
-            return
+            return ""
         known = numbers(evaluated(frame, instruction.operands[0], state))
         if known is not None and len(set(known)) == 1:
-            return
+            return ""
         if state.failing or where_it_failed(frame, instruction, state):
-            return
+            return ""
         asked = self.words.of(frame, instruction.operands[0]) or self._placed(instruction)
         around = trips(frame, frame.block)
         self._open.setdefault(self._outer(frame), {})[frame.block, around] = asked
@@ -56,6 +56,8 @@ class Questions:
         for head, number in zip(reversed(fixed), reversed(self.steps.loops()), strict=False):
             if head in left:
                 self.leaving.setdefault(number, {})[asked] = None
+        told = any(trip < 0 or head != frame.block for head, trip in around if head in left)
+        return asked if told and self.engine.leads_to_cuda(frame.function.name) else ""
 
     def _placed(self, instruction: Instruction) -> str:
         place = self.engine.module.place(instruction.place)

@@ -113,7 +113,10 @@ class Watching:
 
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
-        self.questions.comes_to(frame, instruction, state)
+        asked = self.questions.comes_to(frame, instruction, state)
+        if asked:
+            key = (StepKind.QUESTION, *self.steps.where())
+            self.steps.add(key, StepKind.QUESTION, asked, self.span(), self.steps.loops(), state)
 
     def begins(self, frame: Frame, head: str, state: State) -> None:
         """A trip of a loop begins, which may be any but the first."""

@@ -90,7 +90,7 @@ def agreement(serial: Execution, concurrent: Execution, asked: tuple[Asked | Non
     same = {loop: loop for loop in pairing.loops.values()}
     two = _Side(concurrent, their_order, their_conflicts, {n: n for n in pairing.pairs.values()}, same)
     pairs, turned = _turned(one, two, pairing)
-    problems = (*_of_host(one, two, pairing), *_freed(one, two, pairing))
+    problems = (*_of_host(one, two, pairing), *_freed(one, two, pairing), *_left(one, two, pairing))
     return Agreement(other.findings, tuple(turned), problems, pairs, len(set(pairing.pairs.values())))
 
 
@@ -171,6 +171,25 @@ def _conflict(key: str, mode: AccessMode, work: Step) -> Iterator[bool]:
 
 
 # ---- ends
+
+
+def _left(one: _Side, two: _Side, pairing: Pairing) -> Iterator[tuple[str, Step]]:
+    """Operations that lie elsewhere than in the serial program beside a question by which a loop is left."""
+    for a, b in pairing.pairs.items():
+        work = two.execution.steps[b]
+        if _questions(one, one.execution.steps[a]) != _questions(two, work):
+            yield f"'{work.name}' and a question by which a loop is left are in another order", work
+
+
+def _questions(side: _Side, work: Step) -> set[tuple[str, tuple[int, ...], bool, bool]]:
+    """The questions that lie before or behind an operation, in the loops that hold operations."""
+    found = set()
+    for step in side.execution.steps:
+        if step.kind is StepKind.QUESTION:
+            loops = tuple(side.loops[loop] for loop in step.loops if loop in side.loops)
+            if len(loops) == len(step.loops):
+                found.add((step.name, loops, side.before(step, work), side.before(work, step)))
+    return found
 
 
 def _freed(one: _Side, two: _Side, pairing: Pairing) -> Iterator[tuple[str, Step]]:
