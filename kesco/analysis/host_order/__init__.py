@@ -34,6 +34,7 @@ from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 
 _MAIN = "main"
+_MOST = 2500  # steps
 
 
 def execution_of(
@@ -61,6 +62,8 @@ def execution_of(
         refused = "it takes too long to follow"
     except RecursionError:
         refused = "its calls are nested too deeply"
+    if len(watching.steps.drafts) > _MOST:
+        refused = refused or "more happens in it than can be compared"
     return watching.told(refused)
 
 

@@ -56,12 +56,13 @@ def judged(execution: Execution, asked: Asked | None = None) -> tuple[Alone, Ord
         over = order.is_over(first.number, second)
         if over and not order.reaches(first.number, second.number):
             continue
-        conflict = conflicts.of(first, second)
-        if conflict is None or conflict.buffer.kind is BufferKind.ORDER:
+        if not conflicts.may(first, second):
             continue
         if over:
             counted[order.by_what(first, second)] += 1
-        else:
+            continue
+        conflict = conflicts.of(first, second)
+        if conflict is not None and conflict.buffer.kind is not BufferKind.ORDER:
             doubt = conflict.doubt or _doubt(execution, order, first, second)
             findings.append(Finding(first, second, conflict, doubt, _advice(execution, order, first, second)))
     work = sum(one.is_work for one in execution.steps)

@@ -38,10 +38,24 @@ class Conflicts:
     addresses: Mapping[str, int] = field(init=False)
     _touches: dict[Launched, Touches | None] = field(default_factory=dict)
     _known: dict[tuple[int, int], Conflict | None] = field(default_factory=dict)
+    _keys: dict[int, tuple[frozenset[str], frozenset[str], bool]] = field(default_factory=dict)
     _spans: dict[tuple[int, str, bool], Bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.addresses = dict(self.execution.addresses)
+
+    def may(self, first: Step, second: Step) -> bool:
+        """Whether two steps touch one buffer, one of them writing, whichever parts."""
+        (touched, written, anything), (others, theirs, all_) = self._touched(first), self._touched(second)
+        return anything or all_ or not (written.isdisjoint(others) and touched.isdisjoint(theirs))
+
+    def _touched(self, step: Step) -> tuple[frozenset[str], frozenset[str], bool]:
+        if step.number not in self._keys:
+            memory = [one for one in step.accesses if one.buffer.kind is not BufferKind.ORDER]
+            written = frozenset(one.buffer.key for one in memory if AccessMode.WRITE in one.mode)
+            unknown = any(one.buffer.kind in (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST) for one in memory)
+            self._keys[step.number] = frozenset(one.buffer.key for one in memory), written, unknown
+        return self._keys[step.number]
 
     def of(self, first: Step, second: Step) -> Conflict | None:
         """The conflict of an earlier and a later step."""
