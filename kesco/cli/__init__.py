@@ -295,28 +295,26 @@ def _target(source: str, output: str | None) -> Path | None:
 
 
 @main.command("verify", cls=Flagged)
-@click.argument("serial", metavar="SERIAL.cu")
-@click.argument("concurrent", metavar="ASYNC.cu")
+@click.argument("serial", metavar="SERIAL.cu|APP.cu")
+@click.argument("concurrent", metavar="[ASYNC.cu]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
+@click.option("--strict", is_flag=True, help="APP.cu: what is not known counts like a race.")
 @_compile_options
-def verify_command(serial: str, concurrent: str, as_json: bool, **values: Any) -> None:
-    """Prove that ASYNC.cu, which kesco wrote, keeps every dependence of SERIAL.cu."""
-    from kesco.proving import verify_files
+def verify_command(serial: str, concurrent: str | None, as_json: bool, strict: bool, **values: Any) -> None:
+    """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, or that APP.cu orders all that it does.
 
+    Of one program, the order in which it issues its work is what is meant.
+    """
+    from kesco.cli.verify import pair, program
+
+    if concurrent is not None and concurrent.startswith(("-", "@")):  # the flags behind '--'
+        concurrent, values["flags"] = None, (concurrent, *values["flags"])
     printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
-        verdicts = verify_files(serial, concurrent, _options(values, headers="kesco"))
-        problems = [d for v in verdicts for d in v.problems]
-        if as_json:
-            told = [{"function": v.function, "pairs": v.pairs, "unchanged": v.unchanged} for v in verdicts]
-            found = {"proven": not problems, "functions": told, "diagnostics": [d.to_json() for d in problems]}
-            click.echo(json.dumps(found, indent=2))
-            sys.exit(VerificationError.exit_code if problems else 0)
-        if problems:
-            raise VerificationError(*problems)
-        for one in verdicts if not values["quiet"] else ():
-            how = f"unchanged, and cannot be followed: {one.unchanged}"
-            click.echo(f"'{one.function}': {how if one.unchanged else f'{one.pairs} conflicting pairs, all ordered'}")
+        if concurrent is None:
+            program(printer, serial, _options(values, headers="kesco"), as_json=as_json, strict=strict)
+        else:
+            pair(printer, serial, concurrent, _options(values, headers="kesco"), as_json=as_json)
 
 
 @main.command("explain", cls=Flagged)

@@ -57,6 +57,9 @@ class Engine:
         self.knows_globals = True
         self.launch: Launch | None = None  # the one that a stub is about
         self.watcher: Watcher | None = None
+        self.whole = False  # there are no files beside this one, so nothing has run before it and nobody else calls it
+        # The first trip of a loop is walked by itself each time it is entered, and no loop ends by a call that fails.
+        self.peels = False
         self.in_runtime = False  # what memory is touched is the runtime's doing, and not the program's
         self.frame: Frame | None = None  # the innermost one
         self.first: Callable[[Object, int, int], Scalar] | None = None  # what was there when a path began
@@ -346,7 +349,9 @@ class Engine:
         if variable.kind != "constant":
             if not self.knows_globals:
                 return Contents(volatile=self.first is None, lazy=self.first is not None)
-            if one in self.outside():  # who runs before main may have changed it, or called a function that does
+            if (
+                not self.whole and one in self.outside()
+            ):  # who runs before main may have changed it, or called a function that does
                 return Contents(rest=frozenset((BEFORE,)))
         if one.name not in self._initial:
             self._initial[one.name] = self.constants.initially(variable)

@@ -84,6 +84,9 @@ class Watcher(Protocol):
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
 
+    def begins(self, frame: Frame, head: str, state: State) -> None:
+        """Control comes to where a trip of a loop begins."""
+
     def launches(
         self, stub: str, launch: Launch, found: list[tuple[str, Value]], numbers: dict[int, int], state: State
     ) -> None:

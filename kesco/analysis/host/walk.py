@@ -96,11 +96,11 @@ def _branch(frame: Frame, instruction: Instruction, state: State) -> None:
         if known is not None:
             targets = tuple(dict.fromkeys(targets[0] if one else targets[1] for one in known))
         if len(targets) > 1 and not state.failing:
-            failed = _where_it_failed(frame, instruction, state)
+            failed = where_it_failed(frame, instruction, state)
     _choose(frame, targets, state, failed)
 
 
-def _where_it_failed(frame: Frame, instruction: Instruction, state: State) -> str:
+def where_it_failed(frame: Frame, instruction: Instruction, state: State) -> str:
     """Where control goes on only because a call of CUDA has failed: its status is compared with 0."""
     condition = instruction.operands[0]
     for one in frame.graph.blocks[frame.block].instructions:
@@ -171,7 +171,8 @@ def _leave(frame: Frame, state: State) -> None:
 def _choose(frame: Frame, targets: tuple[str, ...], state: State, failed: str = "") -> None:
     if len(targets) > 1:
         for target in targets:
-            frame.unsure.update(frame.graph.leaves(frame.block, target))
+            if target != failed or not frame.engine.peels:
+                frame.unsure.update(frame.graph.leaves(frame.block, target))
     for target in targets[1:]:
         other = state.copy()
         other.failing = state.failing or target == failed
@@ -188,7 +189,9 @@ def _go(frame: Frame, target: str, state: State) -> None:
     around = frame.graph.inside[target]
     if target in around:
         again = target in frame.graph.inside[frame.block]
-        if not again and not (target in frame.fixed and all(head in frame.fixed for head in around)):
+        goes_on = target in frame.fixed and all(head in frame.fixed for head in around)
+        goes_on = goes_on and not (frame.engine.peels and frame.engine.leads_to_cuda(frame.function.name))
+        if not again and not goes_on:
             frame.trips[target] = 0
             frame.begun[target] = frame.engine.steps
             frame.fixed.pop(target, None)
@@ -196,6 +199,7 @@ def _go(frame: Frame, target: str, state: State) -> None:
         elif not _goes_on(frame, target, state):
             return
     if frame.engine.watcher is not None and target in around:
+        frame.engine.watcher.begins(frame, target, state)
         frame.counters[target] = {
             one.result.name: known
             for one in frame.graph.blocks[target].instructions

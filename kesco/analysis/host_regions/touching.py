@@ -63,6 +63,9 @@ class Touching:
         """An exception leaves the function that control is in."""
         self.paths.thrown_out(state)
 
+    def begins(self, frame: Frame, head: str, state: State) -> None:
+        """Loops are told by the text."""
+
     def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
         """The host reads or writes what the device may reach."""
         self.paths.touches(state, one, writes=writes)

@@ -7,7 +7,7 @@ not proven is an error. It is apart from the pipeline, which it ends, because `k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kesco.diagnostics import Diagnostic, Note, Severity
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.flow import Region, Site
     from kesco.ir.program import Program
 
+_PROLOGUE = b"struct KescoStreams"
 _UNGUARDED = "the run-time check of its pointers is missing"
 
 
@@ -80,11 +81,41 @@ def verify_files(
 
 
 def _verify_files(serial: str, concurrent: str, options: Options, observe: Observer) -> tuple[FunctionVerdict, ...]:
-    from kesco.verify.order import same_members
-
     before = Session(serial, options, observe)
     after = Session(concurrent, options, observe)
-    _check_prologue(concurrent, after.text)
+    try:
+        verdicts = _of_texts(before, after)
+        if not any(one.problems for one in verdicts):
+            return verdicts
+    except InputError as error:
+        verdicts = (FunctionVerdict("", 0, error.diagnostics),)
+        if _PROLOGUE in after.text:
+            raise
+    return verdicts if _PROLOGUE in after.text else _by_execution(before, after, verdicts)
+
+
+def _by_execution(
+    before: Session, after: Session, verdicts: tuple[FunctionVerdict, ...]
+) -> tuple[FunctionVerdict, ...]:
+    """What the proof of a pair that somebody wrote finds; that of texts where neither can be followed."""
+    from kesco.proving.executions import executed_pair
+
+    pairs, problems, why = executed_pair(before, after)
+    paired = all(one.code == "K401" for verdict in verdicts for one in verdict.problems)
+    if not why and not (problems and paired):
+        return (FunctionVerdict("main", pairs, problems),)
+    if paired:
+        return verdicts
+    told = tuple(one for verdict in verdicts for one in verdict.problems)
+    note = Note(f"what the programs do as they run cannot be compared, either: {why}")
+    return (FunctionVerdict("", 0, (replace(told[0], notes=(*told[0].notes, note)), *told[1:])),)
+
+
+def _of_texts(before: Session, after: Session) -> tuple[FunctionVerdict, ...]:
+    from kesco.verify.order import same_members
+
+    serial = before.path
+    _check_prologue(after.path, after.text)
     before.strays = before.zeroings() > after.zeroings()  # some may have become memsets
     before.looks = before.looks or after.looks or before.strays
     after.looks, after.strays = before.looks, before.strays
