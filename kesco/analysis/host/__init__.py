@@ -40,7 +40,7 @@ from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 from kesco.llvm.names import kernel_of
 from kesco.llvm.types import Type
-from kesco.llvm.values import Function, Instruction, callee, symbols_in
+from kesco.llvm.values import Aggregate, Function, Instruction, Integer, callee, symbols_in
 
 _CONSTRUCTORS = "llvm.global_ctors"
 _MAIN = "main"
@@ -73,8 +73,7 @@ def facts_of(module: Module) -> HostFacts:
 
 def _from_main(engine: Engine, calls: Calls, main: Function) -> None:
     begin = State(engine)
-    if engine.open:
-        begin.escaped = engine.outside()
+    begin.escaped = engine.outside()  # of which others may have the addresses, though nothing of theirs is called
     state: State | None = begin
     engine.record.root = _MAIN
     for name in constructors(engine):
@@ -88,7 +87,10 @@ def _from_main(engine: Engine, calls: Calls, main: Function) -> None:
 def constructors(engine: Engine) -> list[str]:
     """What runs before main, in order; those that only make kernels known to the runtime are left out."""
     variable = engine.module.variable(_CONSTRUCTORS)
-    names = symbols_in(variable.initial) if variable is not None and variable.initial is not None else ()
+    initial = variable.initial if variable is not None else None
+    entries = [e.parts for e in initial.parts if isinstance(e, Aggregate)] if isinstance(initial, Aggregate) else []
+    entries.sort(key=lambda parts: parts[0].value if isinstance(parts[0], Integer) else 0)  # the priority
+    names = [name for parts in entries for name in symbols_in(parts[1])]
     return [name for name in names if engine.module.has_body(name) and "__cuda_" not in name]
 
 

@@ -30,6 +30,8 @@ from kesco.analysis.host.values import (
 )
 
 Escape = Callable[[Value], None]
+Apart = Callable[[Pointer, Pointer], bool]
+CAME_IN = ("outside", "symbol", "entry")  # whose addresses others chose: two may be one, or null
 _DISTANT: Scalar = frozenset((DISTANCE,))
 _MOST = 16  # combinations that are computed one by one
 
@@ -162,22 +164,22 @@ _SIGNED = {"slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": op
 _UNSIGNED = {"ult": operator.lt, "ule": operator.le, "ugt": operator.gt, "uge": operator.ge}
 
 
-def compared(relation: str, left: Value, right: Value, bits: int) -> Scalar:
-    """The result of a comparison of integers or pointers."""
+def compared(relation: str, left: Value, right: Value, bits: int, apart: Apart) -> Scalar:
+    """The result of a comparison of integers or pointers; `apart`: whether two places are certainly not one."""
     a, b = scalar(left), scalar(right)
     found: set[Atom] = set()
     if len(a) * len(b) > _MOST * 4:
         return EITHER
     for x in a:
         for y in b:
-            one = _compared(relation, x, y, bits)
+            one = _compared(relation, x, y, bits, apart)
             if one is None:
                 return EITHER
             found.add(int(one))
     return frozenset(found) if found else EITHER
 
 
-def _compared(relation: str, x: Atom, y: Atom, bits: int) -> bool | None:
+def _compared(relation: str, x: Atom, y: Atom, bits: int, apart: Apart) -> bool | None:
     if type(x) is int and type(y) is int:
         if relation in _SIGNED:
             return bool(_SIGNED[relation](x, y))
@@ -189,27 +191,13 @@ def _compared(relation: str, x: Atom, y: Atom, bits: int) -> bool | None:
         if x.object is y.object:
             if x.object.many or x.offset[0] or y.offset[0]:
                 return None
-            return _compared(relation, x.offset[1], y.offset[1], 64)
-        if relation in ("eq", "ne") and not _may_coincide(x.object, y.object):
-            return relation == "ne"
-        return None
+            # what came in may point into the middle of an allocation: less is in front, with a sign
+            return _compared(relation.replace("u", "s"), x.offset[1], y.offset[1], 64, apart)
+        return relation == "ne" if relation in ("eq", "ne") and apart(x, y) else None
     place, other = (x, y) if type(x) is Pointer else (y, x)
-    if type(place) is Pointer and other == 0 and relation in ("eq", "ne") and _is_there(place.object):
+    if type(place) is Pointer and other == 0 and relation in ("eq", "ne") and place.object.kind not in CAME_IN:
         return relation == "ne"
     return None
-
-
-_CAME_IN = ("outside", "symbol", "entry")  # whose addresses others chose: two may be one, or null
-
-
-def _is_there(one: Object) -> bool:
-    """Whether an object's address is certainly not null."""
-    return one.kind not in _CAME_IN
-
-
-def _may_coincide(a: Object, b: Object) -> bool:
-    """Whether two objects may be one: those that are seen from outside, and a pointer into one that is gone."""
-    return a.kind in _CAME_IN or b.kind in _CAME_IN
 
 
 def converted(op: str, value: Value, bits: int, to: int, escape: Escape) -> Value:

@@ -242,13 +242,15 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
 def _give(state: State, address: Value, new: Scalar) -> None:
     """A variable receives a pointer; if the call fails it keeps what it holds, unless that is no use any more.
 
-    What was there before main is none of the pointers that main knows, unless other files and a failure conspire.
+    What was there before main is none of the pointers that main knows, unless other files and a failure conspire. A
+    null pointer stays: programs ask for it, and take other memory.
     """
-    gone = (NUMBER_ATOM, BEFORE, 0)
+    gone = (NUMBER_ATOM, BEFORE)
     held = state.load(address, _POINTER)
     old = frozenset(
         a for a in held
-        if a not in gone and type(a) is not int and not (type(a) is Pointer and state.look(a.object).freed)
+        if a == 0 or (a not in gone and type(a) is not int)
+        and not (type(a) is Pointer and state.look(a.object).freed)
     )  # fmt: skip
     state.store(address, joined(new, old), _POINTER)
 

@@ -165,7 +165,7 @@ class _Walk:
         """Whether code that is not seen may call a function of the text: instances of templates it cannot make."""
         head = self.engine.module.head(name)
         function = self.engine.module.function(name)
-        if head is None or function is None or {"internal", "private"}.intersection(head.words):
+        if head is None or function is None or not self.engine.is_callable_from_outside(name):
             return name in self.engine.record.wanted
         text = self.texts.function(function)
         made_here = text is not None and text.template and self.has_main and "linkonce_odr" in head.words
@@ -175,7 +175,7 @@ class _Walk:
         engine = self.engine
         state: State | None = State(engine)
         assert state is not None
-        state.escaped = engine.outside() if engine.open else frozenset()
+        state.escaped = engine.outside()  # of which others may have the addresses, though nothing of theirs is called
         engine.record.root = _MAIN
         for name in constructors(engine):
             function = engine.module.function(name)
