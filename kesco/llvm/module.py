@@ -133,7 +133,7 @@ class Module:
         return self._read_variables[name]
 
     def is_unnamed(self, name: str) -> bool:
-        """Whether the address of a function or variable means nothing, so that it may be at the place of an equal one."""
+        """Whether the address of a function or variable means nothing: it may be at the place of an equal one."""
         head, variable = self.head(name), self.variable(name)
         words = head.attributes if head is not None else variable.words if variable is not None else ()
         return "unnamed_addr" in words

@@ -17,8 +17,8 @@ from kesco.analysis.host.values import (
     EITHER,
     NOTHING,
     NUMBER,
+    NUMBER_ATOM,
     Atom,
-    Object,
     Pointer,
     Scalar,
     Unknown,
@@ -134,6 +134,7 @@ def stepped(base: Value, steps: Sequence[tuple[Value, int]], constant: int, esca
     if any(DISTANCE in scalar(index) for index, _ in steps):
         result |= {DISTANCE}
     offsets = [(0, constant)]
+    addresses: Scalar = NOTHING  # among the steps
     for index, size in steps:
         own: list[tuple[int, int]] = []
         for atom in scalar(index):
@@ -142,6 +143,7 @@ def stepped(base: Value, steps: Sequence[tuple[Value, int]], constant: int, esca
             else:
                 if type(atom) is Pointer:
                     escape(index)
+                    addresses |= {Pointer(atom.object, ANYWHERE)}
                 own.append(offset_of(size, 0))
         if not own:
             own = [offset_of(size, 0)]
@@ -149,14 +151,19 @@ def stepped(base: Value, steps: Sequence[tuple[Value, int]], constant: int, esca
         if len(offsets) > _MOST:
             offsets = [(1, 0)] if len({o[0] for o in offsets}) > 1 else offsets
     found: set[Atom] = set()
+    counts = not any(type(one) is Pointer for one in result)  # of a pointer that may be null, null leads nowhere
     for one in result:
         if type(one) is Pointer:
             found.update(Pointer(one.object, moved(one.offset, o)) for o in offsets)
         elif type(one) is Unknown:
             found.add(one)
-        else:  # null and so many bytes is no place; null and none is null
+        else:
             assert type(one) is int
-            found.update(one + o[1] if not o[0] and (one or not o[1]) else one for o in offsets)
+            found |= addresses
+            if one or counts:
+                found.update(NUMBER_ATOM if o[0] else one + o[1] for o in offsets)
+            else:
+                found.add(one)
     return united(frozenset(found))
 
 

@@ -24,6 +24,7 @@ from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.record import Visit
 from kesco.analysis.host.values import (
     BEFORE,
+    DISTANCE,
     NOTHING,
     NUMBER,
     NUMBER_ATOM,
@@ -103,19 +104,23 @@ def _arguments(
 ) -> tuple[list[tuple[str, Value]], set[Object], dict[int, int]]:
     """What a kernel gets, from the array of places where its arguments are: pointers, and whatever holds addresses.
 
-    Also all that these lead to, and its numbers where they are known.
+    Also all that these lead to, and its numbers where they are known. With the distance to another allocation it may
+    come to that from any of its pointers.
     """
     engine = frame.engine
     found: list[tuple[str, Value]] = []
     held: set[Object] = set()
     numbers: dict[int, int] = {}
+    distances: Scalar = NOTHING
     for index, type_ in enumerate(engine.signature(stub)):
         place = state.load(_at(state, given, index * _POINTER), _POINTER)
         for one in objects(place):
             held |= {o for value in state.look(one).held() for o in objects(value)}
         whole = engine.layouts.resolved(type_).kind == "ptr"
         if engine.layouts.resolved(type_).kind == "int":
-            one_number = number(state.load(place, engine.layouts.size(type_)))
+            given_number = state.load(place, engine.layouts.size(type_))
+            distances |= given_number & {DISTANCE}
+            one_number = number(given_number)
             if one_number is not None:
                 numbers[index] = one_number
         layout = layout_of(type_, engine.layouts)
@@ -127,9 +132,10 @@ def _arguments(
             words |= {at: False for at in range(begin, begin + size - _POINTER + 1, _POINTER) if at not in words}
         for offset, is_pointer in sorted(words.items()):
             value = state.load(_at(state, place, offset), _POINTER)
+            distances |= value & {DISTANCE}
             if is_pointer or objects(value):
                 found.append((str(index) if whole else f"{index}.{offset}", value))
-    return found, held, numbers
+    return [(name, joined(value, distances)) for name, value in found], held, numbers
 
 
 def _launch(
@@ -249,8 +255,8 @@ def _give(state: State, address: Value, new: Scalar) -> None:
     held = state.load(address, _POINTER)
     old = frozenset(
         a for a in held
-        if a == 0 or (a not in gone and type(a) is not int)
-        and not (type(a) is Pointer and state.look(a.object).freed)
+        if a == 0 or ((a not in gone and type(a) is not int)
+        and not (type(a) is Pointer and state.look(a.object).freed))
     )  # fmt: skip
     state.store(address, joined(new, old), _POINTER)
 

@@ -58,9 +58,8 @@ def _may_be_same(one: Object, other: Object) -> bool:
 class State:
     """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
 
-    `written` are the lazy objects that have been changed: others may be the same. `gone` may have been freed: what is made
-    later may be where they were. `failing`: a call of CUDA has failed.
-    `unwinds`: an exception is on its way.
+    `written` are the lazy objects that have been changed: others may be the same. `gone` may have been freed: what is
+    made later may be where they were. `failing`: a call of CUDA has failed. `unwinds`: an exception is on its way.
     `frontier` is for whoever watches: the sites that control may have come from.
     """
 

@@ -11,7 +11,19 @@ from collections.abc import Callable
 from kesco.analysis.host.arithmetic import CAME_IN, binary, compared, converted, nothing_escapes, stepped
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import EITHER, NOTHING, NUMBER, Pointer, Scalar, Value, joined, number, numbers, scalar, unknown
+from kesco.analysis.host.values import (
+    EITHER,
+    NOTHING,
+    NUMBER,
+    Pointer,
+    Scalar,
+    Value,
+    joined,
+    number,
+    numbers,
+    scalar,
+    unknown,
+)
 from kesco.analysis.host.values import pointer as address_of
 from kesco.llvm.types import Type
 from kesco.llvm.values import Instruction, Integer, Local

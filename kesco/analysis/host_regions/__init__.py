@@ -219,7 +219,9 @@ class _Walk:
         named: list[ir.Variable | None] = []
         if text is not None:
             named = [None, *text.parameters] if text.method_of else [*text.parameters]
-        if len(named) != len(parameters) or any(one is not None and self._may_be_nothing(one) for one in named):
+        nothing = any(one is not None and self._may_be_nothing(one) for one in named)
+        several = any(p.promised("byval") is None and p.promised("noundef") is None for p in parameters)
+        if len(named) != len(parameters) or (nothing and several):
             named = []  # a record may be passed in several registers; where none is passed in none the count tells
         found: list[Value] = []
         for number, one in enumerate(function.parameters):
@@ -230,9 +232,9 @@ class _Walk:
         return found
 
     def _may_be_nothing(self, one: ir.Variable) -> bool:
-        """Whether a parameter may be an empty record, which is not passed."""
+        """Whether a parameter may be an empty record, which is not passed; in a template its type has many meanings."""
         record = self.texts.program.records.get(one.type.record)
-        return one.type.shape is Shape.RECORD and (record is None or not record.fields)
+        return one.type.shape is Shape.OTHER or (one.type.shape is Shape.RECORD and (not record or not record.fields))
 
     def _named(self, one: Parameter, variable: ir.Variable | None, text: ir.Function | None) -> Value:
         if one.type.kind != "ptr":
