@@ -223,6 +223,8 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
         new = engine.allocated(state, kind, call.name, instruction, frame.context, -1 if size is None else size)
         state.make(new)
         _give(state, values[call.allocates], pointer(new))
+        if call.beside is not None:
+            state.fill(_at(state, values[call.allocates], _POINTER), call.beside, NUMBER)
     elif call.kind == "alias" and call.allocates is not None and call.aliases is not None:
         _give(state, values[call.allocates], scalar(values[call.aliases]))
     elif call.symbol is not None and call.kind == "query" and call.out:

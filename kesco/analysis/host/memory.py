@@ -152,6 +152,12 @@ class State:
             self._show(new)
             self.escaped |= new
 
+    def show(self, value: Value) -> None:
+        """Let all that can be found from a value be known outside: its bytes are there, whatever is here later."""
+        new = self.reached(objects(value)) - self.escaped
+        self._show(new)
+        self.escaped |= new
+
     def know(self, other: State) -> bool:
         """Let what another state's outside knows be known, too; whether that is more."""
         more = not (other.escaped <= self.escaped and other.device <= self.device)

@@ -64,7 +64,7 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
         written.update(range(1, len(values)))
     for index, value in enumerate(values) if model.shows else ():
         if index not in written and index not in model.out:
-            state.escape(value)
+            state.show(value)
     for index in sorted(written):
         state.fill(_at(values, index), None, NUMBER)
     for index in model.out:
