@@ -58,6 +58,7 @@ def facts_of(module: Module) -> HostFacts:
     calls = Calls(engine)
     refused = ""
     try:
+        engine.know_names()
         main = module.function(_MAIN)
         if main is not None:
             _from_main(engine, calls, main)

@@ -87,6 +87,13 @@ class Engine:
         """Whether it is known what a function does, from its body or otherwise."""
         return self.module.has_body(name) or name.startswith("llvm.") or self.models.knows(name)
 
+    def know_names(self) -> None:
+        """Raise `Refused` if what a name stands for is decided when the program is linked or loaded."""
+        for name in self.module.variables():
+            one = self.module.variable(name)
+            if one is not None and (one.kind == "ifunc" or (one.kind == "alias" and REPLACED.intersection(one.words))):
+                raise Refused(f"what {name} is, is decided when the program is linked or loaded")
+
     def is_callable_from_outside(self, name: str) -> bool:
         """Whether other files may call a function of this one, by its name or by a second one."""
         head = self.module.head(name)
@@ -96,8 +103,6 @@ class Engine:
         """The function or variable behind an alias."""
         found = self.module.variable(name)
         while found is not None and found.kind in ("alias", "ifunc") and found.initial is not None:
-            if found.kind == "ifunc" or REPLACED.intersection(found.words):
-                raise Refused(f"what {name} is, is decided when the program is linked or loaded")
             names = symbols_in(found.initial)
             if not names:
                 break

@@ -137,6 +137,7 @@ class _Walk:
     def all(self) -> None:
         """Enter wherever control may come from."""
         engine = self.engine
+        engine.know_names()
         main = engine.module.function(_MAIN)
         if main is not None:
             self._from_main(main)
