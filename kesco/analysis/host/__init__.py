@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import PUSH, STUB, Engine
+from kesco.analysis.host.frames import Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.record import OutOfBudget, Refused, Visit
@@ -59,6 +60,7 @@ def facts_of(module: Module) -> HostFacts:
     refused = ""
     try:
         engine.know_names()
+        engine.show_initial()
         main = module.function(_MAIN)
         if main is not None:
             _from_main(engine, calls, main)
@@ -109,9 +111,16 @@ def _enter(engine: Engine, calls: Calls, function: Function, state: State) -> No
             arguments.append(_any(engine, parameter.type, what))
     engine.stack.append(function.name)
     try:
-        run(engine, function, arguments, state, engine.context(0, first(function)), calls.call)
+        handed_on(run(engine, function, arguments, state, engine.context(0, first(function)), calls.call))
     finally:
         engine.stack.pop()
+
+
+def handed_on(left: Outcome) -> None:
+    """A path ends: whoever called knows what it returns, and finds what it left in memory that others reach."""
+    if left.state is not None:
+        left.state.escape(left.value)
+        left.state.lose_escaped()
 
 
 def _any(engine: Engine, type_: Type, what: Scalar) -> Value:

@@ -94,6 +94,18 @@ class Engine:
             if one is not None and (one.kind == "ifunc" or (one.kind == "alias" and REPLACED.intersection(one.words))):
                 raise Refused(f"what {name} is, is decided when the program is linked or loaded")
 
+    def show_initial(self) -> None:
+        """What variables that others see hold at first: they may call the functions in it."""
+        todo = [n for n in self.module.variables() if self._is_shared(n) and not n.startswith("llvm.")]
+        found = set(todo)
+        for name in todo:
+            one = self.module.variable(self.real(name))
+            new = [n for n in symbols_in(one.initial) if n not in found] if one is not None and one.initial else []
+            found.update(new)
+            todo += new
+        for name in found:
+            self.shown(self.symbol(name))
+
     def is_callable_from_outside(self, name: str) -> bool:
         """Whether other files may call a function of this one, by its name or by a second one."""
         head = self.module.head(name)

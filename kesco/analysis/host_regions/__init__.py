@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers
-from kesco.analysis.host import constructors, first
+from kesco.analysis.host import constructors, first, handed_on
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
@@ -138,6 +138,7 @@ class _Walk:
         """Enter wherever control may come from."""
         engine = self.engine
         engine.know_names()
+        engine.show_initial()
         main = engine.module.function(_MAIN)
         if main is not None:
             self._from_main(main)
@@ -196,6 +197,7 @@ class _Walk:
         try:
             left = run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
             self.paths.unwinds(self.paths.now.activation, left.thrown)
+            handed_on(left)
         finally:
             engine.stack.pop()
 
