@@ -117,7 +117,8 @@ def _at(address: Value, offset: int, state: State) -> Scalar:
 
 
 def _load(frame: Frame, instruction: Instruction, state: State) -> Value:
-    return load(frame, state, evaluated(frame, instruction.operands[0], state), instruction.type)
+    value = load(frame, state, evaluated(frame, instruction.operands[0], state), instruction.type)
+    return joined(value, NUMBER) if "volatile" in instruction.words else value  # others may have changed it
 
 
 def _store(frame: Frame, instruction: Instruction, state: State) -> Value:
