@@ -111,9 +111,11 @@ def test_what_the_ir_says_of_three_streams_is_proven(tmp_path: Path, function: s
 
 
 HELPERS = {
-    "clock": "#include <ctime>\nstatic long seen() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_nsec; }\n",
+    "clock": "#include <ctime>\n"
+    "static long seen() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_nsec; }\n",
     "output": '#include <cstdio>\nstatic long seen() { return printf("so far\\n"); }\n',
-    "inner": '#include <cstdio>\nstatic long say() { return puts("so far"); }\nstatic long seen() { return say() + 1; }\n',
+    "inner": '#include <cstdio>\nstatic long say() { return puts("so far"); }\n'
+    "static long seen() { return say() + 1; }\n",
     "nothing": "static long seen() { return 1; }\n",
 }
 
