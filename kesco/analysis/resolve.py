@@ -36,6 +36,7 @@ _FILE_WIDE = {
     "threads": "the file starts host threads",
     "openmp": "the file uses OpenMP",
     "coroutines": "the file has coroutines",
+    "second names": "the file gives something a second name",
     "per-thread-stream": "it is compiled for the per-thread default stream",
 }
 _SINGLE = (BufferKind.DEVICE, BufferKind.MANAGED, BufferKind.PINNED, BufferKind.HOST)

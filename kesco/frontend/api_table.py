@@ -84,6 +84,7 @@ class CudaCall:
     out: tuple[int, ...] = ()  # host variables the call fills in before it returns
     allocates: int | None = None  # the variable that receives the new pointer, stream or event
     memory: str | None = None  # what kind of memory an alloc gives
+    beside: int | None = None  # bytes of the same struct, behind the new pointer, that it fills in, too
     aliases: int | None = None  # the pointer that an alias gives a second name, in what it "allocates"
     frees: int | None = None  # the pointer that is freed
     size: int | None = None  # the number of bytes, where one argument is that
@@ -324,7 +325,7 @@ _CUDA_FIELDS: dict[str, _Check] = {
     **dict.fromkeys(("reads", "writes", "out", "pitched"), _indexes),
     **dict.fromkeys(("implicit_stream", "to_host_waits"), _flag),
     **dict.fromkeys(("parameters", "allocates", "aliases", "frees", "size", "direction", "symbol", "stream"), _index),
-    **dict.fromkeys(("width", "rows"), _index),
+    **dict.fromkeys(("width", "rows", "beside"), _index),
     **dict.fromkeys(("event", "flags", "function", "arguments", "grid", "block", "shared"), _index),
 }
 _HOST_FIELDS: dict[str, _Check] = {

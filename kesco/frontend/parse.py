@@ -50,6 +50,7 @@ _UNQUALIFIED = re.compile(rb"\b(?:jthread|thread|async)\b\s*[\w({]")
 _USING_STD = re.compile(rb"\busing\s+namespace\s+std\b|\busing\s+std\s*::\s*(?:jthread|thread|async)\b")
 _OPENMP = re.compile(rb'^[ \t]*#[ \t]*pragma[ \t]+omp\b|\b_Pragma\s*\(\s*"\s*omp\b', re.MULTILINE)
 _COROUTINES = re.compile(rb"\bco_(?:await|yield|return)\b")
+_SECOND = re.compile(rb"\b(?:__)?(?:alias|ifunc|weakref)(?:__)?\s*\(\s*\"")  # names of one thing
 _OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
 _ALLOCATION = re.compile(rb"\boperator\s*(?:new|delete)\b")
 _WRAPPED = re.compile(  # they keep the addresses of what they are made of
@@ -303,6 +304,7 @@ def _file_wide(
 ) -> tuple[tuple[str, Span], ...]:
     found: list[tuple[str, Span]] = []
     patterns = [("threads", _THREADS), ("openmp", _OPENMP), ("managed", _MANAGED), ("coroutines", _COROUTINES)]
+    patterns.append(("second names", _SECOND))
     if any(_USING_STD.search(t.bare) for t in texts):
         patterns.append(("threads", _UNQUALIFIED))
     for name, pattern in patterns:

@@ -154,7 +154,8 @@ class Program:
     """One parsed file.
 
     `constructs` names file-wide facts that decide what is safe: ``"threads"`` (other host threads), ``"openmp"``,
-    ``"per-thread-stream"``, ``"managed"`` (variables that host and device share), each with the place it was seen at.
+    ``"coroutines"``, ``"second names"``, ``"per-thread-stream"``,
+    ``"managed"`` (variables that host and device share), each with the place it was seen at.
     `text` is the file as bytes.
     """
 

@@ -132,6 +132,12 @@ class Module:
             self._read_variables[name] = Cursor(self._lines[self._variables[name]]).variable()
         return self._read_variables[name]
 
+    def is_unnamed(self, name: str) -> bool:
+        """Whether the address of a function or variable means nothing: it may be at the place of an equal one."""
+        head, variable = self.head(name), self.variable(name)
+        words = head.attributes if head is not None else variable.words if variable is not None else ()
+        return "unnamed_addr" in words
+
     def place(self, number: int) -> Place | None:
         """The place that a ``!dbg`` names."""
         return self._locations.place(number)

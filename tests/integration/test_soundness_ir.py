@@ -108,3 +108,26 @@ def test_what_the_ir_says_of_three_streams_is_proven(tmp_path: Path, function: s
     with the_ir():
         outcome = compile_and_keep(program)
     assert [one.schedule.streams for one in outcome.rewritten] == [3]
+
+
+HELPERS = {
+    "clock": "#include <ctime>\n"
+    "static long seen() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_nsec; }\n",
+    "output": '#include <cstdio>\nstatic long seen() { return printf("so far\\n"); }\n',
+    "inner": '#include <cstdio>\nstatic long say() { return puts("so far"); }\n'
+    "static long seen() { return say() + 1; }\n",
+    "nothing": "static long seen() { return 1; }\n",
+}
+
+
+@pytest.mark.parametrize("helper", list(HELPERS))
+def test_where_a_helper_looks_the_host_has_waited(tmp_path: Path, helper: str) -> None:
+    """A function that gives the device nothing is what its host code does, in the function that calls it."""
+    program = tmp_path / "looks.cu"
+    body = "  goto there;\nthere:\n  write<<<1, 64>>>(a);\n  write<<<1, 64>>>(b);\n  cudaDeviceSynchronize();\n"
+    body += "  n += seen();\n  both<<<1, 64>>>(a, c);\n  write<<<1, 64>>>(b);"
+    program.write_text(HELPERS[helper] + LABELLED.replace("BODY", body))
+    with the_ir():
+        result = compile_file(str(program), Options(force=True))
+    assert any(one.rewritten for one in result.functions)
+    assert ("not needed here: cudaDeviceSynchronize" in result.text.decode()) == (helper == "nothing")

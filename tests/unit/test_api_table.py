@@ -127,7 +127,7 @@ def declared(cuda: Cuda) -> list[tuple[CudaCall, Signature]]:
 
 def places(call: CudaCall) -> dict[str, tuple[int, ...]]:
     """All argument indexes of an entry, by field."""
-    single = {f.name for f in fields(CudaCall)} - {"parameters", "reads", "writes", "out"}
+    single = {f.name for f in fields(CudaCall)} - {"parameters", "beside", "reads", "writes", "out"}
     found = {name: (value,) for name in single if type(value := getattr(call, name)) is int}
     return found | {"reads": call.reads, "writes": call.writes, "out": call.out}
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import PUSH, STUB, Engine
+from kesco.analysis.host.frames import Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.record import OutOfBudget, Refused, Visit
@@ -40,7 +41,7 @@ from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 from kesco.llvm.names import kernel_of
 from kesco.llvm.types import Type
-from kesco.llvm.values import Function, Instruction, callee, symbols_in
+from kesco.llvm.values import Aggregate, Function, Instruction, Integer, callee, symbols_in
 
 _CONSTRUCTORS = "llvm.global_ctors"
 _MAIN = "main"
@@ -58,6 +59,8 @@ def facts_of(module: Module) -> HostFacts:
     calls = Calls(engine)
     refused = ""
     try:
+        engine.know_names()
+        engine.show_initial()
         main = module.function(_MAIN)
         if main is not None:
             _from_main(engine, calls, main)
@@ -73,8 +76,7 @@ def facts_of(module: Module) -> HostFacts:
 
 def _from_main(engine: Engine, calls: Calls, main: Function) -> None:
     begin = State(engine)
-    if engine.open:
-        begin.escaped = engine.outside()
+    begin.escaped = engine.outside()  # of which others may have the addresses, though nothing of theirs is called
     state: State | None = begin
     engine.record.root = _MAIN
     for name in constructors(engine):
@@ -88,7 +90,10 @@ def _from_main(engine: Engine, calls: Calls, main: Function) -> None:
 def constructors(engine: Engine) -> list[str]:
     """What runs before main, in order; those that only make kernels known to the runtime are left out."""
     variable = engine.module.variable(_CONSTRUCTORS)
-    names = symbols_in(variable.initial) if variable is not None and variable.initial is not None else ()
+    initial = variable.initial if variable is not None else None
+    entries = [e.parts for e in initial.parts if isinstance(e, Aggregate)] if isinstance(initial, Aggregate) else []
+    entries.sort(key=lambda parts: parts[0].value if isinstance(parts[0], Integer) else 0)  # the priority
+    names = [name for parts in entries for name in symbols_in(parts[1])]
     return [name for name in names if engine.module.has_body(name) and "__cuda_" not in name]
 
 
@@ -106,9 +111,16 @@ def _enter(engine: Engine, calls: Calls, function: Function, state: State) -> No
             arguments.append(_any(engine, parameter.type, what))
     engine.stack.append(function.name)
     try:
-        run(engine, function, arguments, state, engine.context(0, first(function)), calls.call)
+        handed_on(run(engine, function, arguments, state, engine.context(0, first(function)), calls.call))
     finally:
         engine.stack.pop()
+
+
+def handed_on(left: Outcome) -> None:
+    """A path ends: whoever called knows what it returns, and finds what it left in memory that others reach."""
+    if left.state is not None:
+        left.state.escape(left.value)
+        left.state.lose_escaped()
 
 
 def _any(engine: Engine, type_: Type, what: Scalar) -> Value:

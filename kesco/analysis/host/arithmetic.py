@@ -17,8 +17,8 @@ from kesco.analysis.host.values import (
     EITHER,
     NOTHING,
     NUMBER,
+    NUMBER_ATOM,
     Atom,
-    Object,
     Pointer,
     Scalar,
     Unknown,
@@ -30,6 +30,8 @@ from kesco.analysis.host.values import (
 )
 
 Escape = Callable[[Value], None]
+Apart = Callable[[Pointer, Pointer], bool]
+CAME_IN = ("outside", "symbol", "entry")  # whose addresses others chose: two may be one, or null
 _DISTANT: Scalar = frozenset((DISTANCE,))
 _MOST = 16  # combinations that are computed one by one
 
@@ -132,6 +134,7 @@ def stepped(base: Value, steps: Sequence[tuple[Value, int]], constant: int, esca
     if any(DISTANCE in scalar(index) for index, _ in steps):
         result |= {DISTANCE}
     offsets = [(0, constant)]
+    addresses: Scalar = NOTHING  # among the steps
     for index, size in steps:
         own: list[tuple[int, int]] = []
         for atom in scalar(index):
@@ -140,6 +143,7 @@ def stepped(base: Value, steps: Sequence[tuple[Value, int]], constant: int, esca
             else:
                 if type(atom) is Pointer:
                     escape(index)
+                    addresses |= {Pointer(atom.object, ANYWHERE)}
                 own.append(offset_of(size, 0))
         if not own:
             own = [offset_of(size, 0)]
@@ -147,14 +151,19 @@ def stepped(base: Value, steps: Sequence[tuple[Value, int]], constant: int, esca
         if len(offsets) > _MOST:
             offsets = [(1, 0)] if len({o[0] for o in offsets}) > 1 else offsets
     found: set[Atom] = set()
+    counts = not any(type(one) is Pointer for one in result)  # of a pointer that may be null, null leads nowhere
     for one in result:
         if type(one) is Pointer:
             found.update(Pointer(one.object, moved(one.offset, o)) for o in offsets)
         elif type(one) is Unknown:
             found.add(one)
-        else:  # null and so many bytes is no place; null and none is null
+        else:
             assert type(one) is int
-            found.update(one + o[1] if not o[0] and (one or not o[1]) else one for o in offsets)
+            found |= addresses
+            if one or counts:
+                found.update(NUMBER_ATOM if o[0] else one + o[1] for o in offsets)
+            else:
+                found.add(one)
     return united(frozenset(found))
 
 
@@ -162,22 +171,22 @@ _SIGNED = {"slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": op
 _UNSIGNED = {"ult": operator.lt, "ule": operator.le, "ugt": operator.gt, "uge": operator.ge}
 
 
-def compared(relation: str, left: Value, right: Value, bits: int) -> Scalar:
-    """The result of a comparison of integers or pointers."""
+def compared(relation: str, left: Value, right: Value, bits: int, apart: Apart) -> Scalar:
+    """The result of a comparison of integers or pointers; `apart`: whether two places are certainly not one."""
     a, b = scalar(left), scalar(right)
     found: set[Atom] = set()
     if len(a) * len(b) > _MOST * 4:
         return EITHER
     for x in a:
         for y in b:
-            one = _compared(relation, x, y, bits)
+            one = _compared(relation, x, y, bits, apart)
             if one is None:
                 return EITHER
             found.add(int(one))
     return frozenset(found) if found else EITHER
 
 
-def _compared(relation: str, x: Atom, y: Atom, bits: int) -> bool | None:
+def _compared(relation: str, x: Atom, y: Atom, bits: int, apart: Apart) -> bool | None:
     if type(x) is int and type(y) is int:
         if relation in _SIGNED:
             return bool(_SIGNED[relation](x, y))
@@ -189,27 +198,13 @@ def _compared(relation: str, x: Atom, y: Atom, bits: int) -> bool | None:
         if x.object is y.object:
             if x.object.many or x.offset[0] or y.offset[0]:
                 return None
-            return _compared(relation, x.offset[1], y.offset[1], 64)
-        if relation in ("eq", "ne") and not _may_coincide(x.object, y.object):
-            return relation == "ne"
-        return None
+            # what came in may point into the middle of an allocation: less is in front, with a sign
+            return _compared(relation.replace("u", "s"), x.offset[1], y.offset[1], 64, apart)
+        return relation == "ne" if relation in ("eq", "ne") and apart(x, y) else None
     place, other = (x, y) if type(x) is Pointer else (y, x)
-    if type(place) is Pointer and other == 0 and relation in ("eq", "ne") and _is_there(place.object):
+    if type(place) is Pointer and other == 0 and relation in ("eq", "ne") and place.object.kind not in CAME_IN:
         return relation == "ne"
     return None
-
-
-_CAME_IN = ("outside", "symbol", "entry")  # whose addresses others chose: two may be one, or null
-
-
-def _is_there(one: Object) -> bool:
-    """Whether an object's address is certainly not null."""
-    return one.kind not in _CAME_IN
-
-
-def _may_coincide(a: Object, b: Object) -> bool:
-    """Whether two objects may be one: those that are seen from outside, and a pointer into one that is gone."""
-    return a.kind in _CAME_IN or b.kind in _CAME_IN
 
 
 def converted(op: str, value: Value, bits: int, to: int, escape: Escape) -> Value:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from kesco.analysis.host import cuda
 from kesco.analysis.host.copying import copy_bytes
-from kesco.analysis.host.engine import STUB, Engine
+from kesco.analysis.host.engine import REPLACED, STUB, Engine
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
@@ -44,7 +44,6 @@ from kesco.llvm.values import Assembly, Function, Instruction
 _DEEPEST = 120
 _ROUNDS = 30
 _NO_THROW = "nounwind"
-_REPLACED = frozenset(("weak", "linkonce", "interposable"))  # another file may define it instead
 
 
 @dataclass(slots=True)
@@ -92,7 +91,7 @@ class Calls:
         function = engine.module.function(name)
         if STUB in name:
             return self._stub(frame, instruction, state, name, values)
-        if function is not None and not _REPLACED.intersection(function.head.words):
+        if function is not None and not REPLACED.intersection(function.head.words):
             return self._entered(frame, instruction, state, function, values)
         if self._comes_back(instruction, name):
             raise Refused(f"it calls {name}, after which control comes back more than once")
@@ -286,6 +285,7 @@ class Calls:
         start = set().union(*(objects(value) for value in values)) if values else set()
         start |= state.escaped | (self.engine.variables_in(name) if self.engine.module.has_body(name) else frozenset())
         reached = self._lost(state, start)
+        state.gone |= reached
         if self.engine.watcher is not None:
             self.engine.watcher.runs(frame, name, reached, state, seen=False)
         return _ended(frame, instruction, state, values, name)

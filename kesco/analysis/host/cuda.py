@@ -25,6 +25,7 @@ from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.record import Visit
 from kesco.analysis.host.values import (
     BEFORE,
+    DISTANCE,
     NOTHING,
     NUMBER,
     NUMBER_ATOM,
@@ -105,19 +106,23 @@ def _arguments(
 ) -> tuple[list[tuple[str, Value]], set[Object], dict[int, int]]:
     """What a kernel gets, from the array of places where its arguments are: pointers, and whatever holds addresses.
 
-    Also all that these lead to, and its numbers where they are known.
+    Also all that these lead to, and its numbers where they are known. With the distance to another allocation it may
+    come to that from any of its pointers.
     """
     engine = frame.engine
     found: list[tuple[str, Value]] = []
     held: set[Object] = set()
     numbers: dict[int, int] = {}
+    distances: Scalar = NOTHING
     for index, type_ in enumerate(engine.signature(stub)):
         place = state.load(_at(state, given, index * _POINTER), _POINTER)
         for one in objects(place):
             held |= {o for value in state.look(one).held() for o in objects(value)}
         whole = engine.layouts.resolved(type_).kind == "ptr"
         if engine.layouts.resolved(type_).kind == "int":
-            one_number = number(state.load(place, engine.layouts.size(type_)))
+            given_number = state.load(place, engine.layouts.size(type_))
+            distances |= given_number & {DISTANCE}
+            one_number = number(given_number)
             if one_number is not None:
                 numbers[index] = one_number
         layout = layout_of(type_, engine.layouts)
@@ -129,9 +134,10 @@ def _arguments(
             words |= {at: False for at in range(begin, begin + size - _POINTER + 1, _POINTER) if at not in words}
         for offset, is_pointer in sorted(words.items()):
             value = state.load(_at(state, place, offset), _POINTER)
+            distances |= value & {DISTANCE}
             if is_pointer or objects(value):
                 found.append((str(index) if whole else f"{index}.{offset}", value))
-    return found, held, numbers
+    return [(name, joined(value, distances)) for name, value in found], held, numbers
 
 
 def _launch(
@@ -209,6 +215,8 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
         new = engine.allocated(state, kind, call.name, instruction, frame.context, -1 if size is None else size)
         state.make(new)
         _give(state, values[call.allocates], pointer(new))
+        if call.beside is not None:
+            state.fill(_at(state, values[call.allocates], _POINTER), call.beside, NUMBER)
     elif call.kind == "alias" and call.allocates is not None and call.aliases is not None:
         _give(state, values[call.allocates], scalar(values[call.aliases]))
     elif call.symbol is not None and call.kind == "query" and call.out:
@@ -234,13 +242,15 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
 def _give(state: State, address: Value, new: Scalar) -> None:
     """A variable receives a pointer; if the call fails it keeps what it holds, unless that is no use any more.
 
-    What was there before main is none of the pointers that main knows, unless other files and a failure conspire.
+    What was there before main is none of the pointers that main knows, unless other files and a failure conspire. A
+    null pointer stays: programs ask for it, and take other memory.
     """
-    gone = (NUMBER_ATOM, BEFORE, 0)
+    gone = (NUMBER_ATOM, BEFORE)
     held = state.load(address, _POINTER)
     old = frozenset(
         a for a in held
-        if a not in gone and type(a) is not int and not (type(a) is Pointer and state.look(a.object).freed)
+        if a == 0 or ((a not in gone and type(a) is not int)
+        and not (type(a) is Pointer and state.look(a.object).freed))
     )  # fmt: skip
     state.store(address, joined(new, old), _POINTER)
 

@@ -15,7 +15,7 @@ from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.record import OutOfBudget, Record, Watcher
+from kesco.analysis.host.record import OutOfBudget, Record, Refused, Watcher
 from kesco.analysis.host.values import BEFORE, Object, Scalar, unknown
 from kesco.frontend.api_table import is_cuda_name
 from kesco.llvm.module import Module
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from kesco.analysis.host.cuda import Launch
     from kesco.analysis.host.frames import Frame
 
+REPLACED = frozenset(("weak", "linkonce", "interposable"))  # another file may define it instead
+_OWN = frozenset(("internal", "private"))
 STUB, PUSH = "__device_stub__", "__cudaPushCallConfiguration"
 _COPIES, _POINTER = ("llvm.memcpy", "llvm.memmove"), 8
 _INSTANCES = 16  # objects of one site that are told apart
@@ -77,6 +79,9 @@ class Engine:
         self._leading: set[str] | None = None
         self._used: dict[str, frozenset[Object]] = {}
         self._outside: frozenset[Object] | None = None
+        second = [v for n in module.variables() if (v := module.variable(n)) is not None and v.kind == "alias"]
+        shared = (v.initial for v in second if v.initial is not None and not _OWN.intersection(v.words))
+        self._renamed = frozenset(name for one in shared for name in symbols_in(one))
         self.open = any(not self.is_seen(name) for name in module.names())
 
     # ---- the module
@@ -85,10 +90,29 @@ class Engine:
         """Whether it is known what a function does, from its body or otherwise."""
         return self.module.has_body(name) or name.startswith("llvm.") or self.models.knows(name)
 
+    def know_names(self) -> None:
+        """Raise `Refused` if what a name stands for is decided when the program is linked or loaded."""
+        for name in self.module.variables():
+            one = self.module.variable(name)
+            if one is not None and (one.kind == "ifunc" or (one.kind == "alias" and REPLACED.intersection(one.words))):
+                raise Refused(f"what {name} is, is decided when the program is linked or loaded")
+
+    def show_initial(self) -> None:
+        """What variables that others see hold at first: they may call the functions in it."""
+        todo = [n for n in self.module.variables() if self._is_shared(n) and not n.startswith("llvm.")]
+        found = set(todo)
+        for name in todo:
+            one = self.module.variable(self.real(name))
+            new = [n for n in symbols_in(one.initial) if n not in found] if one is not None and one.initial else []
+            found.update(new)
+            todo += new
+        for name in found:
+            self.shown(self.symbol(name))
+
     def is_callable_from_outside(self, name: str) -> bool:
-        """Whether other files may call a function of this one."""
+        """Whether other files may call a function of this one, by its name or by a second one."""
         head = self.module.head(name)
-        return head is not None and not {"internal", "private"}.intersection(head.words)
+        return head is not None and (not _OWN.intersection(head.words) or name in self._renamed)
 
     def real(self, name: str) -> str:
         """The function or variable behind an alias."""
@@ -198,7 +222,7 @@ class Engine:
 
     def _is_shared(self, name: str) -> bool:
         variable = self.module.variable(name)
-        return variable is not None and not {"internal", "private"}.intersection(variable.words)
+        return variable is not None and not _OWN.intersection(variable.words)
 
     def signature(self, stub: str) -> tuple[Type, ...]:
         """The types of a kernel's parameters, from its stub, which puts the places of each into an array."""

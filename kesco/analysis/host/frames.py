@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 
 from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.graphs import Graph
@@ -45,6 +46,7 @@ class Frame:
     fixed: dict[str, tuple[State, int]] = field(default_factory=dict)  # loops walked to a fixed point
     outcome: Outcome = field(default_factory=Outcome)
     caller: Frame | None = None
+    number: int = field(default_factory=count().__next__)  # its own, whereas its id may come again
     counters: dict[str, dict[str, int]] = field(
         default_factory=dict
     )  # of each head, the numbers that a trip began with

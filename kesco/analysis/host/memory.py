@@ -59,14 +59,14 @@ def _may_be_same(one: Object, other: Object) -> bool:
 class State:
     """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
 
-    `written` are the lazy objects that have been changed: others may be the same. `failing`: a call of CUDA has failed.
-    `unwinds`: an exception is on its way.
+    `written` are the lazy objects that have been changed: others may be the same. `gone` may have been freed: what is
+    made later may be where they were. `failing`: a call of CUDA has failed. `unwinds`: an exception is on its way.
     `frontier` is for whoever watches: the sites that control may have come from.
     """
 
     __slots__ = (
-        "_own", "_settled", "_world", "device", "escaped", "failing", "frontier", "memory", "unwinds", "values",
-        "written",
+        "_own", "_settled", "_world", "device", "escaped", "failing", "frontier", "gone", "memory", "unwinds",
+        "values", "written",
     )  # fmt: skip
 
     def __init__(self, world: World) -> None:
@@ -79,6 +79,7 @@ class State:
         self.device: frozenset[Object] = frozenset()
         self.frontier: frozenset[int] = frozenset()
         self.written: frozenset[Object] = frozenset()
+        self.gone: frozenset[Object] = frozenset()
         self.failing = self.unwinds = False
 
     def copy(self) -> State:
@@ -87,7 +88,7 @@ class State:
         self._own.clear()
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
-        other.frontier, other.written = self.frontier, self.written
+        other.frontier, other.written, other.gone = self.frontier, self.written, self.gone
         other.failing, other.unwinds = self.failing, self.unwinds
         return other
 
@@ -95,7 +96,7 @@ class State:
         """Become another state, which is used up."""
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
-        self.frontier, self.written = other.frontier, other.written
+        self.frontier, self.written, self.gone = other.frontier, other.written, other.gone
         self.failing, self.unwinds = other.failing, other.unwinds
 
     def look(self, at: Object) -> Contents:
@@ -152,13 +153,21 @@ class State:
             self._show(new)
             self.escaped |= new
 
+    def show(self, value: Value) -> None:
+        """Let all that can be found from a value be known outside: its bytes are there, whatever is here later."""
+        new = self.reached(objects(value)) - self.escaped
+        self._show(new)
+        self.escaped |= new
+
     def know(self, other: State) -> bool:
         """Let what another state's outside knows be known, too; whether that is more."""
         more = not (other.escaped <= self.escaped and other.device <= self.device)
         worked = self.failing and not other.failing
-        if not (other.frontier <= self.frontier and other.written <= self.written) or worked:
+        less = other.frontier <= self.frontier and other.written <= self.written and other.gone <= self.gone
+        if not less or worked:
             self.frontier |= other.frontier
             self.written |= other.written
+            self.gone |= other.gone
             self.failing = other.failing = self.failing and other.failing
             self.know(other)
             return True

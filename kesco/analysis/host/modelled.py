@@ -12,6 +12,7 @@ from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Model
 from kesco.analysis.host.values import (
+    ANYWHERE,
     NOTHING,
     NUMBER,
     ONE,
@@ -59,11 +60,11 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
     written = set(model.writes)
     if model.writes_from is not None:
         written.update(range(model.writes_from, len(values)))
-    if model.counts and not _is_plain_format(frame, instruction):
+    if model.counts and not _is_plain_format(frame, instruction, model.name):
         written.update(range(1, len(values)))
     for index, value in enumerate(values) if model.shows else ():
         if index not in written and index not in model.out:
-            state.escape(value)
+            state.show(value)
     for index in sorted(written):
         state.fill(_at(values, index), None, NUMBER)
     for index in model.out:
@@ -78,14 +79,14 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
     return Outcome(result, state, thrown)
 
 
-def _is_plain_format(frame: Frame, instruction: Instruction) -> bool:
-    """Whether one of the first arguments is a literal, and none asks for the number of characters."""
-    formats = []
-    for operand in instruction.operands[:3]:
-        variable = frame.engine.module.variable(operand.name) if isinstance(operand, Symbol) else None
-        if variable is not None and isinstance(variable.initial, Bytes):
-            formats.append(variable.initial.data)
-    return bool(formats) and not any(_COUNTS.search(one) for one in formats)
+def _is_plain_format(frame: Frame, instruction: Instruction, name: str) -> bool:
+    """Whether the format, the last argument with a name, is a literal that asks for no number of characters."""
+    head = frame.engine.module.head(name)
+    last = instruction.operands[len(head.parameters) - 1] if head is not None and head.variadic else None
+    variable = frame.engine.module.variable(last.name) if isinstance(last, Symbol) else None
+    if variable is None or variable.kind != "constant" or not isinstance(variable.initial, Bytes):
+        return False
+    return not _COUNTS.search(variable.initial.data)
 
 
 def _at(values: list[Value], index: int) -> Value:
@@ -108,6 +109,9 @@ def _result(frame: Frame, instruction: Instruction, state: State, model: Model, 
         return joined(pointer(one), ZERO) if model.fails else pointer(one)
     if model.returns == "argument":
         return _at(values, 0)
+    if model.returns == "part":
+        first = _at(values, 0)
+        return united(frozenset(Pointer(one.object, ANYWHERE) for one in pointers(first)) | unknown_in(first) | ZERO)
     if model.returns == "one":
         return ONE
     if model.follows is not None:
@@ -150,6 +154,7 @@ def receive(state: State, address: Value, value: Scalar) -> None:
 
 def _free(state: State, address: Value) -> None:
     targets = pointers(address)
+    state.gone |= {one.object for one in targets}
     if len(targets) == 1 and not targets[0].object.many and not targets[0].offset[0]:
         one = targets[0].object
         if one.kind in ("heap", "device", "pinned", "managed"):

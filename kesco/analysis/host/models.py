@@ -18,7 +18,7 @@ from re import compile as pattern
 
 from kesco.frontend.api_table import RESULT, CudaCall, HostCall, cuda_call, host_call, is_cuda_name
 
-_RETURNS = frozenset(("", "argument", "number", "unknown", "one", "derived"))
+_RETURNS = frozenset(("", "argument", "part", "number", "unknown", "one", "derived"))
 
 
 class ModelError(ValueError):
@@ -30,7 +30,9 @@ class Model:
     """One function, or all that match a name; numbers index its arguments, and None stands for "no such argument"."""
 
     name: str
-    returns: str = ""  # argument: the first one; derived: a pointer into one; one: the number 1; number; unknown
+    # argument: the first one; part: a pointer into what it points to, or null; derived: a pointer into one; one: the
+    # number 1; number; unknown
+    returns: str = ""
     allocates: int | None = None  # the variable that receives new memory, or -1 for the result
     zeroed: bool = False  # that memory holds zeros
     fails: bool = False  # the result may be null

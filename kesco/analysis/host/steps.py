@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kesco.analysis.host.arithmetic import binary, compared, converted, nothing_escapes, stepped
+from kesco.analysis.host.arithmetic import CAME_IN, binary, compared, converted, nothing_escapes, stepped
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import EITHER, NOTHING, NUMBER, Scalar, Value, joined, number, numbers, scalar, unknown
+from kesco.analysis.host.values import (
+    EITHER,
+    NOTHING,
+    NUMBER,
+    Pointer,
+    Scalar,
+    Value,
+    joined,
+    number,
+    numbers,
+    scalar,
+    unknown,
+)
 from kesco.analysis.host.values import pointer as address_of
 from kesco.llvm.types import Type
 from kesco.llvm.values import Instruction, Integer, Local
@@ -105,7 +117,8 @@ def _at(address: Value, offset: int, state: State) -> Scalar:
 
 
 def _load(frame: Frame, instruction: Instruction, state: State) -> Value:
-    return load(frame, state, evaluated(frame, instruction.operands[0], state), instruction.type)
+    value = load(frame, state, evaluated(frame, instruction.operands[0], state), instruction.type)
+    return joined(value, NUMBER) if "volatile" in instruction.words else value  # others may have changed it
 
 
 def _store(frame: Frame, instruction: Instruction, state: State) -> Value:
@@ -180,7 +193,23 @@ def _icmp(frame: Frame, instruction: Instruction, state: State) -> Value:
     type_ = instruction.operands[0].type
     if type_.kind == "vector":
         return NUMBER
-    return compared(instruction.words[-1], left, right, type_.number if type_.kind == "int" else 64)
+    bits = type_.number if type_.kind == "int" else 64
+    return compared(instruction.words[-1], left, right, bits, lambda x, y: _apart(frame, state, x, y))
+
+
+def _apart(frame: Frame, state: State, x: Pointer, y: Pointer) -> bool:
+    """Whether places in two objects are certainly not one.
+
+    They may be where others chose them, or one is gone, whose place the other has now, or behind its end, or both are
+    constants without an address of their own.
+    """
+    for place, length in ((one, one.object.size) for one in (x, y)):
+        stride, at = place.offset
+        gone = place.object in state.gone or (place.object.kind == "stack" and place.object not in state.memory)
+        if place.object.kind in CAME_IN or gone or stride or not (at == 0 or 0 < at < length):
+            return False
+    symbols = [one.object.name for one in (x, y) if one.object.kind in ("global", "function")]
+    return len(symbols) < 2 or not all(map(frame.engine.module.is_unnamed, symbols))
 
 
 def _fcmp(frame: Frame, instruction: Instruction, state: State) -> Value:

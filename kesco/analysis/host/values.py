@@ -209,12 +209,13 @@ def united(atoms: frozenset[Atom], *, widen: bool = False) -> Scalar:
     for target, offsets in by.items():
         apart = len(offsets) == 1 or (not widen and len(offsets) <= _OFFSETS and not any(o[0] for o in offsets))
         found.update(Pointer(target, one) for one in (offsets if apart else [hull(offsets)]))
-    most = 1 if widen else _INTEGERS
+    most, integers_are_zero = 1 if widen else _INTEGERS, not any(integers)  # a status that is 0 says the same
     if len([one for one in integers if one]) > most or (unknowns and integers):
         unknowns.append(NUMBER_ATOM)
         integers = []
     found.update(integers)
     if unknowns:
-        apart_ = DISTANCE in unknowns
-        found.add(DISTANCE if apart_ else min((one for one in unknowns if one != NUMBER_ATOM), default=NUMBER_ATOM))
+        others = [one for one in unknowns if one not in (NUMBER_ATOM, STATUS_ATOM)]
+        plain = STATUS_ATOM if integers_are_zero and NUMBER_ATOM not in atoms and not others else NUMBER_ATOM
+        found.add(DISTANCE if DISTANCE in unknowns else min(others, default=plain))
     return frozenset(found)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers
-from kesco.analysis.host import constructors, first
+from kesco.analysis.host import constructors, first, handed_on
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
@@ -140,6 +140,8 @@ class _Walk:
     def all(self) -> None:
         """Enter wherever control may come from."""
         engine = self.engine
+        engine.know_names()
+        engine.show_initial()
         main = engine.module.function(_MAIN)
         if main is not None:
             self._from_main(main)
@@ -172,7 +174,7 @@ class _Walk:
         """
         head = self.engine.module.head(name)
         function = self.engine.module.function(name)
-        if head is None or function is None or {"internal", "private"}.intersection(head.words):
+        if head is None or function is None or not self.engine.is_callable_from_outside(name):
             return name in self.engine.record.wanted
         text = self.texts.function(function)
         made_here = text is not None and text.here and self.has_main and "linkonce_odr" in head.words
@@ -182,7 +184,7 @@ class _Walk:
         engine = self.engine
         state: State | None = State(engine)
         assert state is not None
-        state.escaped = engine.outside() if engine.open else frozenset()
+        state.escaped = engine.outside()  # of which others may have the addresses, though nothing of theirs is called
         engine.record.root = _MAIN
         for name in constructors(engine):
             function = engine.module.function(name)
@@ -202,6 +204,7 @@ class _Walk:
         try:
             left = run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
             self.libraries.left((left.state, left.thrown), function.name)
+            handed_on(left)
         finally:
             engine.stack.pop()
 
@@ -226,7 +229,9 @@ class _Walk:
         named: list[ir.Variable | None] = []
         if text is not None:
             named = [None, *text.parameters] if text.method_of else [*text.parameters]
-        if len(named) != len(parameters) or any(one is not None and self._may_be_nothing(one) for one in named):
+        nothing = any(one is not None and self._may_be_nothing(one) for one in named)
+        several = any(p.promised("byval") is None and p.promised("noundef") is None for p in parameters)
+        if len(named) != len(parameters) or (nothing and several):
             named = []  # a record may be passed in several registers; where none is passed in none the count tells
         found: list[Value] = []
         for number, one in enumerate(function.parameters):
@@ -237,9 +242,9 @@ class _Walk:
         return found
 
     def _may_be_nothing(self, one: ir.Variable) -> bool:
-        """Whether a parameter may be an empty record, which is not passed."""
+        """Whether a parameter may be an empty record, which is not passed; in a template its type has many meanings."""
         record = self.texts.program.records.get(one.type.record)
-        return one.type.shape is Shape.RECORD and (record is None or not record.fields)
+        return one.type.shape is Shape.OTHER or (one.type.shape is Shape.RECORD and (not record or not record.fields))
 
     def _named(self, one: Parameter, variable: ir.Variable | None, text: ir.Function | None) -> Value:
         if one.type.kind != "ptr":

@@ -67,7 +67,7 @@ class Counting:
         first = value - trip * loop.step
         known = self.trips.get(loop.number, (first, begun))
         self.trips[loop.number] = None if known is None or known[0] != first else (first, max(known[1], begun))
-        self._open[id(frame), head] = (loop.number, begun)
+        self._open[frame.number, head] = (loop.number, begun)
 
     def settle(self) -> None:
         """All was walked: a loop is counted if it turned as often each time."""

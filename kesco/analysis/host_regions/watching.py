@@ -15,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kesco.analysis.called import touched_in
-from kesco.analysis.following import by_host, why_not_followed
+from kesco.analysis.following import why_not_followed
 from kesco.analysis.host.engine import STUB, Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object
 from kesco.analysis.host_regions.buffers import Buffers
+from kesco.analysis.host_regions.callees import call_site, used_inside
 from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.leaving import leaves_by, waits
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import CURRENT, Draft, RegionBuilder
 from kesco.ir import program as ir
-from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
+from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import EXCEPTION, Handle, Iteration, Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
@@ -153,8 +153,12 @@ class Watching:
             state = left or thrown
             if state is not None:
                 state.frontier = frontier
-                self._call_site(inner, entered.function, state)
+                call_site(self, inner, entered.function, state)
                 frontier = state.frontier
+        elif (state := left or thrown) is not None:
+            state.frontier = frontier
+            used_inside(self, inner, state)
+            frontier = state.frontier
         for one in (left, thrown):
             if one is not None:
                 one.frontier = frontier
@@ -177,28 +181,7 @@ class Watching:
         offset = self.texts.offset(at.place) if at is not None else -1
         return self.texts.statement(activation.function, offset).start
 
-    def _call_site(self, inner: Activation, name: str, state: State) -> None:
-        """What was called is a join of its caller, or work on the stream that is set for it."""
-        activation = self.now.activation
-        touched = activation.touches_device
-        stream = self._stream_of(inner)
-        moves = stream is not None and stream != CURRENT
-        site = self.call(state, name, Role.MOVABLE if moves else Role.JOIN, stream)
-        by_device, on_host = touched_in(inner)
-        if site is not None:
-            site.callee, site.stream = inner, stream
-            for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
-                for (buffer, part), mode in accesses.items():
-                    site.touch(buffer, why, mode, part)
-            if moves:
-                looks, outside = by_host(inner)
-                site.looks, site.outside = site.looks or looks, site.outside or outside
-            site.foreign = site.foreign or inner.foreign or (inner.device_changed and touched)
-        activation.foreign = activation.foreign or inner.foreign
-        activation.device_changed = activation.device_changed or inner.device_changed
-        activation.exits = activation.exits or inner.exits
-
-    def _stream_of(self, inner: Activation) -> Handle | None:
+    def stream_of(self, inner: Activation) -> Handle | None:
         """The stream of all that a call gives the device, in a text that sets streams; None where it is not on one."""
         if not self.streams:
             return None
@@ -358,8 +341,12 @@ class Watching:
         """What the host does may show how far the device is."""
         if state.failing:
             return
+        self.used(state).looks = True
+
+    def used(self, state: State) -> Draft:
+        """The use by the host where control is."""
         activation, at, _, _ = self.where()
-        self._host(state, activation, at).looks = True
+        return self._host(state, activation, at)
 
     def _host(self, state: State, activation: Activation, at: Instruction | None) -> Draft:
         offset = self.texts.offset(at.place) if at is not None else -1

@@ -24,7 +24,7 @@ static cudaError_t both(T* a, T* b, int n) {
   TRY(cudaGetLastError());
   inc<<<1, 32, 0, kesco->stream[1]>>>(b);
   TRY(cudaGetLastError());
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for inc#1 (RAW on c, RAW on a, WAW on c)
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for inc#1 (RAW on a, RAW on c, WAW on a)
   add<<<1, 32, 0, kesco->stream[1]>>>(a, b);
   TRY(cudaGetLastError());
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);

@@ -1,0 +1,62 @@
+"""What a function of the text is in the one that called it, once it came back.
+
+In: the activation that came back, the state behind it. Out: a site of the caller. Apart from `watching` because only
+here two functions meet.
+
+1. One that gives the device something is a join, or work on the stream that is set for it. 2. One that gives it nothing
+is a use by the host, which touches what its host code did, and looks where that looked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kesco.analysis.called import touched_in
+from kesco.analysis.following import by_host
+from kesco.analysis.host.memory import State
+from kesco.analysis.region import CURRENT
+from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL
+from kesco.ir.flow import Role
+
+if TYPE_CHECKING:
+    from kesco.analysis.host_regions.watching import Activation, Watching
+
+
+def call_site(watching: Watching, inner: Activation, name: str, state: State) -> None:
+    """What was called is a join of its caller, or work on the stream that is set for it."""
+    activation = watching.now.activation
+    touched = activation.touches_device
+    stream = watching.stream_of(inner)
+    moves = stream is not None and stream != CURRENT
+    site = watching.call(state, name, Role.MOVABLE if moves else Role.JOIN, stream)
+    by_device, on_host = touched_in(inner)
+    if site is not None:
+        site.callee, site.stream = inner, stream
+        for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
+            for (buffer, part), mode in accesses.items():
+                site.touch(buffer, why, mode, part)
+        if moves:
+            looks, outside = by_host(inner)
+            site.looks, site.outside = site.looks or looks, site.outside or outside
+        site.foreign = site.foreign or inner.foreign or (inner.device_changed and touched)
+    activation.foreign = activation.foreign or inner.foreign
+    activation.device_changed = activation.device_changed or inner.device_changed
+    activation.exits = activation.exits or inner.exits
+
+
+def used_inside(watching: Watching, inner: Activation, state: State) -> None:
+    """Let the function that control is in again use what `inner` used."""
+    drafts = inner.builder.drafts
+    now = watching.now.activation
+    for number in state.frontier:
+        before = now.builder.drafts[number]
+        before.outside = before.outside or any(one.outside for one in drafts)
+        before.seen |= {one for draft in drafts for one in draft.seen}
+    if any(one.looks for one in drafts):
+        watching.looked(state)
+    by_device, on_host = touched_in(inner)
+    every = [*by_device.items(), *on_host.items()]
+    if every:
+        use = watching.used(state)
+        for (buffer, part), mode in every:
+            use.touch(buffer, BY_HOST_IN_CALL, mode, part)

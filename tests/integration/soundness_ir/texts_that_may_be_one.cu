@@ -1,0 +1,14 @@
+// Two equal texts may be one. Ordered: k1, k2
+__global__ void k1(float* p) { p[threadIdx.x] += 1; }
+__global__ void k2(float* p) { p[threadIdx.x] *= 2; }
+int main(int n, char** v) {
+  float *c, *d;
+  cudaMalloc(&c, 256), cudaMalloc(&d, 256);
+  const char* a = "abc";
+  const char* b = "xabc" + 1;
+  float* z = c;
+  if (a == b) z = d;
+  k1<<<1, 32>>>(z);
+  k2<<<1, 32>>>(d);
+  return cudaDeviceSynchronize();
+}
