@@ -89,7 +89,7 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
             return verdicts
     except InputError as error:
         verdicts = (FunctionVerdict("", 0, error.diagnostics),)
-        if _PROLOGUE in after.text:
+        if _PROLOGUE in after.text or not any(one.effects for one in (before, after)):
             raise
     return verdicts if _PROLOGUE in after.text else _by_execution(before, after, verdicts)
 

@@ -434,7 +434,6 @@ def test_other_missing_tools(folder: Folder, option: str) -> None:
         ("compile", "app.cu", "--strategy", "magic"),
         ("compile", "app.cu", "--dump", "soup"),
         ("compile",),
-        ("verify", "app.cu"),
         ("graph", "app.cu"),
         ("bogus", "app.cu"),
     ],

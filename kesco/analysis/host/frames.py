@@ -64,11 +64,8 @@ class Frame:
             state.values[SETTINGS] = values[SETTINGS]
 
     def way(self, state: State, block: str) -> Way:
-        """What control was told to do later, and whether a call of CUDA has failed: such paths are not joined."""
-        if block in self.graph.ends:
-            return ()
-        steering = self.graph.steering
-        return (state.failing, *(state.values.get(name) for name in self.graph.live[block] if name in steering))
+        """Whether a call of CUDA has failed: such paths are not joined with others before a trip of a loop ends."""
+        return () if block in self.graph.ends else (state.failing,)
 
     @property
     def around(self) -> tuple[str, ...]:

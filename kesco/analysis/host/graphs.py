@@ -23,8 +23,7 @@ from kesco.llvm.values import Block, Function, Instruction, Integer, Local
 class Graph:
     """See the module's docstring; `inside` are the heads around a block, outermost first.
 
-    `steering` are the values that a ``switch`` goes by, as where destructors run on several ways out of a block. `ends`
-    are heads, and the blocks that lead back to them: there the paths of a trip meet.
+    `ends` are heads, and the blocks that lead back to them: there the paths of a trip meet.
     """
 
     blocks: dict[str, Block]
@@ -33,7 +32,6 @@ class Graph:
     inside: dict[str, tuple[str, ...]]
     paying: frozenset[str]
     live: dict[str, tuple[str, ...]]  # of each block, the values that it or a later one uses, its own phis among them
-    steering: frozenset[str]
     ends: frozenset[str]
 
     def leaves(self, source: str, target: str) -> tuple[str, ...]:
@@ -85,12 +83,10 @@ def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
     _lay_out(flow, entry, position, counted, inside)
     order = {name: at for at, name in enumerate(counted)}
     worth = {head for name in counted for head in inside[name] if any(map(pays, blocks[name].instructions))}
-    chosen = (blocks[name].instructions[-1] for name in counted)
-    steering = {one.operands[0].name for one in chosen if one.opcode == "switch" and isinstance(one.operands[0], Local)}
     heads = {head for around in inside.values() for head in around}
     latches = {a for a in counted for b in blocks[a].instructions[-1].targets if b in heads and b in inside[a]}
     live = _live([blocks[name] for name in counted])
-    return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(steering), frozenset(heads | latches))
+    return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(heads | latches))
 
 
 def _live(blocks: list[Block]) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """A function, walked on all paths that it may take: arguments and memory before → result and memory after.
 
 1. Control goes on with the block that comes first in the graph's order; where paths meet before that, they are joined,
-but for those that part again: where a call of CUDA has failed, or where a ``switch`` goes by what they left behind.
+but for those on which a call of CUDA has failed.
 2. A loop whose conditions are known, and that does more than count, is walked trip by trip. Where it is not known
    whether there is another trip, or after too many, it is walked to a fixed point: until one more trip adds nothing.
    One inside it that is walked so, too, is gone on with from what it was found to begin with on the trip before.
