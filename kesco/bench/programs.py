@@ -5,11 +5,13 @@ those of a benchmark's programs (``vec/device/kesco``), and paths for what is in
 
 1. The workloads in each memory style, as `build` compiles them; with explicit memory also as graphs, and with no option
 at all. 2. The tasks, and the mixes by hand under each strategy, as `mix_build` does. 3. The merged programs. One with
-a single host thread has the same plan, and is not made again. 4. The examples.
+a single host thread has the same plan, and is not made again. 4. The examples, without those that need headers of
+CUDA's libraries, which not everybody has.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,7 @@ from kesco.options import Options
 from kesco.pipeline import FunctionResult, compile_file
 
 EXPLICIT = "device"
+_LIBRARIES = re.compile(r"#include <cu(?:blas|fft|rand|sparse|solver)")
 _PRICED = "1gb/32"
 """At which size and with how many threads the model looks at a workload."""
 
@@ -53,8 +56,14 @@ def compiled(root: Path) -> Iterator[Made]:
         path = workload.folder / STYLES[EXPLICIT].serial
         yield of(str(path.relative_to(root)), path, Options(), setting, passes)
     yield from _mixes(folder)
-    for path in sorted((root / "examples").glob("*/*.cu")):
+    for path in examples(root):
         yield of(str(path.relative_to(root)), path, Options())
+
+
+def examples(root: Path) -> list[Path]:
+    """The examples that every toolchain compiles."""
+    every = sorted((root / "examples").glob("*/*.cu"))
+    return [path for path in every if not _LIBRARIES.search(path.read_text("utf-8"))]
 
 
 def of(name: str, path: Path, options: Options, setting: str = "", passes: int = 1) -> Made:

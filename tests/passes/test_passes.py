@@ -18,6 +18,7 @@ import pytest
 from wrapper.building import clang_command
 
 from kesco.analysis.effects import kernel_effects
+from kesco.bench.programs import examples
 from kesco.options import Options
 from kesco.session import device_ir_of, toolchain_for
 from kesco.toolchain.model import Toolchain
@@ -26,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LLVM = 22  # which reads all that kesco's clang makes
 GOLDEN = sorted(ROOT.glob("tests/golden/*/input.cu"))[:: 1 if os.environ.get("KESCO_THOROUGH") else 6]
-SAMPLES = sorted([*ROOT.glob("workloads/*/serial.cu"), *ROOT.glob("examples/*/*.cu"), *GOLDEN])
+SAMPLES = sorted([*ROOT.glob("workloads/*/serial.cu"), *examples(ROOT), *GOLDEN])
 
 
 @pytest.fixture(scope="session")
