@@ -373,9 +373,8 @@ class Engine:
         if variable.kind != "constant":
             if not self.knows_globals:
                 return Contents(volatile=self.first is None, lazy=self.first is not None)
-            if (
-                not self.whole and one in self.outside()
-            ):  # who runs before main may have changed it, or called a function that does
+            # who runs before main may have changed it, or called a function that does
+            if not self.whole and one in self.outside():
                 return Contents(rest=frozenset((BEFORE,)))
         if one.name not in self._initial:
             self._initial[one.name] = self.constants.initially(variable)
