@@ -28,6 +28,7 @@ from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.values import NUMBER, Value, pointer, unknown
 from kesco.analysis.host.walk import run
 from kesco.analysis.host_regions.buffers import Buffers
+from kesco.analysis.host_regions.callees import without_hosts_own
 from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import MARK, Entries
 from kesco.analysis.host_regions.launching import Launching
@@ -287,7 +288,7 @@ class _Walk:
         if not chosen or not instances:
             empty = RegionBuilder(function.name, function.span).finish()
             return replace(empty, serial_because=why or "nothing in this file calls it")
-        region = with_moving(merged_contexts(function, chosen), moving, known.values())
+        region = with_moving(without_hosts_own(merged_contexts(function, chosen)), moving, known.values())
         if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
             why = why or "its pointers came into a function that calls it"
         guards, unsafe = guards_of(self.texts.program, self._steps(function), function, region)

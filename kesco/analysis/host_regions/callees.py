@@ -4,22 +4,43 @@ In: the activation that came back, the state behind it. Out: a site of the calle
 here two functions meet.
 
 1. One that gives the device something is a join, or work on the stream that is set for it. 2. One that gives it nothing
-is a use by the host, which touches what its host code did, and looks where that looked.
+is a use by the host, which touches what its host code did, and looks where that looked. 3. What host code alone touches
+orders no calls: the host runs them one after the other.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kesco.analysis.called import touched_in
 from kesco.analysis.following import by_host
 from kesco.analysis.host.memory import State
 from kesco.analysis.region import CURRENT
-from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL
-from kesco.ir.flow import Role
+from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, BufferKind
+from kesco.ir.flow import Region, Role, Site
 
 if TYPE_CHECKING:
     from kesco.analysis.host_regions.watching import Activation, Watching
+
+_VAGUE = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST, BufferKind.ENTRY)
+
+
+def without_hosts_own(region: Region) -> Region:
+    """The region without what calls touch on the host and nothing else does, if all is known that is touched."""
+    every = [(s, a) for s in region.sites for a in s.accesses]
+    if any(a.buffer.kind in _VAGUE for _, a in every):
+        return region
+    others = {a.buffer for s, a in every if s.role is not Role.HOST and a.why != BY_HOST_IN_CALL}
+
+    def kept(site: Site) -> Site:
+        mine = tuple(
+            a for a in site.accesses
+            if a.why != BY_HOST_IN_CALL or a.buffer in others or a.buffer.kind is not BufferKind.HOST
+        )  # fmt: skip
+        return site if len(mine) == len(site.accesses) else replace(site, accesses=mine)
+
+    return replace(region, sites=tuple(map(kept, region.sites)))
 
 
 def call_site(watching: Watching, inner: Activation, name: str, state: State) -> None:

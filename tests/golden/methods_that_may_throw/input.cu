@@ -1,8 +1,9 @@
 // A class whose methods launch by template helpers that throw where a call has failed: they follow, and nothing is left behind.
 #include <stdexcept>
+#include <string>
 #include <vector>
 inline void check(cudaError_t e) {
-  if (e != cudaSuccess) throw std::runtime_error(cudaGetErrorString(e));
+  if (e != cudaSuccess) throw std::runtime_error(std::string("failed: ") + cudaGetErrorString(e));
 }
 template <typename T> __global__ void axpy(T a, const T* x, T* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
