@@ -10,7 +10,7 @@ comment ``// kesco: ordered(why)`` on the line of either step, or on the one bef
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kesco.diagnostics import Diagnostic, Note, Severity
@@ -92,6 +92,7 @@ def _executed(session: Session) -> tuple[Execution, Asked]:
     """What a program does, and what tells which bytes its launches touch."""
     from kesco.analysis.device_steering import kernel_steering
     from kesco.analysis.device_touches import KernelTouches
+    from kesco.analysis.host.leading import MANAGED
     from kesco.analysis.host_order import execution_of
 
     deciding: dict[str, frozenset[int] | None] = {}
@@ -101,6 +102,8 @@ def _executed(session: Session) -> tuple[Execution, Asked]:
             deciding[name] = frozenset(which) if steering and name not in deciding else None
     ir_text = host_ir_of(session.toolchain, session.path, session.options)
     execution = execution_of(session.path, ir_text, session.effects, deciding)
+    if any(name == "managed" for name, _ in session.program.constructs):
+        execution = replace(execution, refused=MANAGED)
     return execution, KernelTouches(session.device_code)
 
 

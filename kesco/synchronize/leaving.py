@@ -57,8 +57,10 @@ def in_place(program: ir.Program, region: Region) -> tuple[Region, frozenset[int
 
 
 def _has_no_text(program: ir.Program, site: Site) -> bool:
-    if site.role is not Role.EXIT or site.operation < 0:
-        return site.label == EXCEPTION
+    if site.role is not Role.EXIT:
+        return False
+    if site.operation < 0:
+        return site.label.partition("#")[0] == EXCEPTION
     return site.failed and bool(program.operations[site.operation].within)
 
 

@@ -14,7 +14,7 @@ nowhere but where a call of CUDA puts a pointer or handle there; and where a con
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, SiteKind
@@ -123,23 +123,7 @@ class _Walk:
 
     def _told(self, one: ir.Expr | ir.Stmt) -> str:
         """An expression in words that do not depend on where it stands."""
-        inner = ", ".join(map(self._told, ir.children(one)))
-        match one:
-            case ir.Name(variable=known):
-                return f"{known.name}:{self.numbers.get(known.key, 0)}"
-            case ir.Constant(value=value):
-                return str(value)
-            case ir.Select():
-                return f"{inner}.{one.member}"
-            case ir.Call():
-                return f"{one.name}({inner})"
-            case ir.Binary() | ir.Unary():
-                return f"{one.operator}({inner})"
-            case ir.Cast() | ir.Decay():
-                return inner
-            case ir.Dereference():
-                return f"*{inner}"
-        return f"{type(one).__name__}({inner})"
+        return _in_words(one, lambda known: f"{known.name}:{self.numbers.get(known.key, 0)}")
 
 
 def _is_of_kesco(one: ir.Expr | None) -> bool:
@@ -199,20 +183,26 @@ def issued_in(node: ir.Expr | ir.Stmt) -> tuple[str, ...]:
 
 
 def _by_name(one: ir.Expr | ir.Stmt) -> str:
-    inner = ", ".join(map(_by_name, ir.children(one)))
+    return _in_words(one, lambda known: known.name)
+
+
+def _in_words(one: ir.Expr | ir.Stmt, name: Callable[[ir.Variable], str]) -> str:
+    inner = ", ".join(_in_words(part, name) for part in ir.children(one))
     match one:
         case ir.Name(variable=known):
-            return known.name
+            return name(known)
         case ir.Constant(value=value):
             return str(value)
+        case ir.Literal():
+            return f"'{one.text}'"
         case ir.Select():
             return f"{inner}.{one.member}"
         case ir.Call():
             return f"{one.name}({inner})"
         case ir.Binary() | ir.Unary():
             return f"{one.operator}({inner})"
-        case ir.Cast():
+        case ir.Cast() | ir.Decay():
             return inner
-        case ir.Literal():
-            return f"'{one.text}'"
+        case ir.Dereference():
+            return f"*{inner}"
     return f"{type(one).__name__}({inner})"

@@ -15,6 +15,7 @@ from kesco.analysis.device_steering import kernel_steering
 from kesco.analysis.device_touches import KernelTouches
 from kesco.analysis.effects import kernel_effects
 from kesco.analysis.host_order import execution_of
+from kesco.errors import VerificationError
 from kesco.ir.execution import Execution, StepKind, Waits
 from kesco.ir.touched import Asked
 from kesco.nesting import deep
@@ -274,6 +275,20 @@ def test_one_program_alone(tmp_path: Path) -> None:
     path.write_text(silent)
     found = verify_alone(str(path), Options())
     assert (found.races, found.silenced) == (0, 1)
+
+
+def test_memory_that_has_two_names_is_not_called_clean(tmp_path: Path) -> None:
+    """One kernel is passed a managed variable, another one names it: the host's IR does not say that it is one."""
+    program = tmp_path / "app.cu"
+    program.write_text(
+        "__device__ __managed__ float both[64];\n"
+        "__global__ void k1(float* p) { p[threadIdx.x] += 1; }\n"
+        "__global__ void k2() { both[threadIdx.x] *= 2; }\n"
+        "int main() {\n  cudaStream_t a, b;\n  cudaStreamCreate(&a);\n  cudaStreamCreate(&b);\n"
+        "  k1<<<1, 64, 0, a>>>(both);\n  k2<<<1, 64, 0, b>>>();\n  cudaDeviceSynchronize();\n}\n"
+    )
+    with pytest.raises(VerificationError, match="__managed__"):
+        verify_alone(str(program), Options())
 
 
 def test_a_stream_that_is_not_known_is_no_race(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from kesco.analysis.host.engine import PUSH, STUB, Engine
 from kesco.analysis.host.frames import Outcome
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.record import OutOfBudget, Refused, Visit
+from kesco.analysis.host.record import Refused, Visit, refused_by
 from kesco.analysis.host.values import (
     NOTHING,
     NUMBER,
@@ -57,21 +57,16 @@ def facts_of(module: Module) -> HostFacts:
     """The facts of a module that was read."""
     engine = Engine(module, Models())
     calls = Calls(engine)
-    refused = ""
-    try:
+
+    def walk() -> None:
         engine.know_names()
         engine.show_initial()
         main = module.function(_MAIN)
         if main is not None:
             _from_main(engine, calls, main)
         _from_elsewhere(engine, calls)
-    except Refused as reason:
-        refused = str(reason)
-    except OutOfBudget:
-        refused = "it takes too long to follow"
-    except RecursionError:
-        refused = "its calls are nested too deeply"
-    return _told(engine, refused)
+
+    return _told(engine, refused_by(walk))
 
 
 def _from_main(engine: Engine, calls: Calls, main: Function) -> None:

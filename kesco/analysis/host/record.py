@@ -5,7 +5,7 @@ In: what happens on the paths. Out: a `Record` of it. Apart from the engine beca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,19 @@ class OutOfBudget(Exception):
 
 class Refused(Exception):
     """The program does what cannot be followed at all."""
+
+
+def refused_by(walk: Callable[[], object]) -> str:
+    """Why what is walked cannot be followed, or an empty text."""
+    try:
+        walk()
+    except Refused as reason:
+        return str(reason)
+    except OutOfBudget:
+        return "it takes too long to follow"
+    except RecursionError:
+        return "its calls are nested too deeply"
+    return ""
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.record import OutOfBudget, Refused
+from kesco.analysis.host.record import Refused, refused_by
 from kesco.analysis.host.values import NUMBER, Value, unknown
 from kesco.analysis.host.walk import run
 from kesco.analysis.host_order.watching import Watching
@@ -53,26 +53,18 @@ def execution_of(
     engine.peels = True
     watching = Watching(engine, path, effects, deciding)
     engine.watcher = watching
-    refused = ""
-    try:
-        refused = _walked(engine, watching)
-    except Refused as reason:
-        refused = str(reason)
-    except OutOfBudget:
-        refused = "it takes too long to follow"
-    except RecursionError:
-        refused = "its calls are nested too deeply"
+    refused = refused_by(lambda: _walk(engine, watching)) or watching.refused
     if len(watching.steps.drafts) > _MOST:
         refused = refused or "more happens in it than can be compared"
     return watching.told(refused)
 
 
-def _walked(engine: Engine, watching: Watching) -> str:
+def _walk(engine: Engine, watching: Watching) -> None:
     main = engine.module.function(_MAIN)
     if main is None:
-        return "it has no function 'main'"
+        raise Refused("it has no function 'main'")
     if not main.is_read:
-        return "'main' has an instruction that is not understood"
+        raise Refused("'main' has an instruction that is not understood")
     calls = Calls(engine)
     state: State | None = State(engine)
     assert state is not None
@@ -84,7 +76,7 @@ def _walked(engine: Engine, watching: Watching) -> str:
         if function is not None and state is not None:
             state = run(engine, function, [], state, engine.context(0, first(function)), calls.call).state
     if state is None:
-        return ""
+        return
     arguments: list[Value] = [NUMBER if p.type.kind == "int" else unknown("argv") for p in main.parameters]
     engine.stack.append(_MAIN)
     try:
@@ -93,4 +85,3 @@ def _walked(engine: Engine, watching: Watching) -> str:
         engine.stack.pop()
     if left.state is not None:
         watching.boundary(StepKind.EXIT, left.state)
-    return watching.refused

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kesco.analysis.host.leading import of_symbol
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
-from kesco.analysis.host.values import Object, Pointer, Value, number, objects, scalar
+from kesco.analysis.host.values import Object, Value, number, objects, scalar
 from kesco.frontend.api_table import CudaCall
 from kesco.frontend.library_table import library_call
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
@@ -120,7 +121,7 @@ class Calls:
         if draft is None:
             return
         way = self._way(entry, values)
-        values = [self._of_symbol(v) if i == entry.symbol else v for i, v in enumerate(values)]
+        values = [of_symbol(self.watching.engine, v) if i == entry.symbol else v for i, v in enumerate(values)]
         flat = not entry.pitched and entry.symbol is None and entry.size is not None
         length = number(values[entry.size]) if flat and entry.size is not None else None
         arguments: list[Argument] = []
@@ -172,14 +173,6 @@ class Calls:
         elif waits is Waits.MAYBE and all(one == {BufferKind.DEVICE} for one in kinds):
             waits = Waits.NO
         draft.waits = waits if draft.seen == 1 or draft.waits is waits else Waits.MAYBE
-
-    def _of_symbol(self, value: Value) -> Value:
-        resource = self.watching.engine.resource
-        return frozenset(
-            Pointer(resource("symbol", one.object.name), one.offset)
-            if type(one) is Pointer and one.object.kind == "global" else one
-            for one in scalar(value)
-        )  # fmt: skip
 
     def _free(self, entry: CudaCall, values: list[Value], state: State) -> None:
         value = values[entry.frees] if entry.frees is not None else frozenset()

@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from kesco.analysis.host.engine import Engine
-from kesco.analysis.host.values import Object, Pointer, Unknown, Value, scalar
+from kesco.analysis.host.leading import parts_of
+from kesco.analysis.host.values import Object, Pointer, Value, scalar
 from kesco.ir.access import UNKNOWN, Buffer, BufferKind
 from kesco.ir.execution import LEGACY, THREAD, Argument, Handle
 from kesco.llvm.locations import Place
@@ -41,17 +42,7 @@ class Pointing:
 
     def parts(self, value: Value) -> list[tuple[Buffer, int | None]]:
         """The buffers that a pointer may lead to, and where in them if that is known; a null pointer leads nowhere."""
-        found: dict[tuple[Buffer, int | None], None] = {}
-        atoms = scalar(value)
-        for atom in atoms:
-            if type(atom) is Pointer:
-                exact = not atom.offset[0] and not atom.object.many
-                found[self.buffer(atom.object), atom.offset[1] if exact else None] = None
-            elif type(atom) is Unknown or atom:
-                found[UNKNOWN, None] = None
-        if not atoms:
-            found[UNKNOWN, None] = None
-        return list(found)
+        return parts_of(value, self.buffer)
 
     def argument(self, value: Value) -> Argument:
         """Memory that something is given: one buffer with where in it, or none."""

@@ -22,9 +22,10 @@ from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.host import constructors, first, handed_on
 from kesco.analysis.host.calls import Calls
 from kesco.analysis.host.engine import STUB, Engine
+from kesco.analysis.host.leading import MANAGED
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
-from kesco.analysis.host.record import OutOfBudget, Refused
+from kesco.analysis.host.record import Refused, refused_by
 from kesco.analysis.host.values import NUMBER, Value, pointer, unknown
 from kesco.analysis.host.walk import run
 from kesco.analysis.host_regions.buffers import Buffers
@@ -54,7 +55,7 @@ from kesco.llvm.values import Function, Parameter
 _MAIN = "main"
 _NOT_READ = {
     "per-thread-stream": "it is compiled for the per-thread default stream",
-    "managed": "the file has a __managed__ variable, which is an ordinary one to the host",
+    "managed": MANAGED,
 }
 
 
@@ -114,14 +115,7 @@ def _walked(
     walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries)
     engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing, libraries))
     engine.first = entries.held_at_first
-    try:
-        walk.all()
-    except Refused as reason:
-        walk.refused = str(reason)
-    except OutOfBudget:
-        walk.refused = "it takes too long to follow"
-    except RecursionError:
-        walk.refused = "its calls are nested too deeply"
+    walk.refused = refused_by(walk.all)
     return walk
 
 

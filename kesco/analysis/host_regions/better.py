@@ -87,14 +87,7 @@ def _either(one: Region, other: Region | None) -> Region:
         return one
     if one.calling is not None and other.calling is None and not one.serial_because:
         return one
-    if not one.serial_because and _leaves(other) - _leaves(one):
-        return one  # only the text tells which ways out of a macro are taken where a call has failed
     return other if one.serial_because or _moving(other) > _moving(one) else one
-
-
-def _leaves(region: Region) -> set[int]:
-    """The operations at which a function is left, not only where a call has failed."""
-    return {s.operation for s in region.sites if s.role is Role.EXIT and s.operation >= 0 and not s.failed}
 
 
 def _moving(region: Region) -> int:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kesco.analysis.host.values import Pointer, Unknown, Value, scalar
+from kesco.analysis.host.leading import parts_of
+from kesco.analysis.host.values import Value
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import Draft
-from kesco.ir.access import UNKNOWN, Buffer
+from kesco.ir.access import Buffer
 from kesco.ir.flow import Handle
 
 
@@ -22,17 +23,7 @@ class Pointing:
 
     def parts(self, value: Value) -> list[tuple[Buffer, int | None]]:
         """The buffers that a pointer may lead to, and where in them if that is known; a null pointer leads nowhere."""
-        found: dict[tuple[Buffer, int | None], None] = {}
-        atoms = scalar(value)
-        for atom in atoms:
-            if type(atom) is Pointer:
-                exact = not atom.offset[0] and not atom.object.many
-                found[self.paths.buffer(atom.object), atom.offset[1] if exact else None] = None
-            elif type(atom) is Unknown or atom:
-                found[UNKNOWN, None] = None
-        if not atoms:
-            found[UNKNOWN, None] = None
-        return list(found)
+        return parts_of(value, self.paths.buffer)
 
     def pointed(self, value: Value) -> list[Buffer]:
         """The same without offsets."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kesco.analysis.host.leading import of_symbol
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.values import Pointer, Value, number, objects, scalar
@@ -140,7 +141,7 @@ class Runtime:
         name = entry.name.removesuffix("Async")
         handle = handle_of(values[entry.stream]) if entry.stream is not None else None
         way = self._way(entry, values)
-        values = [self._of_symbol(v) if i == entry.symbol else v for i, v in enumerate(values)]
+        values = [of_symbol(self.paths.engine, v) if i == entry.symbol else v for i, v in enumerate(values)]
         shared = entry.symbol is not None and not all(b.on_device for b in self.pointing.pointed(values[entry.symbol]))
         note = self._why_stuck(entry, values, way, shared=shared)
         role = Role.LEGACY if note and handle is None else Role.MOVABLE
@@ -164,15 +165,6 @@ class Runtime:
                 state.device |= {a.object for a in scalar(values[index]) if type(a) is Pointer}
         if entry.kind == "prefetch":
             self._access(draft, values[0], AccessMode.WRITE)
-
-    def _of_symbol(self, value: Value) -> Value:
-        """A symbol's memory on the device, from the variable that stands for it on the host."""
-        resource = self.paths.engine.resource
-        return frozenset(
-            Pointer(resource("symbol", one.object.name), one.offset)
-            if type(one) is Pointer and one.object.kind == "global" else one
-            for one in scalar(value)
-        )  # fmt: skip
 
     def own_copy(self, state: State, own: str, values: list[Value]) -> None:
         """The copy that kesco's prologue defines: on a stream; its last argument: then wait for all."""
