@@ -94,15 +94,20 @@ def prefetchable(
 
 
 def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
-    """Whether functions get better by being planned as one: nothing waits that did not, and something gains."""
-    if not whole.rewritten or any(part.plan.stretches for part in parts if part.rewritten):
+    """Whether functions get better by being planned as one: nothing waits that did not, and something gains.
+
+    Fewer joins are no gain where a part by itself is timed as it runs: what is one with its callers cannot be.
+    """
+    timed = any(part.plan.stretches for part in parts if part.rewritten)
+    alone = all(part.rewritten for part in parts if part.dfg.graph)
+    if not whole.rewritten or timed or (alone and any(part.plan.paces for part in parts)):
         return False
     from kesco.calling import ordered_more
 
     if any(ordered_more(whole, part) for part in parts):
         return False
     joins = sum(len(part.plan.joins) for part in parts if part.rewritten)
-    return len(whole.plan.joins) < joins or not all(part.rewritten for part in parts if part.dfg.graph)
+    return len(whole.plan.joins) < joins or not alone
 
 
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:
@@ -261,9 +266,11 @@ def _planned(
         if dfg.graph and in_model(within):
             result = replace(result, expected=expected(region, dfg, prices, schedule, found))
     if turns:
-        result = replace(result, plan=replace(found, stretches=()))
+        result = replace(result, plan=replace(found, stretches=(), paces=()))
     elif options.copies == "move" and not region.serial_because:
         result = replace(result, sends=_sends(program, result))
+    if result.sends or result.fetches:  # threads of the prologue work for it
+        result = replace(result, plan=replace(result.plan, paces=()))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = IMMOVABLE
@@ -358,7 +365,7 @@ def _scheduled(
     from kesco.scheduling.tasks import has_tasks
     from kesco.synchronize import synchronize
     from kesco.synchronize.fences import fences
-    from kesco.synchronize.stretches import stretches
+    from kesco.synchronize.stretches import paces, stretches
 
     if options.emit != "streams" and not region.serial_because:
         parts = with_replays(program, region, options, prices)
@@ -374,7 +381,8 @@ def _scheduled(
         schedule = placed(dfg, options, prices)
         made = synchronize(dfg, schedule)
     begins = () if options.emit == "graph" or region.members else stretches(region, schedule)
-    return schedule, replace(made, fences=fences(region), stretches=begins)
+    paced = () if options.emit == "graph" or region.members or begins else paces(program, region, schedule)
+    return schedule, replace(made, fences=fences(region), stretches=begins, paces=paced)
 
 
 def _cannot_emit(program: Program, result: FunctionResult) -> str:

@@ -25,7 +25,14 @@ from kesco.ir.access import BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.source import Span
 
-_OWN_STREAMS = ("kesco_streams_if_distinct", "kesco_stretch", "kesco_replay", "kesco_replay_alone")
+_OWN_STREAMS = (
+    "kesco_streams_if_distinct",
+    "kesco_stretch",
+    "kesco_pace",
+    "kesco_paced",
+    "kesco_replay",
+    "kesco_replay_alone",
+)
 _RETURNS = ("return", "end")
 _DOES = (Role.MOVABLE, Role.LEGACY, Role.JOIN)
 

@@ -83,6 +83,8 @@ def is_kesco(name: str) -> bool:
         "kesco_streams",
         "kesco_streams_if_distinct",
         "kesco_stretch",
+        "kesco_pace",
+        "kesco_paced",
         "kesco_context",
         "kesco_prefetch",
         "kesco_mark",

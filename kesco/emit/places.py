@@ -207,12 +207,12 @@ def _above_pragmas(source: bytes, offset: int) -> int:
     return found
 
 
-def streams_call(region: Region, name: str) -> str:
-    """The expression that fetches the streams of a function; `name` is that of the local pointer."""
-    if region.guards:
-        values = ", ".join(f"{name}_at_entry[{i}]" for i in range(len(region.guards)))
-        return f"&kesco_streams_if_distinct({values})"
-    return "&kesco_streams()"
+def streams_call(region: Region, name: str, pace: int | None = None) -> str:
+    """The expression that fetches a function's streams, paced under a number; `name` is that of the local pointer."""
+    values = [f"{name}_at_entry[{i}]" for i in range(len(region.guards))]
+    if pace is not None:
+        return f"kesco_paced({', '.join((str(pace), *values))})"
+    return f"&kesco_streams_if_distinct({', '.join(values)})" if values else "&kesco_streams()"
 
 
 def join_lines(program: ir.Program, name: str, streams: tuple[int, ...], site: Site) -> list[str]:
@@ -303,13 +303,14 @@ def fetch(
     name: str,
     operations: Collection[int],
     stretch: int | None,
+    pace: int | None,
     more: Sequence[str] = (),
 ) -> Edit:
     """The line that fetches the streams, before the first statement of the body that needs them, and `more` behind it.
 
-    `stretch` is the number of the stretch of work that begins there, if one does.
+    `stretch` is the number of the stretch of work that begins there, if one does, and `pace` that of the function.
     """
-    call = streams_call(rewrite.region, name)
+    call = streams_call(rewrite.region, name, pace)
     line = f"KescoStreams* {name} = {call if stretch is None else f'kesco_stretch({call}, {stretch}, false)'};"
     if rewrite.region.guards:
         line += "  // kesco: one stream if two of these share memory"
@@ -345,7 +346,7 @@ def streams_of(rewrites: Sequence[Rewrite]) -> int:
     return count + count % 2 if any(r.turns for r in rewrites) else count
 
 
-def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int) -> Parts:
+def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int, paces: int) -> Parts:
     """What the prologue must have for these functions of a file."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
     own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
@@ -369,6 +370,7 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
         turns=any(r.turns for r in rewrites),
+        paces=paces,
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(
             r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
-    r"kesco_(?:streams|streams_if_distinct|stretch|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
+    r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|pace_of|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
     r"|turns?|turned|others|extent|place|take|give)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (
-    "Kesco(?:Event|Streams|Stretch|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
+    "Kesco(?:Event|Streams|Stretch|Pace|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
     "|Memory|Order|Leave|Marks|On|Turns)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
@@ -39,6 +39,8 @@ STAND_IN = (
     "KescoStreams& kesco_streams(); struct KescoLeave {{ {leave} }}; "
     "cudaStream_t kesco_current(); void KescoOn(cudaStream_t); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
+    "KescoStreams* kesco_pace(KescoStreams*, int); "
+    "template <typename... Kesco> KescoStreams* kesco_paced(int, const Kesco*...); "
     "enum KescoPages {{ KescoDevice, KescoHost, KescoBoth }}; "
     "void kesco_prefetch(const KescoStreams*, const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
     "cudaError_t kesco_memset(void*, int, size_t, cudaStream_t); "
@@ -66,7 +68,8 @@ STAND_IN = (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a prologue has beside streams and events; `stretches`, `replays` and `marks` are how many there are.
+    """What a prologue has beside streams and events; `stretches`, `replays`, `marks` and `paces` are how
+    many there are.
 
     `urgent` are the streams that get the highest priority, ascending; or `ranks` has one for each, 0 for the highest.
     """
@@ -90,6 +93,7 @@ class Parts:
     fills: bool = False
     calls: bool = False
     turns: bool = False
+    paces: int = 0
 
 
 def _text_of(name: str) -> str:
@@ -133,6 +137,7 @@ _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
 _URGENT = re.compile(r"const bool urgent\[\d+\] = \{([a-z, ]*)\};")
 _RANKS = re.compile(r"const int rank\[\d+\] = \{([\d, ]*)\};")
 _REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
+_PACES = re.compile(r"KescoPace paces\[(\d+)\];")
 _MARKS = re.compile(r"KescoMarks part\[(\d+)\];")
 
 
@@ -151,7 +156,8 @@ def is_genuine(text: bytes) -> bool:
     away = _PUT_AWAY.findall(written)
     if set(in_the_way(written, defined_in(normal))) - {*away}:
         return False
-    stretches, replays, marks = (int(m[1]) if (m := p.search(written)) else 0 for p in (_STRETCHES, _REPLAYS, _MARKS))
+    numbers = (_STRETCHES, _REPLAYS, _MARKS, _PACES)
+    stretches, replays, marks, paces = (int(m[1]) if (m := p.search(written)) else 0 for p in numbers)
     flags = m[1].split(", ") if (m := _URGENT.search(written)) else []
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
     ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
@@ -161,7 +167,7 @@ def is_genuine(text: bytes) -> bool:
     parts = Parts(
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
-        "KescoOn" in written, "KescoTurns" in written,
+        "KescoOn" in written, "KescoTurns" in written, paces,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

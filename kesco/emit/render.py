@@ -23,6 +23,7 @@ from kesco.emit.iterations import Trip, condition_text, number_text, only_in, tr
 from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
 from kesco.emit.names import changed, free_name, macros
+from kesco.emit.paces import pace_edits, paces_of
 from kesco.emit.places import (
     CannotInsert,
     Rewrite,
@@ -50,6 +51,7 @@ from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 from kesco.ir.transfers import FETCH, FETCHED, OWN, SEND, SENT
+from kesco.source import Span
 
 _SENT = f"{SENT}();  // kesco: until the host's memory that is copied to the device has been read"
 
@@ -63,16 +65,17 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
     if not chosen:
         return []
     edits: list[Edit] = []
-    events = stretches = replays = marks = 0
+    events = stretches = replays = marks = paces = 0
     name = free_name(program)
     for rewrite in chosen:
-        writer = _Writer(program, rewrite, events, name, stretches, replays, marks)
+        writer = _Writer(program, rewrite, events, name, stretches, paces, replays, marks)
         edits += writer.edits()
+        paces += len(writer.paces)
         events += writer.events
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
         marks += len(marks_of(rewrite))
-    parts, newline = needed_parts(program, chosen, stretches, replays), newline_of(program.text)
+    parts, newline = needed_parts(program, chosen, stretches, replays, paces), newline_of(program.text)
     text = prologue(streams_of(chosen), events, parts, macros(program)).replace("\n", newline)
     edits += [edit for region in following for edit in follow(program, region)]
     places = {region.span for region in following}
@@ -105,7 +108,7 @@ class _Writer:
     """Collects the edits of one function."""
 
     def __init__(
-        self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str, first_stretch: int = 0,
+        self, program: ir.Program, rewrite: Rewrite, first_event: int, name: str, first_stretch: int = 0, pace: int = 0,
         first_replay: int = 0, first_mark: int = 0,
     ) -> None:  # fmt: skip
         self.rewrite, self.name = rewrite, name
@@ -123,15 +126,12 @@ class _Writer:
             self.waiting.setdefault(wait.source, []).append(self.region.sites[wait.target].label)
         stay = (s for s in self.region.sites if s.role is Role.DEVICE_SYNC and s.number not in self.plan.needless)
         self.awaited = {(s.operation, s.iterations) for s in stay}
-        recorded = set(self.plan.events)
-        self.event_of: dict[int, int] = {}
-        for sites in by_operation.values():
-            for site in sites:
-                if site.number in recorded:
-                    self.event_of[site.number] = first_event + len(self.event_of)
+        recorded = (s.number for sites in by_operation.values() for s in sites if s.number in {*self.plan.events})
+        self.event_of = {site: event for event, site in enumerate(recorded, first_event)}
         self.events = len(self.event_of)
         self.stretches: dict[int, int] = {}  # operation, or -1 for the entry → number in the file
-        self.first_stretch, self.first_mark = first_stretch, first_mark
+        self.paces: tuple[Span, ...] = ()
+        self.first_stretch, self.first_mark, self.pace = first_stretch, first_mark, pace
         self.replays = tuple(enumerate(self.plan.replays, first_replay))
         self.heads: dict[int, list[str]] = {}  # replay → lines before it
         self.inserted: list[str] = []  # all new text, without the user's own
@@ -149,6 +149,7 @@ class _Writer:
         add_handles(lines, self.program, self.region, self.streams, lambda n: self._stream_text(self.by_operation[n]))
         self._joins()
         self._stretches()
+        self.paces = paces_of(self.program, self.rewrite, self._needed())
         self._usual_exits()
         result = written(
             self.program,
@@ -174,6 +175,7 @@ class _Writer:
             result += around(self.program, place, operations[0], before, after)
         result += renamed(self.program, self.region)
         result += turn_edits(self.program, self.rewrite.turns, self.name)
+        result += pace_edits(self.program, self.paces, self.region.span, self.name, self.pace)
         if self.rewrite.zeroes is not None:
             result += waits(self.program, self.rewrite.zeroes.behind)
         if (sends := self.rewrite.sends) is not None:
@@ -190,8 +192,9 @@ class _Writer:
             operations = self._needed_in(function)
             if operations or not self.rewrite.members:
                 part = replace(self.rewrite, function=function)
+                pace = self.pace if self.region.span in self.paces else None
                 more = (watch_line(self.name),) if self.rewrite.watched else ()
-                result.append(fetch(self.program, part, self.name, operations, self.stretches.get(-1), more))
+                result.append(fetch(self.program, part, self.name, operations, self.stretches.get(-1), pace, more))
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
         for number, replay in self.replays:

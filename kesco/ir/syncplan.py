@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kesco.ir.dfg import Dependence
 from kesco.ir.replay import Replay
+from kesco.source import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class SyncPlan:
     have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending;
     `needless` are the sites where the host waits and need not: nothing looks at the device before its next wait.
     `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster; `pauses` those
-    where it is enough to stop the clock. `replays` are the
+    where it is enough to stop the clock; `paces` are the first statements of loops, or the function, where the device
+    is asked. `replays` are the
     runs of statements that become graphs, in the order of the text. The other fields are ordered by target.
     """
 
@@ -59,3 +61,4 @@ class SyncPlan:
     needless: tuple[int, ...] = ()
     replays: tuple[Replay, ...] = ()
     pauses: tuple[int, ...] = ()
+    paces: tuple[Span, ...] = ()

@@ -76,7 +76,15 @@ LEAVES = frozenset(
         *("cudaFree", "cudaFreeAsync", "cudaMemset", "cudaMemsetAsync", "cudaGetLastError", "cudaPeekAtLastError"),
         *("cudaGetErrorString", "cudaGetErrorName", "cudaDeviceSynchronize", "cudaStreamSynchronize"),
         *("cudaEventRecord", "cudaEventSynchronize", "cudaStreamWaitEvent", "cudaEventDestroy"),
-        *("kesco_streams", "kesco_streams_if_distinct", "kesco_stretch", "kesco_prefetch", "kesco_freed"),
+        *(
+            "kesco_streams",
+            "kesco_streams_if_distinct",
+            "kesco_stretch",
+            "kesco_pace",
+            "kesco_paced",
+            "kesco_prefetch",
+            "kesco_freed",
+        ),
         *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", "KescoOn"),
         *("kesco_turns", "kesco_turn", "kesco_turned", "kesco_place", "kesco_take", "kesco_give"),
     }

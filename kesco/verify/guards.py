@@ -6,7 +6,11 @@ because it is read from the text as it stands: the prologue, which says what com
 
 from __future__ import annotations
 
+import re
+
 from kesco.ir.flow import Region
+
+_COMPARED = re.compile(r"_streams_if_distinct\(|\bkesco_paced\(\d+, ")
 
 
 def guarded(text: bytes, region: Region) -> set[str]:
@@ -14,6 +18,6 @@ def guarded(text: bytes, region: Region) -> set[str]:
     body = text[region.span.start : region.span.end].decode("utf-8", "replace")
     _, found, rest = body.partition("_at_entry[] = {")
     given, _, rest = rest.partition("};")
-    if not found or "_streams_if_distinct(" not in rest:
+    if not found or not _COMPARED.search(rest):
         return set()
     return {a.strip().removeprefix("(const void*)") for a in given.split(",")}

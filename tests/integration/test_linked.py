@@ -53,13 +53,18 @@ def joins(one: Compiled) -> int:
     return sum("cudaStreamWaitEvent(cudaStreamLegacy" in line for line in one.lines)
 
 
-SCRATCH = STEP + (
-    "static void work(float* x, float* y) {\n  float* t;\n  cudaMalloc(&t, 4096);\n  add<<<1, 32>>>(x, t);\n"
-    "  inc<<<1, 32>>>(y);\n  add<<<1, 32>>>(t, y);\n  cudaFree(t);\n}\n"
+SCRATCH = (
+    STEP
+    + MIX
+    + (
+        "static void work(float* x, float* y) {\n  float* t;\n  cudaMalloc(&t, 4096);\n  add<<<1, 32>>>(x, t);\n"
+        "  inc<<<1, 32>>>(y);\n  add<<<1, 32>>>(t, y);\n  cudaFree(t);\n}\n"
+    )
 )
 READER = STEP + (
     "static float peek(const float* y) {\n  float h;\n  cudaMemcpy(&h, y, 4, cudaMemcpyDeviceToHost);\n  return h;\n}\n"
 )
+PEEKS = "  float s = 0;\n" + LOOP.replace("mix(x, y)", "mix(x, y); s += peek(y)")
 NESTED = STEP + MIX + "static void both(float* x, float* y, float* z) {\n  step(x, y, z);\n  mix(x, y);\n}\n"
 BOTH = LOOP.replace("step(x, y, z);\n    mix(x, y)", "both(x, y, z)")
 WHOLE = {  # functions, body, members, streams joined in the output, joins that are saved
@@ -74,8 +79,8 @@ WHOLE = {  # functions, body, members, streams joined in the output, joins that 
     "early return": (STEP.replace("  inc<<<1, 32>>>(y)", '  if (getenv("A")) return;\n  inc<<<1, 32>>>(y)') + MIX, LOOP,
                      ["step", "mix"], 0, 2),
     "in a branch": (STEP + MIX, "  if (argc > 2) step(x, y, z);\n  else mix(x, y);\n" + LOOP, ["step", "mix"], 0, 1),
-    "scratch memory": (SCRATCH, LOOP.replace("mix(x, y)", "work(x, y)"), ["step", "work"], 2, 1),
-    "host reads": (READER, "  float s = 0;\n" + LOOP.replace("mix(x, y)", "s += peek(y)"), ["step", "peek"], 0, 1),
+    "scratch memory": (SCRATCH, LOOP.replace("mix", "mix(x, y); work"), ["step", "mix", "work"], 2, 1),
+    "host reads": (READER + MIX, PEEKS, ["step", "peek", "mix"], 0, 1),
     "calls of calls": (NESTED, BOTH, ["step", "mix", "both"], 0, 1),
     "unseen behind": (STEP + MIX, LOOP + "  other(x);\n", ["step", "mix"], 2, 0),
 }  # fmt: skip

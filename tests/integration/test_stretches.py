@@ -182,6 +182,158 @@ def test_it_is_tried_again_much_later_since_chance_may_err(timed: Path) -> None:
     assert modes[last + 1 :] == "S" * (449 - last)
 
 
+PACED = f"void step(float* x, float* y) {{\n {WORK}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("calls", "timed"),
+    [
+        ("for (int i = 0; i < 9; ++i) step(x, y);", True),
+        ("for (int i = 0; i < 9; ++i) all(x, y);", True),
+        ("step(x, y);", False),
+        ("step(x, y); step(y, x);", False),
+    ],
+    ids=["loop", "loop around a caller", "once", "twice"],
+)
+def test_a_function_without_a_wait_is_timed_if_it_runs_again_and_again(tmp_path: Path, calls: str, timed: bool) -> None:
+    all_of_it = "static void all(float* x, float* y) { step(x, y); }\n"
+    main = f"int main() {{ {BUFFERS} {calls} cudaDeviceSynchronize(); }}\n"
+    found = rewritten(tmp_path, f"static {PACED}{all_of_it}{main}")
+    fetches = [line for line in found if line.startswith("KescoStreams* kesco = ")]
+    assert len(fetches) == 1
+    assert ("kesco_paced(0" in fetches[0]) == timed
+
+
+def test_a_function_that_other_files_call_is_timed(tmp_path: Path) -> None:
+    assert any("kesco_paced(0, " in line for line in rewritten(tmp_path, PACED))
+
+
+@pytest.mark.parametrize("head", ["for (int i = 0; i < argc; ++i)", "do", "while (argc < 99)"])
+def test_a_loop_without_a_wait_is_timed_from_turn_to_turn(tmp_path: Path, head: str) -> None:
+    tail = " while (++argc < 99);" if head == "do" else ""
+    turn = f"{head} {{  // a turn\n  /* with */ // comments\n  ++argc;\n  {WORK}\n  }}{tail}\n"
+    body = f"int main(int argc, char**) {{ {BUFFERS}\n  {turn} cudaDeviceSynchronize();\n}}\n"
+    assert rewritten(tmp_path, body) == [MAIN_FETCH, "kesco = kesco_pace(kesco, 0);"]
+
+
+def test_the_innermost_loops_are_timed(tmp_path: Path) -> None:
+    inner = f"for (int i = 0; i < 99; ++i) {{ {WORK} }}\n"
+    outer = f"for (int i = 0; i < 99; ++i) {{\n {inner} {inner} up<<<1, 32>>>(x);\n }}\n"
+    found = rewritten(tmp_path, f"int main() {{ {BUFFERS}\n{outer}\n}}\n")
+    assert found == [MAIN_FETCH, *(f"kesco = kesco_pace(kesco, {n});" for n in (0, 1))]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"for (int i = 0; i < argc; ++i) {{ {WORK}\n cudaDeviceSynchronize(); putchar(i);\n }}",  # a stretch
+        f"for (int i = 0; i < argc; ++i) {{ up<<<1, 32>>>(x); }} {WORK}",  # one stream
+        f"{WORK}",
+    ],
+)
+def test_what_is_timed_otherwise_or_not_repeated_is_not_paced(tmp_path: Path, body: str) -> None:
+    main = f"#include <cstdio>\nint main(int argc, char**) {{ {BUFFERS}\n{body}\n cudaDeviceSynchronize();\n}}\n"
+    assert not any("kesco_pace" in line for line in rewritten(tmp_path, main))
+
+
+DEVICE = """\
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+struct Event { double at; };  // when the device comes to it
+using cudaStream_t = int*;
+using cudaEvent_t = Event*;
+enum cudaError_t { cudaSuccess };
+enum { cudaEnableDefault, cudaEventDisableTiming };
+enum cudaDriverEntryPointQueryResult { None };
+#define CUDART_VERSION 12050
+const cudaStream_t cudaStreamLegacy = new int;
+double host, device;  // microseconds: now, and when the device will have done all that was issued
+int records, made;
+int query(cudaEvent_t event) { return event->at <= host ? 0 : 600; }
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** entry, unsigned, int,
+                                             cudaDriverEntryPointQueryResult*) {
+  if (std::string(name) == "cuEventQuery") *entry = reinterpret_cast<void*>(query);
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { std::abort(); }
+cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = new int; return cudaSuccess; }
+cudaError_t cudaEventCreate(cudaEvent_t* e) { ++made; *e = new Event{}; return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t e) { --made; delete e; return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, int) { *e = new Event{}; return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t) {
+  ++records, e->at = std::max(host, device);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b) {
+  *ms = static_cast<float>((b->at - a->at) / 1000);
+  return cudaSuccess;
+}
+"""
+CALLS = """\
+// A thread that calls a function again and again. Prints on how many streams it ran, and how often it asked the device.
+#include <thread>
+int main(int, char** arguments) {
+  std::thread([&] {
+    double issue[2], work[2];  // microseconds of host and device on several streams and on one
+    for (int i = 0; i < 4; ++i) (i < 2 ? issue[i] : work[i - 2]) = std::atof(arguments[1 + i]);
+    for (int i = 0; i < std::atoi(arguments[5]); ++i) {
+      KescoStreams* kesco = kesco_paced(0);
+      const bool way = kesco->stream[0] == nullptr;
+      std::printf(way == (kesco->stream[1] == nullptr) ? way ? "1" : "S" : "?");
+      host += issue[way];
+      device = std::max(host, device) + work[way];
+    }
+  }).join();
+  std::printf(" %d %d\\n", records, made);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def paced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("paces")
+    (folder / "paced.cpp").write_text("#include <string>\n" + DEVICE + prologue(2, 1, Parts(paces=1)) + CALLS)
+    command = ["g++", "-std=c++17", "-Wall", "-Werror", "-pthread", "paced.cpp", "-o", "paced"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "paced"
+
+
+@pytest.mark.parametrize(
+    ("issue", "work", "wanted"),
+    [
+        ((14, 8), (6, 7), "1"),  # launching is all that takes time
+        ((14, 8), (6, 13.8), "1"),  # the device is behind on one stream, and still not slower
+        ((14, 8), (6, 20), "S"),  # it would be slower
+        ((14, 8), (30, 50), "S"),  # the device has work enough: nothing is tried
+        ((600, 8), (30, 50), "S"),  # more than half a millisecond
+    ],
+)
+def test_a_function_without_a_wait_runs_on_what_is_faster_on_the_device(
+    paced: Path, issue: tuple[float, float], work: tuple[float, float], wanted: str
+) -> None:
+    arguments = [str(one) for one in (*issue, *work, 500)]
+    done = subprocess.run([paced, *arguments], env={}, capture_output=True, text=True, check=True)
+    ways, records, made = done.stdout.split()
+    assert "?" not in ways
+    assert set(ways[400:]) == {wanted}
+    assert int(records) <= 70, "once it is settled it asks seldom"
+    assert made == "0", "its events live as long as its thread"
+    if work[0] > issue[0]:
+        assert ways.count("1") <= 6
+
+
+@pytest.mark.parametrize(("limit", "wanted"), [("2", "S"), ("1", "1")])
+def test_a_function_without_a_wait_is_not_timed_where_it_is_said_from_outside(
+    paced: Path, limit: str, wanted: str
+) -> None:
+    command = [paced, "14", "8", "6", "7", "50"]
+    done = subprocess.run(command, env={"KESCO_STREAMS": limit}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [wanted * 50, "0", "0"]
+
+
 THREE = """\
 // Prints for each repetition which prefetches are made: all (A), of what is large (L), or none, on one stream (N).
 int main(int, char** arguments) {

@@ -799,12 +799,16 @@ class Run:
             a.value, b.value = b.value, a.value
             return None
         values = [self.value(one) for one in arguments]
-        if name in ("kesco_streams", "kesco_streams_if_distinct"):
-            buffers = [p.buffer for p in values if p is not None]
+        if name in ("kesco_streams", "kesco_streams_if_distinct", "kesco_paced"):
+            number, given = (values[0], values[1:]) if name == "kesco_paced" else (None, values)
+            buffers = [p.buffer for p in given if p is not None]
             distinct = len(buffers) == len(set(buffers))
-            return Streams(collapsed=not distinct, fixed=not distinct)
+            streams = Streams(collapsed=not distinct, fixed=not distinct)
+            return streams if number is None else self._stretch(streams, number, False)
         if name == "kesco_stretch":
             return self._stretch(*values)
+        if name == "kesco_pace":
+            return self._pace(*values)
         if name == "KescoOn":
             (self.current,) = values
             return None
@@ -844,6 +848,15 @@ class Run:
         if ends and collapsed != streams.collapsed:
             self.machine.synchronize()
         return Streams(collapsed=collapsed)
+
+    def _pace(self, streams: Streams, number: int) -> Streams:
+        """The same, and where a turn begins with others all work comes before what is on the default stream."""
+        found = self._stretch(streams, number, False)
+        if found.collapsed != streams.collapsed:
+            for n in range(64):
+                self.machine.record("pace", f"stream {n}")
+                self.machine.wait(LEGACY, "pace")
+        return found
 
     def _replay(self, name: str, streams: Streams, place: int, stream: str, *values: Any) -> bool:
         """Whether the statements run now: as they stand, or as a graph; both must be right, so it is drawn which.

@@ -7,7 +7,7 @@ static void one(float* x) { inc<<<1, 32, 0, kesco_current()>>>(x); }
 
 void both(float* a, float* b) {
   const void* const kesco_at_entry[] = {(const void*)a, (const void*)b};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1]);  // kesco: one stream if two of these share memory
+  KescoStreams* kesco = kesco_paced(0, kesco_at_entry[0], kesco_at_entry[1]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   KescoOn(kesco->stream[0]), one(a);

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   cudaMallocHost(&h, (size_t)n * sizeof(float));
   KescoStreams* kesco = &kesco_streams();
   for (int c = 0; c < chunks; ++c) {
+    kesco = kesco_pace(kesco, 0);  // kesco: on one stream while that is faster
     size_t at = (size_t)c * chunk, bytes = chunk * sizeof(float);
     cudaMemcpyAsync(d + at, h + at, bytes, cudaMemcpyHostToDevice, kesco->stream[1]);
     cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: scale#1 waits for this
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   }
   cudaDeviceSynchronize();
   for (int offset = 0; offset < n; offset += chunk) {  // the last chunk may be shorter
+    kesco = kesco_pace(kesco, 1);  // kesco: on one stream while that is faster
     int length = n - offset < chunk ? n - offset : chunk;
     cudaMemcpyAsync(&d[offset], &h[offset], length * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[1]);
     cudaEventRecord(kesco->done[2], kesco->stream[1]);  // kesco: scale_from waits for this
@@ -45,6 +47,7 @@ int main(int argc, char** argv) {
   float *to = d, *from = h;
   int left = chunks;
   while (left > 0) {
+    kesco = kesco_pace(kesco, 2);  // kesco: on one stream while that is faster
     cudaMemcpyAsync(to, from, chunk * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[1]);
     cudaEventRecord(kesco->done[5], kesco->stream[1]);  // kesco: scale#3 waits for this
     cudaStreamWaitEvent(kesco->stream[0], kesco->done[5], 0);  // kesco: wait for cudaMemcpy#5 (RAW on d, WAW on d)

@@ -4,7 +4,7 @@ __global__ void cpy(float* to, const float* from) { to[threadIdx.x] = from[threa
 // <prologue: 2 streams, 1 events>
 
 void work(float* __restrict__ a, float* __restrict__ b, int n) {
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(0);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   inc<<<1, 32, 0, kesco->stream[0]>>>(a);

@@ -52,7 +52,7 @@ bool array(int n) {
   cudaMalloc(&b, n * sizeof(float));
   cudaMalloc(&c, n * sizeof(float));
   std::array<Pair, 2> all = {make_pair(n), make_pair(n)};
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(0);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
@@ -70,7 +70,7 @@ bool nested(int n) {
   cudaMalloc(&b, n * sizeof(float));
   cudaMalloc(&c, n * sizeof(float));
   std::array<std::array<Pair, 1>, 2> all = {{{make_pair(n)}, {make_pair(n)}}};
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(1);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
@@ -88,7 +88,7 @@ bool vector(int n) {
   cudaMalloc(&b, n * sizeof(float));
   cudaMalloc(&c, n * sizeof(float));
   std::vector<Pair> all = {make_pair(n), {alloc(n), alloc(n)}};
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(2);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
@@ -106,7 +106,7 @@ bool pairs(int n) {
   cudaMalloc(&b, n * sizeof(float));
   cudaMalloc(&c, n * sizeof(float));
   std::array<std::pair<Pair, Pair>, 1> all = {std::make_pair(make_pair(n), make_pair(n))};
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(3);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
@@ -124,7 +124,7 @@ bool designated(int n) {
   cudaMalloc(&b, n * sizeof(float));
   cudaMalloc(&c, n * sizeof(float));
   std::array<Pair, 2> all = {Pair{.in = alloc(n), .out = alloc(n)}, Pair{.in = alloc(n), .out = alloc(n)}};
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(4);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
@@ -142,7 +142,7 @@ bool defaults(int n) {
   cudaMalloc(&b, n * sizeof(float));
   cudaMalloc(&c, n * sizeof(float));
   std::array<Defaults, 2> all = {Defaults{alloc(n)}, make<Defaults>(n)};
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(5);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
@@ -160,7 +160,7 @@ bool with_method(int n) {
   cudaMalloc(&b, n * sizeof(float));
   cudaMalloc(&c, n * sizeof(float));
   std::array<WithMethod, 2> all = {make<WithMethod>(n), make<WithMethod>(n)};
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(6);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);

@@ -6,7 +6,7 @@ __global__ void blend(const float* a, const float* b, float* out) { out[threadId
 
 void filter(const float* in, float* low, float* high, float* out) {
   const void* const kesco_at_entry[] = {(const void*)high, (const void*)in, (const void*)low, (const void*)out};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
+  KescoStreams* kesco = kesco_paced(0, kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   blur<<<1, 32, 0, kesco->stream[0]>>>(in, low);

@@ -13,7 +13,7 @@ __global__ void add(const float* a, const float* b, float* out, int n) {
 void step(const Fields* now) {
   const void* const kesco_at_entry[] = {(const void*)now->density, (const void*)now->energy, (const void*)now->total};  // kesco: may these share memory?
   const int n = now->n;
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2]);  // kesco: one stream if two of these share memory
+  KescoStreams* kesco = kesco_paced(0, kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   decay<<<1, 256, 0, kesco->stream[0]>>>(now->density, n);
@@ -27,7 +27,7 @@ void step(const Fields* now) {
 
 void exchange(Fields* from, Fields* to) {
   const void* const kesco_at_entry[] = {(const void*)from->density, (const void*)from->energy, (const void*)from->total, (const void*)to->total};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
+  KescoStreams* kesco = kesco_paced(1, kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   add<<<1, 256, 0, kesco->stream[0]>>>(from->density, from->energy, to->total, to->n);

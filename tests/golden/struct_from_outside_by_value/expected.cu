@@ -16,7 +16,7 @@ Pair everywhere;
 
 void by_reference(Pair& o, float* a, float* b) {
   const void* const kesco_at_entry[] = {(const void*)a, (const void*)b, (const void*)o.in, (const void*)o.out};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
+  KescoStreams* kesco = kesco_paced(0, kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   add<<<1, 32, 0, kesco->stream[0]>>>(o, a);
@@ -30,7 +30,7 @@ void by_reference(Pair& o, float* a, float* b) {
 
 void global_one(float* a, float* b) {
   const void* const kesco_at_entry[] = {(const void*)::everywhere.in, (const void*)::everywhere.out, (const void*)a, (const void*)b};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
+  KescoStreams* kesco = kesco_paced(1, kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   add<<<1, 32, 0, kesco->stream[0]>>>(everywhere, a);
@@ -44,7 +44,7 @@ void global_one(float* a, float* b) {
 
 void inside_another(Two& o, float* a, float* b) {
   const void* const kesco_at_entry[] = {(const void*)a, (const void*)b, (const void*)o.inner.in, (const void*)o.inner.out};  // kesco: may these share memory?
-  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
+  KescoStreams* kesco = kesco_paced(2, kesco_at_entry[0], kesco_at_entry[1], kesco_at_entry[2], kesco_at_entry[3]);  // kesco: one stream if two of these share memory
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   add<<<1, 32, 0, kesco->stream[0]>>>(o.inner, a);
@@ -60,7 +60,7 @@ struct Work : Pair {
   Pair inner;
   void member(float* a, float* b) {
     const void* const kesco_at_entry[] = {(const void*)a, (const void*)b};  // kesco: may these share memory?
-    KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1]);  // kesco: one stream if two of these share memory
+    KescoStreams* kesco = kesco_paced(3, kesco_at_entry[0], kesco_at_entry[1]);  // kesco: one stream if two of these share memory
     cudaEventRecord(kesco->tail[0], kesco->stream[0]);
     cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
     add<<<1, 32, 0, kesco->stream[0]>>>(inner, a);

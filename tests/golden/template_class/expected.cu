@@ -15,7 +15,7 @@ struct Pair {
 template <typename T, bool Shared>
 void Pair<T, Shared>::run(T value) {
   if constexpr (Shared) second = first;
-  KescoStreams* kesco = &kesco_streams();
+  KescoStreams* kesco = kesco_paced(0);
   fill<<<1, 64, 0, kesco->stream[0]>>>(first, value);
   scale<<<1, 64, 0, kesco->stream[1]>>>(second, value);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
