@@ -78,12 +78,9 @@ def paces(program: ir.Program, region: Region, schedule: Schedule) -> tuple[Span
     loops = [node for node in ir.walk(function.body) if isinstance(node, ir.Loop)]
     found = [one for one in loops if len({stream for at, stream in stream_at if _is_in(at, one)}) > 1]
     found = [one for one in found if not any(_is_in(at, one) for at in apart)]
-    found.sort(key=lambda one: (one.span.start, -one.span.end))  # one inside another is right behind it
-    inner = [
-        one
-        for one, other in zip(found, [*found[1:], None], strict=True)
-        if other is None or not _is_in(other.span.start, one)
-    ]
+    found.sort(key=lambda one: (one.span.start, -one.span.end))
+    behind = (*(other.span.start for other in found[1:]), -1)  # a loop inside another one is right behind it
+    inner = [one for one, start in zip(found, behind, strict=False) if not _is_in(start, one)]
     firsts = [one.body.body[0].span for one in inner if isinstance(one.body, ir.Block) and one.body.body]
     if firsts:
         return tuple(sorted(firsts, key=lambda span: span.start))
