@@ -66,7 +66,7 @@ def predict(function: FunctionResult, costs: Costs, setting: str = "", passes: i
         name: makespan(costs.machine, steps)
         for name, steps in (("serial", serial), ("sync", sync), ("kesco", concurrent), ("kesco-1", one))
     }
-    if function.plan.stretches and found["kesco"] < _TRIED:
+    if (function.plan.stretches or function.plan.paces) and found["kesco"] < _TRIED:
         found["kesco"] = min(found["kesco"], found["kesco-1"])
     nodes = [cost_of[site.number] for _ in range(passes) for site in sites]
     return found | {"graph": graph_makespan(costs.machine, nodes, _edges(function, sites, passes))}

@@ -38,7 +38,7 @@ _WORK = re.compile(
 _COPY = re.compile(r"cudaMemcpy\w*|kesco_(?:copy\w*|send|fetch)")
 _WAIT = re.compile(r"cuda(?:Device|Thread|Stream|Event)Synchronize")
 _EVENTS = ("cudaEventRecord", "cudaStreamWaitEvent")
-_OURS = re.compile(r"kesco_(?!streams$|context$|stretch$)\w+")
+_OURS = re.compile(r"kesco_(?!streams$|context$|stretch$|paced?$)\w+")
 _STREAM_AT = {
     "cudaMemcpyAsync": 4, "cudaMemcpy2DAsync": 7, "cudaMemsetAsync": 3, "cudaMemset2DAsync": 5,
     "cudaMemcpyToSymbolAsync": 5, "cudaMemcpyFromSymbolAsync": 5, "cudaMallocAsync": 2, "cudaFreeAsync": 1,

@@ -87,6 +87,7 @@ def test_another_plan(old: str, new: str) -> None:
         ("int main() {", '#define RUN(x) \\\n  kernel<<<1, 1>>>(x)\nint main() { puts("k<<<1, 2>>>()");'),
         ("\n", "\r\n"),
         ("    kesco_stretch(kesco, 1);\n", ""),
+        ("    kesco_stretch(kesco, 1);\n", "    kesco = kesco_pace(kesco, 1);\n    kesco = kesco_paced(0, kesco);\n"),
         ("cudaDeviceSynchronize();", "CHECK(cudaGetLastError()); cudaDeviceSynchronize();"),
     ],
 )
