@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MARK = "// ---- kesco: streams and events of this file"
 END = "// ---- kesco: end"
 _FUNCTIONS = (
-    r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|pace_of|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
+    r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
     r"|turns?|turned|others|extent|place|take|give)"
 )
@@ -137,7 +137,7 @@ _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
 _URGENT = re.compile(r"const bool urgent\[\d+\] = \{([a-z, ]*)\};")
 _RANKS = re.compile(r"const int rank\[\d+\] = \{([\d, ]*)\};")
 _REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
-_PACES = re.compile(r"KescoPace paces\[(\d+)\];")
+_PACES = re.compile(r"= new KescoPace\[(\d+)\];")
 _MARKS = re.compile(r"KescoMarks part\[(\d+)\];")
 
 
