@@ -21,11 +21,8 @@ from kesco.ir.compilation import FunctionResult
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.emit.places import Rewrite
-    from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
     from kesco.ir.program import Function, Program
-    from kesco.ir.schedule import Schedule
-    from kesco.ir.syncplan import SyncPlan
     from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
     from kesco.ir.turns import Turns
     from kesco.model.forecast import Prices
@@ -234,6 +231,7 @@ def _planned(
 ) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting; `original`: before copies moved."""
     from kesco import dataflow
+    from kesco.choosing import scheduled
     from kesco.emit.places import removable
     from kesco.in_turns import host_waits_in
     from kesco.ir.flow import Role
@@ -253,7 +251,7 @@ def _planned(
         region = fetched_later(region, fetches.operations)
     within = without(region, gone)
     dfg = dataflow.build(within)
-    schedule, found = _scheduled(program, within, dfg, options, prices)
+    schedule, found = scheduled(program, within, dfg, options, prices)
     found = replace(found, needless=gone)
     width = max(levels.width(dfg), levels.stages(dfg))
     result = FunctionResult(
@@ -354,35 +352,6 @@ def _cannot_pay(result: FunctionResult) -> str:
     if expected is None or not (expected.known and expected.exact) or expected.gain >= WORTH:
         return ""
     return f"expected gain {expected.gain * 100:.1f} %"
-
-
-def _scheduled(
-    program: Program, region: Region, dfg: Dfg, options: Options, prices: Prices | None
-) -> tuple[Schedule, SyncPlan]:
-    """The schedule and the plan, with graphs where they are asked for."""
-    from kesco.choosing import choose, may_refuse, placed
-    from kesco.replaying import trials, with_replays
-    from kesco.scheduling.tasks import has_tasks
-    from kesco.synchronize import synchronize
-    from kesco.synchronize.fences import fences
-    from kesco.synchronize.stretches import paces, stretches
-
-    if options.emit != "streams" and not region.serial_because:
-        parts = with_replays(program, region, options, prices)
-        if parts is not None:
-            schedule, found = parts
-            begins, pauses = trials(region, schedule, found, options)
-            if begins or options.emit == "graph":
-                return schedule, replace(found, fences=fences(region), stretches=begins, pauses=pauses)
-    by_costs = options.strategy_for(has_tasks(dfg)) == "critical_path"
-    if prices is not None and options.profile and by_costs:
-        schedule, made = choose(dfg, prices, options.streams, 1 if may_refuse(dfg, prices) and not options.force else 2)
-    else:
-        schedule = placed(dfg, options, prices)
-        made = synchronize(dfg, schedule)
-    begins = () if options.emit == "graph" or region.members else stretches(region, schedule)
-    paced = () if options.emit == "graph" or region.members or begins else paces(program, region, schedule)
-    return schedule, replace(made, fences=fences(region), stretches=begins, paces=paced)
 
 
 def _cannot_emit(program: Program, result: FunctionResult) -> str:
