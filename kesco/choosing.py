@@ -6,8 +6,7 @@ planning, and apart from it because without prices nothing of it happens.
 1. Each number of streams up to the largest gives a schedule of the strategy; so does the distributor's own one, so that
    the choice is never worse in the model than without a profile. 2. Each gets its events, and the model says how long
    it takes. 3. If it is faster by a hundredth with the critical operations' streams preferred by the GPU, they are.
-4. The one with the fewest streams within a hundredth of the best is taken. 5. With graphs, what becomes one is planned
-by itself; otherwise the output may find out as it runs whether one stream is faster.
+4. The one with the fewest streams within a hundredth of the best is taken.
 
 What it refuses to do: measure. The model's errors are in docs/results.md.
 """
@@ -21,7 +20,6 @@ from dataclasses import replace
 from kesco.ir.costs import Expected
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, SiteKind
-from kesco.ir.program import Program
 from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
 from kesco.model.forecast import Price, Prices, concurrent_time, serial_time
@@ -168,28 +166,3 @@ def may_refuse(dfg: Dfg, prices: Prices) -> bool:
 def in_model(region: Region) -> bool:
     """Whether the model knows how the operations work: not of copies that keep the host though they are on streams."""
     return not any(site.held is not None and site.role is Role.MOVABLE for site in region.sites)
-
-
-def scheduled(
-    program: Program, region: Region, dfg: Dfg, options: Options, prices: Prices | None
-) -> tuple[Schedule, SyncPlan]:
-    """The schedule and the plan, with graphs where they are asked for."""
-    from kesco.replaying import trials, with_replays  # which asks for schedules of its own
-    from kesco.synchronize.stretches import paces, stretches
-
-    if options.emit != "streams" and not region.serial_because:
-        parts = with_replays(program, region, options, prices)
-        if parts is not None:
-            schedule, found = parts
-            begins, pauses = trials(region, schedule, found, options)
-            if begins or options.emit == "graph":
-                return schedule, replace(found, fences=fences(region), stretches=begins, pauses=pauses)
-    by_costs = options.strategy_for(has_tasks(dfg)) == "critical_path"
-    if prices is not None and options.profile and by_costs:
-        schedule, made = choose(dfg, prices, options.streams, 1 if may_refuse(dfg, prices) and not options.force else 2)
-    else:
-        schedule = placed(dfg, options, prices)
-        made = synchronize(dfg, schedule)
-    begins = () if options.emit == "graph" or region.members else stretches(region, schedule)
-    paced = () if options.emit == "graph" or region.members or begins else paces(program, region, schedule)
-    return schedule, replace(made, fences=fences(region), stretches=begins, paces=paced)

@@ -231,12 +231,12 @@ def _planned(
 ) -> FunctionResult:
     """Graph, schedule and plan of one function, and whether it is worth rewriting; `original`: before copies moved."""
     from kesco import dataflow
-    from kesco.choosing import scheduled
     from kesco.emit.places import removable
     from kesco.in_turns import host_waits_in
     from kesco.ir.flow import Role
     from kesco.issue.checked import checked
     from kesco.remarks.verdicts import IMMOVABLE, NOTHING, ONLY_MEMSETS
+    from kesco.replaying import scheduled
     from kesco.scheduling import levels
     from kesco.synchronize.needless import needless, without
     from kesco.transfers.copies import fetched_later, waits_of_copies

@@ -1,10 +1,10 @@
-"""Work that runs again and again as CUDA graphs: the schedule and the plan of a function with replays.
+"""The schedule and the plan of a function, with work that runs again and again as CUDA graphs where that is asked for.
 
-In: a program, a region of it, options. Out: one schedule and one plan, of what is outside the replays with each as one
-operation, and of each by itself. Graphs are neither awaited by event nor made to wait: one that would have to be is
-none (CUDA Programming Guide, "CUDA Graphs").
+In: a program, a region of it, options. Out: one schedule and one plan; with graphs, of what is outside the replays with
+each as one operation, and of each by itself, and of where the program tries which way is faster. Graphs are neither
+awaited by event nor made to wait: one that would have to be is none (CUDA Programming Guide, "CUDA Graphs").
 
-What it refuses to do: decide whether graphs are wanted, or whether the function is rewritten at all. `planning` does.
+What it refuses to do: decide whether the function is rewritten at all. `planning` does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
     from kesco.ir.program import Program
     from kesco.ir.replay import Replay
@@ -103,3 +104,31 @@ def _joined(
     )
     ranks = joined_ranks(parts, streams)
     return Schedule(schedule.strategy, streams, tuple(sorted(stream_of.items())), tuple(order), ranks=ranks), merged
+
+
+def scheduled(
+    program: Program, region: Region, dfg: Dfg, options: Options, prices: Prices | None
+) -> tuple[Schedule, SyncPlan]:
+    """The schedule and the plan, with graphs where they are asked for."""
+    from kesco.choosing import choose, may_refuse, placed
+    from kesco.scheduling.tasks import has_tasks
+    from kesco.synchronize import synchronize
+    from kesco.synchronize.fences import fences
+    from kesco.synchronize.stretches import paces, stretches
+
+    if options.emit != "streams" and not region.serial_because:
+        parts = with_replays(program, region, options, prices)
+        if parts is not None:
+            schedule, found = parts
+            begins, pauses = trials(region, schedule, found, options)
+            if begins or options.emit == "graph":
+                return schedule, replace(found, fences=fences(region), stretches=begins, pauses=pauses)
+    by_costs = options.strategy_for(has_tasks(dfg)) == "critical_path"
+    if prices is not None and options.profile and by_costs:
+        schedule, made = choose(dfg, prices, options.streams, 1 if may_refuse(dfg, prices) and not options.force else 2)
+    else:
+        schedule = placed(dfg, options, prices)
+        made = synchronize(dfg, schedule)
+    begins = () if options.emit == "graph" or region.members else stretches(region, schedule)
+    paced = () if options.emit == "graph" or region.members or begins else paces(program, region, schedule)
+    return schedule, replace(made, fences=fences(region), stretches=begins, paces=paced)
