@@ -127,7 +127,7 @@ class Interpreter(Objects):
         return result
 
     def thrown_out(self, state: State, span: Span) -> None:
-        """An exception may leave the function here, past all objects: who catches it goes on with the default stream."""
+        """An exception may leave the function here: who catches it goes on with the default stream."""
         thrown = state.fork()
         self.unwind(thrown, span, leaves=True)
         self.leave(thrown, EXCEPTION, self.now.function.span)

@@ -149,6 +149,9 @@ BEHIND = {
     "is_not_freed": FOR + OWN + WITH_OWN + DOWN + "  }\n",
     "prints_the_address": FOR + OWN + WITH_OWN + DOWN
     + "    if (b == 99) printf(\"%p\\n\", (void*)own);\n    cudaFree(own);\n  }\n",
+    "ends_the_process": "  static float* kept = tmp;\n"
+    "  atexit([] { float x; cudaMemcpy(&x, kept, 4, cudaMemcpyDeviceToHost); printf(\"%g\\n\", x); });\n"
+    + FOR + UP + "    CHECK(cudaGetLastError());\n" + WORK + DOWN + "  }\n",
     "outlives_the_turn": "  float* own = nullptr;\n" + FOR + "    if (b > 0) cudaFree(own);\n"
     "    cudaMalloc(&own, size);\n" + WITH_OWN + DOWN + "  }\n",
 }  # fmt: skip
