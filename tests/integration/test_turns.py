@@ -278,6 +278,22 @@ def test_results_are_those_of_the_serial_program(cases: dict[str, Compiled], nam
 
 
 @needs_compiler
+def test_an_error_that_nobody_asked_for_yet_stays(tmp_path: Path) -> None:
+    """Though a second place is looked for in vain, the program hears of its launch that failed."""
+    body = (
+        FOR
+        + UP
+        + "    float* own;\n    cudaMalloc(&own, size_t(300) << 20);\n    twice<<<b == 0 ? 0 : 2, 32>>>(in, own, n);\n"
+    )
+    body += '    cudaFree(own);\n  }\n  printf("%d\\n", cudaGetLastError());\n'
+    result = compiled(tmp_path, body).result
+    assert b"kesco_take(" in result.text
+    for name, text in (("serial", result.source), ("beside", result.text)):
+        one = executable(text.decode(), tmp_path, name)
+        assert printed(one, 2, 1, {"FAKE_BYTES": str(580 << 20)}).startswith(b"9\n"), name
+
+
+@needs_compiler
 def test_that_runtime_sees_a_buffer_that_is_shared(cases: dict[str, Compiled], tmp_path: Path) -> None:
     result = cases["batch"].result
     wanted = printed(executable(result.source.decode(), tmp_path, "serial"), 8, 1)
