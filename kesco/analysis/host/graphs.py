@@ -2,7 +2,8 @@
 
 In: a function. Out: a `Graph`: each block's position, the heads of the loops around it, which loops are worth to be
 walked trip by trip, and which values are still needed where a block begins. The order is a weak topological one:
-whatever is in a loop comes before what is behind it, so that control that has left it is gone on with once.
+whatever is in a loop comes before what is behind it, so that control that has left it is gone on with once. Of those
+that may come next the first in the text does.
 
 1. Blocks that reach each other are a loop; its head is where it is entered. 2. Without the edges to its head there are
 the loops inside it. 3. Every cycle goes through a head, so whoever stops growing there stops.
@@ -133,9 +134,11 @@ def _lay_out(
     stack: list[tuple[nx.DiGraph[str], tuple[str, ...], frozenset[str]]] = [(flow, (), frozenset((entry,)))]
     while stack:
         graph, around, entered = stack.pop()
-        parts = list(nx.strongly_connected_components(graph))  # those that are reached come first
+        whole = nx.condensation(graph)
+        first_of = {one: min(position[name] for name in whole.nodes[one]["members"]) for one in whole}
         later = []
-        for part in reversed(parts):
+        for number in nx.lexicographical_topological_sort(whole, first_of.__getitem__):
+            part = whole.nodes[number]["members"]
             first = next(iter(part))
             if len(part) == 1 and not graph.has_edge(first, first):
                 later.append((part, "", graph))

@@ -35,6 +35,10 @@ _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
 
 
+Trips = tuple[tuple[int, int], ...]
+"""The counted loops around a call, in all functions around, and the trip of each."""
+
+
 @dataclass(slots=True)
 class Activation:
     """One function of the text, in one way that led there."""
@@ -48,6 +52,7 @@ class Activation:
     device_changed: bool = False
     throws: bool = False
     exits: bool = False
+    returns: bool = False  # and no exception ever leaves it
     serial: str = ""
     unseen_in: Span | None = None
 
@@ -69,6 +74,7 @@ class Level:
     callee: str = ""
     before: frozenset[int] = frozenset()
     is_text: bool = False
+    trips: Trips = ()
     setting: tuple[int, Handle | None] = (-1, None)  # a statement, and the stream that is set for its call
     lent: bool = False  # handles of libraries have streams of kesco's where it is called
 
@@ -83,7 +89,7 @@ class Watching:
     looks: bool
     counting: Counting
     buffers: Buffers
-    activations: dict[str, dict[tuple[str, int], Activation]] = field(default_factory=dict)
+    activations: dict[str, dict[tuple[str, int, Trips], Activation]] = field(default_factory=dict)
     levels: list[Level] = field(default_factory=list)
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
     volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
@@ -107,9 +113,11 @@ class Watching:
             self.levels.append(Level(self._activation(text, function.name, 0, generic), function.name, is_text=True))
         state.frontier = frozenset((0,))
 
-    def _activation(self, text: ir.Function, function: str, context: int, generic: bool) -> Activation:
+    def _activation(
+        self, text: ir.Function, function: str, context: int, generic: bool, trips: Trips = ()
+    ) -> Activation:
         known = self.activations.setdefault(text.key, {})
-        key = (self.engine.record.root if not generic else f"generic {function}", context)
+        key = (self.engine.record.root if not generic else f"generic {function}", context, trips)
         if key not in known:
             known[key] = Activation(text, self.engine.record.root, generic, RegionBuilder(text.name, text.span))
         return known[key]
@@ -126,16 +134,17 @@ class Watching:
         outer = level.call if level.call is not None else call
         name = level.callee or function.name
         if level.call is None and (STUB in function.name or self.texts.wraps(function)):
-            self.levels.append(Level(level.activation, function.name, None, "", state.frontier, False))
+            self.levels.append(Level(level.activation, function.name, None, "", state.frontier, False, level.trips))
             # the wrapper's own calls stand where it is called
             self.levels[-1].call, self.levels[-1].callee = call, "="
             return self.now
         if text is None:
-            self.levels.append(Level(level.activation, function.name, outer, name, state.frontier))
+            self.levels.append(Level(level.activation, function.name, outer, name, state.frontier, False, level.trips))
             return self.now
         again = function.name in self.engine.stack
-        activation = self._activation(text, function.name, -1 if again else context, False)
-        self.levels.append(Level(activation, function.name, None, "", state.frontier, True))
+        trips = () if again else (*level.trips, *((one.loop, one.index) for one in self.iterations()))
+        activation = self._activation(text, function.name, -1 if again else context, False, trips)
+        self.levels.append(Level(activation, function.name, None, "", state.frontier, True, trips))
         if again and self.engine.leads_to_cuda(function.name):
             activation.touches_device = True
         state.frontier = frozenset((0,))
@@ -148,6 +157,7 @@ class Watching:
         if not entered.is_text:
             return
         inner = entered.activation
+        inner.returns = thrown is None and (inner.returns or left is not None)
         frontier = entered.before
         if inner.touches_device:
             state = left or thrown
