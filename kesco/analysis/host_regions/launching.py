@@ -23,7 +23,7 @@ from kesco.ir import program as ir
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.volatiles import is_watched, points_to_volatile
-from kesco.llvm.names import kernel_of
+from kesco.llvm.names import display_name, kernel_of
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Launching:
         kernel = kernel_of(stub)
         effects = self.effects.get(kernel) if stub else None
         node = self._launch_node(launch)
-        name = node.kernel.name if node is not None else kernel or "a kernel"
+        name = node.kernel.name if node is not None else display_name(kernel) or "a kernel"
         settings = dict(launch.settings)
         given_ = launch_values_of(numbers, settings)
         kernels = Kernels(self.effects, self.pointing)

@@ -28,6 +28,7 @@ from kesco.analysis.region import CURRENT, Draft, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import EXCEPTION, Handle, Iteration, Role, SiteKind
+from kesco.llvm.names import display_name
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
@@ -248,7 +249,7 @@ class Watching:
             activation.stay_serial(f"{name} has no place of its own in the text", span)
             return None
         if not own:
-            kind, role = SiteKind.CALL, Role.JOIN
+            kind, role, name = SiteKind.CALL, Role.JOIN, self._written(activation, operation, through)
         known = self.texts.program.operations[operation]
         if role is Role.MOVABLE and on is None and (known.stuck or (known.stream_text or known.handle) is None):
             role = Role.LEGACY
@@ -270,13 +271,15 @@ class Watching:
 
     def call(self, state: State, callee: str, role: Role, on: Handle | None = None) -> Draft | None:
         """The site of a call, under the name that the text has for it."""
-        draft = self.site(state, callee, callee, SiteKind.CALL, role, on)
-        if draft is not None:
-            nodes = self.texts.nodes(self.now.activation.function)
-            node = next((n for n in nodes if n.operation == draft.operation), None)
-            known = node is not None and not node.name.startswith("!")
-            draft.name = node.name.rpartition("::")[2] if node is not None and known else callee
-        return draft
+        activation, at, through, _ = self.where()
+        operation = self.operation(activation, at, through or callee)
+        return self.site(state, self._written(activation, operation, callee), callee, SiteKind.CALL, role, on)
+
+    def _written(self, activation: Activation, operation: int, callee: str) -> str:
+        """What the text calls what is called there; where it does not name it, what it is."""
+        found = (n.name for n in self.texts.nodes(activation.function) if n.operation == operation >= 0)
+        name = next(found, "!").rpartition("::")[2]
+        return display_name(callee) if name.startswith("!") else name
 
     def turns(self, instruction: Instruction, state: State) -> None:
         """Control may leave the function here: at its ``return``, or where its text ends."""
