@@ -27,6 +27,7 @@ from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import CURRENT, Draft, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
+from kesco.ir.failures import ends_the_process
 from kesco.ir.flow import EXCEPTION, Handle, Iteration, Role, SiteKind
 from kesco.llvm.names import display_name
 from kesco.llvm.values import Function, Instruction
@@ -290,6 +291,7 @@ class Watching:
         if frame is not None:
             self.counting.turns(frame, activation.function, instruction, state)
         operation, how = self.texts.leave(activation.function, instruction.place)
+        operation = operation if how == "return" else -1
         if instruction.opcode != "ret" and not leaves_by(
             self.texts, activation.function, operation, frame, instruction
         ):
@@ -306,6 +308,9 @@ class Watching:
         self._exit(activation, state, operation, how, span)
 
     def _exit(self, activation: Activation, state: State, operation: int, how: str, span: Span) -> None:
+        if state.failing and how == "return" and ends_the_process(self.texts.program, activation.function):
+            state.frontier = frozenset()
+            return
         if self.streams and self.engine.frame is not None and waits(self.engine.frame, state):
             key = (operation, "waits", self.iterations())
             _, state.frontier = activation.builder.add(
