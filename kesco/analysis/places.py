@@ -17,7 +17,6 @@ from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handl
 from kesco.ir import program as ir
 from kesco.ir.access import UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.poly import Poly
-from kesco.ir.types import ELEMENTS, SIZE
 from kesco.ir.volatiles import is_volatile
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
@@ -101,8 +100,7 @@ class Places(Escapes):
 
     def unwritten(self, place: Place) -> Value:
         """The value of a global or parameter that nothing here has written yet."""
-        inside = ELEMENTS in place.path or SIZE in place.path
-        shared = place.object.key in self.static_keys or inside or self._is_whole(place)
+        shared = place.object.key in self.static_keys or self._is_whole(place)
         return self.entry_value(place) if self.now.generic and not shared else TOP
 
     def _is_whole(self, place: Place) -> bool:

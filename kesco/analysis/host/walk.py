@@ -96,7 +96,8 @@ def _branch(frame: Frame, instruction: Instruction, state: State) -> None:
         known = numbers(evaluated(frame, instruction.operands[0], state))
         if known is not None:
             targets = tuple(dict.fromkeys(targets[0] if one else targets[1] for one in known))
-        if len(targets) == 1 and any(frame.block in frame.graph.leaves(frame.block, one) for one in instruction.targets):
+        ends = (one for one in instruction.targets if frame.block in frame.graph.leaves(frame.block, one))
+        if len(targets) == 1 and any(ends):
             frame.told.add(frame.block)
         if len(targets) > 1 and not state.failing:
             failed = where_it_failed(frame, instruction, state)

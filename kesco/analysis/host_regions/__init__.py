@@ -294,9 +294,7 @@ class _Walk:
             self.is_open(name) for name in self.engine.module.defined() if self._is_instance(name, function)
         )
 
-    def region(
-        self, function: ir.Function, why: str, moving: Collection[int] = (), *, tagged: bool = True
-    ) -> Region:
+    def region(self, function: ir.Function, why: str, moving: Collection[int] = (), *, tagged: bool = True) -> Region:
         """The region of a function of the text, in which the calls in `moving` may go to any stream."""
         known = self.paths.activations[function.key]
         instances = {key[0] for key in known}

@@ -18,9 +18,11 @@ from kesco.source import Span
 
 
 def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
-    """Whether it may be worth to ask the IR: there are kernels, and a function, or what a launch does, is not known."""
+    """Whether it may be worth to ask the IR: there are kernels, and a function, or what is launched or called, is not
+    known.
+    """
     stays = any(r.serial_because for r in regions)
-    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or _is_library(s) for r in regions for s in r.sites)
+    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or s.foreign or _is_library(s) for r in regions for s in r.sites)
     return bool(effects) and (stays or held)
 
 
@@ -87,7 +89,12 @@ def _either(one: Region, other: Region | None) -> Region:
         return one
     if one.calling is not None and other.calling is None and not one.serial_because:
         return one
-    return other if one.serial_because or _moving(other) > _moving(one) else one
+    return other if one.serial_because or _follows(other) > _follows(one) else one
+
+
+def _follows(region: Region) -> tuple[int, int]:
+    """How much of a function is followed: what may run beside others, and as little as possible that is not seen."""
+    return _moving(region), -sum(site.foreign for site in region.sites)
 
 
 def _moving(region: Region) -> int:

@@ -78,9 +78,7 @@ class Entries:
     def _object(self, name: str) -> Object:
         return self.engine.resource("entry", f"{self._function}{MARK}{name}")
 
-    def _keep(
-        self, one: Object, before: str, type_: Type | None, steps: set[str], *, promised: bool = False
-    ) -> None:
+    def _keep(self, one: Object, before: str, type_: Type | None, steps: set[str], *, promised: bool = False) -> None:
         self._known[one] = _Known(before, type_, frozenset(steps))
         if not promised:
             self.steps[one.name] = frozenset(steps)
