@@ -78,8 +78,7 @@ class Calls(Launches):
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
         function = self.functions.get(call.key)
-        record = self.program.records.get(call.type.record) if call.constructs and call.type is not None else None
-        if function is not None and self.can_walk(function) and (record is None or self._is_simple(record)):
+        if function is not None and self.can_walk(function) and not call.constructs:
             return self.walk_call(state, call, function)
         if function is None:
             if call.standard and call.name.rpartition("::")[2] in _THROWS:
@@ -143,18 +142,6 @@ class Calls(Launches):
             return NOTHING
         ones = [number(1) if a == ir.Literal("default") else v for a, v in zip(call.arguments, given, strict=True)]
         return Value(fields=tuple(((axis,), one) for axis, one in zip("xyz", ones, strict=False)))
-
-    def _is_simple(self, record: ir.Record) -> bool:
-        """Whether constructing one runs no code but what its constructor shows: no bases' and no members' own."""
-        if record.code or record.bases:
-            return False
-        return all(self._is_data(one.type) for one in record.fields)
-
-    def _is_data(self, one: ir.Type | None) -> bool:
-        while one is not None and one.shape is ir.Shape.ARRAY:
-            one = one.element
-        record = self.program.records.get(one.record) if one is not None and one.shape is ir.Shape.RECORD else None
-        return record is None or record.plain or record.standard
 
     def _is_library(self, call: ir.Call) -> bool:
         built_in = call.name.startswith("__builtin_")  # which no header declares

@@ -63,7 +63,16 @@ class Places(Escapes):
             found = Object(variable.key, name, ObjectKind.VARIABLE, buffer, entry=entry)
             self.objects[variable.key] = found
             self.variables[variable.key] = variable
+            if self.is_made_by_code(variable.type):  # which may have kept its address
+                self.escaped.add(found)
         return found
+
+    def is_made_by_code(self, kind: ir.Type | None) -> bool:
+        """Whether constructors of the user's make or copy what has a type."""
+        while kind is not None and kind.shape is ir.Shape.ARRAY:
+            kind = kind.element
+        record = self.program.records.get(kind.record) if kind is not None and kind.shape is ir.Shape.RECORD else None
+        return record is not None and not record.plain and not record.standard
 
     def entry_value(self, place: Place, promised: bool = False) -> Value:
         """What an unwritten place of a parameter or global held when the function was entered.

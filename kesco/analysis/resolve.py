@@ -80,8 +80,6 @@ def resolve(
     if not streams:  # what is promised to whoever watches the serial program says
         tasks = {operation: name for operation, (name, _) in task_of(program).items()}
         mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
-    for operation in walker.leaks.keys() - walker.taken_in:
-        why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)
     generic = {f.key: walker.activations.get(f.key, {}).get(f.key) for f in plain}
     real = {"main", *(f.key for f in plain if f.key not in closed)}

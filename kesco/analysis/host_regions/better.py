@@ -22,7 +22,9 @@ def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> 
     known.
     """
     stays = any(r.serial_because for r in regions)
-    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or s.foreign or _is_library(s) for r in regions for s in r.sites)
+    held = any(
+        (s.kind is SiteKind.KERNEL and not _moves(s)) or s.foreign or _is_library(s) for r in regions for s in r.sites
+    )
     return bool(effects) and (stays or held)
 
 
