@@ -22,9 +22,8 @@ def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> 
     known.
     """
     stays = any(r.serial_because for r in regions)
-    held = any(
-        (s.kind is SiteKind.KERNEL and not _moves(s)) or s.foreign or _is_library(s) for r in regions for s in r.sites
-    )
+    sites = [site for region in regions for site in region.sites]
+    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or s.foreign or _is_library(s) for s in sites)
     return bool(effects) and (stays or held)
 
 
@@ -42,7 +41,7 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
     chosen = {one.span: _either(one, by_place.get(one.span)) for one in regions}
     for one in regions:
         other = by_place.get(one.span)
-        if other is None or other.calling is None or other.serial_because or chosen[one.span].calling is not None:
+        if other is None or other.calling is None or other.serial_because or _calls(chosen[one.span]):
             continue
         run = _run_by(other, by_place)
         found = [chosen[span] for span in run if span in chosen]
@@ -86,10 +85,14 @@ def _is_no_less(other: Region, one: Region) -> bool:
     return not other.serial_because and _moving(other) >= _moving(one)
 
 
+def _calls(region: Region) -> bool:
+    return region.calling is not None and not region.serial_because
+
+
 def _either(one: Region, other: Region | None) -> Region:
     if other is None or other.serial_because or _moving(other) < 2:
         return one
-    if one.calling is not None and other.calling is None and not one.serial_because:
+    if _calls(one) and other.calling is None:
         return one
     return other if one.serial_because or _follows(other) > _follows(one) else one
 
