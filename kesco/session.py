@@ -108,8 +108,7 @@ class Session:
         self.again = self.program  # what `regions_of` read last
         self.strays = options.prefetch and self.zeroings() > 0
         self.looks = self.looks or self.strays
-        asks = options.emit != "streams" or options.prefetch or options.memory == "reuse" or bool(self.program.tasks)
-        self.only_text = asks  # these go by what the text says of copies, graphs and tasks
+        self.only_text = options.memory == "reuse"  # which goes by what the text says of sizes
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
