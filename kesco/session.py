@@ -160,7 +160,7 @@ class Session:
         from kesco.analysis.host_regions.better import better, hopeful
 
         found = self.of_text()
-        if self.only_text or not hopeful(found, self.effects):
+        if self.only_text or not hopeful(self.program, found, self.effects):
             return found
         chosen = better(found, self.of_ir())
         self.by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])

@@ -77,6 +77,8 @@ class Calls(Launches):
         cuda = cuda_call(call.name, len(call.arguments)) if call.standard and "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
+        if call.constructs and call.implicit and self._is_simple(call):
+            return self._standard(state, call)
         function = self.functions.get(call.key)
         if function is not None and self.can_walk(function) and not call.constructs:
             return self.walk_call(state, call, function)
@@ -151,6 +153,13 @@ class Calls(Launches):
         """Whether a constructor that the compiler wrote does nothing but copy fields, or nothing at all."""
         record = self.program.records.get(call.type.record if call.type is not None else "")
         return record is not None and record.plain
+
+    def _is_simple(self, call: ir.Call) -> bool:
+        """Whether a constructor that the compiler wrote runs no code but that of the library's members."""
+        record = self.program.records.get(call.type.record if call.type is not None else "")
+        if record is None or record.code or record.bases:
+            return False
+        return not any(self.is_made_by_code(one.type) for one in record.fields)
 
     def _has_defaults(self, call: ir.Call) -> bool:
         record = self.program.records.get(call.type.record if call.type is not None else "")
