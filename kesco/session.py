@@ -108,8 +108,7 @@ class Session:
         self.again = self.program  # what `regions_of` read last
         self.strays = options.prefetch and self.zeroings() > 0
         self.looks = self.looks or self.strays
-        asks = options.emit != "streams" or options.prefetch or options.memory == "reuse" or bool(self.program.tasks)
-        self.only_text = asks  # these go by what the text says of copies, graphs and tasks
+        self.only_text = options.memory == "reuse"  # which goes by what the text says of sizes
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
@@ -161,7 +160,7 @@ class Session:
         from kesco.analysis.host_regions.better import better, hopeful
 
         found = self.of_text()
-        if self.only_text or not hopeful(found, self.effects):
+        if self.only_text or not hopeful(self.program, found, self.effects):
             return found
         chosen = better(found, self.of_ir())
         self.by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])

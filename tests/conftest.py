@@ -85,4 +85,4 @@ def repository() -> Path:
 @pytest.fixture
 def text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The regions of the text's reading, also where the host's IR says more."""
-    monkeypatch.setattr("kesco.analysis.host_regions.better.hopeful", lambda regions, effects: False)
+    monkeypatch.setattr("kesco.analysis.host_regions.better.hopeful", lambda *_: False)

@@ -15,20 +15,19 @@ import re
 from dataclasses import replace
 
 from kesco.analysis.integers import kind_of
-from kesco.analysis.libraries import Libraries
+from kesco.analysis.launches import Launches
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
 from kesco.analysis.region import CURRENT, Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
 from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name
-from kesco.frontend.library_table import UNKNOWN_HANDLE, library_call, setter_of
+from kesco.frontend.library_table import UNKNOWN_HANDLE, setter_of
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
 from kesco.ir.turns import GIVE, PLACE, TAKE, TURNED, TURNS
-from kesco.ir.types import SIZE
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
@@ -46,7 +45,7 @@ _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")
 
 
-class Calls(Libraries):
+class Calls(Launches):
     """Walks calls; control flow is left to the subclass."""
 
     # ---- calls ------------------------------------------------------------------------------------------------------
@@ -59,9 +58,8 @@ class Calls(Libraries):
             return self._memory(state, call, call.name.rpartition("::")[2])
         if self.streams and is_kesco(call.name):
             return self._kesco_stream(state, call)
-        if call.container:
-            self.go_outside()  # what it lets go may be the caller's
-            return self.container(state, call)
+        if call.copies and call.receiver is not None:
+            return self._copy_fields(state, call, call.receiver, call.arguments[0])
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
             items = [self.evaluate(state, argument) for argument in call.arguments]
             self.escape_addresses(state, *items)
@@ -79,12 +77,10 @@ class Calls(Libraries):
         cuda = cuda_call(call.name, len(call.arguments)) if call.standard and "::" not in call.name else None
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
-        entry = library_call(call.name, len(call.arguments)) if self._is_library_of_cuda(call) else None
-        if entry is not None and self.is_followed(state, call, entry):
-            return self.library(state, call, entry)
+        if call.constructs and call.implicit and self._is_simple(call):
+            return self._standard(state, call)
         function = self.functions.get(call.key)
-        record = self.program.records.get(call.type.record) if call.constructs and call.type is not None else None
-        if function is not None and self.can_walk(function) and (record is None or self._is_simple(record)):
+        if function is not None and self.can_walk(function) and not call.constructs:
             return self.walk_call(state, call, function)
         if function is None:
             if call.standard and call.name.rpartition("::")[2] in _THROWS:
@@ -99,6 +95,17 @@ class Calls(Libraries):
             if library and not call.destroys and not self._calls_back(call):
                 return self._standard(state, call)
         return self.opaque(state, call)
+
+    def _copy_fields(self, state: State, call: ir.Call, target: ir.Expr, source: ir.Expr) -> Value:
+        """One struct is assigned to another; as a part of a derived one, which keeps the rest, it is not followed."""
+        value = self.evaluate(state, source)
+        declared = call.type.element or call.type if call.type is not None else None
+        value = value if declared is None else self.made(state, declared, value)
+        places, unknown = self.places(state, target)
+        self.assign(state, places, unknown, value)
+        if declared is None or declared.record in self.bases or not declared.record:
+            state.store.clobber(p.object for p in places)
+        return Value(places, None, unknown)
 
     def _kesco_stream(self, state: State, call: ir.Call) -> Value:
         """The streams of the prologue, the current one, or what makes one of them the current one for a call."""
@@ -138,21 +145,6 @@ class Calls(Libraries):
         ones = [number(1) if a == ir.Literal("default") else v for a, v in zip(call.arguments, given, strict=True)]
         return Value(fields=tuple(((axis,), one) for axis, one in zip("xyz", ones, strict=False)))
 
-    def _is_simple(self, record: ir.Record) -> bool:
-        """Whether constructing one runs no code but what its constructor shows: no bases' and no members' own."""
-        if record.code or record.bases:
-            return False
-        return all(self._is_data(one.type) for one in record.fields)
-
-    def _is_data(self, one: ir.Type | None) -> bool:
-        while one is not None and one.shape is ir.Shape.ARRAY:
-            one = one.element
-        record = self.program.records.get(one.record) if one is not None and one.shape is ir.Shape.RECORD else None
-        return record is None or record.plain or record.standard
-
-    def _is_library_of_cuda(self, call: ir.Call) -> bool:
-        return call.standard and call.key not in self.functions and is_cuda_name(call.name)
-
     def _is_library(self, call: ir.Call) -> bool:
         built_in = call.name.startswith("__builtin_")  # which no header declares
         return (call.standard or built_in) and not is_cuda_name(call.name)
@@ -161,6 +153,13 @@ class Calls(Libraries):
         """Whether a constructor that the compiler wrote does nothing but copy fields, or nothing at all."""
         record = self.program.records.get(call.type.record if call.type is not None else "")
         return record is not None and record.plain
+
+    def _is_simple(self, call: ir.Call) -> bool:
+        """Whether a constructor that the compiler wrote runs no code but that of the library's members."""
+        record = self.program.records.get(call.type.record if call.type is not None else "")
+        if record is None or record.code or record.bases:
+            return False
+        return not any(self.is_made_by_code(one.type) for one in record.fields)
 
     def _has_defaults(self, call: ir.Call) -> bool:
         record = self.program.records.get(call.type.record if call.type is not None else "")
@@ -272,9 +271,6 @@ class Calls(Libraries):
         if len(call.arguments) != 2 or call.runs:
             return self.opaque(state, call)
         (a, a_unknown), (b, b_unknown) = (self.places(state, x) for x in call.arguments)
-        vectors = any(SIZE in path for p in a | b for path in state.store.objects.get(p.object, {}))
-        if vectors and self.is_pointed_into(state, a | b):  # the elements' storage changes hands
-            return self._standard(state, call)
         first, second = self.read_all(state, a, a_unknown), self.read_all(state, b, b_unknown)
         if self.bases and (first.fields or second.fields):  # they may be parts of objects that keep the rest
             return self._standard(state, call)
@@ -306,7 +302,7 @@ class Calls(Libraries):
         self.escape_values(state, *values)
         site = self.unseen_site(state, name or call.name or "a call through a pointer", call.operation, call.span)
         site.foreign = foreign
-        if self._is_library_of_cuda(call) and setter_of(call.name):
+        if call.standard and call.key not in self.functions and setter_of(call.name):
             site.note = UNKNOWN_HANDLE
         reached = state.store.reachable([p for v in values for p in v.every_place()])
         numbers = (kind is not None and kind.shape is ir.Shape.INTEGER for kind in map(kind_of, call.arguments))

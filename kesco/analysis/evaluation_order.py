@@ -10,9 +10,12 @@ from collections.abc import Callable, Collection
 
 from kesco.frontend.api_table import cuda_call
 from kesco.ir import program as ir
-from kesco.ir.types import ELEMENTS, SIZE
 
 _ANYTHING = "*"
+_ONLY_TELL = frozenset(  # of the standard library's members, those that change no object
+    ("operator[]", "operator()", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
+     "size", "length", "empty", "begin", "end", "cbegin", "cend", "count", "find", "c_str", "str", "value", "has_value")
+)  # fmt: skip
 
 
 def order_matters(
@@ -57,35 +60,12 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
         elif isinstance(node, ir.Call) and node.key not in pure:
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
-            changes = (
-                bool(node.container)
-                and (node.container in ("move", "take") or not node.constructs)
-                and not _only_names(node)
-            )
-            if node.receiver is not None and (not node.standard or changes):
+            if node.receiver is not None and not (node.standard and node.name.rpartition("::")[2] in _ONLY_TELL):
                 given.append(node.receiver)
             found |= {key for one in given for key in _mentioned(one)}
-            found |= _containers(node)
-            if not (node.standard or (node.constructs and node.implicit)) or changes:
+            if not (node.standard or (node.constructs and node.implicit)) or node.destroys:
                 found.add(_ANYTHING)
     return found
-
-
-def _containers(node: ir.Expr | ir.Stmt) -> set[str]:
-    """The containers that an expression works on as a whole, not on an element or the size."""
-    if isinstance(node, ir.Name):
-        declared = node.variable.type
-        of = declared.container or (declared.element is not None and declared.element.container)
-        return {node.variable.key} if of else set()
-    if (isinstance(node, ir.Select) and node.member in (ELEMENTS, SIZE)) or _only_names(node):
-        return set()
-    if isinstance(node, ir.Subscript) and isinstance(node.base, ir.Name):
-        return _containers(node.index)
-    return {key for child in ir.children(node) for key in _containers(child)}
-
-
-def _only_names(node: ir.Expr | ir.Stmt) -> bool:
-    return isinstance(node, ir.Call) and node.container in ("last", "keep")
 
 
 def pure_functions(program: ir.Program) -> frozenset[str]:

@@ -72,12 +72,6 @@ class Interpreter(Objects):
                 self.escape_values(state, Value(this))
                 state.store.clobber(p.object for p in this)
                 this = frozenset()
-        elif call.constructs:
-            name, self.making = self.making or call.name, ""
-            this = frozenset((Place(self.fresh(f"construct:{call.operation}", name)),))
-            self.begin_construction(state, call, this)
-        if call.constructs:
-            self.bind_references(state, call)
         for index, argument in enumerate(call.arguments):
             parameter = function.parameters[index] if index < len(function.parameters) else None
             if parameter is not None and parameter.type.shape is ir.Shape.REFERENCE:
@@ -122,8 +116,6 @@ class Interpreter(Objects):
         after_call(self, state, call, activation)
         if activation.raises and not (activation.throws or self.in_main()):
             self.thrown_out(state, call.span)
-        if call.constructs:
-            return self.constructed(state, call, this)
         return result
 
     def thrown_out(self, state: State, span: Span) -> None:
@@ -239,10 +231,8 @@ class Interpreter(Objects):
             self.extends(state, variable, statement.initial)
             return
         built = statement.initial if isinstance(statement.initial, ir.Call) and statement.initial.constructs else None
-        self.making = variable.name if built is not None else ""
         value = self.evaluate(state, statement.initial)
-        self.making = ""
-        if built is not None and variable.type.shape is ir.Shape.ARRAY and not self._is_data(variable.type):
+        if built is not None and variable.type.shape is ir.Shape.ARRAY and self.is_made_by_code(variable.type):
             self.opaque(state, built)  # its elements are constructed one by one
             value = TOP
         if self.holds_references(variable.type) or variable.scope is ir.Scope.STATIC:
@@ -250,8 +240,6 @@ class Interpreter(Objects):
             value = TOP
         if variable.scope is ir.Scope.STATIC:
             return  # initialised once, at a time that is not followed
-        if built is not None and built.operation in self.leaks:
-            self.take_in(state, built, place.object)
         if place.object not in self.escaped:
             state.store.clobbered -= {place.object}
         inside = self.made(state, variable.type, self.stored(variable.type, value, written_type(statement.initial)))

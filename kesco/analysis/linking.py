@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from kesco.analysis.state import Activation
+from kesco.analysis.region import Walked
 from kesco.ir import program as ir
-from kesco.ir.access import BufferKind
+from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.source import Span
 
@@ -34,13 +34,39 @@ _OWN_STREAMS = (
     "kesco_replay_alone",
 )
 _RETURNS = ("return", "end")
+_INSIDE = (IN_CALL, BY_HOST_IN_CALL)
 _DOES = (Role.MOVABLE, Role.LEGACY, Role.JOIN)
 
 
+def calls_of(program: ir.Program) -> dict[str, set[int]]:
+    """The operations that call each function."""
+    calls: dict[str, set[int]] = {}
+    for function in program.functions:
+        for node in ir.walk(function.body):
+            if isinstance(node, ir.Call):
+                calls.setdefault(node.key, set()).add(node.operation)
+    return calls
+
+
+def only_called(program: ir.Program) -> set[str]:
+    """Functions that nothing names but calls of them."""
+    calls = calls_of(program)
+    return {
+        f.key
+        for f in program.functions
+        if f.internal
+        and not f.address_taken
+        and f.key in calls
+        and f.name != "main"
+        and not f.name.startswith(("operator", "~"))  # called without being named
+        and f.mentioned <= f.declared + len(calls[f.key])  # nothing else names it: no template, no unlowered code
+    }
+
+
 def members_of(
-    program: ir.Program, root: ir.Function, closed: Collection[str], activations: Mapping[str, Mapping[str, Activation]]
+    program: ir.Program, root: ir.Function, closed: Collection[str], activations: Mapping[str, Collection[Walked]]
 ) -> dict[str, ir.Function]:
-    """The functions that can be walked as a part of `root`, by key."""
+    """The functions that can be walked as a part of `root`, by key; `activations` are those that begin at `root`."""
     calls: dict[str, list[tuple[str, ir.Call]]] = {}
     for function in program.functions:
         for node in ir.walk(function.body):
@@ -49,17 +75,14 @@ def members_of(
     plain = {operation for f in program.functions if f.here for operation in _plain_calls(f)}
     found = {}
     for function in program.functions:
-        contexts = activations.get(function.key, {})
+        contexts = activations.get(function.key, ())
         if (
             function.key in closed
             and function.here
             and contexts
-            and all(key.partition("/")[0] == "main" for key in contexts)
-            and all(
-                a.returns and a.touches_device and not a.foreign and not a.device_changed for a in contexts.values()
-            )
+            and all(a.returns and a.touches_device and not a.foreign and not a.device_changed for a in contexts)
             and all(call.operation in plain and not call.receiver for _, call in calls[function.key])
-            and any(draft.role in _DOES for a in contexts.values() for draft in a.builder.drafts)
+            and any(draft.role in _DOES for a in contexts for draft in a.builder.drafts)
             and _on_shared_streams(function)
         ):
             found[function.key] = function
@@ -110,13 +133,22 @@ def linked(
         return None
     callee = {n.operation: n.key for f in (root, *kept.values()) for n in ir.walk(f.body)
               if isinstance(n, ir.Call) and n.key in kept}  # fmt: skip
-    region = _Whole(root, parts, callee).region({key: (f.name, f.span) for key, f in kept.items()})
+    names = {key: (f.name, f.span) for key, f in kept.items()}
+    if not all(_is_only(site, names[callee[site.operation]]) for key in (root.key, *kept) for site in parts[key].sites
+               if site.operation in callee):  # fmt: skip
+        return None
+    region = _Whole(root, parts, callee).region(names)
     movable = [s for s in region.sites if s.role is Role.MOVABLE]
     unseen = [s.number for s in region.sites if s.foreign]
     outside = any(a.buffer.kind is BufferKind.ENTRY for s in movable for a in s.accesses)
     if outside or not region.members or any(s.number in _behind(region, unseen) for s in movable):
         return None
     return region
+
+
+def _is_only(site: Site, callee: tuple[str, Span]) -> bool:
+    """Whether all that happens at a call happens in the function that it names."""
+    return site.calls == (callee,) and not site.foreign and all(a.why in _INSIDE for a in site.accesses)
 
 
 def _behind(region: Region, starts: Collection[int]) -> set[int]:

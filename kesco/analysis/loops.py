@@ -10,8 +10,6 @@ unroll where the body may change the counter, and gives up (the function stays s
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 from kesco.analysis.memory import Place, Value
 from kesco.analysis.references import changes
 from kesco.analysis.state import Activation, State, converted
@@ -19,7 +17,6 @@ from kesco.analysis.turns import Counters, Turns, forget
 from kesco.ir import program as ir
 from kesco.ir.flow import Iteration, Role, SiteKind
 from kesco.ir.replay import REPLAYS
-from kesco.ir.types import SIZE
 from kesco.source import Span
 
 MAX_TRIPS = 64
@@ -113,9 +110,8 @@ class Loops(Turns):
         """Whether counter and bounds change nowhere but in the loop's step, and no inner name hides the counter."""
         assert loop.condition is not None
         aliased = self.aliased()
-        sizes = [n.base for n in ir.walk(loop.condition) if _is_size(n)]
         for node in ir.walk(loop.condition):
-            if not isinstance(node, ir.Name) or node.variable.constant is not None or any(node is s for s in sizes):
+            if not isinstance(node, ir.Name) or node.variable.constant is not None:
                 continue
             variable = node.variable
             local = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is ir.Shape.INTEGER
@@ -157,13 +153,10 @@ class Loops(Turns):
         place = Place(self.object_of(counter_of(loop) or _no_counter()))
         current: State | None = state
         left: list[State] = []
-        sized = loop.condition is not None and any(map(_is_size, ir.walk(loop.condition)))
         for iteration in trips:
             if current is None:
                 break
             current.store.write((place,), Value(number=iteration.value))
-            if sized:
-                self._recount(loop, current, goes_on=True)
             self.now.iterations = (*outer, iteration)
             self.now.breaks.append([])
             self.now.continues.append([])
@@ -176,19 +169,9 @@ class Loops(Turns):
             last = trips[-1].value + trips[-1].step if trips else None
             if last is not None:
                 current.store.write((place,), Value(number=last))
-            if sized:
-                self._recount(loop, current, goes_on=False)
         for one in left:
             current = one.merge(current)
         return current
-
-    def _recount(self, loop: ir.Loop, state: State, *, goes_on: bool) -> None:
-        """Trips that were counted by the size of a container are right only while that does not change."""
-        assert loop.condition is not None
-        if self.evaluate(state, loop.condition).number != int(goes_on):
-            for activation in self.stack:
-                why = f"a loop changes the size of the container that it counts by (line {loop.span.line})"
-                activation.builder.serial_because = activation.builder.serial_because or why
 
     def _rolled(self, loop: ir.Loop, state: State) -> State | None:
         counters = self.enter_loop(loop, state)
@@ -290,12 +273,7 @@ def _simple(expression: ir.Expr) -> bool:
         return _simple(expression.left) and _simple(expression.right)
     if isinstance(expression, ir.Cast):
         return _simple(expression.operand)
-    return isinstance(expression, (ir.Name, ir.Constant, ir.Literal)) or _is_size(expression)
-
-
-def _is_size(node: ir.Expr | ir.Stmt) -> TypeGuard[ir.Select]:
-    """Whether an expression is the size of a container that has a name."""
-    return isinstance(node, ir.Select) and node.member == SIZE and isinstance(node.base, ir.Name)
+    return isinstance(expression, (ir.Name, ir.Constant, ir.Literal))
 
 
 def _no_counter() -> ir.Variable:

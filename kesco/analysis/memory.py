@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from kesco.ir.access import Buffer
 from kesco.ir.flow import Handle
 from kesco.ir.poly import Poly, constant
-from kesco.ir.types import ELEMENTS
 
 Path = tuple[str | int | None, ...]
 OVERLAID = "|"
@@ -78,8 +77,7 @@ class Place:
         """As a person would write it, such as ``x[3]`` or ``d.rows``."""
         text = self.object.name
         for step in self.path:
-            if step != ELEMENTS:
-                text += f".{step}" if isinstance(step, str) else f"[{'?' if step is None else step}]"
+            text += f".{step}" if isinstance(step, str) else f"[{'?' if step is None else step}]"
         return text
 
 

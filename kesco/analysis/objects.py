@@ -1,11 +1,7 @@
-"""Objects of the user's classes: how they come to be, what they are made of, and what runs when they go.
+"""Objects of the user's classes: what runs when they go.
 
-In: constructor calls, declarations and ends of scopes. Out: values of fields, and joins where destructors run. Apart
-from the statements because an object has an identity: a constructor may keep the address of what it makes.
-
-1. What a constructor makes is a place of its own, and its fields are then copied into the variable. 2. That is right
-only while nothing else knows that place. Where something does, a declared variable is not followed, and another object
-keeps the whole file serial. 3. A destructor is code that is not seen: work is joined before it.
+In: declarations and ends of scopes. Out: joins where destructors run. Apart from the statements because an object has
+an identity, which its destructor knows. A destructor is code that is not seen: work is joined before it.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kesco.analysis.loops import Loops
-from kesco.analysis.memory import TOP, Object, Place, Value
+from kesco.analysis.memory import Place, Value
 from kesco.analysis.state import State
 from kesco.ir import program as ir
 from kesco.ir.failures import EARLY, LEAVE, destroyed
@@ -26,66 +22,12 @@ _RUNS = (ir.Call, ir.Launch, ir.Assign, ir.New, ir.Unknown)
 
 
 class Objects(Loops):
-    """Makes and destroys objects; statements are left to the subclass."""
+    """Destroys objects; statements are left to the subclass."""
 
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.destructors = any(r.destructor for r in self.program.records.values())
-        self.leaks: dict[int, Span] = {}  # constructor calls whose object something else knows
         self.extended: dict[str, ir.Record] = {}  # references, by key, that a temporary lives as long as
-        self.making = ""  # the variable whose constructor is about to be called
-        self.taken_in: set[int] = set()  # those of them whose object is a variable
-
-    # ---- construction -----------------------------------------------------------------------------------------------
-
-    def begin_construction(self, state: State, call: ir.Call, this: frozenset[Place]) -> None:
-        """What default member initialisers give is not followed."""
-        record = self.program.records.get(call.type.record if call.type is not None else "")
-        if record is None or not record.defaults:
-            return
-        names = [one.name for one in record.fields]
-        if self.ambiguous & {*names}:
-            state.store.write(this, TOP)
-            return
-        for name in names:
-            state.store.write([place.within(name) for place in this], TOP)
-
-    def constructed(self, state: State, call: ir.Call, this: frozenset[Place]) -> Value:
-        """The value of the object that a constructor has made."""
-        built = [state.store.read(p) for p in this]
-        if self._is_known_elsewhere(state, this):
-            self.escape_values(state, Value(this))
-            self.leaks[call.operation] = call.span
-            return TOP
-        record = self.program.records.get(call.type.record if call.type is not None else "")
-        if record is not None and record.destructor:
-            self.escape_values(state, *built)
-        return built[0] if built else TOP
-
-    def _is_known_elsewhere(self, state: State, this: frozenset[Place]) -> bool:
-        """Whether anything that outlives the constructor refers to the object that it made."""
-        made = {p.object for p in this}
-        if made & self.escaped:
-            return True
-        for one, held in state.store.items():
-            if not self.is_over(one) and any(p.object in made for v in held.values() for p in v.every_place()):
-                return True
-        return False
-
-    def is_over(self, one: object) -> bool:
-        """Whether an object is a parameter of a function that has been left."""
-        variable = self.variables.get(one.key) if isinstance(one, Object) else None
-        return variable is not None and variable.scope is ir.Scope.PARAMETER and not self._is_live(variable)
-
-    def _is_live(self, variable: ir.Variable) -> bool:
-        """Whether a parameter belongs to a function that is being walked."""
-        return any(p.key == variable.key for a in self.stack for p in a.function.parameters)
-
-    def take_in(self, state: State, call: ir.Call, made: Object) -> None:
-        """A variable whose constructor let its address out may be changed by anyone."""
-        self.taken_in.add(call.operation)
-        self.escaped.add(made)
-        state.store.clobber((made,))
 
     # ---- destruction ------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handl
 from kesco.ir import program as ir
 from kesco.ir.access import UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.poly import Poly
-from kesco.ir.types import ELEMENTS, SIZE
 from kesco.ir.volatiles import is_volatile
 
 _HOST_REACHABLE = {BufferKind.MANAGED, BufferKind.PINNED}
@@ -64,7 +63,16 @@ class Places(Escapes):
             found = Object(variable.key, name, ObjectKind.VARIABLE, buffer, entry=entry)
             self.objects[variable.key] = found
             self.variables[variable.key] = variable
+            if self.is_made_by_code(variable.type):  # which may have kept its address
+                self.escaped.add(found)
         return found
+
+    def is_made_by_code(self, kind: ir.Type | None) -> bool:
+        """Whether constructors of the user's make or copy what has a type."""
+        while kind is not None and kind.shape is ir.Shape.ARRAY:
+            kind = kind.element
+        record = self.program.records.get(kind.record) if kind is not None and kind.shape is ir.Shape.RECORD else None
+        return record is not None and not record.plain and not record.standard
 
     def entry_value(self, place: Place, promised: bool = False) -> Value:
         """What an unwritten place of a parameter or global held when the function was entered.
@@ -101,8 +109,7 @@ class Places(Escapes):
 
     def unwritten(self, place: Place) -> Value:
         """The value of a global or parameter that nothing here has written yet."""
-        inside = ELEMENTS in place.path or SIZE in place.path
-        shared = place.object.key in self.static_keys or inside or self._is_whole(place)
+        shared = place.object.key in self.static_keys or self._is_whole(place)
         return self.entry_value(place) if self.now.generic and not shared else TOP
 
     def _is_whole(self, place: Place) -> bool:

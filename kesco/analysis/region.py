@@ -41,6 +41,10 @@ class Walked(Protocol):
     throws: bool
     exits: bool
 
+    @property
+    def returns(self) -> object:
+        """Whether it comes back."""
+
 
 @dataclass(slots=True)
 class Draft:

@@ -20,7 +20,7 @@ from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers, steps_of
 from kesco.analysis.interpreter import Interpreter
-from kesco.analysis.linking import linked, members_of
+from kesco.analysis.linking import calls_of, linked, members_of, only_called
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
 from kesco.analysis.region import RegionBuilder, Walked, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
@@ -80,8 +80,6 @@ def resolve(
     if not streams:  # what is promised to whoever watches the serial program says
         tasks = {operation: name for operation, (name, _) in task_of(program).items()}
         mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
-    for operation in walker.leaks.keys() - walker.taken_in:
-        why = why or f"an object keeps its own address while it is made (line {walker.leaks[operation].line})"
     closed = _closed(program, plain, walker)
     generic = {f.key: walker.activations.get(f.key, {}).get(f.key) for f in plain}
     real = {"main", *(f.key for f in plain if f.key not in closed)}
@@ -118,23 +116,16 @@ def _in_each(region: Region, change: Callable[[Region], Region]) -> Region:
 def _with_linked(program: ir.Program, walker: Interpreter, closed: set[str], region: Region) -> Region:
     """The region of ``main``, with the one in which the functions that only it calls are a part of it."""
     root = next(f for f in program.functions if f.here and f.span == region.span)
-    members = {} if region.serial_because else members_of(program, root, closed, walker.activations)
+    contexts = {
+        key: list(known.values())
+        for key, known in walker.activations.items()
+        if all(one.partition("/")[0] == "main" for one in known)
+    }
+    members = {} if region.serial_because else members_of(program, root, closed, contexts)
     if not members:
         return region
-    parts = {
-        key: merged_contexts(f, list(walker.activations[key].values()), tagged=False) for key, f in members.items()
-    }
+    parts = {key: merged_contexts(f, contexts[key], tagged=False) for key, f in members.items()}
     return replace(region, linked=linked(program, root, members, {root.key: region, **parts}))
-
-
-def _calls(program: ir.Program) -> dict[str, set[int]]:
-    """The operations that call each function."""
-    calls: dict[str, set[int]] = {}
-    for function in program.functions:
-        for node in ir.walk(function.body):
-            if isinstance(node, ir.Call):
-                calls.setdefault(node.key, set()).add(node.operation)
-    return calls
 
 
 def _closed(program: ir.Program, plain: list[ir.Function], walker: Interpreter) -> set[str]:
@@ -143,17 +134,9 @@ def _closed(program: ir.Program, plain: list[ir.Function], walker: Interpreter) 
     Starts with all that could be, and opens each one that some call reaches which no walk from an open function took;
     an opened function's own walk then counts for what it calls.
     """
-    calls = _calls(program)
-    closed = {
-        f.key
-        for f in plain
-        if f.internal
-        and not f.address_taken
-        and f.key in calls
-        and f.name != "main"
-        and not f.name.startswith(("operator", "~"))  # called without being named
-        and f.mentioned <= f.declared + len(calls[f.key])  # nothing else names it: no template, no unlowered code
-    }
+    calls = calls_of(program)
+    calls = calls_of(program)
+    closed = {f.key for f in plain} & only_called(program)
     while True:
         taken: dict[str, set[int]] = {}
         for root, callee, operation in walker.walked:
@@ -187,7 +170,7 @@ def _unwalkable(program: ir.Program) -> set[str]:
 
 def _written_by_others(program: ir.Program) -> frozenset[str]:
     """Variables that a function which others may call mentions, or one that it calls: unseen code may change them."""
-    unwalkable, calls = _unwalkable(program), _calls(program)
+    unwalkable, calls = _unwalkable(program), calls_of(program)
     by_key = {f.key: f for f in program.functions}
     work: list[str] = []
     for function in program.functions:

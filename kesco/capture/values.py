@@ -192,7 +192,7 @@ class Reader:
             record = self.program.records.get(shape.record)
             known = record is not None and record.standard and _CUDA_VALUE_TYPE.fullmatch(record.name) is not None
             plain = record is not None and record.plain and not record.destructor and not record.standard
-            return (known or plain) and not shape.container
+            return known or plain
         return shape.shape in _PLAIN
 
     def _written(self, expression: ir.Expr) -> str:

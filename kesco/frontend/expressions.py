@@ -17,7 +17,6 @@ from clang.cindex import Cursor, CursorKind, TypeKind
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
-from kesco.frontend.containers import listed
 from kesco.frontend.declarations import Declarations
 from kesco.frontend.lists import Followed, is_array, placed
 from kesco.frontend.operations import (
@@ -150,7 +149,7 @@ class Expressions(Declarations):
             return ir.Unknown((*items, *lvalues), ir.DESTROYED if destroys else "?", span)
         if record is not None and record.code:
             return ir.Unknown(items, "default of a member", span)
-        return listed(declared, items)
+        return ir.InitList(items)
 
     def _item(self, cursor: Cursor) -> ir.Expr:
         """An item of a list, whose conversion to a pointer libclang does not show."""

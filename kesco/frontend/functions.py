@@ -107,6 +107,8 @@ class Functions(Statements):
         if not bodies:
             return None
         self.anchor, self.hidden, self.in_method = None, "", bool(method_of)
+        if method_of and kind_of(cursor.semantic_parent) in (K.STRUCT_DECL, K.CLASS_DECL):
+            self.types.lower(cursor.semantic_parent.type)  # whose members it knows by the name of none
         parameters = tuple(self.variable(c) for c in children if kind_of(c) is K.PARM_DECL)
         body = self.statement(bodies[0])
         if kind_of(cursor) is K.CONSTRUCTOR:  # member initialisers run before the body

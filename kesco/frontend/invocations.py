@@ -14,7 +14,6 @@ from clang.cindex import Type as ClangType
 from kesco.frontend import clang
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.clang import kind_of
-from kesco.frontend.containers import accessed, worked
 from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.launch_macros import launch_macro
@@ -73,11 +72,6 @@ class Invocations(Expressions):
         unseen = not self.types.is_standard(target) and target.get_definition() is None
         changed = [_changeable(p.type, unseen) for p in target.get_arguments()]
         changed += [False] * (len(parts) - len(changed))
-        if self.types.is_standard(target):
-            given = [self.types.lower(a.type) for a in arguments]
-            followed = accessed(target, self._owner(target), receiver, parts, given, self.span(cursor))
-            if followed is not None:
-                return followed
         return self._call_of(cursor, target, key, receiver, parts, arguments, tuple(changed[: len(parts)]))
 
     def _of_template(self, inner: list[Cursor]) -> str:
@@ -93,13 +87,6 @@ class Invocations(Expressions):
             found = [lib.clang_getOverloadedDecl(named, i) for i in range(lib.clang_getNumOverloadedDecls(named))]
         known = bool(found) and all(self.types.is_standard(one) for one in found)
         return str(found[0].spelling) if known else ""
-
-    def _worked(self, target: Cursor, parts: list[ir.Expr], arguments: list[Cursor]) -> str:
-        """What a call does with an object that is followed without looking at a body."""
-        if len(parts) == 1 and self._copies_fields(target):
-            return "fields"
-        given = [self.types.lower(a.type) for a in arguments]
-        return worked(target, self._owner(target), parts, given) if self.types.is_standard(target) else ""
 
     def _copies_fields(self, target: Cursor) -> bool:
         """Whether an assignment that the compiler wrote does nothing but copy fields."""
@@ -157,7 +144,7 @@ class Invocations(Expressions):
             constructs and target is not None and _is_implicit(target),
             standard and self._destroys_user_objects(cursor, arguments),
             standard and self._runs_user_code(cursor, name, arguments),
-            self._worked(target, parts, arguments) if target is not None else "",
+            target is not None and len(parts) == 1 and self._copies_fields(target),
         )  # fmt: skip
 
     def _destroys_user_objects(self, cursor: Cursor, arguments: list[Cursor]) -> bool:

@@ -45,7 +45,7 @@ def placed(types: TypeTable, whole: ClangType, items: Sequence[Cursor]) -> list[
     record = types.records.get(declared.record) if declared.shape is Shape.RECORD else None
     if whole.get_canonical().kind is TypeKind.VOID:  # what a constructor is given
         return Followed.WHOLE
-    if declared.container or declared.shape not in (Shape.RECORD, Shape.ARRAY):
+    if declared.shape not in (Shape.RECORD, Shape.ARRAY):
         return list(items)
     if record is not None and record.standard and not record.plain:
         return Followed.CODE if types.has_code(whole) else Followed.WHOLE

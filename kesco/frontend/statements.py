@@ -19,7 +19,6 @@ from clang.cindex import Cursor, CursorKind, StorageClass
 from kesco.frontend import clang
 from kesco.frontend.bindings import Bindings, is_binding
 from kesco.frontend.clang import SourceFile, kind_of
-from kesco.frontend.containers import elements_of
 from kesco.frontend.declarations import CLASSES, functions_within
 from kesco.frontend.operations import header_semicolons, semicolon_between
 from kesco.frontend.types import TypeTable
@@ -301,10 +300,9 @@ class Statements(Bindings):
         runs = self.range_runs_code(inner[0], variables[0])
         test: ir.Expr = ir.Unknown((over,), "range-based for over a class", span) if runs else ir.Literal()
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
-        elements = elements_of(base, self.types.lower(inner[0].type))
         element: ir.Expr = ir.Unknown((over,), "range element", span)
-        if elements is not None:
-            element = ir.Subscript(elements, ir.Literal(), True, span)
+        if self.types.lower(inner[0].type).shape is ir.Shape.ARRAY:
+            element = ir.Subscript(base, ir.Literal(), True, span)
         apart = self.decomposed(variables[0], element) if is_binding(variables[0]) else None
         if apart is None and is_binding(variables[0]):
             return self._refused(cursor, "a range-based for statement of unknown form")

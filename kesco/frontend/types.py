@@ -13,7 +13,6 @@ from clang.cindex import Cursor, CursorKind, TokenKind, TypeKind
 from clang.cindex import Type as ClangType
 
 from kesco.frontend.clang import kind_of, members
-from kesco.frontend.containers import held_by
 from kesco.frontend.standard import is_standard_path
 from kesco.ir.program import Field, Record, Shape, Type
 from kesco.ir.types import MARKS
@@ -104,16 +103,8 @@ class TypeTable:
 
     def _class(self, canonical: ClangType, spelling: str, volatile: bool) -> Type:
         name = canonical.get_declaration().get_usr() or spelling
-        held = held_by(canonical)
-        if held is not None and held.count >= 0 and not held.owns:
-            return Type(Shape.ARRAY, spelling, self.lower(held.element), held.count, volatile=volatile, container=True)
         self._record(name, canonical)
-        if held is None:
-            return Type(Shape.RECORD, spelling, record=name, volatile=volatile)
-        element, count = self.lower(held.element), held.count
-        if held.owns:
-            element = Type(Shape.POINTER, f"{element.spelling} *", element)
-        return Type(Shape.RECORD, spelling, element, count, record=name, volatile=volatile, container=True)
+        return Type(Shape.RECORD, spelling, record=name, volatile=volatile)
 
     def _record(self, name: str, canonical: ClangType) -> None:
         if name in self.records:
@@ -161,10 +152,9 @@ class TypeTable:
             defaults = defaults or (inside is not None and inside.defaults)
             plain = plain and self._is_plain(one.type)
         if standard:
-            held = held_by(canonical)
             spelling = canonical.spelling.removeprefix("const ")
             theirs = destructor and not spelling.startswith(("std::", "__gnu_cxx::", MARKS))  # frees device memory
-            destructor = theirs or ((held is None or held.owns) and _runs_user_code(spelling))
+            destructor = theirs or _runs_user_code(spelling)
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names

@@ -58,12 +58,17 @@ def runs_at_exit(program: ir.Program) -> bool:
     return asked or any(destroyed(program, variable) is not None for variable in kept)
 
 
+def ends_the_process(program: ir.Program, function: ir.Function) -> bool:
+    """Whether nothing of the program's runs any more when a function is left: it is ``main``, without objects."""
+    nodes = ir.walk(function.body) if function.name == "main" else ()
+    objects = any(isinstance(n, ir.Declare) and destroyed(program, n.variable) for n in nodes)
+    return function.name == "main" and not objects
+
+
 def may_return(program: ir.Program, function: ir.Function, statement: ir.Stmt) -> bool:
     """Whether a statement may leave its function and the process goes on: not so in ``main``, if nothing runs there."""
-    nodes = list(ir.walk(function.body))
-    objects = any(isinstance(n, ir.Declare) and destroyed(program, n.variable) for n in nodes)
     leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(statement))
-    return leaves and (function.name != "main" or objects or not leaves_where_it_failed(statement))
+    return leaves and not (ends_the_process(program, function) and leaves_where_it_failed(statement))
 
 
 def leaves_where_it_failed(statement: ir.Stmt) -> bool:

@@ -170,9 +170,8 @@ class Call(Expr):
     for each argument whether the callee may change it (a reference that is not const). `reference` tells that the call
     is itself an lvalue. `implicit` marks constructors that the compiler wrote. `destroys` tells that the call may run
     destructors of the user's classes (``unique_ptr::reset``, ``vector::clear``). `runs` tells that a library call may
-    run other code of theirs: constructors, operators, calls of function objects. `container` tells what a constructor
-    or member of a container that is followed does with it, such as ``append``, or that an assignment copies fields and
-    does nothing else; empty for all other calls.
+    run other code of theirs: constructors, operators, calls of function objects. `copies` tells that an assignment
+    copies fields and does nothing else.
     """
 
     name: str
@@ -189,7 +188,7 @@ class Call(Expr):
     implicit: bool = False
     destroys: bool = False
     runs: bool = False
-    container: str = ""
+    copies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,6 @@ from dataclasses import dataclass
 
 from kesco.source import Span
 
-ELEMENTS = "[]"
-"""The member that holds what is in a container, such as a ``std::vector``; its elements are by number."""
-SIZE = "[size]"
-"""The member that holds how many elements a container has."""
-
 
 class Shape(enum.Enum):
     """What a type is, as far as the analysis cares."""
@@ -26,11 +21,7 @@ class Shape(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record.
-
-    `container` marks the standard library's containers of pointers that are followed: a ``std::array`` is an array, a
-    ``std::vector`` is a record with an `element`, a ``std::unique_ptr`` one with a `count` of 1.
-    """
+    """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record."""
 
     shape: Shape
     spelling: str
@@ -39,7 +30,6 @@ class Type:
     record: str = ""
     volatile: bool = False
     restrict: bool = False
-    container: bool = False
 
 
 @dataclass(frozen=True, slots=True)

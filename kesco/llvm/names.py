@@ -1,7 +1,7 @@
 """The name a person knows a kernel by, from its mangled one: ``_ZN2ns4blurIfEvPT_`` is ``ns::blur``.
 
-Only what kernels are called is read: names, namespaces (nested, anonymous, ``std``), internal linkage. Template
-arguments and parameters are dropped. Everything else keeps its mangled name, which is never wrong.
+Only what kernels and destructors are called is read: names, namespaces (nested, anonymous, ``std``), internal linkage.
+Template arguments and parameters are dropped. Everything else keeps its mangled name, which is never wrong.
 
 Names in LLVM's text are matched by `NAME`, and may have quotes around them.
 """
@@ -13,6 +13,7 @@ import re
 NAME = r'@("(?:[^"\\]|\\[0-9A-F]{2})*"|[-\w.$]+)'
 _STUB = re.compile(r"(\d*)__device_stub__")
 _SOURCE_NAME = re.compile(r"L?(\d+)")
+_DESTRUCTOR = re.compile(r"(?:I.*E)?D[0-2]Ev$")  # behind its class
 
 
 def bare(name: str) -> str:
@@ -42,6 +43,8 @@ def display_name(mangled: str) -> str:
         parts.append("(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name)
         if not nested:
             break
+    if nested and parts and _DESTRUCTOR.match(text, at):
+        return f"~{parts[-1]}"
     complete = parts and (text[at : at + 1] in ("E", "I") if nested else at <= len(text))
     return "::".join(parts).encode("latin-1").decode("utf-8", "replace") if complete else mangled
 

@@ -193,7 +193,7 @@ TOGETHER = {
     "virtual": (
         "struct B { float* a; virtual void f() { inc<<<1, 32>>>(a); } };\n",
         "B b, c; b.a = x; c.a = y; b.f(); c.f()",
-        set(),
+        {"f#1 f#2"},
     ),
     "its own stream": (
         "static cudaStream_t s;\nstatic void f(float* p) { inc<<<1, 32, 0, s>>>(p); }\n",

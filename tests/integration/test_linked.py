@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from preferring import the_ir
 
 from kesco.options import Options
 from kesco.proving import verify_files
 from tests.integration.compiled import Compiled, compile_and_keep
 
 pytestmark = pytest.mark.usefixtures("toolchain")
+
+
+@pytest.fixture(params=["text", "IR"])
+def reading(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both readings of the host: that of the text, and that of the IR wherever there is one."""
+    with the_ir() if request.param == "IR" else nullcontext():
+        yield
+
 
 HEAD = """#include <cstdio>
 #include <cstdlib>
@@ -86,6 +97,7 @@ WHOLE = {  # functions, body, members, streams joined in the output, joins that 
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("reading")
 @pytest.mark.parametrize("case", WHOLE)
 def test_joins_between_functions_go(case: str, tmp_path: Path) -> None:
     functions, body, members, left, saved = WHOLE[case]
@@ -99,6 +111,7 @@ def test_joins_between_functions_go(case: str, tmp_path: Path) -> None:
     assert not any(verdict.problems for verdict in verify_files(str(one.result.path), str(output), Options()))
 
 
+@pytest.mark.usefixtures("reading")
 @pytest.mark.parametrize("case", WHOLE)
 def test_each_wait_record_and_join_that_is_left_is_needed(case: str, tmp_path: Path) -> None:
     functions, body, *_ = WHOLE[case]
@@ -130,10 +143,16 @@ APART = {
     "another function that others may call uses it": (
         STEP + "void outer(float* x, float* y, float* z) { step(x, y, z); }\n" + MIX, LOOP),
     "one call would wait for itself": (STEP, "  step(x, y, z);\n  step(y, x, z);\n  step(z, y, x);\n"),
+    "what it throws is caught": (
+        STEP.replace("  inc<<<1, 32>>>(y)", '  if (getenv("A")) throw 1;\n  inc<<<1, 32>>>(y)') + MIX,
+        "  try {\n    step(x, y, z);\n  } catch (int) {\n    inc<<<1, 32>>>(x);\n  }\n  mix(x, y);\n",
+    ),
+    "a lambda calls it": (STEP + MIX, "  auto f = [&] { step(x, y, z); };\n  f();\n" + LOOP),
     "what runs is timed": (STEP.replace("}\n", "  cudaDeviceSynchronize();\n}\n") + MIX, LOOP),
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("reading")
 @pytest.mark.parametrize("case", APART)
 def test_some_functions_stay_apart(case: str, tmp_path: Path) -> None:
     one = compiled(tmp_path, *APART[case])

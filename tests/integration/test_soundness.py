@@ -238,7 +238,7 @@ def test_what_a_destructor_of_cudas_libraries_frees_is_no_longer_worked_on(tmp_p
     [
         ("std::shared_ptr<void> s = made();", "s.reset();"),
         ("std::unique_ptr<void, void (*)(void*)> s(x, [](void* p) { cudaFree(p); });", "s.reset();"),
-        ("std::any s;", "s.reset();"),
+        ("std::any s = made();", "s.reset();"),
         ("std::vector<std::any>& s = kept;", "s.pop_back();"),
         ("std::optional<std::shared_ptr<void>> s = made();", "s.reset();"),
         ("std::vector<float> s(8);", ""),

@@ -33,7 +33,7 @@ GLOBALS = "static float *cur, *nxt;\n"
 @pytest.fixture(autouse=True)
 def _text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """These are about the reading of the text: the IR's knows of some that nobody can call what is not in the file."""
-    monkeypatch.setattr("kesco.analysis.host_regions.better.hopeful", lambda regions, effects: False)
+    monkeypatch.setattr("kesco.analysis.host_regions.better.hopeful", lambda *_: False)
 
 
 def around(middle: str) -> str:

@@ -1054,6 +1054,9 @@ def test_three_hundred_kernels_take_less_than_two_seconds() -> None:
         ("_Z5frühPi", "früh"),
         ("_ZplRK1SS1_", "_ZplRK1SS1_"),
         ("_ZN2nsplE1S", "_ZN2nsplE1S"),
+        ("_ZN5GuardD1Ev", "~Guard"),
+        ("_ZNSt10unique_ptrIfSt14default_deleteIfEED2Ev", "~unique_ptr"),
+        ("_ZN3BoxIfE3putEv", "Box"),
     ],
 )
 def test_display_name(mangled: str, display: str) -> None:

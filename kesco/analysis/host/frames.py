@@ -43,6 +43,7 @@ class Frame:
     trips: dict[str, int] = field(default_factory=dict)
     begun: dict[str, int] = field(default_factory=dict)  # how far the engine was when a loop was entered
     unsure: set[str] = field(default_factory=set)  # loops of which it was not known whether there is another trip
+    told: set[str] = field(default_factory=set)  # heads at which it was known whether there is another trip
     fixed: dict[str, tuple[State, int]] = field(default_factory=dict)  # loops walked to a fixed point
     outcome: Outcome = field(default_factory=Outcome)
     caller: Frame | None = None

@@ -2,7 +2,8 @@
 
 In: a function. Out: a `Graph`: each block's position, the heads of the loops around it, which loops are worth to be
 walked trip by trip, and which values are still needed where a block begins. The order is a weak topological one:
-whatever is in a loop comes before what is behind it, so that control that has left it is gone on with once.
+whatever is in a loop comes before what is behind it, so that control that has left it is gone on with once. Of those
+that may come next the first in the text does.
 
 1. Blocks that reach each other are a loop; its head is where it is entered. 2. Without the edges to its head there are
 the loops inside it. 3. Every cycle goes through a head, so whoever stops growing there stops.
@@ -16,7 +17,7 @@ from itertools import repeat
 
 import networkx as nx
 
-from kesco.llvm.values import Block, Function, Instruction, Integer, Local
+from kesco.llvm.values import Block, Function, Instruction, Integer, Local, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,18 @@ class Graph:
     def on_the_way_out(self, source: str, target: str) -> list[Instruction]:
         """The instructions from an edge until the function is left, whatever else is so; none where it may not be."""
         found: list[Instruction] = []
+        known: dict[str, int] = {}
         for _ in self.blocks:
             block = self.blocks[target]
             found += block.instructions
             last = block.instructions[-1]
             if last.opcode in ("ret", "resume", "unreachable"):
                 return found
+            known = _chosen(block, source, known)
             if last.opcode == "switch":
-                went = self._case(block, last, source)
+                number = _number(last.operands[0], known)
+                cases = dict(zip(last.indices, last.targets[1:], strict=True))
+                went = cases.get(number, last.targets[0]) if number else ""  # 0: behind the block that is cleaned up
             else:
                 went = last.targets[0] if last.opcode == "invoke" or len(last.targets) == 1 else ""
             if not went:
@@ -57,15 +62,24 @@ class Graph:
             source, target = target, went
         return []
 
-    def _case(self, block: Block, last: Instruction, source: str) -> str:
-        """Where a switch goes that goes by a phi of its block; empty where that is not known."""
-        for one in block.instructions:
-            if one.opcode == "phi" and one.result == last.operands[0]:
-                given = next((v for v, at in zip(one.operands, one.targets, strict=True) if at == source), None)
-                if isinstance(given, Integer):
-                    cases = dict(zip(last.indices, last.targets[1:], strict=True))
-                    return cases.get(given.value, last.targets[0])
-        return ""
+
+def _chosen(block: Block, source: str, known: dict[str, int]) -> dict[str, int]:
+    """What numbers are known in a block, its phis among them, where control comes from `source`."""
+    found = dict(known)
+    for one in block.instructions:
+        if one.opcode == "phi" and one.result is not None:
+            given = next((v for v, at in zip(one.operands, one.targets, strict=True) if at == source), None)
+            number = None if given is None else _number(given, known)
+            found.pop(one.result.name, None)
+            if number is not None:
+                found[one.result.name] = number
+    return found
+
+
+def _number(operand: Value, known: dict[str, int]) -> int | None:
+    if isinstance(operand, Local):
+        return known.get(operand.name)
+    return operand.value if isinstance(operand, Integer) else None
 
 
 def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
@@ -133,9 +147,11 @@ def _lay_out(
     stack: list[tuple[nx.DiGraph[str], tuple[str, ...], frozenset[str]]] = [(flow, (), frozenset((entry,)))]
     while stack:
         graph, around, entered = stack.pop()
-        parts = list(nx.strongly_connected_components(graph))  # those that are reached come first
+        whole = nx.condensation(graph)
+        first_of = {one: min(position[name] for name in whole.nodes[one]["members"]) for one in whole}
         later = []
-        for part in reversed(parts):
+        for number in nx.lexicographical_topological_sort(whole, first_of.__getitem__):
+            part = whole.nodes[number]["members"]
             first = next(iter(part))
             if len(part) == 1 and not graph.has_edge(first, first):
                 later.append((part, "", graph))

@@ -91,10 +91,14 @@ def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
 def _branch(frame: Frame, instruction: Instruction, state: State) -> None:
     targets = instruction.targets
     failed = ""
+    frame.told.discard(frame.block)
     if instruction.operands:
         known = numbers(evaluated(frame, instruction.operands[0], state))
         if known is not None:
             targets = tuple(dict.fromkeys(targets[0] if one else targets[1] for one in known))
+        ends = (one for one in instruction.targets if frame.block in frame.graph.leaves(frame.block, one))
+        if len(targets) == 1 and any(ends):
+            frame.told.add(frame.block)
         if len(targets) > 1 and not state.failing:
             failed = where_it_failed(frame, instruction, state)
     _choose(frame, targets, state, failed)
@@ -172,7 +176,7 @@ def _choose(frame: Frame, targets: tuple[str, ...], state: State, failed: str = 
     if len(targets) > 1:
         for target in targets:
             if target != failed or not frame.engine.peels:
-                frame.unsure.update(frame.graph.leaves(frame.block, target))
+                frame.unsure.update(h for h in frame.graph.leaves(frame.block, target) if h not in frame.told)
     for target in targets[1:]:
         other = state.copy()
         other.failing = state.failing or target == failed

@@ -149,7 +149,7 @@ class Watching:
         settings = dict(launch.settings)
         draft.goes_to(*self.pointing.streams(settings.get("stream", NOTHING)))
         kernels = Kernels(self.effects, self.pointing)
-        touched, note = kernels.of(effects, False, found, launch_values_of(numbers, settings))
+        touched, note = kernels.of(effects, None, found, launch_values_of(numbers, settings))
         for (buffer, why, part), mode in touched.items():
             draft.touch(buffer, why, mode, part)
         draft.note = draft.note or note

@@ -40,6 +40,7 @@ from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.host_regions.touching import Touching
 from kesco.analysis.host_regions.watching import Watching
+from kesco.analysis.linking import linked, members_of, only_called
 from kesco.analysis.region import RegionBuilder, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.resolve import merged_contexts
@@ -91,9 +92,11 @@ def host_regions(
     functions = [f for f in program.functions if f.here and f.key in walk.paths.activations]
     why = why or walk.refused or paths.file_wide
     if streams:
-        return tuple(walk.region(function, why) for function in functions)
-    reasons = not_followed(program, paths.activations, why)
-    return tuple(walk.with_calls(function, why, reasons) for function in functions)
+        regions = [walk.region(function, why) for function in functions]
+    else:
+        reasons = not_followed(program, paths.activations, why)
+        regions = [walk.with_calls(function, why, reasons) for function in functions]
+    return tuple(walk.with_linked(f, r) if f.name == _MAIN else r for f, r in zip(functions, regions, strict=True))
 
 
 def _walked(
@@ -271,18 +274,38 @@ class _Walk:
         moving = moving_calls(self.texts.program, contexts, reasons)
         return replace(region, calling=self.region(function, why, moving)) if moving else region
 
-    def region(self, function: ir.Function, why: str, moving: Collection[int] = ()) -> Region:
+    def with_linked(self, main: ir.Function, region: Region) -> Region:
+        """The region of ``main``, with the one in which the functions that only it calls are a part of it."""
+        program = self.texts.program
+        own = {
+            key: list(known.values()) for key, known in self.paths.activations.items()
+            if all(root == _MAIN and context >= 0 for root, context, _ in known)
+        }  # fmt: skip
+        closed = {f.key for f in program.functions if f.key in own and not self._is_open(f)} & only_called(program)
+        members = {} if region.serial_because else members_of(program, main, closed, own)
+        if not members:
+            return region
+        parts = {key: self.region(f, "", tagged=False) for key, f in members.items()}
+        return replace(region, linked=linked(program, main, members, {main.key: region, **parts}))
+
+    def _is_open(self, function: ir.Function) -> bool:
+        """Whether code that is not seen may call a function of the text, or an instance of it."""
+        return function.name != _MAIN and any(
+            self.is_open(name) for name in self.engine.module.defined() if self._is_instance(name, function)
+        )
+
+    def region(self, function: ir.Function, why: str, moving: Collection[int] = (), *, tagged: bool = True) -> Region:
         """The region of a function of the text, in which the calls in `moving` may go to any stream."""
         known = self.paths.activations[function.key]
         instances = {key[0] for key in known}
         generic = [a for a in known.values() if a.generic]
-        names = [n for n in self.engine.module.defined() if self._is_instance(n, function)]
-        opened = function.name != _MAIN and any(self.is_open(name) for name in names)
+        opened = self._is_open(function)
         chosen = generic if opened else [a for a in known.values() if not a.generic or a.root == _MAIN]
         if not chosen or not instances:
             empty = RegionBuilder(function.name, function.span).finish()
             return replace(empty, serial_because=why or "nothing in this file calls it")
-        region = with_moving(without_hosts_own(merged_contexts(function, chosen)), moving, known.values())
+        region = without_hosts_own(merged_contexts(function, chosen, tagged))
+        region = with_moving(region, moving, known.values())
         if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
             why = why or "its pointers came into a function that calls it"
         guards, unsafe = guards_of(self.texts.program, self._steps(function), function, region)

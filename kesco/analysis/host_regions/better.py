@@ -1,8 +1,9 @@
 """Which of two readings of a function is used: that of its text, or that of its IR.
 
 In: the regions as `resolve` has them, and as `host_regions` has them. Out: one for each function. The reading of the
-text knows turns of loops; that of the IR knows templates, jumps, threads, containers and the handles of libraries. So
-the IR's is used where more launches and calls of libraries may run beside others than by the text's.
+text knows turns of loops and parts of buffers by symbols; that of the IR knows templates, jumps, threads, objects,
+containers and the handles of libraries. So the IR's is used where more launches and calls of libraries may run beside
+others than by the text's, or fewer calls are not seen.
 """
 
 from __future__ import annotations
@@ -11,17 +12,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kesco.frontend.library_table import setter_of
+from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.source import Span
 
 
-def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
-    """Whether it may be worth to ask the IR: there are kernels, and a function, or what a launch does, is not known."""
-    stays = any(r.serial_because for r in regions)
-    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or _is_library(s) for r in regions for s in r.sites)
-    return bool(effects) and (stays or held)
+def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
+    """Whether it may be worth to ask the IR: there are kernels, and a function, or what a launch or code of objects
+    does, is not known.
+    """
+    sites = [site for region in regions for site in region.sites]
+    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or _is_library(s) for s in sites)
+    unseen = {s.operation for s in sites if s.foreign}
+    held = held or any(s.foreign and s.label.startswith("~") for s in sites)
+    held = held or any(r.serial_because for r in regions)
+    if effects and not held and unseen:
+        calls = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call))
+        held = any(n.operation in unseen and (n.constructs or n.name.startswith("std::")) for n in calls)
+    return bool(effects) and held
 
 
 def _is_library(site: Site) -> bool:
@@ -38,7 +48,7 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
     chosen = {one.span: _either(one, by_place.get(one.span)) for one in regions}
     for one in regions:
         other = by_place.get(one.span)
-        if other is None or other.calling is None or other.serial_because or chosen[one.span].calling is not None:
+        if other is None or other.calling is None or other.serial_because or _calls(chosen[one.span]):
             continue
         run = _run_by(other, by_place)
         found = [chosen[span] for span in run if span in chosen]
@@ -82,12 +92,21 @@ def _is_no_less(other: Region, one: Region) -> bool:
     return not other.serial_because and _moving(other) >= _moving(one)
 
 
+def _calls(region: Region) -> bool:
+    return region.calling is not None and not region.serial_because
+
+
 def _either(one: Region, other: Region | None) -> Region:
     if other is None or other.serial_because or _moving(other) < 2:
         return one
-    if one.calling is not None and other.calling is None and not one.serial_because:
+    if _calls(one) and other.calling is None:
         return one
-    return other if one.serial_because or _moving(other) > _moving(one) else one
+    return other if one.serial_because or _follows(other) > _follows(one) else one
+
+
+def _follows(region: Region) -> tuple[int, int]:
+    """How much of a function is followed: what may run beside others, and as little as possible that is not seen."""
+    return _moving(region), -sum(site.foreign for site in region.sites)
 
 
 def _moving(region: Region) -> int:

@@ -14,6 +14,7 @@ from kesco.analysis.host.libraries import HANDLE
 from kesco.analysis.host.values import Object
 from kesco.analysis.host_regions.entries import MARK
 from kesco.analysis.host_regions.texts import Texts
+from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, Buffer, BufferKind
 from kesco.ir.flow import Iteration
 from kesco.source import Span
@@ -49,9 +50,9 @@ class Buffers:
         name, span = one.name, None
         if kind is not BufferKind.ENTRY and one.place >= 0:
             places = (one.place, *(call.place for call, _ in self.engine.chain(one.context)))
-            place = next((place for place in places if self.texts.offset(place) >= 0), -1)
-            called, span = self._called(place) if place >= 0 else ("", None)
-            name = called or name
+            here = [place for place in places if self.texts.offset(place) >= 0]
+            called, span = self._called(here[0]) if here else ("", None)
+            name = self._owner(here[1]) + called if called and len(here) > 1 else called or name
             for trip in self.made.get(one, ()):
                 name = re.sub(rf"\b{trip.counter}\b", str(trip.value), name)
         if kind is BufferKind.ENTRY:
@@ -64,6 +65,17 @@ class Buffers:
 
     def _has_managed(self) -> bool:
         return any(name == "managed" for name, _ in self.texts.program.constructs)
+
+    def _owner(self, place: int) -> str:
+        """The variable that is made by a call at a place, as it stands before its members."""
+        offset = self.texts.offset(place)
+        declared = (n for f in self.texts.program.functions if f.here and f.span.start <= offset < f.span.end
+                    for n in ir.walk(f.body) if isinstance(n, ir.Declare))  # fmt: skip
+        for one in declared:
+            made = one.initial
+            if isinstance(made, ir.Call) and made.constructs and made.span.start <= offset < made.span.end:
+                return f"{one.variable.name}."
+        return ""
 
     def _called(self, place: int) -> tuple[str, Span | None]:
         """The variable that an allocation at a place is put into, as the text says it, and where that stands."""

@@ -2,7 +2,7 @@
 
 In: a function of the text, entered by nobody knows whom. Out: an object for each pointer that it is given, or that it
 finds in what it is given, and in variables of the file. Each stands for an allocation of its own, which the output
-checks when it runs; one without a name is unknown memory.
+checks when it runs unless it is ``__restrict__``; one without a name is unknown memory.
 
 1. A parameter has its name; a member of what a parameter refers to has that name in front of its own. 2. What an object
 held when the path began is asked for by its offset (`held_at_first`): a member that is a pointer leads to an object of
@@ -58,10 +58,9 @@ class Entries:
         inner = type_.element
         one = self._object(name if type_.shape is Shape.POINTER else f"&{name}")
         reference = type_.shape is Shape.REFERENCE
-        if reference or key in self._followed:  # else it may lead nowhere where the output compares what is behind it
-            self._keep(one, f"{name}." if reference else f"{name}->", inner, {key})
-        else:
-            self._keep(one, "", None, {key})
+        # what may lead nowhere has no members that the output could compare
+        before = f"{name}." if reference else f"{name}->" if key in self._followed else ""
+        self._keep(one, before, inner if before else None, {key}, promised=type_.restrict)
         return pointer(one)
 
     def by_value(self, name: str, type_: Type | None, key: str) -> Scalar:
@@ -79,9 +78,10 @@ class Entries:
     def _object(self, name: str) -> Object:
         return self.engine.resource("entry", f"{self._function}{MARK}{name}")
 
-    def _keep(self, one: Object, before: str, type_: Type | None, steps: set[str]) -> None:
+    def _keep(self, one: Object, before: str, type_: Type | None, steps: set[str], *, promised: bool = False) -> None:
         self._known[one] = _Known(before, type_, frozenset(steps))
-        self.steps[one.name] = frozenset(steps)
+        if not promised:
+            self.steps[one.name] = frozenset(steps)
 
     def held_at_first(self, one: Object, at: int, size: int) -> Scalar:
         """What an object held when the path began."""
@@ -102,7 +102,7 @@ class Entries:
             return unknown("what came in")
         new = self._object(name)
         if new not in self._known:
-            self._keep(new, "", None, {*known.steps, *steps})
+            self._keep(new, "", None, {*known.steps, *steps}, promised=type_.restrict)
         return pointer(new)
 
     def _of_streams(self, at: int) -> Scalar:

@@ -40,13 +40,13 @@ class Kernels:
     def of(
         self,
         effects: KernelEffects | None,
-        stated: bool,
+        stated: Touched | None,
         found: list[tuple[str, Value]],
         given: LaunchValues,
     ) -> tuple[Touched, str]:
-        """What a launch with these pointers and numbers touches; `stated`: the author says what it does."""
-        touched: Touched = {}
-        if effects is None or effects.opaque or stated:
+        """What a launch with these pointers and numbers touches; `stated`: what the author says of what is not seen."""
+        touched = dict(stated or {})
+        if stated is None and (effects is None or effects.opaque):
             why = effects.opaque if effects is not None and effects.opaque else "its body is not visible"
             touched[UNKNOWN, why, None] = _BOTH
             self._order(frozenset({"unseen"}), touched)

@@ -15,15 +15,17 @@ from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Value
 from kesco.analysis.host_regions.handles import handle_of
-from kesco.analysis.host_regions.kernels import Kernels, launch_values_of, shape_of
+from kesco.analysis.host_regions.kernels import Kernels, Touched, launch_values_of, shape_of
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.texts import LAUNCH
 from kesco.analysis.host_regions.watching import Watching
 from kesco.ir import program as ir
+from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Role, SiteKind
+from kesco.ir.types import Shape
 from kesco.ir.volatiles import is_watched, points_to_volatile
-from kesco.llvm.names import kernel_of
+from kesco.llvm.names import display_name, kernel_of
 
 
 @dataclass(slots=True)
@@ -45,11 +47,11 @@ class Launching:
         kernel = kernel_of(stub)
         effects = self.effects.get(kernel) if stub else None
         node = self._launch_node(launch)
-        name = node.kernel.name if node is not None else kernel or "a kernel"
+        name = node.kernel.name if node is not None else display_name(kernel) or "a kernel"
         settings = dict(launch.settings)
         given_ = launch_values_of(numbers, settings)
         kernels = Kernels(self.effects, self.pointing)
-        touched, note = kernels.of(effects, self._is_stated(node), found, given_)
+        touched, note = kernels.of(effects, self._stated(node, effects, found), found, given_)
         handle = handle_of(settings.get("stream", frozenset()))
         role = Role.MOVABLE if not note or handle is not None else Role.LEGACY
         draft = self.paths.site(state, name, LAUNCH, SiteKind.KERNEL, role, handle)
@@ -76,9 +78,36 @@ class Launching:
         nodes = (n for n in ir.walk(activation.function.body) if isinstance(n, ir.Launch))
         return next((n for n in nodes if n.operation == operation >= 0), None)
 
-    def _is_stated(self, node: ir.Launch | None) -> bool:
-        """Whether the author says what a kernel does: that is not used here."""
-        if node is None:
-            return False
-        stated = any(one.kernel == node.kernel.name for one in self.paths.texts.program.stated)
-        return stated or node.kernel.outputs is not None
+    def _stated(
+        self, node: ir.Launch | None, effects: KernelEffects | None, found: list[tuple[str, Value]]
+    ) -> Touched | None:
+        """What the author says that a kernel touches whose body is not visible, if anything."""
+        if node is None or not (effects is None or effects.opaque):
+            return None
+        kernel = node.kernel
+        given: dict[int, list[Value]] = {}
+        for name, value in found:
+            given.setdefault(int(name.partition(".")[0]), []).append(value)
+        touched: Touched = {}
+
+        def touch(index: int, mode: AccessMode, why: str) -> None:
+            parts = [part for value in given.get(index, ()) for part in self.pointing.parts(value)]
+            for buffer, _ in parts if index in given else [(UNKNOWN, None)]:
+                at = (buffer, why if buffer is not UNKNOWN else f"{why} may point anywhere", None)
+                touched[at] = touched.get(at, AccessMode.NONE) | mode
+
+        stated = next((s for s in self.paths.texts.program.stated if s.kernel == kernel.name), None)
+        if stated is not None:
+            for names, mode in ((stated.reads, AccessMode.READ), (stated.writes, AccessMode.READ_WRITE)):
+                for name in names:
+                    if name not in kernel.names:
+                        return None
+                    touch(kernel.names.index(name), mode, f"stated for '{name}'")
+            return touched
+        if effects is not None or kernel.outputs is None:
+            return None
+        numbers = (i for i, one in enumerate(kernel.parameters) if one.shape in (Shape.INTEGER, Shape.OTHER))
+        for position, index in enumerate(sorted(given.keys() - set(numbers))):
+            mode = AccessMode.READ_WRITE if position < kernel.outputs else AccessMode.READ
+            touch(index, mode, f"stated by 'outputs = {kernel.outputs}'")
+        return touched

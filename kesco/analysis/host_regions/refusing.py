@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 
 from kesco.analysis.evaluation_order import order_matters, pure_functions
-from kesco.analysis.libraries import is_of_kesco
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
@@ -72,8 +71,10 @@ def order_of(program: ir.Program) -> str:
 
 def _is_a_stream_of_ours(argument: ir.Expr) -> bool:
     """Whether it is a stream that kesco chose, which nothing that the program evaluates changes."""
-    called = (n.name.rpartition("::")[2] for n in ir.walk(argument) if isinstance(n, ir.Call))
-    return is_of_kesco(argument) or "kesco_current" in called
+    nodes = list(ir.walk(argument))
+    called = (n.name.rpartition("::")[2] for n in nodes if isinstance(n, ir.Call))
+    ours = any(isinstance(n, ir.Name) and n.variable.type.spelling.endswith("KescoStreams *") for n in nodes)
+    return ours or "kesco_current" in called
 
 
 def _is_of_cuda(call: ir.Call) -> bool:

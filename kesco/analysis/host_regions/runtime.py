@@ -29,6 +29,7 @@ from kesco.ir.access import (
 )  # fmt: skip
 from kesco.ir.flow import Handle, Held, Role, SiteKind
 from kesco.ir.poly import ByteRange, constant
+from kesco.ir.replay import FILL
 from kesco.ir.transfers import FETCH, OWN, SEND
 
 _BOTH = AccessMode.READ_WRITE
@@ -165,6 +166,12 @@ class Runtime:
                 state.device |= {a.object for a in scalar(values[index]) if type(a) is Pointer}
         if entry.kind == "prefetch":
             self._access(draft, values[0], AccessMode.WRITE)
+
+    def fill(self, state: State, values: list[Value]) -> None:
+        """A memset that kesco's prologue defines, on a stream."""
+        entry = cuda_call("cudaMemsetAsync")
+        assert entry is not None
+        self._transfer(state, entry, values, FILL)
 
     def own_copy(self, state: State, own: str, values: list[Value]) -> None:
         """The copy that kesco's prologue defines: on a stream; its last argument: then wait for all."""

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import NUMBER, STATUS, Object, Value, pointer
+from kesco.analysis.host.values import NUMBER, ONE, STATUS, ZERO, Object, Value, pointer
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.leaving import is_end
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
+from kesco.ir.flow import Role, SiteKind
 from kesco.llvm.values import Function, Instruction
 
 _STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch|kesco_paced?|kesco_turn)(?:E|I|R)")
@@ -28,6 +29,9 @@ _CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKescoOnE")
 _WAITS = re.compile(
     r"\d(?:kesco_sent|kesco_fetched|kesco_turned|kesco_give|kesco_turns|kesco_place|kesco_take)(?:E|I|R)"
 )
+_HINTS = re.compile(r"\d(?:kesco_prefetch|kesco_mark|kesco_hold)E")
+_FILLS = re.compile(r"\dkesco_memsetE")
+_REPLAYS = re.compile(r"\d(kesco_replay(?:_alone)?)I")
 _PROGRESS = ("io", "clock", "exit", "thread")
 
 
@@ -85,7 +89,21 @@ class Touching:
         if _ON.search(name):
             self.paths.set_stream(handle_of(values[0]) if values else None)
             return NUMBER
-        return STATUS if _WAITS.search(name) or is_end(name) else None
+        if _FILLS.search(name):
+            self.runtime.fill(state, values)
+            return STATUS
+        if (replay := _REPLAYS.search(name)) is not None:
+            return self._replayed(state, replay[1], values)
+        return STATUS if _WAITS.search(name) or _HINTS.search(name) or is_end(name) else None
+
+    def _replayed(self, state: State, name: str, values: list[Value]) -> Value:
+        """What is around statements that become a graph: they run once, and what they did is given to a stream then."""
+        frame = self.paths.engine.frame
+        again = frame is not None and bool(frame.trips.get(frame.block))
+        draft = self.paths.site(state, name, name, SiteKind.SYNC, Role.REPLAY if again else Role.CAPTURE)
+        if draft is not None:
+            draft.stream = handle_of(values[2]) if len(values) > 2 else None
+        return ZERO if again else ONE
 
     def makes(self, one: Object) -> None:
         """Memory, a stream or an event is made."""

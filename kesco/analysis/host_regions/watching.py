@@ -27,12 +27,18 @@ from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import CURRENT, Draft, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
+from kesco.ir.failures import ends_the_process
 from kesco.ir.flow import EXCEPTION, Handle, Iteration, Role, SiteKind
+from kesco.llvm.names import display_name
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
+
+
+Trips = tuple[tuple[int, int], ...]
+"""The counted loops around a call, in all functions around, and the trip of each."""
 
 
 @dataclass(slots=True)
@@ -48,6 +54,7 @@ class Activation:
     device_changed: bool = False
     throws: bool = False
     exits: bool = False
+    returns: bool = False  # and no exception ever leaves it
     serial: str = ""
     unseen_in: Span | None = None
 
@@ -69,6 +76,7 @@ class Level:
     callee: str = ""
     before: frozenset[int] = frozenset()
     is_text: bool = False
+    trips: Trips = ()
     setting: tuple[int, Handle | None] = (-1, None)  # a statement, and the stream that is set for its call
     lent: bool = False  # handles of libraries have streams of kesco's where it is called
 
@@ -83,7 +91,7 @@ class Watching:
     looks: bool
     counting: Counting
     buffers: Buffers
-    activations: dict[str, dict[tuple[str, int], Activation]] = field(default_factory=dict)
+    activations: dict[str, dict[tuple[str, int, Trips], Activation]] = field(default_factory=dict)
     levels: list[Level] = field(default_factory=list)
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
     volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
@@ -107,9 +115,11 @@ class Watching:
             self.levels.append(Level(self._activation(text, function.name, 0, generic), function.name, is_text=True))
         state.frontier = frozenset((0,))
 
-    def _activation(self, text: ir.Function, function: str, context: int, generic: bool) -> Activation:
+    def _activation(
+        self, text: ir.Function, function: str, context: int, generic: bool, trips: Trips = ()
+    ) -> Activation:
         known = self.activations.setdefault(text.key, {})
-        key = (self.engine.record.root if not generic else f"generic {function}", context)
+        key = (self.engine.record.root if not generic else f"generic {function}", context, trips)
         if key not in known:
             known[key] = Activation(text, self.engine.record.root, generic, RegionBuilder(text.name, text.span))
         return known[key]
@@ -126,16 +136,17 @@ class Watching:
         outer = level.call if level.call is not None else call
         name = level.callee or function.name
         if level.call is None and (STUB in function.name or self.texts.wraps(function)):
-            self.levels.append(Level(level.activation, function.name, None, "", state.frontier, False))
+            self.levels.append(Level(level.activation, function.name, None, "", state.frontier, False, level.trips))
             # the wrapper's own calls stand where it is called
             self.levels[-1].call, self.levels[-1].callee = call, "="
             return self.now
         if text is None:
-            self.levels.append(Level(level.activation, function.name, outer, name, state.frontier))
+            self.levels.append(Level(level.activation, function.name, outer, name, state.frontier, False, level.trips))
             return self.now
         again = function.name in self.engine.stack
-        activation = self._activation(text, function.name, -1 if again else context, False)
-        self.levels.append(Level(activation, function.name, None, "", state.frontier, True))
+        trips = () if again else (*level.trips, *((one.loop, one.index) for one in self.iterations()))
+        activation = self._activation(text, function.name, -1 if again else context, False, trips)
+        self.levels.append(Level(activation, function.name, None, "", state.frontier, True, trips))
         if again and self.engine.leads_to_cuda(function.name):
             activation.touches_device = True
         state.frontier = frozenset((0,))
@@ -148,6 +159,7 @@ class Watching:
         if not entered.is_text:
             return
         inner = entered.activation
+        inner.returns = thrown is None and (inner.returns or left is not None)
         frontier = entered.before
         if inner.touches_device:
             state = left or thrown
@@ -238,7 +250,7 @@ class Watching:
             activation.stay_serial(f"{name} has no place of its own in the text", span)
             return None
         if not own:
-            kind, role = SiteKind.CALL, Role.JOIN
+            kind, role, name = SiteKind.CALL, Role.JOIN, self._written(activation, operation, through)
         known = self.texts.program.operations[operation]
         if role is Role.MOVABLE and on is None and (known.stuck or (known.stream_text or known.handle) is None):
             role = Role.LEGACY
@@ -260,13 +272,15 @@ class Watching:
 
     def call(self, state: State, callee: str, role: Role, on: Handle | None = None) -> Draft | None:
         """The site of a call, under the name that the text has for it."""
-        draft = self.site(state, callee, callee, SiteKind.CALL, role, on)
-        if draft is not None:
-            nodes = self.texts.nodes(self.now.activation.function)
-            node = next((n for n in nodes if n.operation == draft.operation), None)
-            known = node is not None and not node.name.startswith("!")
-            draft.name = node.name.rpartition("::")[2] if node is not None and known else callee
-        return draft
+        activation, at, through, _ = self.where()
+        operation = self.operation(activation, at, through or callee)
+        return self.site(state, self._written(activation, operation, callee), callee, SiteKind.CALL, role, on)
+
+    def _written(self, activation: Activation, operation: int, callee: str) -> str:
+        """What the text calls what is called there; where it does not name it, what it is."""
+        found = (n.name for n in self.texts.nodes(activation.function) if n.operation == operation >= 0)
+        name = next(found, "!").rpartition("::")[2]
+        return display_name(callee) if name.startswith("!") else name
 
     def turns(self, instruction: Instruction, state: State) -> None:
         """Control may leave the function here: at its ``return``, or where its text ends."""
@@ -277,6 +291,7 @@ class Watching:
         if frame is not None:
             self.counting.turns(frame, activation.function, instruction, state)
         operation, how = self.texts.leave(activation.function, instruction.place)
+        operation = operation if how == "return" else -1
         if instruction.opcode != "ret" and not leaves_by(
             self.texts, activation.function, operation, frame, instruction
         ):
@@ -293,6 +308,9 @@ class Watching:
         self._exit(activation, state, operation, how, span)
 
     def _exit(self, activation: Activation, state: State, operation: int, how: str, span: Span) -> None:
+        if state.failing and how == "return" and ends_the_process(self.texts.program, activation.function):
+            state.frontier = frozenset()
+            return
         if self.streams and self.engine.frame is not None and waits(self.engine.frame, state):
             key = (operation, "waits", self.iterations())
             _, state.frontier = activation.builder.add(

@@ -1,5 +1,5 @@
-// The first copy is one within the device. A kernel that may write anywhere may change where `target` points, so that
-// a later copy may be one to the host, for which the host waits. The text has the call once: it stays serial.
+// Where `target` points is known in all trips, however they get there: each copy is one within the device, for which the
+// host does not wait. The text has the call once, with one stream for all of them.
 struct Pair {
   float* in;
   float* out;

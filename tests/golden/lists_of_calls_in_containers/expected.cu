@@ -58,9 +58,9 @@ bool array(int n) {
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
   scale<<<64, 256, 0, kesco->stream[1]>>>(a, c, n);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
   return all[0].in == nullptr;
 }
 
@@ -76,9 +76,9 @@ bool nested(int n) {
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
   scale<<<64, 256, 0, kesco->stream[1]>>>(a, c, n);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: std::array::operator[]#1 sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: std::array::operator[]#1 sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
   return all[0][0].in == nullptr;
 }
 
@@ -94,9 +94,9 @@ bool vector(int n) {
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
   scale<<<64, 256, 0, kesco->stream[1]>>>(a, c, n);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: std::vector::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: std::vector::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
   return all[0].in == nullptr;
 }
 
@@ -112,9 +112,9 @@ bool pairs(int n) {
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
   scale<<<64, 256, 0, kesco->stream[1]>>>(a, c, n);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
   return all[0].first.in == nullptr;
 }
 
@@ -130,9 +130,9 @@ bool designated(int n) {
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
   scale<<<64, 256, 0, kesco->stream[1]>>>(a, c, n);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
   return all[0].in == nullptr;
 }
 
@@ -148,9 +148,9 @@ bool defaults(int n) {
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
   scale<<<64, 256, 0, kesco->stream[1]>>>(a, c, n);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
   return all[0].in == nullptr;
 }
 
@@ -166,8 +166,8 @@ bool with_method(int n) {
   scale<<<64, 256, 0, kesco->stream[0]>>>(a, b, n);
   scale<<<64, 256, 0, kesco->stream[1]>>>(a, c, n);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: the caller sees all of this as done on the default stream
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: std::array::operator[] sees all of this as done on the default stream
+  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: the caller sees all of this as done on the default stream
   return all[0].in == nullptr;
 }

@@ -35,12 +35,9 @@ int main() {
   if (later) scale<<<n / 256, 256, 0, kesco->stream[1]>>>(later.get(), n);
   scale<<<n / 256, 256, 0, kesco->stream[2]>>>(z.get(), n);
   scale<<<n / 256, 256, 0, kesco->stream[0]>>>(moved.get(), n);
-  for (int s = 0; s < 3; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: std::unique_ptr::reset sees all of this as done on the default stream
+  for (int s = 0; s < 3; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: reset sees all of this as done on the default stream
   moved.reset();
-  kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
-  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
-  scale<<<n / 256, 256, 0, kesco->stream[0]>>>(later.get(), n);
+  scale<<<n / 256, 256, 0, kesco->stream[1]>>>(later.get(), n);
   cudaDeviceSynchronize();
   return 0;
 }

@@ -25,13 +25,12 @@ static std::vector<float*> allocate(int count, int n) {
   return made;
 }
 
-// <prologue: 4 streams, 3 events>
+// <prologue: 5 streams, 1 events>
 
 static void sum(const std::vector<float*>& from, std::vector<float*>& to, int n) {
   KescoStreams* kesco = &kesco_streams();
-  add<<<n / 256, 256, 0, kesco->stream[0]>>>(from.front(), to.front(), n);
-  add<<<n / 256, 256, 0, kesco->stream[0]>>>(from.at(1), to[1], n);
-  cudaEventRecord(kesco->done[2], kesco->stream[0]);  // kesco: scale#5 waits for this
+  add<<<n / 256, 256, 0, kesco->stream[1]>>>(from.front(), to.front(), n);
+  add<<<n / 256, 256, 0, kesco->stream[3]>>>(from.at(1), to[1], n);
 }
 
 int main() {
@@ -42,22 +41,17 @@ int main() {
   y = allocate(3, n);
   std::swap(x[0], y[2]);
   KescoStreams* kesco = &kesco_streams();
-  for (size_t i = 0; i < x.size(); ++i) {
-    scale<<<n / 256, 256, 0, kesco->stream[i]>>>(x[i], n);
-    if (i == 1) cudaEventRecord(kesco->done[0], kesco->stream[i]);  // kesco: add#2 waits for this
-  }
+  for (size_t i = 0; i < x.size(); ++i) scale<<<n / 256, 256, 0, kesco->stream[i]>>>(x[i], n);
   add<<<n / 256, 256, 0, kesco->stream[0]>>>(x[0], y.back(), n);
-  cudaStreamWaitEvent(kesco->stream[0], kesco->done[0], 0);  // kesco: wait for scale#2 (RAW on x[1])
-  add<<<n / 256, 256, 0, kesco->stream[0]>>>(x.at(1), y.front(), n);
-  cudaEventRecord(kesco->done[1], kesco->stream[0]);  // kesco: scale#6 waits for this
+  add<<<n / 256, 256, 0, kesco->stream[1]>>>(x.at(1), y.front(), n);
+  cudaEventRecord(kesco->done[0], kesco->stream[1]);  // kesco: scale#6 waits for this
   sum(z, y, n);
   std::vector<float*> copy = x;
   copy[0] = z[1];
-  scale<<<n / 256, 256, 0, kesco->stream[0]>>>(copy[0], n);
-  cudaStreamWaitEvent(kesco->stream[3], kesco->done[2], 0);  // kesco: wait for add#4 (RAW on one, WAW on one)
-  scale<<<n / 256, 256, 0, kesco->stream[3]>>>(x[0], n);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[1], 0);  // kesco: wait for add#2 (WAR on x[1])
-  scale<<<n / 256, 256, 0, kesco->stream[1]>>>(copy[1], n);
+  scale<<<n / 256, 256, 0, kesco->stream[3]>>>(copy[0], n);
+  scale<<<n / 256, 256, 0, kesco->stream[0]>>>(x[0], n);
+  cudaStreamWaitEvent(kesco->stream[4], kesco->done[0], 0);  // kesco: wait for add#2 (WAR on x[i])
+  scale<<<n / 256, 256, 0, kesco->stream[4]>>>(copy[1], n);
   cudaDeviceSynchronize();
   return 0;
 }
