@@ -138,9 +138,18 @@ class Statements(Bindings):
         return self.statement(cursor, lone=lone)
 
     def _compound(self, cursor: Cursor) -> ir.Stmt:
-        body = [self.statement(c) for c in clang.children(cursor)]
+        body: list[ir.Stmt] = []
+        for one in map(self.statement, clang.children(cursor)):
+            if not (body and self._ends_invocation(body[-1], one)):
+                body.append(one)
         span = self.span(cursor)
         return ir.Block(span, tuple(body), end=-1 if self._inside_macro else self.closing(cursor, span))
+
+    def _ends_invocation(self, one: ir.Stmt, other: ir.Stmt) -> bool:
+        """Whether a statement is but the semicolon behind a macro that expands to braces: they are one."""
+        own, text = other.span, self.text
+        empty = isinstance(other, ir.Block) and not other.body and text[own.start : own.end] == b";"
+        return empty and text[one.span.end - 1 : one.span.end] == b")" and not text[one.span.end : own.start].strip()
 
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []

@@ -1,8 +1,9 @@
 """Which of two readings of a function is used: that of its text, or that of its IR.
 
 In: the regions as `resolve` has them, and as `host_regions` has them. Out: one for each function. The reading of the
-text knows turns of loops; that of the IR knows templates, jumps, threads, containers and the handles of libraries. So
-the IR's is used where more launches and calls of libraries may run beside others than by the text's.
+text knows turns of loops; that of the IR knows templates, jumps, threads, containers, lambdas and the handles of
+libraries. So the IR's is used where more pairs of operations of the text may run beside each other than by the text's:
+pairs of the text, as one of them may count the trips of a loop that the other follows as one.
 """
 
 from __future__ import annotations
@@ -11,17 +12,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kesco.frontend.library_table import setter_of
-from kesco.ir.access import UNKNOWN
+from kesco.ir.access import UNKNOWN, AccessMode, Buffer, may_alias
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_sure_barrier
+from kesco.parts import Parts
 from kesco.source import Span
+
+MOST = 150
+"""Sites of work that are compared with each other: what comes behind them in a text is much the same in both."""
+_WORK = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.CALL)
 
 
 def hopeful(regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
-    """Whether it may be worth to ask the IR: there are kernels, and a function, or what a launch does, is not known."""
-    stays = any(r.serial_because for r in regions)
-    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or _is_library(s) for r in regions for s in r.sites)
-    return bool(effects) and (stays or held)
+    """Whether it may be worth to ask the IR: there are kernels, and the text's reading leaves something apart.
+
+    So it does where a function, or what a launch does, is not known, where a call is a barrier, and where no two
+    launches of a function may run beside each other.
+    """
+    return bool(effects) and any(r.serial_because or any(map(_is_held, r.sites)) or _is_chain(r) for r in regions)
+
+
+def _is_held(site: Site) -> bool:
+    if site.kind is SiteKind.CALL:
+        return site.role is Role.JOIN
+    return (site.kind is SiteKind.KERNEL and not _moves(site)) or _is_library(site)
+
+
+def _is_chain(region: Region) -> bool:
+    return _moving(region) > 1 and not _free(region)
 
 
 def _is_library(site: Site) -> bool:
@@ -83,11 +101,43 @@ def _is_no_less(other: Region, one: Region) -> bool:
 
 
 def _either(one: Region, other: Region | None) -> Region:
-    if other is None or other.serial_because or _moving(other) < 2:
+    if other is None or other.serial_because or _gain(other) < (0, 2):
         return one
     if one.calling is not None and other.calling is None and not one.serial_because:
         return one
-    return other if one.serial_because or _moving(other) > _moving(one) else one
+    return other if one.serial_because or _gain(other) > _gain(one) else one
+
+
+def _gain(region: Region) -> tuple[int, int]:
+    return len(_free(region)), _moving(region)
+
+
+def _free(region: Region) -> set[tuple[int, int]]:
+    """The pairs of operations of the text that may run beside each other, the way the sites stand."""
+    region = region.calling or region
+    parts, found = Parts(region), set[tuple[int, int]]()
+    work: list[tuple[Site, dict[Buffer, AccessMode]]] = []
+    for site in region.sites[: MOST * 8]:
+        if is_sure_barrier(site):
+            work = []
+        elif site.kind in _WORK and _moves(site):
+            touched: dict[Buffer, AccessMode] = {}
+            for access in site.accesses:
+                for one in parts.touched(access):
+                    touched[one] = touched.get(one, AccessMode.NONE) | access.mode
+            found |= {_pair(before, site) for before, other in work if not _meet(other, touched)}
+            work = [*work, (site, touched)][-MOST:]
+    return found
+
+
+def _pair(one: Site, other: Site) -> tuple[int, int]:
+    return min(one.operation, other.operation), max(one.operation, other.operation)
+
+
+def _meet(one: Mapping[Buffer, AccessMode], other: Mapping[Buffer, AccessMode]) -> bool:
+    return any(
+        AccessMode.WRITE in mine | its and may_alias(a, b) for a, mine in one.items() for b, its in other.items()
+    )
 
 
 def _moving(region: Region) -> int:
