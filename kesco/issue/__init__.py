@@ -56,7 +56,7 @@ def reorderings(
 
     `prices` is asked where launches become graphs.
     """
-    if not result.rewritten or function.template or program.tasks:
+    if result.region.serial_because or function.template or program.tasks:
         return []
     found: list[Reordered] = []
     chains = Chains(result, prices)
@@ -87,7 +87,8 @@ def _order(run: Sequence[Statement]) -> list[int]:
     """
     before = [{m for m in range(n) if _depend(run[n], run[m])} for n in range(len(run))]
     order: list[int] = []
-    for n in (n for n, one in enumerate(run) if one.kind.launches and one.kind.mixes):
+    last = max((n for n, one in enumerate(run) if one.stays), default=len(run))
+    for n in (n for n, one in enumerate(run) if n < last and one.kind.launches and one.kind.mixes):
         needed, work = {n}, [n]
         while work:
             more = before[work.pop()] - needed
@@ -108,9 +109,11 @@ def _depend(one: Statement, other: Statement) -> bool:
     Beside copies that keep the host, more must stay.
     """
     if one.kind.mixes and other.kind.mixes:
-        if not other.kind.waits or (other.to_host and one.reads):
+        if other.stays and not other.to_host:
+            return True  # what waits for all that was issued keeps more apart than it did
+        if not (other.kind.waits or (other.passed and _passes(one))) or (other.to_host and one.reads):
             return True
-        if (one.asks and other.bare) or one.declares & other.names:
+        if (one.asks and other.bare) or one.declares & other.names or other.declares & one.names:
             return True
     whole = one.kind.waits == other.kind.waits  # the host's side of a copy on a stream is no other work's
     return any(
@@ -120,6 +123,11 @@ def _depend(one: Statement, other: Statement) -> bool:
         for a in (s.accesses if whole else _of_the_device(s))
         for b in (t.accesses if whole else _of_the_device(t))
     )
+
+
+def _passes(one: Statement) -> bool:
+    """Whether a statement may go ahead of what the host does by itself: a launch that does not print, as that may."""
+    return one.kind.launches and all(a.buffer.kind is not BufferKind.ORDER for s in one.serial for a in s.accesses)
 
 
 def _of_the_device(site: Site) -> Iterator[Access]:
