@@ -35,6 +35,7 @@ from kesco.ir.tree import Literal as Literal
 from kesco.ir.tree import Loop as Loop
 from kesco.ir.tree import Name as Name
 from kesco.ir.tree import New as New
+from kesco.ir.tree import CLOSURE as CLOSURE
 from kesco.ir.tree import Obstacle as Obstacle
 from kesco.ir.tree import Select as Select
 from kesco.ir.tree import Stmt as Stmt

@@ -101,15 +101,16 @@ def _is_no_less(other: Region, one: Region) -> bool:
 
 
 def _either(one: Region, other: Region | None) -> Region:
-    if other is None or other.serial_because or _gain(other) < (0, 2):
+    if other is None or other.serial_because or (one.serial_because and _gain(other) < (0, 2)):
         return one
     if one.calling is not None and other.calling is None and not one.serial_because:
         return one
     return other if one.serial_because or _gain(other) > _gain(one) else one
 
 
-def _gain(region: Region) -> tuple[int, int]:
-    return len(_free(region)), _moving(region)
+def _gain(region: Region) -> tuple[int, int, int]:
+    """What may run beside what, then what may run beside anything, then how little is code that is not seen."""
+    return len(_free(region)), _moving(region), -sum(site.foreign for site in region.sites)
 
 
 def _free(region: Region) -> set[tuple[int, int]]:
