@@ -85,7 +85,8 @@ def _order(run: Sequence[Statement]) -> list[int]:
 
     Of the statements that nothing left has to come before, that takes the one with the lowest rank.
     """
-    before = [{m for m in range(n) if _depend(run[n], run[m])} for n in range(len(run))]
+    copy = next((n for n, one in enumerate(run) if one.kind.waits), 0)  # in front of it nothing is gained
+    before = [{m for m in range(n) if m < copy or _depend(run[n], run[m])} for n in range(len(run))]
     order: list[int] = []
     last = max((n for n, one in enumerate(run) if one.stays), default=len(run))
     for n in (n for n, one in enumerate(run) if n < last and one.kind.launches and one.kind.mixes):
@@ -146,7 +147,7 @@ def _pays(run: Sequence[Statement], order: Sequence[int], dfg: Dfg) -> bool:
     graph = forward(dfg)
     for place, n in enumerate(order):
         if run[n].kind.mixes and not run[n].kind.waits:
-            if run[n].kind.launches and any(m < n for m in order[place + 1 :]):
+            if run[n].kind.launches and any(m < n and run[m].kind.waits for m in order[place + 1 :]):
                 return True
             continue
         passed = [run[m] for m in order[place + 1 :] if m < n and (run[m].kind.launches or not run[m].small)]

@@ -268,7 +268,7 @@ class _Walk:
         widest = next((a for a in contexts if a.generic), None)
         general = touched_by(region if widest is None else widest.builder.finish())
         region = replace(region, not_followed=reasons[function.key], general=general)
-        moving = moving_calls(self.texts.program, contexts, reasons)
+        moving = moving_calls(self.texts.program, contexts, reasons, all_seen=True)
         return replace(region, calling=self.region(function, why, moving)) if moving else region
 
     def region(self, function: ir.Function, why: str, moving: Collection[int] = ()) -> Region:

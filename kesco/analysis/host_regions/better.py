@@ -54,9 +54,14 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
     """
     by_place = {one.span: one for one in seen}
     chosen = {one.span: _either(one, by_place.get(one.span)) for one in regions}
+    for one in regions:  # what is scheduled as one is of one reading
+        together = {span for _, span in one.linked.members} if one.linked and chosen[one.span] is one else set()
+        chosen |= {other.span: other for other in regions if other.span in together}
     for one in regions:
         other = by_place.get(one.span)
-        if other is None or other.calling is None or other.serial_because or chosen[one.span].calling is not None:
+        if other is None or other.calling is None or other.serial_because:
+            continue
+        if chosen[one.span].calling is not None and chosen[one.span] is not other:
             continue
         run = _run_by(other, by_place)
         found = [chosen[span] for span in run if span in chosen]
@@ -101,25 +106,25 @@ def _is_no_less(other: Region, one: Region) -> bool:
 
 
 def _either(one: Region, other: Region | None) -> Region:
-    if other is None or other.serial_because or (one.serial_because and _gain(other) < (0, 2)):
+    if other is None or other.serial_because or _gain(other) < (0, 2):
         return one
     if one.calling is not None and other.calling is None and not one.serial_because:
         return one
-    return other if one.serial_because or _gain(other) > _gain(one) else one
+    as_one = one.linked is not None  # operations of several functions weigh more than calls of these
+    return other if one.serial_because or _gain(other, calls=not as_one) > _gain(one, calls=not as_one) else one
 
 
-def _gain(region: Region) -> tuple[int, int, int]:
-    """What may run beside what, then what may run beside anything, then how little is code that is not seen."""
-    return len(_free(region)), _moving(region), -sum(site.foreign for site in region.sites)
+def _gain(region: Region, *, calls: bool = True) -> tuple[int, int]:
+    forms = (one for one in (region, region.calling if calls else None, region.linked) if one is not None)
+    return max(len(_free(one)) for one in forms), _moving(region)
 
 
 def _free(region: Region) -> set[tuple[int, int]]:
     """The pairs of operations of the text that may run beside each other, the way the sites stand."""
-    region = region.calling or region
     parts, found = Parts(region), set[tuple[int, int]]()
     work: list[tuple[Site, dict[Buffer, AccessMode]]] = []
     for site in region.sites[: MOST * 8]:
-        if is_sure_barrier(site):
+        if is_sure_barrier(site) and site.role not in (Role.ENTRY, Role.EXIT):
             work = []
         elif site.kind in _WORK and _moves(site):
             touched: dict[Buffer, AccessMode] = {}

@@ -305,7 +305,9 @@ class Watching:
         draft.failed = state.failing and (draft.failed or draft.number == before)
 
     def throws(self, state: State) -> None:
-        """An exception is thrown in the text."""
+        """An exception is thrown: here by the text; by other code it leaves that, and is one that may have come in."""
+        if self.now.call is not None:
+            return
         activation, at, _, _ = self.where()
         operation, _ = self.texts.leave(activation.function, at.place if at is not None else -1)
         if operation < 0:
