@@ -383,4 +383,5 @@ def _is_implicit(constructor: Cursor) -> bool:
 
 def _is_operator(target: Cursor) -> bool:
     """Whether a function is called by something else than its name, or an object's, and parentheses."""
-    return target.spelling.startswith("operator") and target.spelling != "operator()"
+    name = str(target.spelling)
+    return name.startswith("operator") and name != "operator()"
