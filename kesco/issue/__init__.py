@@ -86,10 +86,10 @@ def _order(run: Sequence[Statement]) -> list[int]:
     Of the statements that nothing left has to come before, that takes the one with the lowest rank.
     """
     copy = next((n for n, one in enumerate(run) if one.kind.waits), 0)  # in front of it nothing is gained
-    before = [{m for m in range(n) if m < copy or _depend(run[n], run[m])} for n in range(len(run))]
+    last = max((n for n, one in enumerate(run) if one.stays), default=len(run))  # what follows it waits for nothing
+    before = [{m for m in range(n) if m < copy or n > last or _depend(run[n], run[m])} for n in range(len(run))]
     order: list[int] = []
-    last = max((n for n, one in enumerate(run) if one.stays), default=len(run))
-    for n in (n for n, one in enumerate(run) if n < last and one.kind.launches and one.kind.mixes):
+    for n in (n for n, one in enumerate(run) if one.kind.launches and one.kind.mixes):
         needed, work = {n}, [n]
         while work:
             more = before[work.pop()] - needed
@@ -112,7 +112,7 @@ def _depend(one: Statement, other: Statement) -> bool:
     if one.kind.mixes and other.kind.mixes:
         if other.stays and not other.to_host:
             return True  # what waits for all that was issued keeps more apart than it did
-        if not (other.kind.waits or (other.passed and _passes(one))) or (other.to_host and one.reads):
+        if not (other.kind.waits or (other.passed and one.kind.launches)) or (other.to_host and one.reads):
             return True
         if (one.asks and other.bare) or one.declares & other.names or other.declares & one.names:
             return True
@@ -124,11 +124,6 @@ def _depend(one: Statement, other: Statement) -> bool:
         for a in (s.accesses if whole else _of_the_device(s))
         for b in (t.accesses if whole else _of_the_device(t))
     )
-
-
-def _passes(one: Statement) -> bool:
-    """Whether a statement may go ahead of what the host does by itself: a launch that does not print, as that may."""
-    return one.kind.launches and all(a.buffer.kind is not BufferKind.ORDER for s in one.serial for a in s.accesses)
 
 
 def _of_the_device(site: Site) -> Iterator[Access]:

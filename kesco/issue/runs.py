@@ -25,7 +25,7 @@ from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, Held, Role, Site, SiteKind
 from kesco.issue.lines import Piece, beside, piece_of
 from kesco.issue.reads import Reads
-from kesco.issue.statements import calm, given_values, is_bare, issued, issued_or_asked, says
+from kesco.issue.statements import calm, given_values, is_bare, issued, issued_or_asked
 from kesco.model.forecast import Prices
 
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -186,8 +186,7 @@ class Block:
         if issued_or_asked(self.program, self.function, one, frozenset())[1]:
             silent = all(s.role is Role.HOST and not s.looks and not s.accesses for s in serial)
             return replace(empty, asks=True) if silent else None
-        quiet = calm(self.program, one) and not any(s.looks for s in serial)
-        if not all(map(_only_reads, serial)) or not (quiet or says(self.program, one)):
+        if not all(map(_only_reads, serial)) or not calm(self.program, one):
             return None
         given = [*given_values(one)]
         if any(map(self.reads.may_be_written, given)):
@@ -204,7 +203,7 @@ def _may_be_calm(one: ir.Stmt) -> bool:
 
 def _only_reads(site: Site) -> bool:
     """Whether the host does nothing at a site but read memory, such as a result that came home."""
-    return site.role is Role.HOST and all(a.mode is AccessMode.READ for a in site.accesses)
+    return site.role is Role.HOST and not site.looks and all(a.mode is AccessMode.READ for a in site.accesses)
 
 
 def _is_in_order(site: Site) -> bool:

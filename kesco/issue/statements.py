@@ -11,7 +11,7 @@ variables of the statement's own, such as a loop's counter or the status of a ca
 program may say so and end; it may not go on in another way than where none has: no store, no ``return`` from a function
 that is called, no exception. 4. Loops have a condition, which can be read without effect.
 5. Between them may stand statements that are `calm`: empty ones, and those that give the function's own plain variables
-values which can be read without effect; those that only print such values; and those that only ask for errors.
+values which can be read without effect; and those that only ask for errors.
 
 It refuses what is volatile, calls of functions that are not known, declarations that others see, and kernels whose
 effects their author has stated: a promise is good for streams, which `KESCO_STREAMS=1` takes back, but not for this.
@@ -82,18 +82,6 @@ def calm(program: ir.Program, statement: ir.Stmt) -> bool:
 def given_values(statement: ir.Stmt) -> Iterator[ir.Expr]:
     """The variables that a calm statement gives new values to."""
     return (n.target for n in ir.walk(statement) if isinstance(n, ir.Assign))
-
-
-def says(program: ir.Program, statement: ir.Stmt) -> bool:
-    """Whether a statement does nothing but print what can be read without effect."""
-    if not isinstance(statement, ir.Evaluate):
-        return False
-    reader = _Reader(program, frozenset())
-    try:
-        reader.says(statement.expression)
-    except _OtherEffect:
-        return False
-    return True
 
 
 def _is_plain(variable: ir.Variable) -> bool:
@@ -231,19 +219,6 @@ class _Reader:
                     raise _OtherEffect
             elif isinstance(node, _GOES_ON):
                 raise _OtherEffect
-
-    def says(self, one: ir.Expr) -> None:
-        """An expression that prints."""
-        while isinstance(one, ir.Cast):
-            one = one.operand
-        name = one.name.rpartition("::")[2] if isinstance(one, ir.Call) else ""
-        if not isinstance(one, ir.Call) or not one.standard or one.runs or name not in _SAYS - ENDS:
-            raise _OtherEffect
-        for inner in (*one.arguments, *(() if one.receiver is None else (one.receiver,))):
-            if isinstance(inner, ir.Call) and not _only_says(inner):
-                self.says(inner)
-            else:
-                self.value(inner)
 
     def value(self, one: ir.Expr) -> None:
         """An expression that is read without effect."""
