@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kesco.ir.task import Task as Task
+from kesco.ir.tree import CLOSURE as CLOSURE
 from kesco.ir.tree import DESTROYED as DESTROYED
 from kesco.ir.tree import AddressOf as AddressOf
 from kesco.ir.tree import Assign as Assign
@@ -35,7 +36,6 @@ from kesco.ir.tree import Literal as Literal
 from kesco.ir.tree import Loop as Loop
 from kesco.ir.tree import Name as Name
 from kesco.ir.tree import New as New
-from kesco.ir.tree import CLOSURE as CLOSURE
 from kesco.ir.tree import Obstacle as Obstacle
 from kesco.ir.tree import Select as Select
 from kesco.ir.tree import Stmt as Stmt

@@ -4,8 +4,9 @@ In: the parsed file and the module. Out: numbers of operations and spans, by deb
 edited; the IR says what happens. They meet here, and nowhere else.
 
 1. A function of the IR is one of the text if its subprogram has the name and stands inside; instances of a template are
-all the same one, and a lambda is one if it launches. 2. A call belongs to the smallest call or launch of that name around its place; in an argument of a
-macro, to the only one of that name in the statement. 3. What has no place has no operation: whoever needs one refuses.
+all the same one, and a lambda is one if it launches. 2. A call belongs to the smallest call or launch of that name
+around its place; in an argument of a macro, to the only one of that name in the statement. 3. What has no place has no
+operation: whoever needs one refuses.
 """
 
 from __future__ import annotations
