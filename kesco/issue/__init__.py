@@ -116,7 +116,8 @@ def _depend(one: Statement, other: Statement) -> bool:
             return True
         if (one.asks and other.bare) or one.declares & other.names or other.declares & one.names:
             return True
-    whole = one.kind.waits == other.kind.waits  # the host's side of a copy on a stream is no other work's
+    # the host's side of a copy on a stream is no other work's
+    whole = one.kind.waits == other.kind.waits or one.stays or other.stays
     return any(
         _may_meet(a, b)
         for s in one.serial

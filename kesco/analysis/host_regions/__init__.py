@@ -79,12 +79,14 @@ def host_regions(
     counting = Counting(texts)
     seen = {name for name, _ in program.constructs}
     why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(program)
-    walk = _walked(texts, counting, effects, streams, looks, sizes)
+    walk = first = _walked(texts, counting, effects, streams, looks, sizes)
     if not walk.refused and counting.settle():
         walk = _walked(texts, counting, effects, streams, looks, sizes)
     found = _read(walk, why)
 
     def again(loops: Collection[int]) -> tuple[Region, ...]:
+        if all(known is None or number in loops for number, known in counting.trips.items()):
+            return _read(first, why)  # nothing was counted then
         other = replace(counting, trips=counting.trips | dict.fromkeys(loops))
         return _read(_walked(texts, other, effects, streams, looks, sizes), why)
 

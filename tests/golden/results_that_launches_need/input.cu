@@ -1,8 +1,10 @@
 // As results_between_launches, but each launch keeps its place: it is given what the host made of the result, the
-// host prints or reads a clock before it, no wait follows that waited for it, or a copy up would wait for it.
+// host prints or reads a clock before it, no wait follows that waited for it, a copy up would wait for it, or it reads the
+// result itself.
 #include <cstdio>
 #include <ctime>
 __global__ void one(double* sum, double x) { *sum += x; }
+__global__ void from(double* sum, const double* x) { *sum += *x; }
 __global__ void says(double* sum) { printf("%f\n", *sum); }
 
 int main() {
@@ -11,6 +13,9 @@ int main() {
   cudaMalloc(&b, sizeof(double));
   cudaMalloc(&c, sizeof(double));
   double x, y, z;
+  one<<<1, 1>>>(b, 0);
+  one<<<1, 1>>>(c, 0);
+  cudaDeviceSynchronize();
   one<<<1, 1>>>(a, 1);
   cudaMemcpy(&x, a, sizeof x, cudaMemcpyDeviceToHost);
   const double half = x / 2;
@@ -45,5 +50,13 @@ int main() {
   one<<<1, 1>>>(b, 8);
   cudaMemcpy(&y, b, sizeof y, cudaMemcpyDeviceToHost);
   printf("%f %f\n", x, y);
+
+  double* shared;
+  cudaMallocHost(&shared, sizeof(double));
+  one<<<1, 1>>>(a, 9);
+  cudaMemcpy(shared, a, sizeof(double), cudaMemcpyDeviceToHost);
+  from<<<1, 1>>>(b, shared);
+  cudaMemcpy(&y, b, sizeof y, cudaMemcpyDeviceToHost);
+  printf("%f\n", y);
   return 0;
 }
