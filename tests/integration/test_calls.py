@@ -193,6 +193,11 @@ TOGETHER = {
     "virtual": (
         "struct B { float* a; virtual void f() { inc<<<1, 32>>>(a); } };\n",
         "B b, c; b.a = x; c.a = y; b.f(); c.f()",
+        {"f#1 f#2"},
+    ),
+    "virtual, of one of two": (
+        "struct B { float* a; virtual void f() { inc<<<1, 32>>>(a); } };\n",
+        "B b, c; b.a = x; c.a = y; B* q = argc > 1 ? &b : &c; q->f(); b.f()",
         set(),
     ),
     "its own stream": (

@@ -167,7 +167,11 @@ class Watching:
         """An exception leaves a function: who catches it goes on with the default stream, which waits for nothing."""
         level = self.now
         activation = level.activation
-        if not level.is_text or level.call is not None or activation.function.name == "main":
+        if not level.is_text or level.call is not None:
+            return
+        behind = any(activation.builder.drafts[n].role is not Role.ENTRY for n in state.frontier)
+        activation.throws = activation.throws or (behind and not state.failing)
+        if activation.function.name == "main":
             return
         if any(activation.builder.drafts[n].role not in (Role.ENTRY, Role.EXIT) for n in state.frontier):
             self._exit(activation, state, -1, EXCEPTION, activation.function.span)
