@@ -59,6 +59,7 @@ def _compiled(path: str, options: Options, observe: Observer, *, only_text: bool
     profile = _profile(options)
     session = Session(path, options, observe)
     session.only_text = session.only_text or only_text
+    session.rolling = session.rolling and not only_text
     regions = session.regions()
     observe("regions", regions)
     prices, said = _prices(session, profile, regions)

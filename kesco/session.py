@@ -109,6 +109,8 @@ class Session:
         self.strays = options.prefetch and self.zeroings() > 0
         self.looks = self.looks or self.strays
         self.only_text = options.memory == "reuse"  # which goes by what the text says of sizes
+        asks = options.emit != "streams" or options.prefetch or self.only_text or bool(self.program.tasks)
+        self.rolling = not asks  # loops whose trips are alike are followed as loops
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
@@ -187,7 +189,10 @@ class Session:
         try:
             ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(text, runs=True))
             sizes = sizes_in(text)
-            return host_regions(program, ir_text, self.effects, streams=streams, looks=self.looks, sizes=sizes)
+            looks, rolling = self.looks, self.rolling
+            return host_regions(
+                program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling
+            )
         except InputError:
             return ()
 
@@ -221,8 +226,9 @@ class Session:
 
         looks, wraps, strays = self.looks, self.wraps, self.strays
         found = resolve(
-            program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted
-        )
+            program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted,
+            rolling=self.rolling,
+        )  # fmt: skip
         return tuple(replace(one, steering=self.steering) if one.loops else one for one in found)
 
     @cached_property

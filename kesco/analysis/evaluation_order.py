@@ -16,6 +16,12 @@ _ONLY_TELL = frozenset(  # of the standard library's members, those that change 
     ("operator[]", "operator()", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
      "size", "length", "empty", "begin", "end", "cbegin", "cend", "count", "find", "c_str", "str", "value", "has_value")
 )  # fmt: skip
+_VALUES = frozenset(
+    ("dim3", "min", "max", "abs", "fabs", "ceil", "ceilf", "floor", "floorf", "round", "sqrt", "sqrtf", "pow", "log2")
+)
+"""What of the library makes a value of values."""
+_SAYS = frozenset(("size", "empty", "data", "get"))
+"""Members of classes of the library that only say what is there."""
 
 
 def order_matters(
@@ -88,7 +94,7 @@ def _is_harmless(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
         own = variable is not None and variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
         return own and variable is not None and variable.type.shape is not ir.Shape.REFERENCE
     if isinstance(node, ir.Call):
-        return node.key in pure or (node.constructs and node.implicit) or _only_tells(node)
+        return node.key in pure or (node.constructs and node.implicit) or _only_tells(node) or _is_value(node)
     return not isinstance(node, (ir.Launch, ir.New, ir.Unknown, ir.Obstacle))
 
 
@@ -96,6 +102,14 @@ def _only_tells(call: ir.Call) -> bool:
     """Whether a function of the runtime does nothing but tell the name of something."""
     entry = cuda_call(call.name, len(call.arguments)) if call.standard else None
     return entry is not None and entry.kind == "query" and entry.shows == "nothing" and not entry.out
+
+
+def _is_value(call: ir.Call) -> bool:
+    """Whether a function of the library changes nothing, and calls nothing of the user's."""
+    if not call.standard or call.runs or call.destroys or any(call.references):
+        return False
+    namespace, _, name = call.name.rpartition("::")
+    return name in (_VALUES if call.receiver is None else _SAYS) and namespace.partition("::")[0] in ("", "std", "dim3")
 
 
 def _mentioned(expression: ir.Expr) -> set[str]:

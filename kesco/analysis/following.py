@@ -94,8 +94,13 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
         found |= wrong
 
 
-def moving_calls(program: ir.Program, contexts: Collection[Walked], reasons: Mapping[str, str]) -> set[int]:
-    """The operations of a function that are calls which may go to any stream; `contexts` are its activations."""
+def moving_calls(
+    program: ir.Program, contexts: Collection[Walked], reasons: Mapping[str, str], *, all_seen: bool = False
+) -> set[int]:
+    """The operations of a function that are calls which may go to any stream; `contexts` are its activations.
+
+    With `all_seen` there is a site for whatever code does to the device where objects are made, and where they end.
+    """
     drafts = [draft for activation in contexts for draft in activation.builder.drafts]
     busy = [draft for draft in drafts if draft.role not in _PASSED and draft.operation >= 0]
     places = {(p.start, p.end): set[int]() for d in busy if (p := program.operations[d.operation].statement)}
@@ -103,7 +108,7 @@ def moving_calls(program: ir.Program, contexts: Collection[Walked], reasons: Map
         if (place := program.operations[draft.operation].statement) is not None:
             places[place.start, place.end].add(draft.operation)
     alone = {next(iter(numbers)) for numbers in places.values() if len(numbers) == 1}
-    stands = alone & _stands(program, contexts)
+    stands = alone & _stands(program, contexts, all_seen=all_seen)
     found = {d.operation for d in drafts if d.callee is not None and d.operation in stands}
     return found - {d.operation for d in drafts if d.operation in found and not _moves(program, d, reasons)}
 
@@ -158,10 +163,10 @@ def _moves(program: ir.Program, draft: Draft, reasons: Mapping[str, str]) -> boo
     return program.operations[draft.operation].call is not None and not reasons[callee.function.key]
 
 
-def _stands(program: ir.Program, contexts: Collection[Walked]) -> set[int]:
-    """The calls that are a whole statement, or the value that one declares or assigns, beside which nothing is made
+def _stands(program: ir.Program, contexts: Collection[Walked], *, all_seen: bool) -> set[int]:
+    """The calls that are a whole statement, or the value that one declares or assigns.
 
-    that is destroyed at the statement's end.
+    Unless all is seen, nothing is made beside them that is destroyed at the statement's end.
     """
     bodies = {activation.function.key: activation.function.body for activation in contexts}
     found = set()
@@ -170,7 +175,7 @@ def _stands(program: ir.Program, contexts: Collection[Walked]) -> set[int]:
         others = (
             n for n in ir.walk(whole) if n is not call and isinstance(n, (ir.Call, ir.Launch, ir.New, ir.Unknown))
         )
-        if isinstance(call, ir.Call) and all(_leaves_nothing(program, n) for n in others):
+        if isinstance(call, ir.Call) and (all_seen or all(_leaves_nothing(program, n) for n in others)):
             found.add(call.operation)
     return found
 

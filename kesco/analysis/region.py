@@ -227,11 +227,27 @@ class RegionBuilder:
         return Region(self.function, self.span, tuple(sites), successors, (), self.serial_because)
 
 
+def _is_of_batches(region: Region, trip: Site) -> bool:
+    """Whether what follows where a trip begins, until the next one does, are kernels and copies that keep the host."""
+    found, work = {trip.number}, [trip.number]
+    while work:
+        after = set(region.successors[work.pop()]) - found
+        work += after
+        found |= after
+    inside = {n for n in found if trip.span.start <= region.sites[n].span.start < trip.span.end}
+    kinds = {s.kind for s in map(region.sites.__getitem__, inside) if s.held is not None or s.kind is SiteKind.KERNEL}
+    return {SiteKind.COPY, SiteKind.KERNEL} <= kinds
+
+
 def without_idle_marks(region: Region) -> Region:
-    """The region without the marks of loops that no range of work depends on."""
+    """The region without the marks of loops that no range of work depends on.
+
+    Those stay in whose turns the host waits for copies and kernels run: their turns may have buffers of their own.
+    """
     work = (s for s in region.sites if s.role in (Role.MOVABLE, Role.LEGACY))
     every = (a.bytes for s in work for a in s.accesses if a.bytes is not None)
     used = {c.turn.loop for part in every for c in part.counters if c.turn is not None}
+    used |= {s.loop for s in region.sites if s.mark is Mark.TURNS and _is_of_batches(region, s)}
     gone = [s.number for s in region.sites if s.mark is not None and s.loop not in used]
     if not gone:
         return region

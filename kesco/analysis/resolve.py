@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from kesco.analysis.alike import rolled
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
@@ -51,15 +52,18 @@ def resolve(
     wraps: bool = False,
     strays: bool = False,
     uncounted: set[int] | None = None,
+    rolling: bool = False,
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
 
     With `looks`, so does what may show how far the device is (see `Site.looks`). `wraps` tells that signed integers
     wrap around (``-fwrapv``): then those that are not known are not followed. With `strays`, what the host does through
     pointers that are not known becomes sites, and stores of zero are told apart. The loops in `uncounted` are not
-    unrolled; those that turn out to be of that kind are added to it.
+    unrolled; those that turn out to be of that kind are added to it, and with `rolling` those are not unrolled whose
+    trips are alike.
     """
     uncounted = set[int]() if uncounted is None else uncounted
+    how = {"streams": streams, "looks": looks, "wraps": wraps, "strays": strays, "rolling": rolling}
     walker = Interpreter(program, dict(effects), streams=streams)
     walker.unroll = dict.fromkeys(uncounted, False)
     walker.looks, walker.symbols.off, walker.strays = looks, wraps, strays
@@ -76,7 +80,7 @@ def resolve(
         (_walk_main if function.name == "main" else _walk_generic)(walker, function)
     if walker.uncounted:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
-        return resolve(program, effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted)
+        return resolve(program, effects, uncounted=uncounted, **how)
     if not streams:  # what is promised to whoever watches the serial program says
         tasks = {operation: name for operation, (name, _) in task_of(program).items()}
         mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
@@ -104,7 +108,14 @@ def resolve(
     def finished(region: Region) -> Region:
         return only_certain(without_idle_marks(region), walker.spoilt)
 
-    return tuple(_in_each(r, finished) for r in regions)
+    done = tuple(_in_each(r, finished) for r in regions)
+    if not rolling:
+        return done
+
+    def again(loops: Collection[int]) -> tuple[Region, ...]:
+        return resolve(program, effects, uncounted=uncounted | {*loops}, **{**how, "rolling": False})
+
+    return rolled(program, done, again)
 
 
 def _in_each(region: Region, change: Callable[[Region], Region]) -> Region:

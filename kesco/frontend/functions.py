@@ -59,6 +59,8 @@ class Functions(Statements):
         """The function defined at `cursor`, or None when it has no body; unless `here`, nothing in it is editable."""
         before = len(self.operations)
         self.text = self.source.text if here else self._file_text(cursor)
+        is_template = kind_of(cursor) is K.FUNCTION_TEMPLATE or self._dependent(cursor)
+        self.closures = [] if here and not is_template else None
         found = self._function(cursor, method_of, here)
         self.text = self.source.text
         for number in range(before if not here else len(self.operations), len(self.operations)):

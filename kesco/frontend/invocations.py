@@ -302,7 +302,7 @@ class Invocations(Expressions):
     def _call_place(self, cursor: Cursor, target: Cursor) -> tuple[int, int, bool] | None:
         """The text of a call that may stand behind a comma, and whether it has no value; None where that may not be."""
         start, end = file_range(cursor)
-        if not start.file == end.file == self.source.path or target.spelling.startswith("operator"):
+        if not start.file == end.file == self.source.path or _is_operator(target):
             return None
         named = file_range(self.children(cursor)[0])[1] if self.children(cursor) else start
         plain = self.types.lower(target.result_type).shape in (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER)
@@ -366,3 +366,9 @@ def _is_implicit(constructor: Cursor) -> bool:
         return False
     usr = constructor.canonical.get_usr()
     return all(c.get_usr() != usr for c in constructor.semantic_parent.get_children())
+
+
+def _is_operator(target: Cursor) -> bool:
+    """Whether a function is called by something else than its name, or an object's, and parentheses."""
+    name = str(target.spelling)
+    return name.startswith("operator") and name != "operator()"

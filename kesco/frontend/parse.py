@@ -262,7 +262,8 @@ class _Walk:
                 return
             found = self.statements.function(cursor, owner, here=self.here and not self._is_shared(cursor))
             if found is not None:
-                self.functions.append(found)
+                self.functions += [found, *(self.statements.closures or ())]
+            self.statements.closures = None
 
     def _is_shared(self, cursor: Cursor) -> bool:
         """Whether it is a header's, and other files may have it, too."""

@@ -137,9 +137,18 @@ class Statements(Bindings):
         return self.statement(cursor, lone=lone)
 
     def _compound(self, cursor: Cursor) -> ir.Stmt:
-        body = [self.statement(c) for c in clang.children(cursor)]
+        body: list[ir.Stmt] = []
+        for one in map(self.statement, clang.children(cursor)):
+            if not (body and self._ends_invocation(body[-1], one)):
+                body.append(one)
         span = self.span(cursor)
         return ir.Block(span, tuple(body), end=-1 if self._inside_macro else self.closing(cursor, span))
+
+    def _ends_invocation(self, one: ir.Stmt, other: ir.Stmt) -> bool:
+        """Whether a statement is but the semicolon behind a macro that expands to braces: they are one."""
+        own, text = other.span, self.text
+        empty = isinstance(other, ir.Block) and not other.body and text[own.start : own.end] == b";"
+        return empty and text[one.span.end - 1 : one.span.end] == b")" and not text[one.span.end : own.start].strip()
 
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []
@@ -334,15 +343,39 @@ class Statements(Bindings):
         return ir.Case(self.span(cursor), value, self._labelled(inner[-1]))
 
     def _lambda_body(self, cursor: Cursor) -> None:
-        """Look through a lambda's body for the variables it mentions; its operations cannot be edited."""
+        """Look through a lambda's body for the variables it mentions; if it launches it is a function of its own."""
         keep, self.anchor = self.anchor, None
         inside, self._inside_macro = self._inside_macro, False
         before = len(self.operations)
+        body: ir.Stmt | None = None
         for child in clang.children(cursor):
             if kind_of(child) is K.COMPOUND_STMT:
-                self.statement(child)
+                body = self.statement(child)
             elif kind_of(child) is K.VARIABLE_REF:
                 self.lower(child)
-        for number in range(before, len(self.operations)):
-            self._stick(number, "it stands in a lambda")
+        launches = body is not None and any(isinstance(n, ir.Launch) for n in ir.walk(body))
+        called = _call_operator(cursor)
+        if self.closures is not None and called is not None and body is not None and launches and not inside:
+            self.closures.append(self._closure(cursor, called, body))
+        else:
+            for number in range(before, len(self.operations)):
+                self._stick(number, "it stands in a lambda")
         self.anchor, self._inside_macro = keep, inside
+
+    closures: list[ir.Function] | None = None  # what launches of the lambdas in a function; None where none is edited
+
+    def _closure(self, cursor: Cursor, called: Cursor, body: ir.Stmt) -> ir.Function:
+        """A lambda as a function; what is known of the variables that it holds the text does not say."""
+        span = self.span(cursor)
+        parameters = tuple(self.variable(c) for c in clang.children(cursor) if kind_of(c) is K.PARM_DECL)
+        whole = ir.Block(span, (ir.Obstacle(span, ir.CLOSURE), body))
+        return ir.Function(
+            called.canonical.get_usr(), "operator()", parameters, whole, span, True, True,
+            method_of=called.semantic_parent.get_usr(), top=self.top, result=self.types.lower(called.result_type),
+        )  # fmt: skip
+
+
+def _call_operator(cursor: Cursor) -> Cursor | None:
+    """What runs where a lambda is called; None for one that is a template."""
+    made = clang.children(cursor.type.get_declaration())
+    return next((c for c in made if kind_of(c) is K.CXX_METHOD and c.spelling == "operator()"), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kesco.ir.task import Task as Task
+from kesco.ir.tree import CLOSURE as CLOSURE
 from kesco.ir.tree import DESTROYED as DESTROYED
 from kesco.ir.tree import AddressOf as AddressOf
 from kesco.ir.tree import Assign as Assign

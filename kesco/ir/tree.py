@@ -323,6 +323,10 @@ class Leave(Stmt):
     operation: int = -1
 
 
+CLOSURE = "a lambda's body"
+"""The `Obstacle` of a function that a lambda is: only the host's IR says what the variables are that it holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Obstacle(Stmt):
     """Control flow that is not followed (goto, label, inline assembly, try): the function stays serial."""

@@ -56,7 +56,7 @@ def reorderings(
 
     `prices` is asked where launches become graphs.
     """
-    if not result.rewritten or function.template or program.tasks:
+    if result.region.serial_because or function.template or program.tasks:
         return []
     found: list[Reordered] = []
     chains = Chains(result, prices)
@@ -85,7 +85,9 @@ def _order(run: Sequence[Statement]) -> list[int]:
 
     Of the statements that nothing left has to come before, that takes the one with the lowest rank.
     """
-    before = [{m for m in range(n) if _depend(run[n], run[m])} for n in range(len(run))]
+    copy = next((n for n, one in enumerate(run) if one.kind.waits), 0)  # in front of it nothing is gained
+    last = max((n for n, one in enumerate(run) if one.stays), default=len(run))  # what follows it waits for nothing
+    before = [{m for m in range(n) if m < copy or n > last or _depend(run[n], run[m])} for n in range(len(run))]
     order: list[int] = []
     for n in (n for n, one in enumerate(run) if one.kind.launches and one.kind.mixes):
         needed, work = {n}, [n]
@@ -108,11 +110,14 @@ def _depend(one: Statement, other: Statement) -> bool:
     Beside copies that keep the host, more must stay.
     """
     if one.kind.mixes and other.kind.mixes:
-        if not other.kind.waits or (other.to_host and one.reads):
+        if other.stays and not other.to_host:
+            return True  # what waits for all that was issued keeps more apart than it did
+        if not (other.kind.waits or (other.passed and one.kind.launches)) or (other.to_host and one.reads):
             return True
-        if (one.asks and other.bare) or one.declares & other.names:
+        if (one.asks and other.bare) or one.declares & other.names or other.declares & one.names:
             return True
-    whole = one.kind.waits == other.kind.waits  # the host's side of a copy on a stream is no other work's
+    # the host's side of a copy on a stream is no other work's
+    whole = one.kind.waits == other.kind.waits or one.stays or other.stays
     return any(
         _may_meet(a, b)
         for s in one.serial
@@ -138,7 +143,7 @@ def _pays(run: Sequence[Statement], order: Sequence[int], dfg: Dfg) -> bool:
     graph = forward(dfg)
     for place, n in enumerate(order):
         if run[n].kind.mixes and not run[n].kind.waits:
-            if run[n].kind.launches and any(m < n for m in order[place + 1 :]):
+            if run[n].kind.launches and any(m < n and run[m].kind.waits for m in order[place + 1 :]):
                 return True
             continue
         passed = [run[m] for m in order[place + 1 :] if m < n and (run[m].kind.launches or not run[m].small)]

@@ -25,7 +25,7 @@ from kesco.ir.dfg import Dfg
 from kesco.ir.flow import SMALL, Held, Role, Site, SiteKind
 from kesco.issue.lines import Piece, beside, piece_of
 from kesco.issue.reads import Reads
-from kesco.issue.statements import calm, is_bare, issued, issued_or_asked
+from kesco.issue.statements import calm, given_values, is_bare, issued, issued_or_asked
 from kesco.model.forecast import Prices
 
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -71,6 +71,7 @@ class Statement:
     reads: bool = False  # what a copy to the host may write
     bare: bool = False  # nobody looks at the status of its calls
     asks: bool = False  # for errors
+    passed: bool = False  # launches may go ahead of it: it is the host's own, and no wait
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -80,6 +81,11 @@ class Statement:
         if self.kind.launches:
             return (0, -self.chain) if self.begins else (1, 0)
         return (0, 0) if self.small else (1, -self.chain)
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is a copy on the default stream, which waits for all that was issued."""
+        return any(s.role is Role.LEGACY for s in self.sites)
 
     @property
     def to_host(self) -> bool:
@@ -151,7 +157,7 @@ class Block:
             return None
         planned = result.dfg.region.sites
         serial = [s for s in result.serial.sites if _is_in(s, piece)]
-        sites = [s for s in planned if s.operation in operations and s.role is Role.MOVABLE]
+        sites = [s for s in planned if s.operation in operations and _is_in_order(s)]
         if any(s.operation not in operations for s in serial) or {s.operation for s in serial} != {
             s.operation for s in sites
         }:
@@ -180,15 +186,29 @@ class Block:
         if issued_or_asked(self.program, self.function, one, frozenset())[1]:
             silent = all(s.role is Role.HOST and not s.looks and not s.accesses for s in serial)
             return replace(empty, asks=True) if silent else None
-        if serial or not calm(self.program, one):
+        if not all(map(_only_reads, serial)) or not calm(self.program, one):
             return None
-        declared = (n.variable.name.encode() for n in ir.walk(one) if isinstance(n, ir.Declare))
-        return replace(empty, declares=frozenset(declared))
+        given = [*given_values(one)]
+        if any(map(self.reads.may_be_written, given)):
+            return None  # it has another name, by which a kernel may come to it
+        new = [n.variable for n in ir.walk(one) if isinstance(n, ir.Declare)]
+        new += [n.variable for n in given if isinstance(n, ir.Name)]
+        return replace(empty, serial=tuple(serial), declares=frozenset(n.name.encode() for n in new), passed=True)
 
 
 def _may_be_calm(one: ir.Stmt) -> bool:
     """Whether it is worth the while to look at the text of a statement without operations."""
     return isinstance(one, (ir.Declare, ir.Block, ir.Evaluate, ir.If))
+
+
+def _only_reads(site: Site) -> bool:
+    """Whether the host does nothing at a site but read memory, such as a result that came home."""
+    return site.role is Role.HOST and not site.looks and all(a.mode is AccessMode.READ for a in site.accesses)
+
+
+def _is_in_order(site: Site) -> bool:
+    """Whether it is work on a stream, or a copy on the default stream behind which the host goes on when it is done."""
+    return site.role is Role.MOVABLE or (site.role is Role.LEGACY and site.held in (Held.SOURCE, Held.ALL))
 
 
 def _replay_of(result: FunctionResult, sites: Sequence[Site]) -> int:
@@ -260,6 +280,6 @@ class Chains:
 def forward(dfg: Dfg) -> nx.DiGraph[int]:
     """The dependences within one trip of all loops."""
     graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(dfg.graph.nodes)
+    graph.add_nodes_from(site.number for site in dfg.region.sites)
     graph.add_edges_from((d.source, d.target) for d in dfg.dependences if not d.carried)
     return graph

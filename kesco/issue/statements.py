@@ -10,8 +10,8 @@ long as nobody writes what they read: what the device may write is a site of its
 variables of the statement's own, such as a loop's counter or the status of a call. 3. Where a call has failed, the
 program may say so and end; it may not go on in another way than where none has: no store, no ``return`` from a function
 that is called, no exception. 4. Loops have a condition, which can be read without effect.
-5. Between them may stand statements that are `calm`: empty ones, and declarations of the function's own plain variables
-whose values can be read without effect; and those that do nothing but ask for errors.
+5. Between them may stand statements that are `calm`: empty ones, and those that give the function's own plain variables
+values which can be read without effect; and those that only ask for errors.
 
 It refuses what is volatile, calls of functions that are not known, declarations that others see, and kernels whose
 effects their author has stated: a promise is good for streams, which `KESCO_STREAMS=1` takes back, but not for this.
@@ -19,7 +19,7 @@ effects their author has stated: a promise is good for streams, which `KESCO_STR
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from kesco.ir import program as ir
 from kesco.ir.failures import may_return, where_it_failed
@@ -56,20 +56,32 @@ def issued(program: ir.Program, function: ir.Function, statement: ir.Stmt, work:
 
 
 def calm(program: ir.Program, statement: ir.Stmt) -> bool:
-    """Whether a statement does nothing but give plain variables of the function's own their first values."""
+    """Whether a statement does nothing but give plain variables of the function's own their values."""
     parts = statement.body if isinstance(statement, ir.Block) and statement.declares else (statement,)
     if isinstance(statement, ir.Block) and not statement.body:
         return True
     reader = _Reader(program, frozenset())
     try:
         for one in parts:
-            if not isinstance(one, ir.Declare) or not _is_plain(one.variable):
+            if isinstance(one, ir.Evaluate) and isinstance(one.expression, ir.Assign):
+                target = one.expression.target
+                value: ir.Expr | None = one.expression.value
+                fits = isinstance(target, ir.Name) and _is_plain(target.variable)
+            else:
+                fits = isinstance(one, ir.Declare) and _is_plain(one.variable)
+                value = one.initial if isinstance(one, ir.Declare) else None
+            if not fits:
                 return False
-            if one.initial is not None:
-                reader.value(one.initial)
+            if value is not None:
+                reader.value(value)
     except _OtherEffect:
         return False
     return True
+
+
+def given_values(statement: ir.Stmt) -> Iterator[ir.Expr]:
+    """The variables that a calm statement gives new values to."""
+    return (n.target for n in ir.walk(statement) if isinstance(n, ir.Assign))
 
 
 def _is_plain(variable: ir.Variable) -> bool:

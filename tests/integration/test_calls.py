@@ -195,6 +195,11 @@ TOGETHER = {
         "B b, c; b.a = x; c.a = y; b.f(); c.f()",
         {"f#1 f#2"},
     ),
+    "virtual, of one of two": (
+        "struct B { float* a; virtual void f() { inc<<<1, 32>>>(a); } };\n",
+        "B b, c; b.a = x; c.a = y; B* q = argc > 1 ? &b : &c; q->f(); b.f()",
+        set(),
+    ),
     "its own stream": (
         "static cudaStream_t s;\nstatic void f(float* p) { inc<<<1, 32, 0, s>>>(p); }\n",
         "cudaStreamCreate(&s); f(x); f(y)",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from kesco.analysis.alike import rolled
 from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
 from kesco.analysis.guards import guards_of, needs_names_of_callers
 from kesco.analysis.host import constructors, first, handed_on
@@ -68,30 +69,40 @@ def host_regions(
     streams: bool = False,
     looks: bool = False,
     sizes: tuple[int, int] = (0, 0),
+    rolling: bool = False,
 ) -> tuple[Region, ...]:
     """The regions of all functions of the text that launch; `sizes` are the streams and events of kesco's prologue.
 
-    `InputError` (K110) if LLVM cannot read the IR.
+    With `rolling`, loops whose trips are alike are followed as loops. `InputError` (K110) if LLVM cannot read the IR.
     """
     module = Module(canonical(ir_text, "host", sroa=True))
     texts = Texts(program, module)
     counting = Counting(texts)
     seen = {name for name, _ in program.constructs}
     why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(program)
-    while True:
+    walk = first = _walked(texts, counting, effects, streams, looks, sizes)
+    if not walk.refused and counting.settle():
         walk = _walked(texts, counting, effects, streams, looks, sizes)
-        if counting.decided or walk.refused:
-            break
-        counting.settle()
-        if not any(counting.trips.values()):
-            break
-    paths = walk.paths
-    if not streams:  # what is promised to whoever watches the serial program says
+    found = _read(walk, why)
+
+    def again(loops: Collection[int]) -> tuple[Region, ...]:
+        if all(known is None or number in loops for number, known in counting.trips.items()):
+            return _read(first, why)  # nothing was counted then
+        other = replace(counting, trips=counting.trips | dict.fromkeys(loops))
+        return _read(_walked(texts, other, effects, streams, looks, sizes), why)
+
+    return rolled(program, found, again) if rolling and not walk.refused else found
+
+
+def _read(walk: _Walk, why: str) -> tuple[Region, ...]:
+    """The regions of what was walked."""
+    paths, program = walk.paths, walk.texts.program
+    if not paths.streams:  # what is promised to whoever watches the serial program says
         watchers = Watchers(frozenset(paths.watched), frozenset(paths.volatile), frozenset(paths.told), {})
         mark_releases(paths.activations, watchers)
-    functions = [f for f in program.functions if f.here and f.key in walk.paths.activations]
+    functions = [f for f in program.functions if f.here and f.key in paths.activations]
     why = why or walk.refused or paths.file_wide
-    if streams:
+    if paths.streams:
         regions = [walk.region(function, why) for function in functions]
     else:
         reasons = not_followed(program, paths.activations, why)
@@ -271,7 +282,7 @@ class _Walk:
         widest = next((a for a in contexts if a.generic), None)
         general = touched_by(region if widest is None else widest.builder.finish())
         region = replace(region, not_followed=reasons[function.key], general=general)
-        moving = moving_calls(self.texts.program, contexts, reasons)
+        moving = moving_calls(self.texts.program, contexts, reasons, all_seen=True)
         return replace(region, calling=self.region(function, why, moving)) if moving else region
 
     def with_linked(self, main: ir.Function, region: Region) -> Region:

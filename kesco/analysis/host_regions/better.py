@@ -1,9 +1,10 @@
 """Which of two readings of a function is used: that of its text, or that of its IR.
 
 In: the regions as `resolve` has them, and as `host_regions` has them. Out: one for each function. The reading of the
-text knows turns of loops and parts of buffers by symbols; that of the IR knows templates, jumps, threads, objects,
-containers and the handles of libraries. So the IR's is used where more launches and calls of libraries may run beside
-others than by the text's, or fewer calls are not seen.
+text knows turns of loops; that of the IR knows templates, jumps, threads, objects, containers, lambdas and the handles
+of libraries. So the IR's is used where more pairs of operations of the text may run beside each other than by the
+text's, or fewer calls are not seen: pairs of the text, as one of them may count the trips of a loop that the other
+follows as one.
 """
 
 from __future__ import annotations
@@ -13,25 +14,43 @@ from dataclasses import replace
 
 from kesco.frontend.library_table import setter_of
 from kesco.ir import program as ir
-from kesco.ir.access import UNKNOWN
+from kesco.ir.access import UNKNOWN, AccessMode, Buffer, may_alias
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_sure_barrier
+from kesco.parts import Parts
 from kesco.source import Span
+
+MOST = 150
+"""Sites of work that are compared with each other: what comes behind them in a text is much the same in both."""
+_WORK = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.CALL)
 
 
 def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
-    """Whether it may be worth to ask the IR: there are kernels, and a function, or what a launch or code of objects
-    does, is not known.
+    """Whether it may be worth to ask the IR: there are kernels, and the text's reading leaves something apart.
+
+    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier, and
+    where no two launches of a function may run beside each other.
     """
-    sites = [site for region in regions for site in region.sites]
-    held = any((s.kind is SiteKind.KERNEL and not _moves(s)) or _is_library(s) for s in sites)
-    unseen = {s.operation for s in sites if s.foreign}
-    held = held or any(s.foreign and s.label.startswith("~") for s in sites)
-    held = held or any(r.serial_because for r in regions)
-    if effects and not held and unseen:
-        calls = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call))
-        held = any(n.operation in unseen and (n.constructs or n.name.startswith("std::")) for n in calls)
-    return bool(effects) and held
+    if not effects:
+        return False
+    if any(r.serial_because or any(map(_is_held, r.sites)) or _is_chain(r) for r in regions):
+        return True
+    sites = [site for region in regions for site in region.sites if site.foreign]
+    if any(site.label.startswith("~") for site in sites):
+        return True
+    unseen = {site.operation for site in sites}
+    calls = (n for f in program.functions for n in ir.walk(f.body) if unseen and isinstance(n, ir.Call))
+    return any(n.operation in unseen and (n.constructs or n.name.startswith("std::")) for n in calls)
+
+
+def _is_held(site: Site) -> bool:
+    if site.kind is SiteKind.CALL:
+        return site.role is Role.JOIN
+    return (site.kind is SiteKind.KERNEL and not _moves(site)) or _is_library(site)
+
+
+def _is_chain(region: Region) -> bool:
+    return _moving(region) > 1 and not _free(region)
 
 
 def _is_library(site: Site) -> bool:
@@ -46,9 +65,14 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
     """
     by_place = {one.span: one for one in seen}
     chosen = {one.span: _either(one, by_place.get(one.span)) for one in regions}
+    for one in regions:  # what is scheduled as one is of one reading
+        together = {span for _, span in one.linked.members} if one.linked and chosen[one.span] is one else set()
+        chosen |= {other.span: other for other in regions if other.span in together}
     for one in regions:
         other = by_place.get(one.span)
-        if other is None or other.calling is None or other.serial_because or _calls(chosen[one.span]):
+        if other is None or other.calling is None or other.serial_because:
+            continue
+        if _calls(chosen[one.span]) and chosen[one.span] is not other:
             continue
         run = _run_by(other, by_place)
         found = [chosen[span] for span in run if span in chosen]
@@ -97,16 +121,46 @@ def _calls(region: Region) -> bool:
 
 
 def _either(one: Region, other: Region | None) -> Region:
-    if other is None or other.serial_because or _moving(other) < 2:
+    if other is None or other.serial_because or _gain(other) < (0, 2):
         return one
     if _calls(one) and other.calling is None:
         return one
-    return other if one.serial_because or _follows(other) > _follows(one) else one
+    as_one = one.linked is not None  # operations of several functions weigh more than calls of these
+    return other if one.serial_because or _gain(other, calls=not as_one) > _gain(one, calls=not as_one) else one
 
 
-def _follows(region: Region) -> tuple[int, int]:
-    """How much of a function is followed: what may run beside others, and as little as possible that is not seen."""
-    return _moving(region), -sum(site.foreign for site in region.sites)
+def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int]:
+    """What may run beside each other, what may run beside something, and as little as possible that is not seen."""
+    forms = (one for one in (region, region.calling if calls else None, region.linked) if one is not None)
+    unseen = sum(site.foreign for site in region.sites)
+    return max(len(_free(one)) for one in forms), _moving(region), -unseen
+
+
+def _free(region: Region) -> set[tuple[int, int]]:
+    """The pairs of operations of the text that may run beside each other, the way the sites stand."""
+    parts, found = Parts(region), set[tuple[int, int]]()
+    work: list[tuple[Site, dict[Buffer, AccessMode]]] = []
+    for site in region.sites[: MOST * 8]:
+        if is_sure_barrier(site) and site.role not in (Role.ENTRY, Role.EXIT):
+            work = []
+        elif site.kind in _WORK and _moves(site):
+            touched: dict[Buffer, AccessMode] = {}
+            for access in site.accesses:
+                for one in parts.touched(access):
+                    touched[one] = touched.get(one, AccessMode.NONE) | access.mode
+            found |= {_pair(before, site) for before, other in work if not _meet(other, touched)}
+            work = [*work, (site, touched)][-MOST:]
+    return found
+
+
+def _pair(one: Site, other: Site) -> tuple[int, int]:
+    return min(one.operation, other.operation), max(one.operation, other.operation)
+
+
+def _meet(one: Mapping[Buffer, AccessMode], other: Mapping[Buffer, AccessMode]) -> bool:
+    return any(
+        AccessMode.WRITE in mine | its and may_alias(a, b) for a, mine in one.items() for b, its in other.items()
+    )
 
 
 def _moving(region: Region) -> int:

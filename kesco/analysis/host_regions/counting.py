@@ -69,8 +69,8 @@ class Counting:
         self.trips[loop.number] = None if known is None or known[0] != first else (first, max(known[1], begun))
         self._open[frame.number, head] = (loop.number, begun)
 
-    def settle(self) -> None:
-        """All was walked: a loop is counted if it turned as often each time."""
+    def settle(self) -> bool:
+        """All was walked: a loop is counted if it turned as often each time. Whether there is any."""
         ends: dict[int, set[int]] = {}
         for number, trips in self._open.values():
             ends.setdefault(number, set()).add(trips)
@@ -79,6 +79,7 @@ class Counting:
             if known is not None and (len(counts) > 1 or not 0 < known[1] <= MAX_TRIPS):
                 self.trips[number] = None
         self.decided = True
+        return any(self.trips.values())
 
     def around(self, frame: Frame, function: ir.Function) -> tuple[Iteration, ...]:
         """The trips that control is in, of the loops around it that are counted, outermost first."""

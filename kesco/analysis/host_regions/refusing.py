@@ -34,7 +34,7 @@ _FILLS = (
 )
 _SAME = frozenset(
     ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
-     "inline assembly")
+     "inline assembly", ir.CLOSURE)
 )  # fmt: skip
 _IN_ORDER = ("&&", "||", ",", "<<", ">>")
 _WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")

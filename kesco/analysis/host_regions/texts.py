@@ -4,8 +4,9 @@ In: the parsed file and the module. Out: numbers of operations and spans, by deb
 edited; the IR says what happens. They meet here, and nowhere else.
 
 1. A function of the IR is one of the text if its subprogram has the name and stands inside; instances of a template are
-all the same one. 2. A call belongs to the smallest call or launch of that name around its place; in an argument of a
-macro, to the only one of that name in the statement. 3. What has no place has no operation: whoever needs one refuses.
+all the same one, and a lambda is one if it launches. 2. A call belongs to the smallest call or launch of that name
+around its place; in an argument of a macro, to the only one of that name in the statement. 3. What has no place has no
+operation: whoever needs one refuses.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Texts:
     # ---- functions
 
     def function(self, one: Function) -> ir.Function | None:
-        """The function of the text that this is; lambdas are a part of the one around them."""
+        """The function of the text that this is; lambdas that launch nothing are a part of the one around them."""
         if one.name not in self._functions:
             self._functions[one.name] = self._function(one)
         return self._functions[one.name]
@@ -90,13 +91,13 @@ class Texts:
     def _function(self, one: Function) -> ir.Function | None:
         number = next((n for name, n in one.head.metadata if name == "dbg"), -1)
         place, named = self.module.place(number), _NAME.search(self.module.node(number))
-        if place is None or named is None or not self._here(place.file) or _LAMBDA.search(one.name):
+        if place is None or named is None or not self._here(place.file):
             return None
-        name = named[1]
+        name, closure = named[1], _LAMBDA.search(one.name) is not None
         plain = name if name.startswith("operator") else name.partition("<")[0]
         found: ir.Function | None = None
         for function in self.program.functions:
-            if not function.here or function.name not in (name, plain):
+            if not function.here or function.name not in (name, plain) or is_closure(function) is not closure:
                 continue
             begin, last = (bisect_right(self._lines, at) for at in (function.span.start, function.span.end))
             if begin <= place.line <= last and (found is None or function.span.start >= found.span.start):
@@ -182,6 +183,13 @@ class Texts:
         return next(found, self.span_at(offset) if offset >= 0 else function.span)
 
 
+def is_closure(function: ir.Function) -> bool:
+    """Whether a function of the text is a lambda."""
+    body = function.body
+    first = body.body[0] if isinstance(body, ir.Block) and body.body else None
+    return isinstance(first, ir.Obstacle) and first.reason == ir.CLOSURE
+
+
 def _launches(node: _Node) -> bool:
     return node.launch or node.name.startswith("cudaLaunchKernel")
 
@@ -193,4 +201,6 @@ def _is_called(name: str, mangled: str) -> bool:
     last = name.rpartition("::")[2].partition("<")[0]
     if not mangled:
         return True
+    if last == "operator()":
+        return bool(re.search(r"cl(?:E|I|v|[A-Z])", mangled))
     return bool(last) and (f"{len(last)}{last}" if mangled.startswith("_Z") else last) in mangled

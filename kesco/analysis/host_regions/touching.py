@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.frames import Frame
@@ -35,7 +36,10 @@ _REPLAYS = re.compile(r"\d(kesco_replay(?:_alone)?)I")
 _PROGRESS = ("io", "clock", "exit", "thread")
 
 
-@dataclass(slots=True)
+_AT_EXIT = frozenset(("__cxa_atexit", "atexit", "at_quick_exit", "on_exit"))
+
+
+@dataclass
 class Touching:
     """See the module's docstring; the interpreter's watcher."""
 
@@ -121,6 +125,14 @@ class Touching:
 
     # ---- code that is not followed
 
+    @cached_property
+    def acts_at_exit(self) -> bool:
+        """Whether something that the program has registered for its end has to do with the device."""
+        module, engine = self.paths.engine.module, self.paths.engine
+        registers = [set(module.mentioned(one)) for one in module.defined() if "__cuda_" not in one]
+        named = {name for one in registers if not one.isdisjoint(_AT_EXIT) for name in one - _AT_EXIT}
+        return any(map(engine.leads_to_cuda, named))
+
     def runs(self, frame: Frame, name: str, reached: Iterable[Object], state: State, *, seen: bool) -> None:
         """Code that is not followed runs and may reach these; `seen`: it belongs to no program."""
         paths = self.paths
@@ -128,7 +140,7 @@ class Touching:
             paths.throws(state)
             return
         host = host_call(name)
-        if host is not None and host.kind == "exit" and not state.failing:
+        if host is not None and host.kind == "exit" and (not state.failing or self.acts_at_exit):
             paths.now.activation.exits = True
         every = list(reached)
         model = paths.engine.models.of(name)

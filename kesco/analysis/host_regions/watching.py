@@ -179,7 +179,11 @@ class Watching:
         """An exception leaves a function: who catches it goes on with the default stream, which waits for nothing."""
         level = self.now
         activation = level.activation
-        if not level.is_text or level.call is not None or activation.function.name == "main":
+        if not level.is_text or level.call is not None:
+            return
+        behind = any(activation.builder.drafts[n].role is not Role.ENTRY for n in state.frontier)
+        activation.throws = activation.throws or (behind and not state.failing)
+        if activation.function.name == "main":
             return
         if any(activation.builder.drafts[n].role not in (Role.ENTRY, Role.EXIT) for n in state.frontier):
             self._exit(activation, state, -1, EXCEPTION, activation.function.span)
@@ -323,7 +327,9 @@ class Watching:
         draft.failed = state.failing and (draft.failed or draft.number == before)
 
     def throws(self, state: State) -> None:
-        """An exception is thrown in the text."""
+        """An exception is thrown: here by the text; by other code it leaves that, and is one that may have come in."""
+        if self.now.call is not None:
+            return
         activation, at, _, _ = self.where()
         operation, _ = self.texts.leave(activation.function, at.place if at is not None else -1)
         if operation < 0:

