@@ -41,7 +41,7 @@ int main() {
   KescoOn(kesco->stream[0]), parallel_for("u", [=] __device__(int i) { u(i) = i; });
   cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: parallel_for#3 waits for this
   KescoOn(kesco->stream[1]), parallel_for("v", [=] __device__(int i) { v(i) = 2 * i; });
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for parallel_for#1 (RAW on data)
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for parallel_for#1 (RAW on u.data)
   KescoOn(kesco->stream[1]), parallel_for("w", [=] __device__(int i) { w(i) = u(i) + v(i); });
   cudaEventRecord(kesco->tail[1], kesco->stream[1]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: louds sees all of this as done on the default stream

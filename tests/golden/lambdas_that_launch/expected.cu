@@ -34,7 +34,7 @@ int main() {
     Tables made;
     cudaMalloc(&made.first, 4096);
     cudaMalloc(&made.second, 4096);
-    KescoStreams* kesco = &kesco_streams();
+    KescoStreams* kesco = kesco_paced(0);
     cut<<<1, 256, 0, kesco->stream[0]>>>(made.first);
     cut<<<1, 256, 0, kesco->stream[1]>>>(made.second);
     cudaEventRecord(kesco->tail[0], kesco->stream[0]);

@@ -45,7 +45,7 @@ int main() {
   fill<<<4, 256, 0, kesco->stream[0]>>>(a.get(), 1024, 1.0f);
   cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: sum waits for this
   fill<<<4, 256, 0, kesco->stream[1]>>>(b.get(), 1024, 2.0f);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for fill#1 (RAW on data_)
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for fill#1 (RAW on a.data_)
   sum<<<4, 256, 0, kesco->stream[1]>>>(a.get(), b.get(), both.get(), 1024);
   cudaDeviceSynchronize();
   {
@@ -53,9 +53,9 @@ int main() {
     fill<<<4, 256, 0, kesco->stream[0]>>>(c.data(), c.size(), 3.0f);
     fill<<<4, 256, 0, kesco->stream[1]>>>(d.data(), d.size(), 4.0f);
     cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: cudaFree sees all of this as done on the default stream
+    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: ~Array sees all of this as done on the default stream
     cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: cudaFree sees all of this as done on the default stream
+    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: ~Array sees all of this as done on the default stream
   }
   fill<<<4, 256, 0, kesco->stream[2]>>>(a.get(), 1024, 5.0f);
   cudaDeviceSynchronize();
