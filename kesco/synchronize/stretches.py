@@ -25,6 +25,9 @@ from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import Schedule
 from kesco.source import Span
 
+_TRIPS = 64
+"""As many turns as a trial takes."""
+
 
 def replayed(region: Region, schedule: Schedule, inside: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The sites behind which a stretch begins in which `inside` may run, and those where only another one ends."""
@@ -77,7 +80,7 @@ def paces(program: ir.Program, region: Region, schedule: Schedule) -> tuple[Span
     apart = [s.span.start for s in sites if s.foreign or (s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC)]
     loops = [node for node in ir.walk(function.body) if isinstance(node, ir.Loop)]
     found = [one for one in loops if len({stream for at, stream in stream_at if _is_in(at, one)}) > 1]
-    found = [one for one in found if not any(_is_in(at, one) for at in apart)]
+    found = [one for one in found if not (_is_short(one) or any(_is_in(at, one) for at in apart))]
     found.sort(key=lambda one: (one.span.start, -one.span.end))
     behind = (*(other.span.start for other in found[1:]), -1)  # a loop inside another one is right behind it
     inner = [one for one, start in zip(found, behind, strict=False) if not _is_in(start, one)]
@@ -85,6 +88,14 @@ def paces(program: ir.Program, region: Region, schedule: Schedule) -> tuple[Span
     if firsts:
         return tuple(sorted(firsts, key=lambda span: span.start))
     return (region.span,) if region.function != "main" and _runs_again(program, function) else ()
+
+
+def _is_short(loop: ir.Loop) -> bool:
+    """Whether it is seen to end before the trial would."""
+    match loop.condition:
+        case ir.Binary(operator="<" | "<=" | "!=", right=ir.Constant(value=end)):
+            return end < _TRIPS
+    return False
 
 
 def _is_in(offset: int, loop: ir.Loop) -> bool:
