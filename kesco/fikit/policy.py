@@ -19,7 +19,7 @@ from kesco.ir.kfikit import KNOTS_IN_ALL, Kernel, knots
 from kesco.toolchain.native import policy_library
 
 NEVER = (1 << 64) - 1
-_VERSION = 3
+_VERSION = 4
 _ROOM = 64
 
 
@@ -81,6 +81,7 @@ class Settings(ctypes.Structure):
         ("harm_permille", ctypes.c_uint64),
         ("credit_ns", ctypes.c_uint64),
         ("react_permille", ctypes.c_uint64),
+        ("beside_permille", ctypes.c_uint64),
     )
 
 
@@ -120,6 +121,7 @@ class Credit(ctypes.Structure):
         ("until", ctypes.c_uint64),
         ("flight_ns", ctypes.c_uint64),
         ("flight_launches", ctypes.c_uint64),
+        ("unknown_ns", ctypes.c_uint64),
     )
 
 
@@ -140,6 +142,7 @@ _COUNTERS = (
         "broken",
     ),
     *("harms", "harm_ns", "drifted", "unknown", "credited", "fillable_ns", "busy_ns"),
+    *("beside", "trials", "beside_ns", "slow_permille"),
 )
 
 

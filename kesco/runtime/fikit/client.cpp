@@ -22,7 +22,7 @@ constexpr std::uint64_t kSlice = 20000000;  // of a sleep, after which all is lo
 constexpr std::uint64_t kNear = 1000000; // of a wait: while work of its own is under way, it looks whether that ended
 constexpr std::size_t kKnown = 4096;
 constexpr std::size_t kTries = 8;
-constexpr std::uint64_t kRarely = 200000; // between events that are recorded for no other reason
+constexpr std::uint64_t kRarely = 1000000; // between events that are recorded for no other reason
 
 thread_local int depth = 0;
 thread_local bool passes_by = false;

@@ -28,6 +28,7 @@ struct KescoPolicy {
     int holder() const;
     int acting_task = -1;
     uint64_t predicts(uint32_t number, uint64_t identity) const;
+    uint64_t unknown_on_credit(const Task &task) const;
 
     const KescoPolicySettings settings;
     std::array<std::unique_ptr<Task>, KESCO_POLICY_TASKS> tasks;
@@ -37,6 +38,8 @@ struct KescoPolicy {
     using Ticket = kesco::fikit::Ticket;
     struct Grants;
 
+    bool beside() const; // others run beside the holder
+    uint64_t unknown_beside() const { return settings.inflight_ns / 8 + 1; }
     bool predicts() const { return settings.kind >= KESCO_MEAN; }
     Task &at_rank(size_t rank) { return *tasks[order_[rank]]; }
     size_t rank_of(uint32_t number) const;
@@ -47,11 +50,12 @@ struct KescoPolicy {
     void launch(Task &task, int32_t cost, uint64_t time, bool fill);
     void observe(Task &task, const Flight &ended, uint64_t late);
     void becomes_idle(Task &task);
-    void came_back(uint32_t number);
+    void came_back(uint32_t number, uint64_t identity);
     bool lower_in_flight(size_t rank);
     void end_gap(Task &task, uint64_t gap);
     void owes(Task &task, uint64_t harm);
     void settle_harms();
+    void look_beside();
 
     // policy_gaps.cpp
     bool believed(const Task &task, int32_t cost) const;
