@@ -221,7 +221,7 @@ class Bench:
     def mps(self) -> Any:
         """The environment of processes under MPS; none where there is no MPS."""
         if self.fake:
-            yield self.base
+            yield self.base | {"FAKE_OWN": "1"}
             return
         own = {"CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"), "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "log")}
         for one in own.values():

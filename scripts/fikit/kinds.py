@@ -145,9 +145,9 @@ def kinds(bench: Bench, wanted: tuple[Sequence[str], Sequence[str], Sequence[str
             if not under:
                 rates[name] = round(rate, 2)
             print(f"{name} alone, MPS {under}, {share} %: {rate:.1f}/s", flush=True)
-        for number in range(rounds):
-            for kind in names:
-                for beside in others:
+        for beside in others:
+            for number in range(rounds):
+                for kind in names:
                     for way in ways if number % 2 == 0 else ways[::-1]:
                         if time.monotonic() > until:
                             return told(found, rates)
