@@ -191,6 +191,7 @@ def _library(path: str) -> ctypes.CDLL:
         "abandoned": (policy, number, small, number),
         "done_late": (policy, number, small, number, number),
         "credited": (policy, number, small, number, number),
+        "waited": (policy, number, small, number),
         "credit": (policy, small, ctypes.POINTER(Credit)),
         "predicts": (policy, small, number),
         "tell_return": (policy, small, number),
@@ -281,6 +282,10 @@ class Policy:
     def done(self, now: int, task: int, launches: int, late: int = 0) -> bool:
         """So many of its launches have ended, the last of them at most `late` nanoseconds before."""
         return int(self._library.kesco_policy_done_late(self._policy, now, task, launches, late)) == 0
+
+    def waited(self, now: int, task: int, nanoseconds: int) -> bool:
+        """It has waited so long for all that it launched."""
+        return int(self._library.kesco_policy_waited(self._policy, now, task, nanoseconds)) == 0
 
     def credited(self, now: int, task: int, identity: int, credit: int) -> bool:
         """It launched on a credit."""

@@ -22,9 +22,10 @@ class World:
     Kernels take `slow` times as long while the other one is at work; all of it in virtual time.
     """
 
-    def __init__(self, found: Policy, seed: int = 1, noise: float = 0.1) -> None:
+    def __init__(self, found: Policy, seed: int = 1, noise: float = 0.1, told: bool = False) -> None:
         self.found, self.now, self.launched, self.low, self.low_until = found, 1 * MS, 0, 0, 0
         self.ticket, self.waits, self.chance, self.noise = 0, False, random.Random(seed), noise
+        self.told, self.free = told, 0  # whether it is known when nothing is on the GPU within a request; when that is
         self.beside = 0  # nanoseconds in which the lower one was at work while the other one was busy
 
     def low_turn(self) -> None:
@@ -46,18 +47,22 @@ class World:
             step = min(25 * US, until - self.now)
             self.beside += step if self.low_until else 0
             self.now += step
+            if self.told and self.free <= self.now:
+                self.found.done(self.now, HIGH, self.launched)
             self.low_turn()
 
     def request(self, slow: float, host: int = 100 * US, kernel: int = 30 * US, launches: int = 20) -> None:
-        host, free = int(host * max(0.1, 1 + self.chance.gauss(0, self.noise))), self.now
+        host = int(host * max(0.1, 1 + self.chance.gauss(0, self.noise)))
         for _ in range(launches):
             self.found.passed(self.now, HIGH, NOVEL)
             self.launched += 1
             self.low_turn()
-            free = max(free, self.now) + int(kernel * (slow if self.low_until else 1))
+            self.free = max(self.free, self.now) + int(kernel * (slow if self.low_until else 1))
             self.goes_on(self.now + host)
-        self.goes_on(free)
+        waits = self.now
+        self.goes_on(self.free)
         self.found.done(self.now, HIGH, self.launched)
+        self.found.waited(self.now, HIGH, self.now - waits)
         self.low_turn()
         self.now += REST
         self.low_turn()
@@ -80,6 +85,16 @@ def test_beside_a_task_that_launches_slowly_others_run(seed: int, slow: float, n
         assert world.requests(500, slow) > 0.85
         one = state(found, HIGH)
         assert one.trials == 1 and abs(one.slow_permille - 1000) < 30 and one.beside_ns > 800 * MS
+
+
+def test_what_fills_gaps_within_requests_is_in_the_way_of_no_trial() -> None:
+    """Between its launches it is idle for long, and that is filled; a request ends only where it waits for it."""
+    with policy(**LIMIT) as found:
+        world = World(found, told=True)
+        world.requests(60, 1.5, host=400 * US)
+        assert world.requests(200, 1.5, host=400 * US) > 0.85
+        one = state(found, HIGH)
+        assert one.trials == 1 and abs(one.slow_permille - 1000) < 30
 
 
 @pytest.mark.parametrize("slow", [1.2, 1.9])

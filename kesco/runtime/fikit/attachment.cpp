@@ -328,7 +328,6 @@ void publish(Shared *shared) noexcept {
     const std::uint32_t before = t.epoch.load();
     std::uint64_t unready = 0;
     const std::uint64_t done = markers_poll(unready);
-    const bool all = markers_ended() == markers_made();
     if (before != t.epoch.load() || t.state.load() != Attached || done == shared->completed.load())
         return;
     shared->unready_of.store(0, std::memory_order_relaxed);
@@ -337,8 +336,6 @@ void publish(Shared *shared) noexcept {
     shared->unready_of.store(done, std::memory_order_release);
     shared->completed_at.store(now(), std::memory_order_relaxed);
     shared->completed.store(done, std::memory_order_release);
-    if (all && Track(shared->track.load(std::memory_order_relaxed)) == Track::Some)
-        say(shared, What::Ended, 0, done);
 }
 
 } // namespace fikit

@@ -158,6 +158,7 @@ void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, s
         break;
     case What::Ended:
         ended(g, policy, recorder, said.ticket, unready(*g.words, said.ticket), time);
+        kesco_policy_waited(policy, time, g.task, said.identity);
         break;
     }
 }

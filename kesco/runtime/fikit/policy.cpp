@@ -105,6 +105,10 @@ int kesco_policy_done_late(KescoPolicy *policy, uint64_t now, uint32_t task, uin
     return policy->done(now, task, launches, late);
 }
 
+int kesco_policy_waited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t waited) {
+    return policy->waited(now, task, waited);
+}
+
 int kesco_policy_tell_return(KescoPolicy *policy, uint32_t task, uint64_t at) {
     if (!policy->active(task))
         return -1;

@@ -211,6 +211,8 @@ int kesco_policy_done(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t
 /* The same, where the report may be late: the last of them was under way `late` nanoseconds before `now`, and nobody
  * looked since. */
 int kesco_policy_done_late(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches, uint64_t late);
+/* It has waited for all that it launched, `waited` nanoseconds since it said so the last time: the end of a request. */
+int kesco_policy_waited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t waited);
 
 /* What only a simulator knows (KESCO_CLAIRVOYANT): when an idle task's next launch comes, and how long a waiting one
  * takes. */

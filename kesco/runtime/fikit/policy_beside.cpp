@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kPause = kSecond, kLongestPause = 64 * kSecond;
 constexpr uint64_t kLongestBurst = kSecond;
-constexpr double kMost = 2;     // bursts that a tail counts as at most: a host that was away says nothing
+constexpr double kMost = 1;     // bursts that a wait counts as at most: a host that was away says nothing
 constexpr double kCertain = 2;  // standard errors
 constexpr double kHopeless = 4; // times the limit: one is enough then, and the next trial is far away
 
@@ -37,43 +37,45 @@ Beside::Kind &Beside::kind(uint64_t key) {
 }
 
 void Beside::begins(uint64_t now, uint64_t identity, bool others) {
-    running_ = true;
+    if (std::exchange(running_, true))
+        return;
     others_ = others;
     was_on_ = on_;
-    since_ = last_ = now;
+    since_ = now;
     identity_ = identity;
     launches_ = 0;
 }
 
-void Beside::ends(uint64_t now, uint64_t limit_permille) {
+void Beside::ends(uint64_t now, uint64_t waited, uint64_t limit_permille) {
     if (!running_ || now == since_)
         return;
     running_ = false;
+    ended_ = now;
     ++bursts_;
     tries_ -= tries_ > 0;
     Kind &one = kind(identity_ * 0x9E3779B97F4A7C15U + launches_);
     if (!on_ && !was_on_ && !others_)
-        return alone(one, now - since_, now - last_);
+        return alone(one, now - since_, waited);
     if (!on_ || !was_on_ || !others_)
         return;
     if (one.many >= kEnough)
-        beside(one, now - last_, now, limit_permille);
+        beside(one, waited, now, limit_permille);
     else if (++strange_ == kWindow)
         anew();
 }
 
-void Beside::alone(Kind &kind, uint64_t whole, uint64_t tail) {
+void Beside::alone(Kind &kind, uint64_t whole, uint64_t waited) {
     kind.whole[kind.many % kAlone] = whole;
-    kind.tails[kind.many % kAlone] = tail;
+    kind.waits[kind.many % kAlone] = waited;
     ++kind.many;
     latest_ = &kind;
     probes_ -= probes_ > 0;
     const size_t many = std::min(kind.many, kAlone);
     kind.median = median(kind.whole, many);
-    kind.tail = median(kind.tails, many);
+    kind.wait = median(kind.waits, many);
     double sum = 0, squares = 0;
     for (size_t n = 0; n < many; ++n) {
-        const double part = std::min((double(kind.tails[n]) - kind.tail) / kind.median, kMost);
+        const double part = std::min((double(kind.waits[n]) - kind.wait) / kind.median, kMost);
         sum += part;
         squares += part * part;
     }
@@ -81,8 +83,8 @@ void Beside::alone(Kind &kind, uint64_t whole, uint64_t tail) {
     kind.doubt = std::max(squares / double(many) - kind.mean * kind.mean, 0.0) / double(many);
 }
 
-void Beside::beside(const Kind &kind, uint64_t tail, uint64_t now, uint64_t limit_permille) {
-    const double more = std::min((double(tail) - kind.tail) / kind.median, kMost) - kind.mean;
+void Beside::beside(const Kind &kind, uint64_t waited, uint64_t now, uint64_t limit_permille) {
+    const double more = std::min((double(waited) - kind.wait) / kind.median, kMost) - kind.mean;
     ++many_;
     strange_ = 0;
     sum_ += more;
@@ -119,7 +121,7 @@ void Beside::anew() {
 }
 
 void Beside::back(uint64_t now, bool far) {
-    on_ = probing_ = false;
+    on_ = probing_ = quiet_ = false;
     windows_ = strange_ = 0;
     pause_ = std::min(std::max(4 * pause_, far ? 4 * kPause : kPause), kLongestPause);
     again_at_ = now + pause_;
@@ -131,9 +133,15 @@ void Beside::back(uint64_t now, bool far) {
 void Beside::look(uint64_t now, bool wanted) {
     if (running_ && on_ && now - since_ > kLongestBurst)
         back(now, true);
-    if (on_ || !wanted || now < again_at_ || (probes_ && tries_))
-        return;
-    if (!latest_ || latest_->many < kEnough)
+    const bool due = !on_ && wanted && bursts_ && now >= again_at_;
+    const bool known = latest_ && latest_->many >= kEnough && !(probes_ && tries_);
+    const bool quiet = due && !known && now - std::max(ended_, since_) <= kLongestBurst;
+    if (quiet && !quiet_)
+        quiet_since_ = now;
+    quiet_ = quiet;
+    if (quiet && now - quiet_since_ > kLongestBurst)
+        back(now, true); // nothing that could be compared comes: gaps are filled meanwhile
+    if (!due || !known)
         return;
     on_ = true;
     began_ += !std::exchange(probing_, false);

@@ -19,6 +19,7 @@ struct KescoPolicy {
     int begins(uint64_t at, uint32_t number, uint64_t ticket);
     int abandoned(uint64_t at, uint32_t number, uint64_t ticket);
     int done(uint64_t at, uint32_t number, uint64_t launches, uint64_t late);
+    int waited(uint64_t at, uint32_t number, uint64_t time);
     int credited(uint64_t at, uint32_t number, uint64_t identity, uint64_t credit);
     Task *active(uint32_t number);
     const Task *active(uint32_t number) const;
@@ -39,6 +40,8 @@ struct KescoPolicy {
     struct Grants;
 
     bool beside() const; // others run beside the holder
+    // What they may have in flight: who goes on when they are to stop waits for that once, and not in each gap.
+    uint64_t free_flight() const { return (beside() ? 4 : 1) * settings.inflight_ns; }
     uint64_t unknown_beside() const { return settings.inflight_ns / 8 + 1; }
     bool predicts() const { return settings.kind >= KESCO_MEAN; }
     Task &at_rank(size_t rank) { return *tasks[order_[rank]]; }
@@ -50,7 +53,7 @@ struct KescoPolicy {
     void launch(Task &task, int32_t cost, uint64_t time, bool fill);
     void observe(Task &task, const Flight &ended, uint64_t late);
     void becomes_idle(Task &task);
-    void came_back(uint32_t number, uint64_t identity);
+    void came_back(uint32_t number);
     bool lower_in_flight(size_t rank);
     void end_gap(Task &task, uint64_t gap);
     void owes(Task &task, uint64_t harm);

@@ -31,7 +31,7 @@ int KescoPolicy::credited(uint64_t at, uint32_t number, uint64_t identity, uint6
     if (!credit || credit != task->credit.number)
         return passed(at, number, identity);
     clock(at);
-    came_back(number, identity);
+    came_back(number);
     const Ticket ticket = {0, identity, now_, 0, identity ? task->costs.find(identity) : kUnknown};
     ++task->state.credited;
     task->credit.used = now_;
@@ -114,7 +114,7 @@ void KescoPolicy::settle_credits(size_t acting) {
             ++credit.number;
         credit.until = until;
         credit.fill = fill;
-        credit.flight_ns = fill ? filling_.flight_ns : settings.inflight_ns;
+        credit.flight_ns = fill ? filling_.flight_ns : free_flight();
         credits_ |= until != 0;
     }
 }

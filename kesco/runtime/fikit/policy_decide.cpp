@@ -132,7 +132,7 @@ void KescoPolicy::free_for(Grants &out, size_t acting) {
     while (task.state.waiting && !out.full()) {
         if (harm_spent(acting))
             task.state.held_reason = KESCO_HELD_HARM;
-        else if (!room_in_flight(task, settings.inflight_ns))
+        else if (!room_in_flight(task, free_flight()))
             task.state.held_reason = KESCO_HELD_IN_FLIGHT;
         else {
             grant(out, order_[acting], KESCO_GRANT_FREE);
@@ -150,6 +150,8 @@ void KescoPolicy::fill_gap(Grants &out, size_t acting) {
     if (!task.idle)
         return hold_below(acting, KESCO_HELD_BUSY);
     want(acting);
+    if (at_rank(0).beside.wants_quiet())
+        return hold_below(acting, KESCO_HELD_NO_GAP);
     filling_ = filling(acting);
     if (!filling_.until)
         return hold_below(acting, task.promise.made && !task.promise.believed ? KESCO_HELD_DRIFT : KESCO_HELD_NO_GAP);

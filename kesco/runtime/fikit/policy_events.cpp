@@ -96,8 +96,10 @@ int KescoPolicy::passed(uint64_t at, uint32_t number, uint64_t identity) {
     if (!task)
         return -1;
     clock(at);
-    came_back(number, identity);
+    came_back(number);
     ++task->state.passed;
+    if (settings.beside_permille && rank_of(number) == 0)
+        task->beside.begins(now_, identity, lower_in_flight(0));
     int32_t cost = identity ? task->costs.find(identity) : kUnknown;
     launch(*task, cost, occupied(*task, {0, identity, now_, 0, cost}), false);
     return 0;
@@ -111,7 +113,7 @@ int KescoPolicy::waits(uint64_t at, uint32_t number, uint64_t identity, uint64_t
     if (std::any_of(task->tickets, end, [&](const Ticket &one) { return one.number == ticket; }))
         return -1;
     clock(at);
-    came_back(number, identity);
+    came_back(number);
     *end = {ticket, identity, now_, 0, identity ? task->costs.find(identity) : kUnknown};
     ++task->state.waiting;
     ++task->state.holds;
@@ -177,10 +179,22 @@ int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches, uint64_t 
     return 0;
 }
 
+int KescoPolicy::waited(uint64_t at, uint32_t number, uint64_t time) {
+    Task *task = active(number);
+    if (!task)
+        return -1;
+    clock(at);
+    if (rank_of(number) == 0)
+        task->beside.ends(now_, std::min(time, kesco::fikit::kLongest), settings.beside_permille);
+    else
+        task->beside.interrupted();
+    return 0;
+}
+
 void KescoPolicy::launch(Task &task, int32_t cost, uint64_t time, bool fill) {
     Task &first = at_rank(0);
     if (&task == &first)
-        first.beside.launches(now_);
+        first.beside.launches();
     else
         first.beside.other();
     Flight flight;
@@ -217,10 +231,6 @@ void KescoPolicy::observe(Task &task, const Flight &ended, uint64_t late) {
 }
 
 void KescoPolicy::becomes_idle(Task &task) {
-    if (active_ && &task == &at_rank(0))
-        task.beside.ends(now_, settings.beside_permille);
-    else
-        task.beside.interrupted();
     task.idle = true;
     task.idle_since = now_;
     task.gap_busy = 0;
@@ -231,13 +241,11 @@ void KescoPolicy::becomes_idle(Task &task) {
 }
 
 // The end of a gap: what was promised of it, and who is in the way.
-void KescoPolicy::came_back(uint32_t number, uint64_t identity) {
+void KescoPolicy::came_back(uint32_t number) {
     Task &task = *tasks[number];
     if (!task.idle)
         return;
     task.idle = false;
-    if (settings.beside_permille && rank_of(number) == 0)
-        task.beside.begins(now_, identity, lower_in_flight(0));
     ++task.state.gaps;
     uint64_t gap = now_ - task.idle_since;
     task.state.gap_ns += gap;

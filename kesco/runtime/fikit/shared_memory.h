@@ -23,8 +23,9 @@ constexpr std::size_t kPredicted = 2048, kPredictedTries = 8; // kernels with a 
 enum class Track : std::uint32_t { None = 0, Each = 1, Some = 2 };
 
 enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3, Credited = 4, Began = 5, Ended = 6 };
-// Credited has the credit for a ticket. Began: what was granted is launched now, its client is awake. Ended has how
-// many launches have, of the holder: it has nothing on the GPU. So when that was is known also where the daemon slept.
+// Credited has the credit for a ticket. Began: what was granted is launched now, its client is awake. Ended: the
+// holder has waited for all that it launched, so many launches; for an identity it has the nanoseconds in which it
+// waited since the last time. So what a request is and when it ended is known also where the daemon slept.
 
 // One launch, in the order in which the client's threads came to it.
 struct Record {
