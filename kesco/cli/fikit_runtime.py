@@ -56,7 +56,7 @@ _SERVING = (
         "--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A setting of policy.h, such as guard_ns=2e4."
     ),
     click.option("--record", metavar="FILE", help="Write what happens, for 'explain' and 'timeline'."),
-    click.option("--mps", is_flag=True, help="Start MPS, and let lower tasks run beside a busy one where it costs little."),
+    click.option("--mps", is_flag=True, help="Start MPS; lower tasks run beside a busy one where that costs little."),
     click.option("--promise", metavar="PERCENT", callback=_percent, help="With --mps: what it may cost (default: 5%)."),
     click.option("--share", metavar="PERCENT", callback=_percent,
                  help="With --mps: of the SMs, for tasks of priority 8 and less (default: 70%)."),

@@ -1,8 +1,8 @@
 """MPS for FIKIT: with it kernels of several processes run at once, and a lower one can be kept off some of the SMs.
 
-In: a daemon's socket, beside which MPS has its folder, and a task's priority. Out: MPS that runs or is asked to end, and
-the environment with which a program comes to it. A module of its own because it is no part of the daemon: who serves
-starts it, and programs go on without it.
+In: a daemon's socket, beside which MPS has its folder, and a task's priority. Out: MPS that runs or is asked to end,
+and the environment with which a program comes to it. A module of its own because it is no part of the daemon: who
+serves starts it, and programs go on without it.
 
 1. `start` starts ``nvidia-cuda-mps-control`` with its pipes in that folder, or goes on with what runs there, and writes
    down which share of the SMs a lower task gets. A share is fixed when a program begins; when it may launch is not, and

@@ -168,8 +168,8 @@ class Bench:
                 if drop < 0 or not line.startswith("S "):
                     kept.append(line)
             file.write_text("".join(kept))
-        key = self.key(*task, mark)
-        self.known[key] = found = samples.task_profile(key, f"{task[0]} {task[1]:g}{mark}", folder.iterdir())
+        key, name = self.key(*task, mark), f"{task[0]} {task[1]:g}{mark}"
+        self.known[key] = found = samples.task_profile(key, name, folder.iterdir())
         kernels = sum(one.time.count for _, one in found.kernels if one.time)
         return said | {"kernels_per_request": round(kernels / (said["requests"] + 1), 2)}
 

@@ -4,7 +4,7 @@ In: a `Bench`, kinds, what works beside them, ways. Out: rows, and of each three
 and p99 over its own, alone, in the same process right before and behind, and what the other one does of what it does
 alone. All processes live side by side and rest until it is their turn; a daemon is started for each turn.
 """
-# ruff: noqa: T201, D102, D103
+# ruff: noqa: T201
 
 from __future__ import annotations
 
