@@ -86,8 +86,8 @@ def _order(run: Sequence[Statement]) -> list[int]:
     Of the statements that nothing left has to come before, that takes the one with the lowest rank.
     """
     copy = next((n for n, one in enumerate(run) if one.kind.waits), 0)  # in front of it nothing is gained
-    last = max((n for n, one in enumerate(run) if one.stays), default=len(run))  # what follows it waits for nothing
-    before = [{m for m in range(n) if m < copy or n > last or _depend(run[n], run[m])} for n in range(len(run))]
+    last = max((n for n, one in enumerate(run) if one.stays), default=len(run))  # nobody waits again for what follows
+    before = [{m for m in range(n) if m < copy or m <= last < n or _depend(run[n], run[m])} for n in range(len(run))]
     order: list[int] = []
     for n in (n for n, one in enumerate(run) if one.kind.launches and one.kind.mixes):
         needed, work = {n}, [n]

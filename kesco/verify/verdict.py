@@ -103,7 +103,8 @@ def _place(site: Site) -> str:
 
 
 def _in_words(path: tuple[int, ...], region: Region) -> str:
-    steps = [f"{region.sites[n].label} (line {region.sites[n].span.line})" for n in path]
+    sites = (one for one in map(region.sites.__getitem__, path) if one.mark is None)
+    steps = [f"{one.label} (line {one.span.line})" for one in sites]
     if len(steps) > 9:
         steps[4:-4] = [f"{len(steps) - 8} more"]
     return " → ".join(steps)
