@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from kesco.fikit import mps
+from kesco.fikit import mps, samples
+from kesco.ir import kfikit
 from tests.fikit.yard import LIMIT, Yard
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
@@ -46,6 +47,23 @@ def test_a_wait_for_the_context_by_name_is_a_wait_for_all(yard: Yard) -> None:
 
 def test_a_wait_for_another_context_is_none(yard: Yard) -> None:
     assert gaps(yard, "foreign") < 10
+
+
+def test_a_kernel_that_rarely_leaves_a_gap_has_no_event(yard: Yard) -> None:
+    """One in ten is followed by a pause: events for all would be paid by nine."""
+    yard.ends(yard.task(0, "60", "10", "20", "3000", MEASURE=str(yard.folder / "samples")))
+    known = samples.task_profile("key", "task", yard.folder.glob("samples*"))
+    (yard.folder / "costs").write_text(kfikit.to_text(kfikit.Store("", "", (known,))))
+    yard.daemon("--policy", "5", "--deadline-ns", "0", "--costs", str(yard.folder / "costs"))
+    yard.task(9, "100000", "10", "20", "0", TASK="key")
+    yard.task(1, "100000", "1", "1", "100000")
+    yard.until(lambda t: set(t) == {1, 9} and t[9]["launched"] > 100, "both are there")
+    before = (yard.folder / "gpu").read_bytes()
+    time.sleep(0.5)
+    after = (yard.folder / "gpu").read_bytes()
+    launched, events = (int.from_bytes(after[n : n + 8], "little") - int.from_bytes(before[n : n + 8], "little")
+                        for n in (8, 16))  # fmt: skip
+    assert launched > 500 and events < launched / 4
 
 
 def both(yard: Yard) -> tuple[subprocess.Popen[str], subprocess.Popen[str], subprocess.Popen[str]]:
