@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from kesco.fikit import mps, samples
+from kesco.cli import main
+from kesco.fikit import mps, samples, telling
 from kesco.ir import kfikit
 from tests.fikit.yard import LIMIT, Yard
 
@@ -80,6 +82,9 @@ def test_beside_a_busy_task_others_run_though_no_profile_knows_them(yard: Yard) 
     both(yard)
     found = yard.until(lambda t: t[9]["beside_ns"] > 20_000_000 and t[1]["credited"] > 100, "it goes on, on credit")
     assert all(one["abandoned"] == 0 for one in found["tasks"])
+    said = telling.explain(found)
+    assert "beside it now, and for" in said and "trials" in said
+    assert telling.table(found).splitlines()[0].endswith("beside")
 
 
 def test_without_it_the_same_task_waits(yard: Yard) -> None:
@@ -180,6 +185,11 @@ def test_where_the_daemon_dies_mps_is_asked_to_end(yard: Yard, machine: Path) ->
     (daemon,) = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
     os.kill(int(daemon), signal.SIGKILL)
     assert child.wait(LIMIT) == 128 + signal.SIGKILL and gone(lambda: not mps.lives(machine))
+
+
+def test_the_unit_serves_with_mps() -> None:
+    said = CliRunner().invoke(main, ["fikit", "unit", "--gpu", "0", "--mps", "--promise", "3%"]).output
+    assert "--mps --promise 3%%" in said
 
 
 @pytest.mark.parametrize(
