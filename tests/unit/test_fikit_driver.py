@@ -116,7 +116,7 @@ FAULTS = [
     ("policy_decide.cpp", "!(settings.age_ns &&", "!(false &&", "older"),
     ("policy_decide.cpp", "all_of(out, order_[0], KESCO_GRANT_HOLDER);", "", "holder is never held"),
     ("policy_decide.cpp", "(acting == 0 && beside()) || away(at_rank(acting))", "acting + 1 < active_", "higher task"),
-    ("policy_events.cpp", "tasks[order_[0]]->beside.on() &&", "", "higher task"),
+    ("policy_events.cpp", "tasks[order_[0]]->beside.on() &&", "", "no more than grants do"),
     ("policy_decide.cpp", "    task.drop_ticket(0, now_);\n", "", "counters|once"),
     ("policy_decide.cpp", "wake = std::min(wake, task.tickets[0].since + limit);", "continue;", "wants to be asked"),
     ("policy_events.cpp", "task->drop_ticket(place, now_);", "", "counters"),
