@@ -230,6 +230,7 @@ def main() -> None:
                     results.data,
                     results.save,
                 )
+                results.save()
                 (given.out / "fikit_kinds.txt").write_text(text + "\n")
                 print(text, flush=True)
             elif part == "right":

@@ -127,7 +127,7 @@ class Bench:
     def profiles(
         self, tasks: list[tuple[str, float]], seconds: float, base: Mapping[str, str] | None = None, mark: str = ""
     ) -> Iterator[tuple[tuple[str, float], Any]]:
-        """Measures tasks, each alone, in an environment that gives their keys a mark; yields what each worker said meanwhile, or what went wrong.
+        """Measures tasks, each alone; with a mark, in an environment that is another one: yields what each worker said.
 
         All start together, since that takes longest, and wait for their turns. What they launch until then is no
         part of the profile: they were in each other's way.

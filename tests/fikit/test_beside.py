@@ -16,8 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from kesco.fikit import mps
+from kesco.cli import main
+from kesco.fikit import mps, samples, telling
+from kesco.ir import kfikit
 from tests.fikit.yard import LIMIT, Yard
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
@@ -48,6 +51,23 @@ def test_a_wait_for_another_context_is_none(yard: Yard) -> None:
     assert gaps(yard, "foreign") < 10
 
 
+def test_a_kernel_that_rarely_leaves_a_gap_has_no_event(yard: Yard) -> None:
+    """One in ten is followed by a pause: events for all would be paid by nine."""
+    yard.ends(yard.task(0, "60", "10", "20", "3000", MEASURE=str(yard.folder / "samples")))
+    known = samples.task_profile("key", "task", yard.folder.glob("samples*"))
+    (yard.folder / "costs").write_text(kfikit.to_text(kfikit.Store("", "", (known,))))
+    yard.daemon("--policy", "5", "--deadline-ns", "0", "--costs", str(yard.folder / "costs"))
+    yard.task(9, "100000", "10", "20", "0", TASK="key")
+    yard.task(1, "100000", "1", "1", "100000")
+    yard.until(lambda t: set(t) == {1, 9} and t[9]["launched"] > 100, "both are there")
+    before = (yard.folder / "gpu").read_bytes()
+    time.sleep(0.5)
+    after = (yard.folder / "gpu").read_bytes()
+    launched, events = (int.from_bytes(after[n : n + 8], "little") - int.from_bytes(before[n : n + 8], "little")
+                        for n in (8, 16))  # fmt: skip
+    assert launched > 500 and events < launched / 4
+
+
 def both(yard: Yard) -> tuple[subprocess.Popen[str], subprocess.Popen[str], subprocess.Popen[str]]:
     """A daemon, an urgent task that is never idle for long, and one beside it."""
     daemon = yard.daemon(*SPACE)
@@ -62,6 +82,9 @@ def test_beside_a_busy_task_others_run_though_no_profile_knows_them(yard: Yard) 
     both(yard)
     found = yard.until(lambda t: t[9]["beside_ns"] > 20_000_000 and t[1]["credited"] > 100, "it goes on, on credit")
     assert all(one["abandoned"] == 0 for one in found["tasks"])
+    said = telling.explain(found)
+    assert "beside it now, and for" in said and "trials" in said
+    assert telling.table(found).splitlines()[0].endswith("beside")
 
 
 def test_without_it_the_same_task_waits(yard: Yard) -> None:
@@ -162,6 +185,11 @@ def test_where_the_daemon_dies_mps_is_asked_to_end(yard: Yard, machine: Path) ->
     (daemon,) = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
     os.kill(int(daemon), signal.SIGKILL)
     assert child.wait(LIMIT) == 128 + signal.SIGKILL and gone(lambda: not mps.lives(machine))
+
+
+def test_the_unit_serves_with_mps() -> None:
+    said = CliRunner().invoke(main, ["fikit", "unit", "--gpu", "0", "--mps", "--promise", "3%"]).output
+    assert "--mps --promise 3%%" in said
 
 
 @pytest.mark.parametrize(

@@ -164,11 +164,17 @@ def test_what_nobody_knows_runs_beside_as_well() -> None:
         assert credit is not None and credit.unknown_ns > 0
 
 
-@pytest.mark.parametrize(("priorities", "chosen"), [((9, 5), {}), ((5, 5), LIMIT)])
-def test_only_where_it_is_asked_for_and_for_lower_tasks(priorities: tuple[int, ...], chosen: dict[str, int]) -> None:
+@pytest.mark.parametrize(("priorities", "chosen", "runs"), [((9, 5), {}, 0), ((5, 5), LIMIT, 0), ((6, 5), LIMIT, 1)])
+def test_only_where_it_is_asked_for_and_for_lower_tasks(
+    priorities: tuple[int, ...], chosen: dict[str, int], runs: int
+) -> None:
     with policy(priorities, **chosen) as found:
-        World(found).requests(200, 1.0)
-        assert state(found, HIGH).beside == 0 and state(found, HIGH).trials == 0
+        world = World(found)
+        world.waits = True  # the other one launches nothing yet
+        world.requests(50, 1.0)
+        world.waits = False
+        world.requests(3, 1.0)
+        assert state(found, HIGH).beside == runs
 
 
 def test_a_burst_without_an_end_has_nobody_beside_it() -> None:
