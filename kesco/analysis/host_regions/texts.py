@@ -193,4 +193,4 @@ def _is_called(name: str, mangled: str) -> bool:
     last = name.rpartition("::")[2].partition("<")[0]
     if not mangled:
         return True
-    return bool(last) and (f"{len(last)}{last}" if mangled.startswith("_Z") else last) in mangled
+    return bool(last) and (f"{len(last.encode())}{last}" if mangled.startswith("_Z") else last) in mangled
