@@ -109,8 +109,9 @@ class Session:
         self.strays = options.prefetch and self.zeroings() > 0
         self.looks = self.looks or self.strays
         self.only_text = options.memory == "reuse"  # which goes by what the text says of sizes
-        asks = options.emit != "streams" or options.prefetch or self.only_text or bool(self.program.tasks)
-        self.rolling = not asks  # loops whose trips are alike are followed as loops
+        self.plain_only = options.emit != "streams" or options.prefetch or bool(self.program.tasks)
+        """Calls of libraries are no part of a graph, and of no task."""
+        self.rolling = not (self.plain_only or self.only_text)  # loops whose trips are alike are followed as loops
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
@@ -159,12 +160,14 @@ class Session:
 
     def regions(self) -> tuple[Region, ...]:
         """The regions of the serial program: where its text does not say enough, its IR is asked."""
-        from kesco.analysis.host_regions.better import better, hopeful
+        from kesco.analysis.host_regions.better import better, hopeful, is_moving_library
 
         found = self.of_text()
         if self.only_text or not hopeful(self.program, found, self.effects):
             return found
         chosen = better(found, self.of_ir())
+        if self.plain_only and any(is_moving_library(site) for region in chosen for site in region.sites):
+            return found
         self.by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])
         return chosen
 

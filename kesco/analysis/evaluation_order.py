@@ -13,7 +13,7 @@ from kesco.ir import program as ir
 
 _ANYTHING = "*"
 _ONLY_TELL = frozenset(  # of the standard library's members, those that change no object
-    ("operator[]", "operator()", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
+    ("operator[]", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
      "size", "length", "empty", "begin", "end", "cbegin", "cend", "count", "find", "c_str", "str", "value", "has_value")
 )  # fmt: skip
 _VALUES = frozenset(
@@ -66,10 +66,11 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
         elif isinstance(node, ir.Call) and node.key not in pure:
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
-            if node.receiver is not None and not (node.standard and node.name.rpartition("::")[2] in _ONLY_TELL):
+            tells = node.standard and node.name.rpartition("::")[2] in _ONLY_TELL and "map::operator[]" not in node.name
+            if node.receiver is not None and not tells:
                 given.append(node.receiver)
             found |= {key for one in given for key in _mentioned(one)}
-            if not (node.standard or (node.constructs and node.implicit)) or node.destroys:
+            if not (node.standard or (node.constructs and node.implicit)) or node.destroys or node.runs:
                 found.add(_ANYTHING)
     return found
 

@@ -33,6 +33,8 @@ def referred(target: ir.Expr | None) -> set[str]:
         return referred(target.base) if target is not None else set()
     if isinstance(target, ir.Name):
         return {target.variable.key}
+    if isinstance(target, ir.Call) and target.standard and target.name.endswith(("::operator[]", "::at")):
+        return referred(target.receiver)
     return {key for child in ir.children(target) if isinstance(child, ir.Expr) for key in referred(child)}
 
 

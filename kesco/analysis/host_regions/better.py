@@ -53,6 +53,11 @@ def _is_chain(region: Region) -> bool:
     return _moving(region) > 1 and not _free(region)
 
 
+def is_moving_library(site: Site) -> bool:
+    """Whether it is a call of one of CUDA's libraries that may run beside others."""
+    return site.kind is SiteKind.LIBRARY and site.role is Role.MOVABLE
+
+
 def _is_library(site: Site) -> bool:
     """Whether it is a call of one of CUDA's libraries, which the text's reading does not let move."""
     return bool(setter_of(site.label.partition("#")[0]))

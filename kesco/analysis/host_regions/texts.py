@@ -203,4 +203,4 @@ def _is_called(name: str, mangled: str) -> bool:
         return True
     if last == "operator()":
         return bool(re.search(r"cl(?:E|I|v|[A-Z])", mangled))
-    return bool(last) and (f"{len(last)}{last}" if mangled.startswith("_Z") else last) in mangled
+    return bool(last) and (f"{len(last.encode())}{last}" if mangled.startswith("_Z") else last) in mangled
