@@ -50,7 +50,7 @@ int main() {
   copy[0] = z[1];
   scale<<<n / 256, 256, 0, kesco->stream[3]>>>(copy[0], n);
   scale<<<n / 256, 256, 0, kesco->stream[0]>>>(x[0], n);
-  cudaStreamWaitEvent(kesco->stream[4], kesco->done[0], 0);  // kesco: wait for add#2 (WAR on x[i])
+  cudaStreamWaitEvent(kesco->stream[4], kesco->done[0], 0);  // kesco: wait for add#2 (WAR on x[1])
   scale<<<n / 256, 256, 0, kesco->stream[4]>>>(copy[1], n);
   cudaDeviceSynchronize();
   return 0;
