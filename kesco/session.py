@@ -108,7 +108,7 @@ class Session:
         self.again = self.program  # what `regions_of` read last
         self.strays = options.prefetch and self.zeroings() > 0
         self.looks = self.looks or self.strays
-        self.only_text = options.memory == "reuse"  # which goes by what the text says of sizes
+        self.only_text = options.memory == "reuse" or bool(self.program.tasks)  # these go by what the text says
         self.plain_only = options.emit != "streams" or options.prefetch or bool(self.program.tasks)
         """Calls of libraries are no part of a graph, and of no task."""
         self.rolling = not (self.plain_only or self.only_text)  # loops whose trips are alike are followed as loops
