@@ -6,6 +6,9 @@ behind out-parameters. What the table calls opaque joins pending work and is oth
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from kesco.analysis.evaluate import kernel_named
 from kesco.analysis.integers import ZERO, size_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
@@ -92,7 +95,9 @@ class CudaApi(Transfers):
         length = None if size.integer is None or size.integer.counters else size.integer  # of this trip only
         buffer = Buffer(base.key, name, kind, call.span, size.number, length)
         made = Object(base.key, name, ObjectKind.BUFFER, buffer, many=base.many)
-        self.assign(state, target.places, target.unknown, pointer(Place(made, (), ZERO)))
+        held = [state.store.read(place) for place in target.places if state.store.has(place)]  # kept if the call fails
+        value = reduce(or_, (one.without_shape() for one in held), pointer(Place(made, (), ZERO)))
+        self.assign(state, target.places, target.unknown, value)
         if draft is not None and draft.name == ALLOCATE:
             draft.touch(buffer, "alloc", AccessMode.WRITE)
         return NOTHING

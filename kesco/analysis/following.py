@@ -63,7 +63,7 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
         return f"{where} works on the stream of its handle"
     if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:
         return f"{where} stays on the default stream" if draft.role is Role.LEGACY else f"{where} is a barrier"
-    if draft.note:
+    if draft.note and current is None:  # later it is on that stream, or not
         return f"{where}: {draft.note}"
     return "" if draft.stream == current else f"{where} is on a stream of its own"
 

@@ -21,7 +21,7 @@ from kesco.analysis.state import Activation, State
 from kesco.analysis.turns import forget, without
 from kesco.ir import program as ir
 from kesco.ir.failures import EARLY, runs_at_exit, where_it_failed
-from kesco.ir.flow import Role, SiteKind
+from kesco.ir.flow import EXCEPTION, Role, SiteKind
 from kesco.source import Span
 
 
@@ -109,6 +109,7 @@ class Interpreter(Objects):
             after = left if after is None else left.merge(after)
         state.frontier = frontier
         self.now.exits = self.now.exits or activation.exits
+        self.now.raises = self.now.raises or activation.raises
         if after is None:  # it never returns
             state.store = state.store.copy()
             caught = activation.throws and not self.in_main()
@@ -119,9 +120,17 @@ class Interpreter(Objects):
             return NOTHING
         state.store = after.store
         after_call(self, state, call, activation)
+        if activation.raises and not (activation.throws or self.in_main()):
+            self.thrown_out(state, call.span)
         if call.constructs:
             return self.constructed(state, call, this)
         return result
+
+    def thrown_out(self, state: State, span: Span) -> None:
+        """An exception may leave the function here: who catches it goes on with the default stream."""
+        thrown = state.fork()
+        self.unwind(thrown, span, leaves=True)
+        self.leave(thrown, EXCEPTION, self.now.function.span)
 
     def leave(self, state: State, how: str, span: Span, operation: int = -1) -> None:
         """Control leaves the function here (or the process, for ``exit``)."""
@@ -326,6 +335,7 @@ class Interpreter(Objects):
                 value = without(value, loop)
             how = "exit" if self._ends_the_process() else statement.how
             self.now.throws = self.now.throws or (how == "throw" and not self.now.failing)
+            self.now.raises = self.now.raises or how == "throw"
             self.unwind(state, statement.span, leaves=True, operation=statement.operation)
             self.leave(state, how, statement.span, statement.operation)
             if statement.how == "return":

@@ -58,6 +58,7 @@ class Activation:
     foreign: bool = False
     device_changed: bool = False
     throws: bool = False  # it may, and not only where a call of CUDA has failed
+    raises: bool = False  # it may throw, if only where a call of CUDA has failed
     exits: bool = False  # it may end the process, and what runs then may give the device work
     scopes: list[list[ir.Variable]] = field(default_factory=list)
     statement: Span | None = None

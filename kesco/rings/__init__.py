@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
-from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
+from kesco.ir.failures import runs_at_exit
+from kesco.ir.flow import EXCEPTION, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_turns
@@ -122,6 +123,9 @@ class _Loop:
         if shared is None or not (taken or (shared and not self.body.around)):
             return None
         names = self._names(work, shared)
+        ends = runs_at_exit(self.program) and self.body.may_end_the_process(self.program)
+        if self._may_throw(sites) or (names and ends):
+            return None  # nothing would be put back, and somebody may look
         if names is None or not any(s.role is Role.MOVABLE for s in work):
             return None
         first = self.body.first({s.operation for s in work if s.role is Role.MOVABLE}, taken)
@@ -132,6 +136,11 @@ class _Loop:
     def _is_in(self, site: Site) -> bool:
         entering = site.mark is Mark.ENTERS and site.loop == self.body.key
         return is_in(site, self.body.loop.span) and not entering
+
+    def _may_throw(self, sites: list[Site]) -> bool:
+        """Whether an exception may leave the function from within."""
+        behind = {n for s in sites for n in self.region.successors[s.number]}
+        return any(self.region.sites[n].label.partition("#")[0] == EXCEPTION for n in behind)
 
     def _may_stay(self, site: Site) -> bool:
         """Whether a site may be in such a loop."""

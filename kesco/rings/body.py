@@ -23,6 +23,9 @@ _CALLS = frozenset(
 """What of CUDA's own may be called in the loop, beside what takes and gives the memory of a turn."""
 
 
+_ENDS = ("exit", "quick_exit")
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """A loop and the statements of its body; `around` tells that it is inside another loop."""
@@ -118,6 +121,19 @@ class Body:
             if operation is None or operation.statement is None or operation.stuck or not plain:
                 return None
         return Taken(pointer.name, call.span, free.span)
+
+    def may_end_the_process(self, program: ir.Program) -> bool:
+        """Whether something in the loop may call ``exit``, a function of the file among it."""
+        bodies = {f.key: f.body for f in program.functions}
+        seen: set[str] = set()
+
+        def ends(node: ir.Stmt | None) -> bool:
+            calls = [n for n in ir.walk(node) if isinstance(n, ir.Call)] if node is not None else []
+            inner = {c.key for c in calls} & bodies.keys() - seen
+            seen.update(inner)
+            return any(c.name.rpartition("::")[2] in _ENDS for c in calls) or any(ends(bodies[key]) for key in inner)
+
+        return ends(self.loop)
 
     def allocates_nothing_else(self, program: ir.Program, taken: Collection[Taken]) -> bool:
         """Whether nothing else in the loop takes or frees memory, or asks how much there is."""

@@ -25,6 +25,7 @@ from dataclasses import replace
 
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, through_parameter
+from kesco.ir.failures import runs_at_exit
 from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
 from kesco.source import Span
 from kesco.verify.conflicts import bits, hazards
@@ -83,6 +84,8 @@ class Beside:
                 yield f"'{site.label}' ({site.span}) is in a loop whose turns overlap"
             if any(a.buffer.kind in (BufferKind.UNKNOWN, BufferKind.ORDER) for a in site.accesses):
                 yield f"'{site.label}' ({site.span}) may touch any memory, in a loop whose turns overlap"
+        if self.ring.places and _ends_in(self.before, self.loop) and runs_at_exit(self.before):
+            yield f"{where} may end the process, and code that runs then may look at buffers in two places"
         yield from (f"{where}: {one}" for one in (*self.wrong, *self._values(), *self._sizes(), *self._given()))
 
     # ---- which memory is which --------------------------------------------------------------------------------------
@@ -295,3 +298,18 @@ def _inside(region: Region, key: str) -> list[Site]:
 def _loop(program: ir.Program, key: str) -> ir.Loop | None:
     nodes = (n for f in program.functions if f.here for n in ir.walk(f.body) if isinstance(n, ir.Loop))
     return next((n for n in nodes if str(n.number) == key), None)
+
+
+def _ends_in(program: ir.Program, key: str) -> bool:
+    """Whether a loop, or a function of the file that it calls, may call ``exit``."""
+    functions = {f.key: f for f in program.functions}
+    work: list[ir.Stmt | None] = [_loop(program, key)]
+    seen: set[str] = set()
+    for body in work:
+        for call in (n for n in ir.walk(body) if isinstance(n, ir.Call)) if body is not None else ():
+            if word_of(call) in ("exit", "quick_exit"):
+                return True
+            if call.key in functions and call.key not in seen:
+                seen.add(call.key)
+                work.append(functions[call.key].body)
+    return False

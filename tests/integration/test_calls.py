@@ -217,6 +217,14 @@ def test_what_calls_may_run_beside(case: str, tmp_path: Path) -> None:
     assert [f.region.function for f in one.result.functions if f.follows] == [] or pairs
 
 
+def test_a_function_whose_launch_stands_in_a_macro_follows(tmp_path: Path) -> None:
+    """The macro gets a variant that takes the stream, and the proof knows which one it is given."""
+    functions = "#define INC(p) inc<<<1, 32>>>(p)\nstatic void f(float* p) { INC(p); }\n"
+    one = compiled(tmp_path, functions, "  f(x);\n  f(y);\n")
+    assert "static void f(float* p) { INC_ON(kesco_current(), p); }" in one.lines
+    assert one.refuses([line.replace("INC_ON(kesco_current(), p)", "INC(p)") for line in one.lines])
+
+
 def test_a_file_with_threads_stays_as_it_is(tmp_path: Path) -> None:
     one = compiled(tmp_path, F + "#include <thread>\n", "std::thread t([=] { f(x); }); f(y); f(z); t.join()")
     assert not one.result.changed

@@ -93,6 +93,39 @@ def test_an_exception_finds_nothing_pending(tmp_path: Path) -> None:
         assert outcome.refuses(lines), what
 
 
+THROWS = {
+    "check": "static void check(cudaError_t e) { if (e != cudaSuccess) throw 1; }\n",
+    "inner": "static void raise(int e) { throw e; }\n"
+    "static void check(cudaError_t e) { if (e != cudaSuccess) raise(e); }\n",
+    "template": "template <typename T> void check(T e) { if (e) throw 1; }\n",
+    "macro": "static void checked(cudaError_t e, int line) { if (e != cudaSuccess) throw line; }\n"
+    "#define check(e) checked(e, __LINE__)\n",
+}
+
+
+@pytest.mark.parametrize("how", THROWS)
+def test_a_check_that_throws_finds_nothing_pending(tmp_path: Path, how: str) -> None:
+    """Whoever catches it may go on with a stream of his own, for which the serial program's launches come first."""
+    body = BODY.replace("CHECK", "check").rpartition("  check")[0]
+    text = function(body).replace("int run", "void run").replace("  return 0;\n", "")
+    outcome = compiled(tmp_path, THROWS[how] + text)
+    (result,) = outcome.rewritten
+    assert result.watched
+    assert not outcome.refuses(outcome.lines)
+    assert outcome.refuses([line for line in outcome.lines if "kesco_leave" not in line])
+
+
+def test_turns_stay_behind_each_other_where_a_check_throws(tmp_path: Path) -> None:
+    text = (
+        THROWS["check"] + "void run(int n) {\n  float *own, *host;\n  cudaMalloc(&own, 128);\n"
+        "  cudaMallocHost(&host, 128 * n);\n  for (int i = 0; i < n; ++i) {\n"
+        "    check(cudaMemcpyAsync(own, host + i * 32, 128, cudaMemcpyHostToDevice));\n    inc<<<1, 32>>>(own);\n"
+        "    cudaMemcpyAsync(host + i * 32, own, 128, cudaMemcpyDeviceToHost);\n  }\n  cudaFree(own);\n}\n"
+    )
+    assert [len(one.turns) for one in compiled(tmp_path, text.replace("check(cudaM", "(cudaM")).rewritten] == [1]
+    assert not compiled(tmp_path, text).rewritten
+
+
 def test_an_object_of_that_name_is_not_taken_for_it(tmp_path: Path) -> None:
     text = "namespace { struct KescoLeave { bool early; }; }\n" + function(BODY)
     outcome = compiled(tmp_path, text)

@@ -149,6 +149,9 @@ BEHIND = {
     "is_not_freed": FOR + OWN + WITH_OWN + DOWN + "  }\n",
     "prints_the_address": FOR + OWN + WITH_OWN + DOWN
     + "    if (b == 99) printf(\"%p\\n\", (void*)own);\n    cudaFree(own);\n  }\n",
+    "ends_the_process": "  static float* kept = tmp;\n"
+    "  atexit([] { float x; cudaMemcpy(&x, kept, 4, cudaMemcpyDeviceToHost); printf(\"%g\\n\", x); });\n"
+    + FOR + UP + "    CHECK(cudaGetLastError());\n" + WORK + DOWN + "  }\n",
     "outlives_the_turn": "  float* own = nullptr;\n" + FOR + "    if (b > 0) cudaFree(own);\n"
     "    cudaMalloc(&own, size);\n" + WITH_OWN + DOWN + "  }\n",
 }  # fmt: skip
@@ -272,6 +275,22 @@ def test_results_are_those_of_the_serial_program(cases: dict[str, Compiled], nam
             less = {"FAKE_BYTES": str((256 << 20) + few)}
             assert printed(beside, turns, 5, less) == printed(serial, turns, 5, less)
         assert printed(beside, turns, 6, {"KESCO_STREAMS": "1"}) == wanted
+
+
+@needs_compiler
+def test_an_error_that_nobody_asked_for_yet_stays(tmp_path: Path) -> None:
+    """Though a second place is looked for in vain, the program hears of its launch that failed."""
+    body = (
+        FOR
+        + UP
+        + "    float* own;\n    cudaMalloc(&own, size_t(300) << 20);\n    twice<<<b == 0 ? 0 : 2, 32>>>(in, own, n);\n"
+    )
+    body += '    cudaFree(own);\n  }\n  printf("%d\\n", cudaGetLastError());\n'
+    result = compiled(tmp_path, body).result
+    assert b"kesco_take(" in result.text
+    for name, text in (("serial", result.source), ("beside", result.text)):
+        one = executable(text.decode(), tmp_path, name)
+        assert printed(one, 2, 1, {"FAKE_BYTES": str(580 << 20)}).startswith(b"9\n"), name
 
 
 @needs_compiler

@@ -37,7 +37,7 @@ class Array {
   int size_ = 0;
 };
 
-// <prologue: 2 streams, 1 events>
+// <prologue: 3 streams, 1 events>
 
 int main() {
   Buffer a(1024), b(1024), both(1024);
@@ -45,7 +45,7 @@ int main() {
   fill<<<4, 256, 0, kesco->stream[0]>>>(a.get(), 1024, 1.0f);
   cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: sum waits for this
   fill<<<4, 256, 0, kesco->stream[1]>>>(b.get(), 1024, 2.0f);
-  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for fill#1 (RAW on a.data_)
+  cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for fill#1 (RAW on data_)
   sum<<<4, 256, 0, kesco->stream[1]>>>(a.get(), b.get(), both.get(), 1024);
   cudaDeviceSynchronize();
   {
@@ -53,14 +53,11 @@ int main() {
     fill<<<4, 256, 0, kesco->stream[0]>>>(c.data(), c.size(), 3.0f);
     fill<<<4, 256, 0, kesco->stream[1]>>>(d.data(), d.size(), 4.0f);
     cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: ~Array sees all of this as done on the default stream
+    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: cudaFree sees all of this as done on the default stream
     cudaEventRecord(kesco->tail[1], kesco->stream[1]);
-    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: ~Array sees all of this as done on the default stream
+    cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[1], 0);  // kesco: cudaFree sees all of this as done on the default stream
   }
-  kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
-  cudaEventRecord(kesco->tail[0], kesco->stream[0]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
-  fill<<<4, 256, 0, kesco->stream[0]>>>(a.get(), 1024, 5.0f);
+  fill<<<4, 256, 0, kesco->stream[2]>>>(a.get(), 1024, 5.0f);
   cudaDeviceSynchronize();
   return 0;
 }

@@ -18,7 +18,7 @@ struct dim3 {
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 static dim3 blockIdx, threadIdx, blockDim, gridDim;
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2 };
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaEventDisableTiming = 2, cudaStreamDefault = 0, cudaEnableDefault = 0 };
 struct FakeStream {
@@ -86,6 +86,10 @@ inline void fake_run_all() {
 }
 
 template <typename Kernel> void fake_launch(dim3 grid, dim3 block, unsigned, cudaStream_t stream, Kernel kernel) {
+    if (grid.x == 0) {
+        fake_error = cudaErrorInvalidConfiguration;
+        return;
+    }
     fake_issue(stream, [=] {
         gridDim = grid, blockDim = block;
         for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
