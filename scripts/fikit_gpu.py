@@ -2,6 +2,7 @@
 
     python3 scripts/fikit_gpu.py --parts smoke                                # two minutes: does all of it work here?
     python3 scripts/fikit_gpu.py --parts overhead,right [--processes 2 --budget 230]
+    python3 scripts/fikit_gpu.py --parts kinds [--kinds eager,graph --beside training --ways fikit]
     python3 scripts/fikit_gpu.py --parts pairs [--pairs 1-4,7] [--rounds 3]   # until all is there, call after call
 
 Needs python3 with PyTorch, nvcc and g++. What is found goes to ``$OUT/fikit_gpu.json`` after each round, and what is
@@ -30,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts/fikit")]
 os.environ.setdefault("XDG_CACHE_HOME", str(Path(tempfile.gettempdir()) / "kesco-fikit-cache"))
 
 from bench import Bench, Failed  # noqa: E402
+from kinds import BESIDE, KINDS, WAYS, kinds  # noqa: E402
 from overhead import launches, nets, right  # noqa: E402
 from pairs import METHOD, MODES, PAIRS, Pair, profiles, several, whole  # noqa: E402
 from places import nowhere, places  # noqa: E402
@@ -176,6 +178,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--parts", default="smoke")
     parser.add_argument("--pairs", default="")
+    for name in ("kinds", "beside", "ways"):
+        parser.add_argument(f"--{name}", default="", help="of the part kinds; all where it is not given")
+    parser.add_argument("--warm", type=float, default=0.7, help="seconds of each turn of a kind that do not count")
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.18, help="of each slice")
@@ -211,6 +216,23 @@ def main() -> None:
                 pairs(given, bench, results, chosen(given.pairs), until)
             elif part == "overhead":
                 overhead(given, bench, results, until)
+            elif part == "kinds":
+                tables = (given.kinds, KINDS), (given.beside, BESIDE), (given.ways, WAYS)
+                wanted = tuple([one for one in table if not text or one in text.split(",")] for text, table in tables)
+                results.data["kinds"] = []
+                text = kinds(
+                    bench,
+                    wanted,
+                    given.rounds,
+                    max(given.seconds, 0.5 - 0.4 * given.fake),
+                    given.warm,
+                    until,
+                    results.data,
+                    results.save,
+                )
+                results.save()
+                (given.out / "fikit_kinds.txt").write_text(text + "\n")
+                print(text, flush=True)
             elif part == "right":
                 results.data["right"] = right(bench)
             else:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = ["fikit_group"]  # with all its commands
 
 _LAST_USER, _MOST_USERS = (1 << 32) - 2, 127  # kesco/runtime/fikit/daemon.cpp
 _KINDS = tuple(kind for kind in KINDS if kind != "clairvoyant")  # which only a replay can be
+_PROMISE, _SHARE = 5, 70  # percent
 _BY_ITSELF = "the program runs as it would by itself. For another time: "
 GPU = click.option("--gpu", default="", metavar="UUID|NUMBER", help="Which one (default: the first visible one).")
 OF = click.option("--of", "owner", default="", metavar="USER", help="Another user's daemon, which lists you (--user).")
@@ -35,6 +37,15 @@ def _given(command: tuple[str, ...]) -> tuple[str, ...]:
     return command
 
 
+def _percent(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,3})%?", text.strip())
+    if not found or not 1 <= int(found[1]) <= 100:
+        raise click.BadParameter(f"'{text}' is no percentage from 1% to 100%", context, option)
+    return int(found[1])
+
+
 _SERVING = (
     GPU,
     click.option("--profile", metavar="TASKS.kfikit", help="What is known of the tasks, from 'kesco fikit profile'."),
@@ -45,7 +56,11 @@ _SERVING = (
         "--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A setting of policy.h, such as guard_ns=2e4."
     ),
     click.option("--record", metavar="FILE", help="Write what happens, for 'explain' and 'timeline'."),
-)
+    click.option("--mps", is_flag=True, help="Start MPS; lower tasks run beside a busy one where that costs little."),
+    click.option("--promise", metavar="PERCENT", callback=_percent, help="With --mps: what it may cost (default: 5%)."),
+    click.option("--share", metavar="PERCENT", callback=_percent,
+                 help="With --mps: of the SMs, for tasks of priority 8 and less (default: 70%)."),
+)  # fmt: skip
 
 
 def serving(command: Callable[..., None]) -> Callable[..., None]:
@@ -58,7 +73,10 @@ def serving(command: Callable[..., None]) -> Callable[..., None]:
 @fikit_group.command("serve")
 @serving
 @QUIET
-def serve_command(profile: str | None, record: str | None, gpu: str, quiet: bool, **given: Any) -> None:
+def serve_command(
+    profile: str | None, record: str | None, gpu: str, quiet: bool, mps: bool, promise: int | None, share: int | None,
+    **given: Any,
+) -> None:  # fmt: skip
     """Decide which process may launch on a GPU, until a signal ends it. When it ends, everyone goes on."""
     printer = Printer("text", quiet)
     with ends_well(printer):
@@ -66,8 +84,9 @@ def serve_command(profile: str | None, record: str | None, gpu: str, quiet: bool
         from kesco.fikit.programs import daemon
         from kesco.ir import kfikit
 
+        beside = beside_words(mps, promise, share)
         words, name = daemon_words(**given), places.gpu_name(gpu)
-        path = places.socket_path(name)
+        path, kept = places.socket_path(name), []
         if given["users"]:
             words += ["--shared", str(places.shared_path(name))]
         if profile is not None:  # as a file without a name, which no other daemon can take for its own
@@ -75,13 +94,28 @@ def serve_command(profile: str | None, record: str | None, gpu: str, quiet: bool
             with os.fdopen(costs, "wb", closefd=False) as file:
                 file.write(kfikit.to_text(kfikit.read(Path(profile))).encode())
             words += ["--costs", f"/proc/self/fd/{costs}"]
+            kept = [costs]
         if record is not None:
             writable(Path(record))
             words += ["--record", str(Path(record).absolute())]
         program = str(daemon())
         if not quiet:
             click.echo(f"serving {path}", err=True)
-        os.execv(program, (program, "--socket", str(path), *words))
+        command = (program, "--socket", str(path), *words)
+        if not mps:
+            os.execv(program, command)
+        from kesco.fikit.mps import served, start
+
+        start(path, share or _SHARE)
+        sys.exit(served(command, beside, path, kept, partial(click.echo, err=True)))
+
+
+def beside_words(mps: bool, promise: int | None, share: int | None) -> list[str]:
+    """The daemon's options under MPS; `UsageError` (K104) where they are asked for without it."""
+    if not mps and (promise is not None or share is not None):
+        what = f"{'--promise' if promise is not None else '--share'} is of use under MPS alone"
+        raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="add --mps"))
+    return ["--switch-ns", "0", "--beside-permille", str(10 * (promise or _PROMISE))] if mps else []
 
 
 def daemon_words(policy: str, cap: int, users: tuple[str, ...], chosen: tuple[str, ...]) -> list[str]:
@@ -103,18 +137,24 @@ def daemon_words(policy: str, cap: int, users: tuple[str, ...], chosen: tuple[st
 
 @fikit_group.command("unit")
 @serving
-def unit_command(profile: str | None, record: str | None, gpu: str, **given: Any) -> None:
+def unit_command(
+    profile: str | None, record: str | None, gpu: str, mps: bool, promise: int | None, share: int | None, **given: Any
+) -> None:
     """Print a unit of systemd that keeps 'kesco fikit serve' with these options running for a user."""
     with ends_well(Printer("text", False)):
         from kesco.fikit.unit import unit
 
         daemon_words(**given)  # else it is the service that fails
+        beside_words(mps, promise, share)
         which = gpu or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
         words = ["--gpu", which] if which else []
         for name, file in (("--profile", profile), ("--record", record)):
             words += [name, str(Path(file).absolute())] if file is not None else []
         words += ["--policy", given["policy"]] if given["policy"] != "quantile" else []
         words += ["--cap", str(given["cap"])] if given["cap"] != 9 else []
+        words += ["--mps"] if mps else []
+        for name, percent in (("--promise", promise), ("--share", share)):
+            words += [name, f"{percent}%"] if percent is not None else []
         words += [word for one in given["users"] for word in ("--user", one)]
         words += [word for one in given["chosen"] for word in ("--set", one)]
         click.echo(unit(words, f"GPU {which}" if which else "the first GPU"), nl=False)
@@ -131,19 +171,21 @@ def run_command(priority: int, deadline: int, gpu: str, owner: str, command: tup
     """Run a program as a task of this priority. Where that cannot be, it runs as it would by itself."""
     printer = Printer("text", False)
     with ends_well(printer):
+        from kesco.fikit import mps
         from kesco.fikit.places import gpu_name, reached
         from kesco.fikit.programs import client
         from kesco.fikit.serving import environment, executable, plain, task_key
 
         program, env = executable(_given(command)[0]), plain()
         try:
+            socket = reached(gpu_name(gpu), owner)
             settings = {
-                "SOCKET": str(reached(gpu_name(gpu), owner)),
+                "SOCKET": str(socket),
                 "PRIORITY": str(priority),
                 "DEADLINE_MS": str(deadline),
                 "TASK": task_key(command),
             }
-            env = environment(client(), settings)
+            env = environment(client(), settings) | ({} if owner else mps.environment(socket, priority))
         except (KescoError, OSError) as error:
             found = error.diagnostics if isinstance(error, KescoError) else (refused(error),)
             printer(*(replace(one, severity=Severity.WARNING, help=_BY_ITSELF + one.help) for one in found))
@@ -155,7 +197,13 @@ def run_command(priority: int, deadline: int, gpu: str, owner: str, command: tup
               help="Where it goes; what is there is added to.")  # fmt: skip
 @click.option("--time-limit", "limit", type=click.FloatRange(0.1), default=600.0, show_default=True, metavar="SECONDS")
 @click.option("--trace", "record", metavar="RUN.kftrace", help="Also write each launch, to be replayed.")
-@click.option("--priority", type=click.IntRange(0, 9), default=0, show_default=True, help="The task's, in that trace.")
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 9),
+    default=0,
+    show_default=True,
+    help="The task's, in that trace and under MPS.",
+)
 @GPU
 @DONE
 @QUIET
@@ -167,8 +215,8 @@ def profile_command(
     """Run a program alone, and write what its kernels take and what they leave idle."""
     printer = Printer("json" if as_json else "text", quiet)
     with ends_well(printer):
-        from kesco.fikit import trace
-        from kesco.fikit.places import gpu_name
+        from kesco.fikit import mps, trace
+        from kesco.fikit.places import gpu_name, socket_path
         from kesco.fikit.programs import client
         from kesco.fikit.samples import task_profile, traced
         from kesco.fikit.serving import environment, task_key
@@ -182,7 +230,8 @@ def profile_command(
         with tempfile.TemporaryDirectory(prefix="kesco-fikit-") as folder:
             settings = {"MEASURE": str(Path(folder) / "samples"), "TASK": key}
             try:
-                env, out = environment(client(), settings), sys.stderr if as_json else None
+                env = environment(client(), settings) | mps.environment(socket_path(name), priority)
+                out = sys.stderr if as_json else None
                 ended = subprocess.run(command, env=env, stdout=out, timeout=limit, check=False)
                 code = ended.returncode
             except subprocess.TimeoutExpired:  # what was written until then counts

@@ -19,7 +19,7 @@ from kesco.ir.kfikit import KNOTS_IN_ALL, Kernel, knots
 from kesco.toolchain.native import policy_library
 
 NEVER = (1 << 64) - 1
-_VERSION = 3
+_VERSION = 4
 _ROOM = 64
 
 
@@ -81,6 +81,7 @@ class Settings(ctypes.Structure):
         ("harm_permille", ctypes.c_uint64),
         ("credit_ns", ctypes.c_uint64),
         ("react_permille", ctypes.c_uint64),
+        ("beside_permille", ctypes.c_uint64),
     )
 
 
@@ -120,6 +121,7 @@ class Credit(ctypes.Structure):
         ("until", ctypes.c_uint64),
         ("flight_ns", ctypes.c_uint64),
         ("flight_launches", ctypes.c_uint64),
+        ("unknown_ns", ctypes.c_uint64),
     )
 
 
@@ -140,6 +142,7 @@ _COUNTERS = (
         "broken",
     ),
     *("harms", "harm_ns", "drifted", "unknown", "credited", "fillable_ns", "busy_ns"),
+    *("beside", "trials", "beside_ns", "slow_permille"),
 )
 
 
@@ -188,6 +191,7 @@ def _library(path: str) -> ctypes.CDLL:
         "abandoned": (policy, number, small, number),
         "done_late": (policy, number, small, number, number),
         "credited": (policy, number, small, number, number),
+        "waited": (policy, number, small, number),
         "credit": (policy, small, ctypes.POINTER(Credit)),
         "predicts": (policy, small, number),
         "tell_return": (policy, small, number),
@@ -278,6 +282,10 @@ class Policy:
     def done(self, now: int, task: int, launches: int, late: int = 0) -> bool:
         """So many of its launches have ended, the last of them at most `late` nanoseconds before."""
         return int(self._library.kesco_policy_done_late(self._policy, now, task, launches, late)) == 0
+
+    def waited(self, now: int, task: int, nanoseconds: int) -> bool:
+        """It has waited so long for all that it launched."""
+        return int(self._library.kesco_policy_waited(self._policy, now, task, nanoseconds)) == 0
 
     def credited(self, now: int, task: int, identity: int, credit: int) -> bool:
         """It launched on a credit."""

@@ -24,7 +24,7 @@ from kesco.errors import ToolchainError, UsageError
 
 NO_DAEMON = "K542"
 NO_PROGRAM = "K544"
-_MAGIC, _VERSION, _STATUS = 0x4B464B54, 5, 2  # kesco/runtime/fikit/protocol.h
+_MAGIC, _VERSION, _STATUS = 0x4B464B54, 6, 2  # kesco/runtime/fikit/protocol.h
 _VARIABLES = {
     "SOCKET": "KESCO_FIKIT_SOCKET",
     "PRIORITY": "KESCO_FIKIT_PRIORITY",
@@ -46,6 +46,7 @@ _NUMBERS = (
     *("pid", "user", "priority", "number", "uptime_ns", "waiting", "held_reason", "launched", "done", "passed"),
     *("holds", "abandoned", "waited_ns", "longest_ns", "filled_ns", "overruns", "gaps", "gap_ns", "wide_gaps"),
     *("wide_ns", "promises", "broken", "harms", "harm_ns", "drifted", "unknown", "credited", "fillable_ns", "busy_ns"),
+    *("beside", "trials", "beside_ns", "slow_permille"),
     "lost_records",
 )
 _GRANTS = 6

@@ -26,7 +26,8 @@ _GRANTED = ("as the holder", "because every higher task was away", "to fill a ga
 
 def table(status: Mapping[str, Any]) -> str:
     """A line for each task, the most urgent first."""
-    rows = [("priority", "task", "pid", "launched", "held", "filled", "expired", "mean wait", "longest", "gap used")]
+    rows = [("priority", "task", "pid", "launched", "held", "filled", "expired", "mean wait", "longest", "gap used",
+             "beside")]  # fmt: skip
     for one in _tasks(status):
         holds = one["holds"]
         mean = f"{one['waited_ns'] / holds / 1e3:.0f} us" if holds else "-"
@@ -42,6 +43,7 @@ def table(status: Mapping[str, Any]) -> str:
             mean,
             longest,
             used,
+            f"{one['slow_permille'] / 1000:.2f}" if one["beside"] else "-",
         )
         rows.append((f"{one['priority']}{role}", one["name"], *map(str, values)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -69,6 +71,8 @@ def explain(status: Mapping[str, Any]) -> str:
         if last["kernel"] and last["gap_left_ns"]:
             took, left = last["predicted_ns"] / 1e3, last["gap_left_ns"] / 1e3
             lines.append(f"  Last: '{last['kernel']}', taken for {took:.0f} us, with {left:.0f} us left of a gap.")
+        if one["trials"]:
+            lines.append(f"  {_beside(one)}")
         if one["harms"]:
             lost = one["harm_ns"] / 1e6
             lines.append(f"  Lower work was in its way {one['harms']} times, {lost:.2f} ms in all.")
@@ -76,6 +80,15 @@ def explain(status: Mapping[str, Any]) -> str:
             part = 100 * one["unknown"] / one["launched"]
             lines.append(f"  Of {part:.0f} % of its launches no time is known: measure it with 'kesco fikit profile'.")
     return "".join(f"{line}\n" for line in lines or ["No task is there."])
+
+
+def _beside(one: Mapping[str, Any]) -> str:
+    """What is known of lower tasks beside a busy one."""
+    now = "Others run beside it now" if one["beside"] else "Nobody runs beside it now"
+    part = one["beside_ns"] / max(one["uptime_ns"], 1)
+    slow = one["slow_permille"]
+    cost = f"; beside others its last requests took {abs(slow - 1000) / 10:.1f} % {'more' if slow >= 1000 else 'less'}"
+    return f"{now}, and for {part:.0%} of its time in {one['trials']} trials{cost if slow else ''}."
 
 
 def longest_first(found: Recorded, many: int) -> list[Hold]:

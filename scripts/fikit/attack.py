@@ -41,7 +41,7 @@ from tests.fikit.yard import Yard  # noqa: E402
 
 SOURCES = ROOT / "kesco/runtime/fikit"
 HELLO, WELCOME = struct.Struct("IIIi40s64s"), struct.Struct("IIIi")
-MAGIC, VERSION, SHARED, BEAT = 0x4B464B54, 5, 1 << 18, 80
+MAGIC, VERSION, SHARED, BEAT = 0x4B464B54, 6, 1 << 18, 80
 EDGES = (0, 1, 2, 1023, 1024, 1025, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 LIMIT = 60.0
 

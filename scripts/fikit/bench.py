@@ -99,8 +99,8 @@ class Bench:
             subprocess.run(("g++", "-O2", "-std=c++17", *shared, source, "-ldl"), check=True)
             self.base |= {"LD_LIBRARY_PATH": str(self.folder), "FAKE_GPU": str(self.folder / "gpu")}
 
-    def key(self, task: str, rest: float) -> str:
-        return hashlib.sha256(f"{task} {rest:g}".encode()).hexdigest()[:16]
+    def key(self, task: str, rest: float, mark: str = "") -> str:
+        return hashlib.sha256(f"{task} {rest:g}{mark}".encode()).hexdigest()[:16]
 
     def words(self, task: str, rest: float) -> list[str]:
         fake = {"bert": ("60", "20"), "small": ("40", "5"), "product4096": ("1", "2700"), "product8192": ("1", "22000")}
@@ -110,8 +110,10 @@ class Bench:
         """Each pair has a daemon of its own, with MPS and without: others that are alive must not come to it."""
         self.socket = self.folder / f"{'m' if under_mps else 'd'}{pair}.sock"
 
-    def task_env(self, priority: int, task: str, rest: float, base: Mapping[str, str]) -> dict[str, str]:
-        settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "TASK": self.key(task, rest)}
+    def task_env(
+        self, priority: int, task: str, rest: float, base: Mapping[str, str], mark: str = ""
+    ) -> dict[str, str]:
+        settings = {"SOCKET": str(self.socket), "PRIORITY": str(priority), "TASK": self.key(task, rest, mark)}
         return serving.environment(self.client, settings, base)
 
     def worker(self, task: str, rest: float, env: Mapping[str, str]) -> Worker:
@@ -122,8 +124,10 @@ class Bench:
         worker.answer(150)
         self.places.put(worker.child.pid, role)
 
-    def profiles(self, tasks: list[tuple[str, float]], seconds: float) -> Iterator[tuple[tuple[str, float], Any]]:
-        """Measures tasks, each alone; yields what each worker said meanwhile, or what went wrong.
+    def profiles(
+        self, tasks: list[tuple[str, float]], seconds: float, base: Mapping[str, str] | None = None, mark: str = ""
+    ) -> Iterator[tuple[tuple[str, float], Any]]:
+        """Measures tasks, each alone; with a mark, in an environment that is another one: yields what each worker said.
 
         All start together, since that takes longest, and wait for their turns. What they launch until then is no
         part of the profile: they were in each other's way.
@@ -132,7 +136,9 @@ class Bench:
             workers = []
             for number, task in enumerate(tasks):
                 (folder := Path(parent) / str(number)).mkdir()
-                worker = self.worker(*task, serving.environment(self.client, {"MEASURE": f"{folder}/s"}, self.base))
+                worker = self.worker(
+                    *task, serving.environment(self.client, {"MEASURE": f"{folder}/s"}, base or self.base)
+                )
                 stack.callback(worker.close)
                 workers.append((task, folder, worker))
             for _, _, worker in workers:
@@ -140,11 +146,13 @@ class Bench:
                     self.ready(worker, "high")
             for task, folder, worker in workers:
                 try:
-                    yield task, self._profile(task, folder, worker, seconds)
+                    yield task, self._profile(task, folder, worker, seconds, mark)
                 except Exception as problem:
                     yield task, problem
 
-    def _profile(self, task: tuple[str, float], folder: Path, worker: Worker, seconds: float) -> dict[str, Any]:
+    def _profile(
+        self, task: tuple[str, float], folder: Path, worker: Worker, seconds: float, mark: str
+    ) -> dict[str, Any]:
         worker.ask(f"run {seconds}")
         said = worker.answer(seconds + 60)
         worker.ask("quit")
@@ -160,8 +168,8 @@ class Bench:
                 if drop < 0 or not line.startswith("S "):
                     kept.append(line)
             file.write_text("".join(kept))
-        found = samples.task_profile(self.key(*task), f"{task[0]} {task[1]:g}", folder.iterdir())
-        self.known[self.key(*task)] = found
+        key, name = self.key(*task, mark), f"{task[0]} {task[1]:g}{mark}"
+        self.known[key] = found = samples.task_profile(key, name, folder.iterdir())
         kernels = sum(one.time.count for _, one in found.kernels if one.time)
         return said | {"kernels_per_request": round(kernels / (said["requests"] + 1), 2)}
 
@@ -213,7 +221,7 @@ class Bench:
     def mps(self) -> Any:
         """The environment of processes under MPS; none where there is no MPS."""
         if self.fake:
-            yield self.base
+            yield self.base | {"FAKE_OWN": "1"}
             return
         own = {"CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"), "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "log")}
         for one in own.values():

@@ -117,6 +117,63 @@ def bert() -> nn.Module:
     return nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
 
 
+def convolutions() -> nn.Module:
+    """Six wide layers, as the middle of a net has them: kernels of some 0.3 ms that fill the GPU."""
+    layers: list[nn.Module] = []
+    for _ in range(6):
+        layers += [nn.Conv2d(128, 128, 3, 1, 1), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+class Block(nn.Module):
+    """A layer of an encoder, written as one writes it by hand: ten launches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.LayerNorm(768), nn.LayerNorm(768)
+        self.three, self.out = nn.Linear(768, 3 * 768), nn.Linear(768, 768)
+        self.wide, self.narrow = nn.Linear(768, 3072), nn.Linear(3072, 768)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, words, _ = x.shape
+        parts = self.three(self.one(x)).view(batch, words, 3, 12, 64).permute(2, 0, 3, 1, 4)
+        found = F.scaled_dot_product_attention(parts[0], parts[1], parts[2])
+        x = x + self.out(found.transpose(1, 2).reshape(batch, words, 768))
+        return x + self.narrow(F.gelu(self.wide(self.two(x))))
+
+
+def _encoder(kind: str) -> Callable[[str], Request]:
+    """Twelve layers in half precision, whose launches take the host longer than the GPU; `compiled`, or one `graph`."""
+
+    def made(device: str) -> Request:
+        model: nn.Module = nn.Sequential(*(Block() for _ in range(12))).to(device).half().eval()
+        x = torch.randn(1, 128, 768, device=device).half()
+        if kind == "compiled":
+            model = torch.compile(model)  # type: ignore[assignment]
+
+        @torch.inference_mode()
+        def request() -> Tensor:
+            result: Tensor = model(x)
+            return result
+
+        if kind != "graph":
+            return request
+        with torch.cuda.stream(torch.cuda.Stream()):
+            request()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = request()
+
+        def replay() -> Tensor:
+            graph.replay()
+            return result
+
+        return replay
+
+    return made
+
+
 def _inference(make: Callable[[], nn.Module], *shape: int) -> Callable[[str], Request]:
     def made(device: str) -> Request:
         model, x = make().to(device).eval(), torch.randn(*shape, device=device)
@@ -180,6 +237,10 @@ TASKS: dict[str, Callable[[str], Request]] = {
     "resnet50": _inference(resnet50, 1, 3, 224, 224),
     "rcnn": _inference(Detector, 1, 3, 480, 640),
     "fcn": _inference(fcn, 1, 3, 256, 256),
+    "encoder": _encoder("eager"),
+    "encoder_compiled": _encoder("compiled"),
+    "encoder_graph": _encoder("graph"),
+    "convolutions_train": _training(convolutions, 32, 128, 56, 56),
     "bert_train": _training(bert, 4, 128, 768),
     "resnet50_train": _training(resnet50, 8, 3, 224, 224),
     "product8192": _product(8192),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,16 @@ METHOD = "slices"
 """What rounds say of how they were taken; others are not gone on with."""
 
 
-def profiles(bench: Bench, tasks: Iterable[tuple[str, float]], found: dict[str, Any], save: Callable[[], None]) -> None:
-    """Measures each task alone that was not measured on this machine."""
+def profiles(bench: Bench, tasks: Iterable[tuple[str, float]], found: dict[str, Any], save: Callable[[], None],
+             base: Mapping[str, str] | None = None, mark: str = "") -> None:  # fmt: skip
+    """Measures each task alone that was not measured on this machine; with a mark, in another environment."""
     missing = [
-        one for one in dict.fromkeys(tasks) if bench.key(*one) not in bench.known or f"{one[0]}+{one[1]:g}" not in found
-    ]
+        one for one in dict.fromkeys(tasks)
+        if bench.key(*one, mark) not in bench.known or f"{one[0]}+{one[1]:g}{mark}" not in found
+    ]  # fmt: skip
     begin = time.monotonic()
-    for task, said in bench.profiles(missing, 1.5):
-        name = f"{task[0]}+{task[1]:g}"
+    for task, said in bench.profiles(missing, 1.5, base, mark):
+        name = f"{task[0]}+{task[1]:g}{mark}"
         if isinstance(said, Exception):
             print(f"measured  {name:20} FAILED: {type(said).__name__}: {said}", flush=True)
             continue

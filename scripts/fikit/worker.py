@@ -33,6 +33,7 @@ def with_torch(name: str, device: str) -> tuple[Callable[[], None], Callable[[],
 
     torch.manual_seed(7)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # else each new tensor is a launch more
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = False
     torch.set_num_threads(1)

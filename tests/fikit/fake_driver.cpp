@@ -2,10 +2,11 @@
 //
 // A kernel takes `gridX` microseconds. One device for all processes that name the same file in FAKE_GPU: it does one
 // kernel at a time, in the order of launches, whoever they are from, as a GPU does without MPS. With FAKE_STREAMS each
-// stream has a device of its own. With FAKE_DEAF=THREAD no event has ended for a thread of that name, whose questions
-// are not counted. With FAKE_POINT all it is asked is a point of cancellation. With FAKE_CAPTURE some thread captures a
-// stream all the time: who asks for an event outside the relaxed mode ends that and has error 900. Made with OLD_DRIVER
-// it knows neither these modes nor numbers of streams.
+// stream has a device of its own; with FAKE_OWN each process has, as under an MPS that costs nothing. With
+// FAKE_DEAF=THREAD no event has ended for a thread of that name, whose questions are not counted. With FAKE_POINT all
+// it is asked is a point of cancellation. With FAKE_CAPTURE some thread captures a stream all the time: who asks for an
+// event outside the relaxed mode ends that and has error 900. Made with OLD_DRIVER it knows neither these modes nor
+// numbers of streams.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -80,11 +81,14 @@ int launch(unsigned microseconds, void *stream) {
         d->launches.fetch_add(1);
         return 0;
     }
-    std::uint64_t before = d->free_at.load(), end;
+    static const bool own = getenv("FAKE_OWN");
+    static std::atomic<std::uint64_t> own_free_at{0};
+    std::atomic<std::uint64_t> &free_at = own ? own_free_at : d->free_at;
+    std::uint64_t before = free_at.load(), end;
     do {
         const std::uint64_t time = now();
         end = (before > time ? before : time) + microseconds * 1000ULL;
-    } while (!d->free_at.compare_exchange_weak(before, end));
+    } while (!free_at.compare_exchange_weak(before, end));
     d->launches.fetch_add(1);
     mine(stream) = end;
     return 0;
@@ -116,6 +120,12 @@ SHOWN int cuGraphLaunch(void *, void *stream) {
 SHOWN int cuStreamSynchronize(void *stream) {
     while (now() < mine(stream))
         usleep(mine(stream) - now() > 200000 ? 100 : 10);
+    return 0;
+}
+SHOWN int cuCtxSynchronize_v2(void *) {
+    for (const std::uint64_t &one : ends)
+        while (now() < one)
+            usleep(10);
     return 0;
 }
 SHOWN int cuStreamCreate(void **stream, unsigned) {

@@ -4,7 +4,8 @@
 // how: plain; fork (a child does the same, then the parent); clone (so, and no handler of fork is called); exec (starts
 // itself anew halfway); threads (four launch); capture (every launch is captured); cooperative; nccl (a kernel by that
 // name); streams (two in turn); moves (the last two launches of a round are on another stream); again (so, and it is a
-// new one with the handle of the old one); loose (nothing is waited for).
+// new one with the handle of the old one); loose (nothing is waited for); context (for the context of the launches is
+// waited, as CUDA 13's runtime does); foreign (for another one).
 #include "found_driver.h"
 
 #include <signal.h>
@@ -29,7 +30,9 @@ using Synchronize = int (*)(void *);
 Launch launch;
 Cooperative cooperative;
 Synchronize synchronize;
+Synchronize context_synchronize;
 int (*create)(void **, unsigned);
+int (*current)(void **);
 
 double now() {
     timespec time;
@@ -56,8 +59,13 @@ void rounds(int count, int kernels, unsigned kernel, int host, const char *how) 
             else
                 launch(name, kernel, 1, 1, 256, 1, 1, 0, stream, nullptr, nullptr);
         }
-        if (!loose)
+        if (strcmp(how, "context") == 0 || strcmp(how, "foreign") == 0) {
+            void *context = nullptr;
+            current(&context);
+            context_synchronize(strcmp(how, "foreign") == 0 ? &context : context);
+        } else if (!loose) {
             synchronize(nullptr);
+        }
         if (host)
             usleep(useconds_t(host));
     }
@@ -75,6 +83,8 @@ int main(int count, char **words) {
     find(cooperative, "cuLaunchCooperativeKernel");
     find(synchronize, "cuStreamSynchronize");
     find(create, "cuStreamCreate");
+    find(context_synchronize, "cuCtxSynchronize_v2");
+    find(current, "cuCtxGetCurrent");
     const double begin = now();
     if (strcmp(how, "fork") == 0 || strcmp(how, "clone") == 0) {
         rounds(times, kernels, kernel, host, how);

@@ -26,7 +26,7 @@ import pytest
 from kesco.ir import kfikit
 from tests.fikit.yard import FOREVER, LIMIT, Yard
 
-MAGIC, VERSION, BEAT = 0x4B464B54, 5, 80  # protocol.h; where the beat is in shared_memory.h
+MAGIC, VERSION, BEAT = 0x4B464B54, 6, 80  # protocol.h; where the beat is in shared_memory.h
 ENOUGH = 1 << 20  # bytes, and more than are shared
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")

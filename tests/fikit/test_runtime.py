@@ -149,7 +149,7 @@ def device(yard: Yard) -> list[int]:
     return [int.from_bytes(said[n : n + 8], "little") for n in (8, 16, 24)]
 
 
-def greet(yard: Yard, version: int = 5) -> tuple[socket.socket, tuple[int, int, int, int], int]:
+def greet(yard: Yard, version: int = 6) -> tuple[socket.socket, tuple[int, int, int, int], int]:
     """A client by hand: its socket, the daemon's answer, and the descriptor of the shared words or -1."""
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(5)

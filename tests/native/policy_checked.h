@@ -93,7 +93,7 @@ class Checked {
         for (uint64_t time : one.flights)
             all += time;
         require(one.flights.size() <= settings.inflight_launches, "no more in flight than a credit allows");
-        require(one.flights.size() == 1 || all <= settings.inflight_ns, "nor for longer");
+        require(one.flights.size() == 1 || all <= one.credit.flight_ns, "nor for longer");
         require(now + all <= one.credit.until, "and done in time");
         ++one.launched;
         ++one.credited;
@@ -143,6 +143,13 @@ class Checked {
         require(kesco_policy_done(policy_, now, task, one.done) == 0, "it is done");
         decide();
     }
+    // It has waited for all that it launched.
+    void waited(uint32_t task, uint64_t time) {
+        say("waited", task, time);
+        require(kesco_policy_waited(policy_, now, task, time) == 0, "it is heard");
+        decide();
+        besides += beside(task);
+    }
     void wait_for(uint64_t until) {
         say("clock", 0, until);
         now = until;
@@ -151,7 +158,7 @@ class Checked {
 
     KescoPolicySettings settings;
     uint64_t now = 1000, wake = KESCO_NEVER, grants = 0, decisions = 0, checks = 0;
-    uint64_t reasons[KESCO_GRANT_REASONS] = {}, credited = 0;
+    uint64_t reasons[KESCO_GRANT_REASONS] = {}, credited = 0, besides = 0;
     std::map<uint32_t, Seen> seen;
     KescoPolicy *policy() { return policy_; }
 
@@ -244,14 +251,25 @@ class Checked {
         one.flights.push_back(std::max<uint64_t>(grant.predicted_ns, 1));
         ++one.launched;
     }
+    // Whether lower tasks may run beside this one, which is the holder, and is asked for it.
+    bool beside(uint32_t task) const {
+        const KescoTaskState *state = kesco_policy_task(policy_, task);
+        return settings.beside_permille && kesco_policy_holder(policy_) == static_cast<int>(task) && state->beside;
+    }
+    uint64_t wider() const {
+        const int holder = kesco_policy_holder(policy_);
+        return holder >= 0 && beside(static_cast<uint32_t>(holder)) ? 4 : 1;
+    }
     void bounded(const KescoGrant &grant, uint64_t others, uint64_t predicted) {
         require(others < settings.inflight_launches, "not too many in flight");
         bool first = others == 0 || settings.kind < KESCO_MEAN;
-        require(first || predicted + grant.predicted_ns <= settings.inflight_ns, "not too much time in flight");
+        const uint64_t most = settings.inflight_ns * (grant.reason == KESCO_GRANT_FREE ? wider() : 1);
+        require(first || predicted + grant.predicted_ns <= most, "not too much time in flight");
     }
     void quiet_above(int priority) {
         for (const auto &[number, other] : seen)
-            require(!other.here || other.priority <= priority || (other.flights.empty() && other.waits.empty()),
+            require(!other.here || other.priority <= priority || beside(number) ||
+                        (other.flights.empty() && other.waits.empty()),
                     "nothing of a higher task is on the GPU");
     }
     // What must hold of the credits that there are now.
@@ -271,7 +289,8 @@ class Checked {
             require(static_cast<int>(number) != holder, "the holder needs none");
             require(credit.until > now && credit.number, "it is not over");
             require(one.credit.until || credit.number != latest_[number], "a new one has a new number");
-            require(credit.flight_ns <= settings.inflight_ns && credit.flight_launches == settings.inflight_launches,
+            require(credit.flight_ns <= settings.inflight_ns * wider() &&
+                        credit.flight_launches == settings.inflight_launches,
                     "it allows no more than grants do");
             latest_[number] = credit.number;
             one.credit = credit;

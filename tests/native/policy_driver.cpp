@@ -2,6 +2,7 @@
 //
 //   policy_driver explore KIND AGE   every interleaving of the events of small sets of tasks
 //   policy_driver random KIND SEED   long runs of many tasks, chosen at random
+//   policy_driver beside SEED        others beside a holder that makes request after request
 //   policy_driver costs FILE         reads a file of costs as the daemon does, and prints what it read
 //   policy_driver million KIND       a million launches; the hot calls must not allocate
 //
@@ -9,6 +10,8 @@
 #include "costs_file.h"
 #include "policy.h"
 #include "policy_checked.h"
+#include "policy_made.h"
+#include "policy_random.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -40,54 +43,6 @@ static uint64_t allocations = 0;
 }
 
 namespace {
-
-KescoTimes about(uint64_t value, uint64_t longest) {
-    KescoTimes times = {};
-    times.count = 100;
-    times.mean = value;
-    for (uint64_t n = 0; n < KESCO_KNOTS; ++n) {
-        times.knots[n] = value;
-        times.parts[n] = KESCO_WHOLE * n / (KESCO_KNOTS - 1);
-    }
-    times.knots[0] = value / 2;
-    times.knots[KESCO_KNOTS - 1] = longest;
-    return times;
-}
-
-// Identities 1 to 3: a short kernel with a long gap behind it, a long one with a short gap, one with two kinds of gaps.
-std::vector<std::pair<uint64_t, KescoCost>> made_costs() {
-    KescoCost one = {about(100, 150), about(2000, 3000)}, two = {about(900, 1000), about(50, 60)};
-    KescoCost three = {about(300, 400), about(0, 5000)};
-    for (int n = 22; n < KESCO_KNOTS - 1; ++n)
-        three.gap.knots[n] = 4000;
-    three.gap.knots[KESCO_KNOTS - 1] = 5000;
-    KescoCost arrival = {{}, about(1500, 1600)};
-    return {{0, arrival}, {1, one}, {2, two}, {3, three}};
-}
-
-const std::vector<std::pair<uint64_t, KescoCost>> &costs() {
-    static const auto made = made_costs();
-    return made;
-}
-
-KescoPolicySettings small(uint32_t kind, uint64_t age) {
-    KescoPolicySettings settings;
-    kesco_policy_defaults(&settings, kind);
-    settings.threshold_ns = 200;
-    settings.guard_ns = 100;
-    settings.switch_ns = 50;
-    settings.inflight_ns = 700;
-    settings.inflight_launches = 2;
-    settings.unknown_ns = 1000;
-    settings.away_ns = 6000;
-    settings.react_ns = 1000;
-    settings.react_permille = 500;
-    settings.credit_ns = 3000;
-    settings.quantum_ns = 4000;
-    settings.deadline_ns = 20000;
-    settings.age_ns = age;
-    return settings;
-}
 
 // One run of a set of tasks; what happens next is chosen by `choices`, which is extended by zeros. `widths` says how
 // many choices there were at each place. So all runs are visited by counting up.
@@ -234,54 +189,6 @@ int explore_all(uint32_t kind, uint64_t age) {
     return 0;
 }
 
-uint64_t random_state = 1;
-uint64_t random_number(uint64_t below) { // xorshift64*
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (random_state * 0x2545F4914F6CDD1DULL >> 33) % below;
-}
-
-int random_runs(uint32_t kind, uint64_t seed) {
-    random_state = seed * 0x9E3779B97F4A7C15ULL + 1;
-    KescoPolicySettings settings = small(kind, random_number(2) * 15000);
-    settings.harm_permille = random_number(3) * 30;
-    Checked checked(settings, 1 + random_number(8));
-    for (int event = 0; event < 60000; ++event) {
-        uint64_t many = event / 10000 % 2 ? 12 : 3; // crowded and not
-        auto task = static_cast<uint32_t>(random_number(many)) * 23;
-        Seen &one = checked.seen[task];
-        checked.now += random_number(20) ? random_number(200) : random_number(8000);
-        uint64_t what = random_number(100);
-        if (!one.here)
-            checked.arrive(task, static_cast<int>(random_number(10)), costs());
-        else if (what < 60 && what % 2 && checked.may(task, 1 + what % 3))
-            checked.use_credit(task, 1 + what % 3);
-        else if (what == 97 && one.waits.empty()) // also of a credit that it never had
-            checked.late_credit(task, random_number(5), checked.latest_credit(task) + random_number(2));
-        else if (what < 30 && one.waits.size() < KESCO_POLICY_TICKETS && (one.waits.empty() || what < 5))
-            checked.launch(task, random_number(5));
-        else if (what < 90 && !one.flights.empty())
-            checked.complete(task, random_number(3) ? one.flights.size() : 1);
-        else if (what >= 93 && what < 97)
-            checked.begin(task, one.last_ticket - std::min<uint64_t>(one.last_ticket, random_number(4)));
-        else if (what == 98 && !one.waits.empty())
-            checked.abandon(task);
-        else if (what == 99 && random_number(10) == 0)
-            checked.leave(task);
-        else if (checked.wake != KESCO_NEVER && checked.wake > checked.now && random_number(4) == 0)
-            checked.wait_for(checked.wake);
-    }
-    std::printf(
-        "runs 1 grants %llu holder %llu free %llu fill %llu aged %llu deadline %llu react %llu "
-        "credited %llu\n",
-        static_cast<unsigned long long>(checked.grants), static_cast<unsigned long long>(checked.reasons[0]),
-        static_cast<unsigned long long>(checked.reasons[1]), static_cast<unsigned long long>(checked.reasons[2]),
-        static_cast<unsigned long long>(checked.reasons[3]), static_cast<unsigned long long>(checked.reasons[4]),
-        static_cast<unsigned long long>(checked.reasons[5]), static_cast<unsigned long long>(checked.credited));
-    return 0;
-}
-
 // A holder and three lower tasks: half a million gaps, each filled with one launch; more launches in flight than are
 // remembered; no call of the loop allocates, once each kernel was seen.
 int million(uint32_t kind) {
@@ -366,6 +273,8 @@ int main(int count, char **words) {
         return 2;
     if (!std::strcmp(words[1], "costs"))
         return read_file(words[2]);
+    if (!std::strcmp(words[1], "beside"))
+        return beside_runs(std::strtoull(words[2], nullptr, 10));
     auto kind = static_cast<uint32_t>(std::atoi(words[2]));
     uint64_t value = count > 3 ? std::strtoull(words[3], nullptr, 10) : 0;
     if (!std::strcmp(words[1], "explore"))

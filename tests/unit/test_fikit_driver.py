@@ -64,6 +64,14 @@ def test_no_long_run_breaks_a_rule(driver: Path, kind: Kind) -> None:
         assert code == 0, said
 
 
+def test_no_run_beside_a_busy_holder_breaks_a_rule(driver: Path) -> None:
+    for seed in range(20 if THOROUGH else 4):
+        code, said = drive(driver, "beside", str(seed))
+        assert code == 0, said
+        found = re.fullmatch(r"runs 1 grants (\d+) credited (\d+) beside (\d+)\n", said)
+        assert found and int(found[2]) > 100 and int(found[3]) > 100, said
+
+
 def test_a_million_launches_allocate_nothing(driver: Path) -> None:
     code, said = drive(driver, "million", str(int(Kind.QUANTILE)))
     found = re.fullmatch(r"launches (\d+) decisions (\d+) allocations 0\n", said)
@@ -107,7 +115,8 @@ FAULTS = [
     ("policy_decide.cpp", "bool late = settings.deadline_ns &&", "bool late = false &&", "deadline"),
     ("policy_decide.cpp", "!(settings.age_ns &&", "!(false &&", "older"),
     ("policy_decide.cpp", "all_of(out, order_[0], KESCO_GRANT_HOLDER);", "", "holder is never held"),
-    ("policy_decide.cpp", "acting < active_ && away(at_rank(acting))", "acting + 1 < active_", "higher task"),
+    ("policy_decide.cpp", "(acting == 0 && beside()) || away(at_rank(acting))", "acting + 1 < active_", "higher task"),
+    ("policy_events.cpp", "tasks[order_[0]]->beside.on() &&", "", "no more than grants do"),
     ("policy_decide.cpp", "    task.drop_ticket(0, now_);\n", "", "counters|once"),
     ("policy_decide.cpp", "wake = std::min(wake, task.tickets[0].since + limit);", "continue;", "wants to be asked"),
     ("policy_events.cpp", "task->drop_ticket(place, now_);", "", "counters"),

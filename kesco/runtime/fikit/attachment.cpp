@@ -33,6 +33,8 @@ constexpr std::uint64_t kSecond = 1000000000;
 constexpr std::uint64_t kPatience = 300000000; // of the first launch for a daemon's answer
 constexpr std::uint64_t kLook = 100000000;     // between looks at what one is woken for
 constexpr std::uint64_t kNowAndThen = 200000;  // between looks at what is of little interest
+constexpr std::uint64_t kRarely = 1000000;     // between questions of a holder that goes on launching
+constexpr std::uint64_t kQuiet = 20000;        // without a launch of the holder: now it may be idle
 constexpr std::uint64_t kOften = 50000;        // where some launches on credits have no event
 constexpr std::uint64_t kSettle = 100000000;   // what has no event of its own has ended so long after it was launched
 
@@ -156,27 +158,36 @@ void *keep(void *) {
     return nullptr;
 }
 
-// Follows what is under way while somebody wants to know. The driver is asked where the answer can be that all has
-// ended, and else only now and then: it has a lock that launches take.
+// Whether the driver is to be asked now. It has a lock that launches take. So it is asked where the answer can be that
+// all has ended, and else only now and then; and of the holder, whose launches nothing may slow down, only where it has
+// stopped launching, and does not wait itself: then its own wait tells.
+bool worth_asking(bool held, std::uint64_t since, std::uint64_t quiet) {
+    if (held)
+        return since >= kOften || markers_tell();
+    return since >= kRarely || (quiet >= kQuiet && markers_tell() && !markers_waiting());
+}
+
+// Follows what is under way while somebody wants to know.
 void follow(Shared *shared) {
     const std::uint32_t daemon = epoch();
     std::uint64_t last_pending = now(), last_launch = last_pending, asked = 0, head = 0;
     while (!tie().ending.load() && epoch() == daemon && shared->track.load(std::memory_order_relaxed)) {
         const std::uint64_t time = now();
         const bool held = Track(shared->track.load(std::memory_order_relaxed)) == Track::Each;
-        if (time - asked >= (held ? kOften : kNowAndThen) || markers_tell()) {
+        if (const std::uint64_t seen = shared->head.load(std::memory_order_relaxed); seen != head)
+            head = seen, last_launch = time;
+        if (worth_asking(held, time - asked, time - last_launch)) {
             publish(shared);
             asked = time;
         }
         if (markers_pending())
             last_pending = time;
-        if (const std::uint64_t seen = shared->head.load(std::memory_order_relaxed); seen != head)
-            head = seen, last_launch = time;
-        else if (time - last_launch > kSettle)
+        if (time - last_launch > kSettle)
             markers_settle();
         const std::uint64_t idle = time - last_pending;
         const bool soon = held && markers_pending() && time - last_launch < 2000000; // an event, behind what has none
-        nap(idle >= kSecond ? 2000000 : idle < 2000000 && markers_out() ? 15000 : soon ? kOften : kNowAndThen);
+        const bool out = idle < 2000000 && (held ? markers_out() : markers_tell());
+        nap(idle >= kSecond ? 2000000 : out ? 15000 : soon ? kOften : kNowAndThen);
     }
 }
 

@@ -22,7 +22,7 @@ constexpr std::uint64_t kSlice = 20000000;  // of a sleep, after which all is lo
 constexpr std::uint64_t kNear = 1000000; // of a wait: while work of its own is under way, it looks whether that ended
 constexpr std::size_t kKnown = 4096;
 constexpr std::size_t kTries = 8;
-constexpr std::uint64_t kRarely = 200000; // between events that are recorded for no other reason
+constexpr std::uint64_t kRarely = 1000000; // between events that are recorded for no other reason
 
 thread_local int depth = 0;
 thread_local bool passes_by = false;
@@ -31,6 +31,9 @@ thread_local std::uint32_t said_in = 0;     // the epoch in which its present la
 thread_local std::uint64_t on_credit = 0;   // what its present launch is taken for, if that is made on a credit; else 0
 thread_local bool measured = false;         // its present launch is
 thread_local int waits = 0;                 // that it is in
+thread_local std::uint64_t waits_from = 0;  // since then; 0: nobody asks
+std::atomic<std::uint64_t> waited{0};       // by all threads, since all had ended for the last time
+std::atomic<std::uint64_t> told_of{0};      // of so many launches it was said that they had
 
 // A thread ends in the middle of a launch, or of a wait.
 struct Ends {
@@ -262,6 +265,15 @@ Shared *asked() {
     return shared && shared->track.load(std::memory_order_relaxed) ? shared : nullptr;
 }
 
+// The end of a request, if all of it has ended, and how long the program waited for it.
+void say_waited(Shared *shared) {
+    if (const std::uint64_t from = std::exchange(waits_from, 0))
+        waited.fetch_add(now() - from, std::memory_order_relaxed);
+    const std::uint64_t made = markers_made();
+    if (markers_ended() == made && told_of.exchange(made, std::memory_order_relaxed) != made)
+        say(shared, What::Ended, waited.exchange(0), shared->completed.load(std::memory_order_relaxed));
+}
+
 } // namespace
 
 std::uint64_t wait_begins() noexcept {
@@ -272,6 +284,7 @@ std::uint64_t wait_begins() noexcept {
     const std::uint64_t before = markers_made();
     markers_wait();
     ++waits;
+    waits_from = asked() ? now() : 0;
     return before;
 }
 
@@ -294,8 +307,12 @@ void after_wait(std::uint64_t before, const Wait &wait) noexcept {
 
 void synchronized() noexcept {
     const Uncancelled whole;
-    if (Shared *shared = asked())
-        publish(shared);
+    Shared *shared = asked();
+    if (!shared)
+        return;
+    publish(shared);
+    if (Track(shared->track.load(std::memory_order_relaxed)) == Track::Some)
+        say_waited(shared);
 }
 
 } // namespace fikit

@@ -48,22 +48,27 @@ void remember(std::uint64_t predicted) {
     book.unknown += predicted == 0;
 }
 
+std::uint64_t taken_for(const Shared *shared, std::uint64_t identity) {
+    const std::uint64_t known = identity ? prediction(*shared, identity) : 0;
+    return known ? known : shared->credit_unknown.load(std::memory_order_relaxed);
+}
+
 bool allowed(const Shared *shared, std::uint64_t until, std::uint64_t predicted) {
     forget_ended();
     const std::uint64_t many = book.next - book.first;
     if (book.unknown || many == kAhead || markers_made() - markers_ended() > many)
         return false;
     const KescoCredit credit = {1, until, shared->credit_flight_ns.load(std::memory_order_relaxed),
-                                shared->credit_launches.load(std::memory_order_relaxed)};
+                                shared->credit_launches.load(std::memory_order_relaxed), 0};
     return kesco_credit_allows(&credit, now(), book.outstanding, many, predicted) != 0;
 }
 
 } // namespace
 
 std::uint64_t take_credit(Shared *shared, std::uint64_t identity, std::uint64_t &predicted) noexcept {
-    if (!identity || !shared->credit_until.load(std::memory_order_acquire))
+    if (!shared->credit_until.load(std::memory_order_acquire))
         return 0;
-    predicted = prediction(*shared, identity);
+    predicted = taken_for(shared, identity);
     if (!predicted)
         return 0;
     bool good = allowed(shared, shared->credit_until.load(std::memory_order_acquire), predicted);
@@ -84,7 +89,7 @@ Step step_of(const Shared *shared) noexcept {
 
 void launched_by_grant(const Shared *shared, std::uint64_t identity) noexcept {
     forget_ended();
-    remember(identity ? prediction(*shared, identity) : 0);
+    remember(taken_for(shared, identity));
 }
 
 } // namespace fikit

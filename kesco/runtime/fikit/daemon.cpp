@@ -66,6 +66,7 @@ bool setting(KescoPolicySettings &p, const char *name, const char *text) {
         {"harm-permille", &p.harm_permille, nullptr},
         {"credit-ns", &p.credit_ns, nullptr},
         {"react-permille", &p.react_permille, nullptr},
+        {"beside-permille", &p.beside_permille, nullptr},
     };
     std::uint64_t value = 0;
     for (const auto &one : all)

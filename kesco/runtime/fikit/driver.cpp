@@ -72,6 +72,12 @@ bool capturing(void *stream, bool per_thread) noexcept {
     return ask && (ask(stream, &status) != kSuccess || status != 0);
 }
 
+void *current_context() noexcept {
+    const Driver *d = driver();
+    void *current = nullptr;
+    return d && d->context && d->context(&current) == kSuccess ? current : nullptr;
+}
+
 unsigned long long stream_number(void *stream, bool per_thread) noexcept {
     const Driver *d = driver();
     const auto ask = d ? (per_thread && d->stream_id_ptsz ? d->stream_id_ptsz : d->stream_id) : nullptr;

@@ -32,6 +32,8 @@ struct Driver {
 const Driver *driver() noexcept;
 // Whether work on a stream is being captured, or may be.
 bool capturing(void *stream, bool per_thread) noexcept;
+// The calling thread's; null: none, or there is no driver.
+void *current_context() noexcept;
 // Never used again, as a handle may be; 0: not known.
 unsigned long long stream_number(void *stream, bool per_thread) noexcept;
 // The true dlsym: the program's own calls come to the shim's.

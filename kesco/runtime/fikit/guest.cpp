@@ -60,7 +60,8 @@ void predict(Predicted *table, std::uint64_t identity, std::uint64_t time) {
 void publish_credit(Guest &g, const KescoPolicy *policy) {
     KescoCredit credit;
     kesco_policy_credit(policy, g.task, &credit);
-    const bool same = credit.number == g.credit.number && credit.flight_ns == g.credit.flight_ns;
+    const bool same = credit.number == g.credit.number && credit.flight_ns == g.credit.flight_ns &&
+                      credit.unknown_ns == g.credit.unknown_ns;
     if (same && credit.until == g.credit.until)
         return;
     Shared &words = *g.words;
@@ -69,6 +70,7 @@ void publish_credit(Guest &g, const KescoPolicy *policy) {
         words.credit_number.store(credit.number, std::memory_order_relaxed);
         words.credit_flight_ns.store(credit.flight_ns, std::memory_order_relaxed);
         words.credit_launches.store(credit.flight_launches, std::memory_order_relaxed);
+        words.credit_unknown.store(credit.unknown_ns, std::memory_order_relaxed);
     }
     words.credit_until.store(credit.until, std::memory_order_release);
     g.credit = credit;
@@ -111,6 +113,21 @@ Read read_record(const Guest &g, Said &said) {
     return before > g.tail + 1 ? Read::Overwritten : Read::NotYet;
 }
 
+// When the last of so many ended launches was seen not to have; 0: nobody knows, as where a later report is under way.
+std::uint64_t unready(const Shared &words, std::uint64_t completed) {
+    const std::uint64_t before = words.unready_of.load(std::memory_order_acquire);
+    const std::uint64_t at = words.unready_at.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return before == completed && words.unready_of.load(std::memory_order_relaxed) == completed ? at : 0;
+}
+
+void ended(Guest &g, KescoPolicy *policy, Recorder &recorder, std::uint64_t completed, std::uint64_t unready_at,
+           std::uint64_t at) {
+    const std::uint64_t done = completed > g.lost ? completed - g.lost : 0;
+    kesco_policy_done_late(policy, at, g.task, done, at - std::min(unready_at, at));
+    recorder.done(at, g.task, done);
+}
+
 void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, std::uint64_t time) {
     switch (said.what) {
     case What::Passed:
@@ -139,15 +156,11 @@ void tell(Guest &g, KescoPolicy *policy, Recorder &recorder, const Said &said, s
         recorder.abandoned(time, g.task, said.ticket);
         g.waiting = g.waiting == said.ticket ? 0 : g.waiting;
         break;
+    case What::Ended:
+        ended(g, policy, recorder, said.ticket, unready(*g.words, said.ticket), time);
+        kesco_policy_waited(policy, time, g.task, said.identity);
+        break;
     }
-}
-
-// When the last of so many ended launches was seen not to have; 0: nobody knows, as where a later report is under way.
-std::uint64_t unready(const Shared &words, std::uint64_t completed) {
-    const std::uint64_t before = words.unready_of.load(std::memory_order_acquire);
-    const std::uint64_t at = words.unready_at.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return before == completed && words.unready_of.load(std::memory_order_relaxed) == completed ? at : 0;
 }
 
 } // namespace
@@ -184,10 +197,7 @@ bool listen(Guest &g, KescoPolicy *policy, Recorder &recorder, std::uint64_t now
     if (completed != g.completed) {
         g.completed = completed;
         heard = true;
-        const std::uint64_t done = completed > g.lost ? completed - g.lost : 0;
-        const std::uint64_t at = std::min(completed_at, now);
-        kesco_policy_done_late(policy, at, g.task, done, at - std::min(unready_at, at));
-        recorder.done(at, g.task, done);
+        ended(g, policy, recorder, completed, unready_at, std::min(completed_at, now));
     }
     return heard;
 }

@@ -150,12 +150,12 @@ SHOWN Result cuCtxSynchronize() {
     fikit::wait_ends();
     return result;
 }
-// Of a context that need not be the one of the launches: only what the events say.
+// The runtime of CUDA 13 names the context also where it is the thread's own. Of another one: only what the events say.
 SHOWN Result cuCtxSynchronize_v2(void *context) {
     const auto real = truly<decltype(&cuCtxSynchronize_v2)>(true_cuCtxSynchronize_v2, "cuCtxSynchronize_v2");
     const std::uint64_t before = fikit::wait_begins();
     const Result result = real ? real(context) : kNotInitialized;
-    if (result == fikit::kSuccess && !context)
+    if (result == fikit::kSuccess && (!context || context == fikit::current_context()))
         fikit::after_wait(before, {nullptr, false, true});
     else
         fikit::synchronized();

@@ -322,6 +322,10 @@ bool markers_tell() noexcept {
     return count == kEvents || (count && m.made.load() == m.marked.load());
 }
 
+bool markers_waiting() noexcept {
+    return all().waits.load(std::memory_order_relaxed) > 0;
+}
+
 void markers_waits_no_more() noexcept {
     all().waits.fetch_sub(1);
 }

@@ -53,6 +53,8 @@ std::uint64_t markers_poll(std::uint64_t &unready) noexcept;
 bool markers_pending() noexcept;
 bool markers_out() noexcept;
 bool markers_tell() noexcept;
+// Whether a thread of the program waits for the device.
+bool markers_waiting() noexcept;
 // Takes everything for ended (nothing was launched for long, and no event tells), unless the program waits.
 void markers_settle() noexcept;
 

@@ -37,7 +37,7 @@ KescoPolicy *kesco_policy_new(const KescoPolicySettings *settings) {
     for (uint64_t time :
          {settings->threshold_ns, settings->guard_ns, settings->switch_ns, settings->inflight_ns, settings->unknown_ns,
           settings->away_ns, settings->react_ns, settings->quantum_ns, settings->deadline_ns, settings->age_ns,
-          settings->harm_permille, settings->credit_ns, settings->react_permille})
+          settings->harm_permille, settings->credit_ns, settings->react_permille, settings->beside_permille})
         if (time > kesco::fikit::kLongest)
             return nullptr;
     return new (std::nothrow) KescoPolicy(*settings);
@@ -105,6 +105,10 @@ int kesco_policy_done_late(KescoPolicy *policy, uint64_t now, uint32_t task, uin
     return policy->done(now, task, launches, late);
 }
 
+int kesco_policy_waited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t waited) {
+    return policy->waited(now, task, waited);
+}
+
 int kesco_policy_tell_return(KescoPolicy *policy, uint32_t task, uint64_t at) {
     if (!policy->active(task))
         return -1;
@@ -142,7 +146,8 @@ int kesco_policy_credit(const KescoPolicy *policy, uint32_t task, KescoCredit *c
     *credit = {};
     if (!found || !found->credit.until)
         return 0;
-    *credit = {found->credit.number, found->credit.until, found->credit.flight_ns, policy->settings.inflight_launches};
+    *credit = {found->credit.number, found->credit.until, found->credit.flight_ns, policy->settings.inflight_launches,
+               policy->unknown_on_credit(*found)};
     return 1;
 }
 

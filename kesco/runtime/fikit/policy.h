@@ -15,10 +15,10 @@
  *
  * Use. One thread. Times are nanoseconds of one clock and must not go back (an earlier one counts as the latest one).
  * After one event or several comes `kesco_policy_decide`; call it again until it fills less than `room`, and again at
- * `*wake`. Only `new`, `task_arrives`, `cost` and `kernels` allocate, and an event of a kernel that was not seen before.
- * Functions that return int return 0, or -1 for what makes no sense (an unknown task, a ticket that is there already):
- * then nothing changed. Nothing here ends or blocks: who is not granted is let go by its deadline, which the client
- * keeps as well (`abandoned`), since a daemon can die.
+ * `*wake`. Only `new`, `task_arrives`, `cost` and `kernels` allocate, and an event of a kernel that was not seen
+ * before. Functions that return int return 0, or -1 for what makes no sense (an unknown task, a ticket that is there
+ * already): then nothing changed. Nothing here ends or blocks: who is not granted is let go by its deadline, which the
+ * client keeps as well (`abandoned`), since a daemon can die.
  */
 #ifndef KESCO_FIKIT_POLICY_H
 #define KESCO_FIKIT_POLICY_H
@@ -64,10 +64,12 @@ typedef struct {
     uint64_t quantum_ns;        /* tasks of one priority take turns as holder, this long each */
     uint64_t deadline_ns;       /* a ticket that waited this long is granted whatever else holds; 0: never */
     uint64_t age_ns;            /* the same as an option for fairness (ageing); 0: off */
-    uint64_t harm_permille;  /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
-    uint64_t credit_ns;      /* a credit that is not used for so long lapses; 0: none, each launch has its grant */
-    uint64_t react_permille; /* KESCO_QUANTILE: where no gap is believed, fill once it has lasted for react_ns, while
-                                the time that this costs higher tasks is at most this part of theirs; 0: off */
+    uint64_t harm_permille;   /* fill only while the time lost by higher tasks is at most this part of theirs; 0: off */
+    uint64_t credit_ns;       /* a credit that is not used for so long lapses; 0: none, each launch has its grant */
+    uint64_t react_permille;  /* KESCO_QUANTILE: where no gap is believed, fill once it has lasted for react_ns, while
+                                 the time that this costs higher tasks is at most this part of theirs; 0: off */
+    uint64_t beside_permille; /* KESCO_QUANTILE: under MPS, let others run beside the holder while its bursts take no
+                                 more than this part longer; 0: never. See policy_beside.h */
 } KescoPolicySettings;
 
 /* Values of a distribution, between which it is taken to be even. A profile has those at fixed probabilities,
@@ -119,6 +121,7 @@ typedef struct {
     uint64_t until;  /* 0: no credit */
     uint64_t flight_ns;
     uint64_t flight_launches;
+    uint64_t unknown_ns; /* what a kernel is taken for of which nothing is known; 0: it has to ask */
 } KescoCredit;
 
 /* Why the head of a task's order still waits, as of the last decision. */
@@ -145,23 +148,27 @@ typedef struct {
     uint64_t holds; /* tickets that ever waited */
     uint64_t grants[KESCO_GRANT_REASONS];
     uint64_t abandoned;
-    uint64_t waited_ns;   /* of all tickets that no longer wait */
-    uint64_t longest_ns;  /* of one of them */
-    uint64_t filled_ns;   /* predicted time of its fills */
-    uint64_t overruns;    /* of its fills, those that were not done when the higher task came back */
-    uint64_t gaps;        /* it became idle and came back */
-    uint64_t gap_ns;      /* all of them together */
-    uint64_t wide_gaps;   /* of these, those of at least threshold_ns, */
-    uint64_t wide_ns;     /* and all of them together: what could be filled */
-    uint64_t promises;    /* predictions that it stays idle, worth filling */
-    uint64_t broken;      /* of these, it came back before */
-    uint64_t harms;       /* it came back and lower work was in its way */
-    uint64_t harm_ns;     /* until that was done */
-    uint64_t drifted;     /* predictions no longer believed: kernels' times and gaps */
-    uint64_t unknown;     /* launches of which no time is known */
-    uint64_t credited;    /* launched on a credit */
-    uint64_t fillable_ns; /* of its wide gaps, those in which a lower task's kernel had room, less the guard */
-    uint64_t busy_ns;     /* while lower tasks had work on the GPU in its wide gaps */
+    uint64_t waited_ns;     /* of all tickets that no longer wait */
+    uint64_t longest_ns;    /* of one of them */
+    uint64_t filled_ns;     /* predicted time of its fills */
+    uint64_t overruns;      /* of its fills, those that were not done when the higher task came back */
+    uint64_t gaps;          /* it became idle and came back */
+    uint64_t gap_ns;        /* all of them together */
+    uint64_t wide_gaps;     /* of these, those of at least threshold_ns, */
+    uint64_t wide_ns;       /* and all of them together: what could be filled */
+    uint64_t promises;      /* predictions that it stays idle, worth filling */
+    uint64_t broken;        /* of these, it came back before */
+    uint64_t harms;         /* it came back and lower work was in its way */
+    uint64_t harm_ns;       /* until that was done */
+    uint64_t drifted;       /* predictions no longer believed: kernels' times and gaps */
+    uint64_t unknown;       /* launches of which no time is known */
+    uint64_t credited;      /* launched on a credit */
+    uint64_t fillable_ns;   /* of its wide gaps, those in which a lower task's kernel had room, less the guard */
+    uint64_t busy_ns;       /* while lower tasks had work on the GPU in its wide gaps */
+    uint64_t beside;        /* 1: others run beside it now */
+    uint64_t trials;        /* so often that was begun, */
+    uint64_t beside_ns;     /* and so long it was, all together */
+    uint64_t slow_permille; /* its last bursts beside others, over alone; 0: not known */
 } KescoTaskState;
 
 typedef struct KescoPolicy KescoPolicy;
@@ -204,6 +211,8 @@ int kesco_policy_done(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t
 /* The same, where the report may be late: the last of them was under way `late` nanoseconds before `now`, and nobody
  * looked since. */
 int kesco_policy_done_late(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t launches, uint64_t late);
+/* It has waited for all that it launched, `waited` nanoseconds since it said so the last time: the end of a request. */
+int kesco_policy_waited(KescoPolicy *policy, uint64_t now, uint32_t task, uint64_t waited);
 
 /* What only a simulator knows (KESCO_CLAIRVOYANT): when an idle task's next launch comes, and how long a waiting one
  * takes. */

@@ -19,6 +19,7 @@ struct KescoPolicy {
     int begins(uint64_t at, uint32_t number, uint64_t ticket);
     int abandoned(uint64_t at, uint32_t number, uint64_t ticket);
     int done(uint64_t at, uint32_t number, uint64_t launches, uint64_t late);
+    int waited(uint64_t at, uint32_t number, uint64_t time);
     int credited(uint64_t at, uint32_t number, uint64_t identity, uint64_t credit);
     Task *active(uint32_t number);
     const Task *active(uint32_t number) const;
@@ -28,6 +29,7 @@ struct KescoPolicy {
     int holder() const;
     int acting_task = -1;
     uint64_t predicts(uint32_t number, uint64_t identity) const;
+    uint64_t unknown_on_credit(const Task &task) const;
 
     const KescoPolicySettings settings;
     std::array<std::unique_ptr<Task>, KESCO_POLICY_TASKS> tasks;
@@ -37,6 +39,10 @@ struct KescoPolicy {
     using Ticket = kesco::fikit::Ticket;
     struct Grants;
 
+    bool beside() const; // others run beside the holder
+    // What they may have in flight: who goes on when they are to stop waits for that once, and not in each gap.
+    uint64_t free_flight() const { return (beside() ? 4 : 1) * settings.inflight_ns; }
+    uint64_t unknown_beside() const { return settings.inflight_ns / 8 + 1; }
     bool predicts() const { return settings.kind >= KESCO_MEAN; }
     Task &at_rank(size_t rank) { return *tasks[order_[rank]]; }
     size_t rank_of(uint32_t number) const;
@@ -52,6 +58,7 @@ struct KescoPolicy {
     void end_gap(Task &task, uint64_t gap);
     void owes(Task &task, uint64_t harm);
     void settle_harms();
+    void look_beside();
 
     // policy_gaps.cpp
     bool believed(const Task &task, int32_t cost) const;

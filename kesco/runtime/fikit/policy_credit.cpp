@@ -19,6 +19,11 @@ uint64_t KescoPolicy::predicts(uint32_t number, uint64_t identity) const {
     return task && believed(*task, cost) ? std::max<uint64_t>(predicted(*task, {0, identity, 0, 0, cost}), 1) : 0;
 }
 
+// Beside a task that is busy nothing has to be done in time. What is not known is bounded by its number.
+uint64_t KescoPolicy::unknown_on_credit(const Task &task) const {
+    return beside() && !task.credit.fill ? unknown_beside() : 0;
+}
+
 int KescoPolicy::credited(uint64_t at, uint32_t number, uint64_t identity, uint64_t credit) {
     Task *task = active(number);
     if (!task)
@@ -42,6 +47,8 @@ int KescoPolicy::credited(uint64_t at, uint32_t number, uint64_t identity, uint6
             high.wanted = std::min(high.wanted, predicted(*task, ticket) + settings.switch_ns);
             continue;
         }
+        if (above == 0 && beside())
+            continue;
         late = true;
         if (!high.harmed) {
             high.harmed = true;
@@ -107,15 +114,16 @@ void KescoPolicy::settle_credits(size_t acting) {
             ++credit.number;
         credit.until = until;
         credit.fill = fill;
-        credit.flight_ns = fill ? filling_.flight_ns : settings.inflight_ns;
+        credit.flight_ns = fill ? filling_.flight_ns : free_flight();
         credits_ |= until != 0;
     }
 }
 
 bool KescoPolicy::keeps_credit(size_t rank, size_t acting) {
     const Task &task = at_rank(rank);
-    if (rank == 0 || rank < acting || acting >= active_ || overlong(settings.threshold_ns) || task.unknown ||
-        !task.credit.used || now_ - task.credit.used > settings.credit_ns)
+    const bool late = overlong(settings.threshold_ns) && !(rank == acting && beside()); // nobody waits for its end
+    if (rank == 0 || rank < acting || acting >= active_ || late || task.unknown || !task.credit.used ||
+        now_ - task.credit.used > settings.credit_ns)
         return false;
     if (rank == acting)
         return !harm_spent(acting);

@@ -23,6 +23,7 @@ size_t KescoPolicy::decide(uint64_t at, KescoGrant *grants, size_t room, uint64_
     if (settings.kind == KESCO_SHARING)
         for (size_t rank = 0; rank < active_; ++rank)
             all_of(out, order_[rank], KESCO_GRANT_FREE);
+    look_beside();
     size_t acting = take_turns();
     count_flights();
     overdue(out);
@@ -41,7 +42,7 @@ size_t KescoPolicy::decide(uint64_t at, KescoGrant *grants, size_t room, uint64_
 // the holder if they are the highest; after its time another one that waits takes that place.
 size_t KescoPolicy::take_turns() {
     size_t acting = 0;
-    while (acting < active_ && away(at_rank(acting)))
+    while (acting < active_ && ((acting == 0 && beside()) || away(at_rank(acting))))
         ++acting;
     if (settings.kind == KESCO_EXCLUSIVE || acting == active_) {
         acting_task = active_ && acting < active_ ? static_cast<int>(order_[acting]) : -1;
@@ -101,7 +102,7 @@ void KescoPolicy::grant(Grants &out, uint32_t number, KescoGrantReason reason, u
     if (!flights_++)
         anchor_ = now_;
     flight_ns_ += time;
-    flights_unknown_ += !believed(task, ticket.cost);
+    flights_unknown_ += !believed(task, ticket.cost) && !beside();
 }
 
 void KescoPolicy::all_of(Grants &out, uint32_t number, KescoGrantReason reason) {
@@ -131,7 +132,7 @@ void KescoPolicy::free_for(Grants &out, size_t acting) {
     while (task.state.waiting && !out.full()) {
         if (harm_spent(acting))
             task.state.held_reason = KESCO_HELD_HARM;
-        else if (!room_in_flight(task, settings.inflight_ns))
+        else if (!room_in_flight(task, free_flight()))
             task.state.held_reason = KESCO_HELD_IN_FLIGHT;
         else {
             grant(out, order_[acting], KESCO_GRANT_FREE);
@@ -149,6 +150,8 @@ void KescoPolicy::fill_gap(Grants &out, size_t acting) {
     if (!task.idle)
         return hold_below(acting, KESCO_HELD_BUSY);
     want(acting);
+    if (at_rank(0).beside.wants_quiet())
+        return hold_below(acting, KESCO_HELD_NO_GAP);
     filling_ = filling(acting);
     if (!filling_.until)
         return hold_below(acting, task.promise.made && !task.promise.believed ? KESCO_HELD_DRIFT : KESCO_HELD_NO_GAP);
@@ -204,7 +207,7 @@ bool KescoPolicy::room_in_flight(const Task &task, uint64_t most) const {
     if (!predicts())
         return true;
     const Ticket &ticket = task.tickets[0];
-    if (flights_unknown_ || (settings.kind != KESCO_CLAIRVOYANT && !believed(task, ticket.cost)))
+    if (flights_unknown_ || (settings.kind != KESCO_CLAIRVOYANT && !believed(task, ticket.cost) && !beside()))
         return false;
     return flight_ns_ + occupied(task, ticket) <= most;
 }

@@ -37,6 +37,8 @@ void KescoPolicy::sort_in(uint32_t number) {
 void KescoPolicy::clock(uint64_t at) {
     if (at <= now_)
         return;
+    if (beside())
+        at_rank(0).state.beside_ns += at - now_;
     if (on_gpu_ && acting_task >= 0 && tasks[static_cast<size_t>(acting_task)]->idle)
         tasks[static_cast<size_t>(acting_task)]->gap_busy += at - now_;
     now_ = at;
@@ -96,6 +98,8 @@ int KescoPolicy::passed(uint64_t at, uint32_t number, uint64_t identity) {
     clock(at);
     came_back(number);
     ++task->state.passed;
+    if (settings.beside_permille && rank_of(number) == 0)
+        task->beside.begins(now_, identity, lower_in_flight(0));
     int32_t cost = identity ? task->costs.find(identity) : kUnknown;
     launch(*task, cost, occupied(*task, {0, identity, now_, 0, cost}), false);
     return 0;
@@ -175,10 +179,27 @@ int KescoPolicy::done(uint64_t at, uint32_t number, uint64_t launches, uint64_t 
     return 0;
 }
 
+int KescoPolicy::waited(uint64_t at, uint32_t number, uint64_t time) {
+    Task *task = active(number);
+    if (!task)
+        return -1;
+    clock(at);
+    if (rank_of(number) == 0)
+        task->beside.ends(now_, std::min(time, kesco::fikit::kLongest), settings.beside_permille);
+    else
+        task->beside.interrupted();
+    return 0;
+}
+
 void KescoPolicy::launch(Task &task, int32_t cost, uint64_t time, bool fill) {
+    Task &first = at_rank(0);
+    if (&task == &first)
+        first.beside.launches();
+    else
+        first.beside.other();
     Flight flight;
     flight.cost = cost;
-    flight.unknown = !believed(task, cost);
+    flight.unknown = !believed(task, cost) && !beside();
     flight.fill = fill;
     flight.alone = on_gpu_ == 0;
     flight.sequence = ++launches_;
@@ -235,7 +256,7 @@ void KescoPolicy::came_back(uint32_t number) {
         known->gap.relearn(settings.drift_limit);
     }
     size_t rank = rank_of(number);
-    if (task.harmed || settings.kind == KESCO_SHARING || !lower_in_flight(rank))
+    if (task.harmed || beside() || settings.kind == KESCO_SHARING || !lower_in_flight(rank))
         return;
     task.harmed = true;
     task.harmed_since = now_;
@@ -283,4 +304,23 @@ void KescoPolicy::settle_harms() {
         owes(task, now_ - task.harmed_since);
         --harmed_;
     }
+}
+
+// Only of lower priority than the holder, and where what they have in flight is bounded.
+bool KescoPolicy::beside() const {
+    return active_ > 1 && tasks[order_[0]]->beside.on() &&
+           tasks[order_[1]]->state.priority < tasks[order_[0]]->state.priority;
+}
+
+void KescoPolicy::look_beside() {
+    if (!settings.beside_permille || settings.kind != KESCO_QUANTILE || !active_)
+        return;
+    Task &first = at_rank(0);
+    bool wanted = false;
+    for (size_t rank = 1; rank < active_; ++rank)
+        wanted |= at_rank(rank).state.waiting || at_rank(rank).in_flight();
+    first.beside.look(now_, wanted);
+    first.state.beside = beside();
+    first.state.trials = first.beside.began();
+    first.state.slow_permille = first.beside.slow_permille();
 }

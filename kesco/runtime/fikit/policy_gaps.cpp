@@ -25,7 +25,7 @@ uint64_t KescoPolicy::predicted(const Task &task, const Ticket &ticket) const {
     if (settings.kind == KESCO_CLAIRVOYANT && ticket.told)
         return ticket.told;
     if (!believed(task, ticket.cost))
-        return settings.unknown_ns;
+        return beside() ? unknown_beside() : settings.unknown_ns;
     const Known &known = task.costs[ticket.cost];
     const KescoTimes &times = known.time.times(known.cost->time);
     return settings.kind == KESCO_MEAN ? times.mean : kesco::fikit::quantile(times, settings.time_percent);

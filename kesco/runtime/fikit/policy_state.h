@@ -2,6 +2,7 @@
 #pragma once
 
 #include "policy.h"
+#include "policy_beside.h"
 
 #include <cstdint>
 #include <deque>
@@ -121,6 +122,7 @@ struct Task {
     uint64_t wanted = KESCO_NEVER; // the shortest kernel that would have filled it
     bool reacted = false;          // something was let in that no prediction had room for
     Credit credit;
+    Beside beside; // of the holder
 
     bool harmed = false; // it came back, and lower work is in its way
     uint64_t harmed_since = 0;

@@ -2,14 +2,15 @@
 
 #include "policy_times.h"
 
-#include <algorithm>
-
 namespace fikit {
 namespace {
 
-// Whether a gap behind this kernel may be one to fill, in one of twenty cases.
-bool worth_watching(const KescoTimes &gap, std::uint64_t threshold) {
-    return gap.count && std::max(gap.mean, kesco::fikit::quantile(gap, 95)) >= threshold / 2;
+// Whether a gap behind this kernel is predicted to be one to fill. Where it is one now and then, an event for each
+// would be paid by the many launches behind which there is none.
+bool worth_watching(const KescoTimes &gap, const KescoPolicySettings &settings) {
+    const std::uint64_t predicted =
+        settings.kind == KESCO_MEAN ? gap.mean : kesco::fikit::quantile(gap, settings.gap_percent);
+    return gap.count && predicted >= settings.threshold_ns / 2;
 }
 
 } // namespace
@@ -29,7 +30,7 @@ std::string Profiles::read(const std::string &path, const KescoPolicySettings &s
         kesco_policy_kernels(policy.get(), 0, one.costs.data(), one.costs.size());
         for (const KescoKernel &kernel : one.costs) {
             predict(one.predicted.get(), kernel.identity, kesco_policy_predicts(policy.get(), 0, kernel.identity));
-            if (worth_watching(kernel.cost.gap, settings.threshold_ns))
+            if (worth_watching(kernel.cost.gap, settings))
                 one.worth[worth_word(kernel.identity)] |= worth_bit(kernel.identity);
         }
     }

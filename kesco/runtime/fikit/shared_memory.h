@@ -11,7 +11,7 @@
 
 namespace fikit {
 
-constexpr std::uint32_t kVersion = 5;
+constexpr std::uint32_t kVersion = 6;
 constexpr std::size_t kRecords = 1024;                        // a power of two
 constexpr std::size_t kNames = 1024;                          // likewise
 constexpr std::size_t kName = 112;                            // bytes, with the final zero
@@ -22,8 +22,10 @@ constexpr std::size_t kPredicted = 2048, kPredictedTries = 8; // kernels with a 
 // program waits for; each other launch counts with the next one.
 enum class Track : std::uint32_t { None = 0, Each = 1, Some = 2 };
 
-enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3, Credited = 4, Began = 5 };
-// Credited has the credit for a ticket. Began: what was granted is launched now, its client is awake.
+enum class What : std::uint32_t { Passed = 1, Waits = 2, Abandoned = 3, Credited = 4, Began = 5, Ended = 6 };
+// Credited has the credit for a ticket. Began: what was granted is launched now, its client is awake. Ended: the
+// holder has waited for all that it launched, so many launches; for an identity it has the nanoseconds in which it
+// waited since the last time. So what a request is and when it ended is known also where the daemon slept.
 
 // One launch, in the order in which the client's threads came to it.
 struct Record {
@@ -57,7 +59,8 @@ struct Shared {
     std::atomic<std::uint64_t> beat;                // when the daemon was last seen to work
     // The credit: see KescoCredit. It is read before each launch, and 0 as soon as the daemon saw the holder come back.
     alignas(64) std::atomic<std::uint64_t> credit_until; // as `now` tells it; written last
-    std::atomic<std::uint64_t> credit_number, credit_flight_ns, credit_launches;
+    std::atomic<std::uint64_t> credit_number, credit_flight_ns, credit_launches,
+        credit_unknown; // what a kernel without a known time is taken for on it; 0: it has to ask
     alignas(64) Predicted predicted[kPredicted];
     // By identity, a bit for each: a gap that is worth filling may follow. Two that share a bit cost an event.
     alignas(64) std::atomic<std::uint64_t> worth[kWorth / 64];

@@ -61,6 +61,10 @@ std::string Server::status(std::uint64_t now) const {
         add(text, "credited", state->credited);
         add(text, "fillable_ns", state->fillable_ns);
         add(text, "busy_ns", state->busy_ns);
+        add(text, "beside", state->beside);
+        add(text, "trials", state->trials);
+        add(text, "beside_ns", state->beside_ns);
+        add(text, "slow_permille", state->slow_permille);
         add(text, "lost_records", guest->lost);
         text += ",\"grants\":[";
         for (int i = 0; i < KESCO_GRANT_REASONS; ++i)
