@@ -255,8 +255,8 @@ def test_the_proof_wants_pointers_compared(tmp_path: Path) -> None:
     text = "void f(float* a, float* b) {\n  up<<<1, 32>>>(a, a);\n  up<<<1, 32>>>(b, b);\n}\n"
     outcome = compiled(tmp_path, body=text)
     assert not outcome.refuses(outcome.lines)
-    guard = next(n for n, line in enumerate(outcome.lines) if "kesco_streams_if_distinct(kesco_at" in line)
-    without = "  KescoStreams* kesco = &kesco_streams();"
+    guard = next(n for n, line in enumerate(outcome.lines) if "kesco_paced(0, kesco_at" in line)
+    without = "  KescoStreams* kesco = kesco_paced(0);"
     assert "check of its pointers" in outcome.refuses([*outcome.lines[:guard], without, *outcome.lines[guard + 1 :]])
 
 

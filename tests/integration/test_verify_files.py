@@ -46,7 +46,7 @@ def test_what_stays_as_it_was_need_not_be_followed(tmp_path: Path) -> None:
 
 
 def test_pointers_must_be_compared(tmp_path: Path) -> None:
-    found = said(tmp_path, "kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1])", "kesco_streams()")
+    found = said(tmp_path, "kesco_paced(0, kesco_at_entry[0], kesco_at_entry[1])", "kesco_paced(0)")
     assert found["work"][0] == ["work: the run-time check of its pointers is missing"]
 
 
