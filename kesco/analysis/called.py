@@ -14,10 +14,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kesco.analysis.following import by_host, why_not_followed
-from kesco.analysis.region import CURRENT, Walked
+from kesco.analysis.region import Walked
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, AccessMode, Buffer
-from kesco.ir.flow import Handle, Role, SiteKind
+from kesco.ir.flow import CURRENT, Handle, Role, SiteKind
 from kesco.ir.poly import ByteRange
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from dataclasses import replace
 from kesco.analysis.integers import kind_of
 from kesco.analysis.launches import Launches
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
-from kesco.analysis.region import CURRENT, Draft
+from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
 from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name
 from kesco.frontend.library_table import UNKNOWN_HANDLE, setter_of
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
-from kesco.ir.flow import Role, SiteKind
+from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
 from kesco.ir.turns import GIVE, PLACE, TAKE, TURNED, TURNS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from kesco.ir.access import Access, AccessMode, Buffer
-from kesco.ir.flow import Handle, Held, Iteration, Mark, Region, Role, Site, SiteKind
+from kesco.ir.flow import CURRENT, Handle, Held, Iteration, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
@@ -24,8 +24,6 @@ Seen = tuple[Buffer, AccessMode, bool]
 """What the host reads or writes, and whether it only decides by it where to go on, and reads it as volatile memory."""
 ANY_SIZE = 1 << 63
 _JOINED = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
-CURRENT = Handle("kesco:current", "kesco_current()")
-"""The stream of whoever calls: the default stream, unless a caller says otherwise."""
 SiteKey = tuple[int, str, tuple[Iteration, ...]]
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
-from kesco.analysis.region import CURRENT, Frontier, RegionBuilder, Seen
+from kesco.analysis.region import Frontier, RegionBuilder, Seen
 from kesco.analysis.zeroes import Part
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer
-from kesco.ir.flow import Handle, Iteration
+from kesco.ir.flow import CURRENT, Handle, Iteration
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
 from kesco.ir.transfers import FETCHED, SENT

@@ -137,7 +137,7 @@ class _Writer:
         self.inserted: list[str] = []  # all new text, without the user's own
         self.before: dict[int, list[str]] = {}  # operation → lines
         self.after: dict[int, list[str]] = {}
-        self.at_end: list[str] = []
+        self.at_end, self.fetched_then = list[str](), list[str]()
 
     def edits(self) -> list[Edit]:
         """All edits of the function."""
@@ -193,7 +193,7 @@ class _Writer:
             if operations or not self.rewrite.members:
                 part = replace(self.rewrite, function=function)
                 pace = self.pace if self.region.span in self.paces else None
-                more = (watch_line(self.name),) if self.rewrite.watched else ()
+                more = [*([watch_line(self.name)] if self.rewrite.watched else []), *self.fetched_then]
                 result.append(fetch(self.program, part, self.name, operations, self.stretches.get(-1), pace, more))
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
@@ -308,8 +308,7 @@ class _Writer:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}
         first = min(starts.values(), default=-1)
         unseen = any(site.foreign for site in self.region.sites)
-        for number in self.plan.fences:
-            site = self.region.sites[number]
+        for site in (self.region.sites[number] for number in self.plan.fences):
             call = streams_call(self.region, self.name)
             line = (
                 f"{self.name} = {call};  // kesco: code not seen here may have changed the device",
@@ -317,9 +316,12 @@ class _Writer:
                 f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[0], 0);"
                 "  // kesco: streams of code not seen here come first",
             )
+            if site.number == 0:
+                self.fetched_then += line[1:]
+                continue
             fetched = fetch_place(self.program, self.rewrite, self._needed())
             fresh = not unseen or starts.get(site.operation) == first == fetched  # they have only just been fetched
-            within = next((n for n, replay in self.replays if number in replay.sites), None)
+            within = next((n for n, replay in self.replays if site.number in replay.sites), None)
             lines = self.before.setdefault(site.operation, []) if within is None else self.heads.setdefault(within, [])
             lines += [x for x in line[fresh:] if x not in lines]
 

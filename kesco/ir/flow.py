@@ -96,6 +96,10 @@ class Handle:
     certain: bool = True
 
 
+CURRENT = Handle("kesco:current", "kesco_current()")
+"""The stream of whoever calls: the default stream, unless a caller says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """One operation.

@@ -43,8 +43,9 @@ class Join:
 class SyncPlan:
     """Events, waits, joins and fences of one region.
 
-    `fences` are the movable sites before which the default stream must be made a barrier once, because unseen code may
-    have left work on blocking streams of its own. `events` are the sites after which an event is recorded, ascending;
+    `fences` are the movable sites (0: the entry) before which the default stream must be made a barrier once, because
+    unseen code may have left work on blocking streams of its own. `events` are the sites after which an event is
+    recorded, ascending;
     `needless` are the sites where the host waits and need not: nothing looks at the device before its next wait.
     `stretches` are the sites (0: the entry) behind which it pays to ask whether one stream is faster; `pauses` those
     where it is enough to stop the clock; `paces` are the first statements of loops, or the function, where the device

@@ -225,6 +225,8 @@ def _plan(plan: SyncPlan) -> Iterator[str]:
     yield f"plan, events {_numbers(plan.events)}, fences {_numbers(plan.fences)}, stretches {_numbers(plan.stretches)}"
     if plan.needless:
         yield f"  needless waits of the host: {_numbers(plan.needless)}"
+    if plan.paces:
+        yield f"  paced in line {', '.join(str(place.line) for place in plan.paces)}"
     if plan.pauses:
         yield f"  the clock stops at {_numbers(plan.pauses)}"
     for replay in plan.replays:

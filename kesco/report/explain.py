@@ -153,7 +153,7 @@ class _Speaker:
         sites, said = self.region.sites, self.by_target
         for site in self.plan.fences:
             text = "the default stream is made a barrier first: code not seen here may have streams of its own"
-            said.setdefault(site, []).append(text)
+            said.setdefault(site or min(self.stream_of), []).append(text)
         for wait in self.plan.waits:
             why = "; ".join(dict.fromkeys(d.reason(self.region) for d in wait.dependences)) or wait.why
             name = f"{sites[wait.source].label} on stream {self.stream_of[wait.source]}"

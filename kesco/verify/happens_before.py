@@ -29,7 +29,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterator, Mapping
 
-from kesco.ir.flow import Handle, Held, Mark, Region, Role, Site
+from kesco.ir.flow import CURRENT, Handle, Held, Mark, Region, Role, Site
 from kesco.ir.replay import AMONG_OTHERS
 from kesco.verify.knowledge import Facts, State, Trips, meet, weaker
 from kesco.verify.match import is_work, plain_label
@@ -135,10 +135,9 @@ class HappensBefore:
                 if len(there) > _MOST_COMBINATIONS or budget <= 0:
                     return None
         found: dict[int, list[Facts]] = {}
-        for head, states in entry.items():
-            for state in states:
-                for number, facts in self._through(head, state.copy()):
-                    found.setdefault(number, []).append(facts)
+        for head, state in ((head, state) for head, states in entry.items() for state in states):
+            for number, facts in self._through(head, state.copy()):
+                found.setdefault(number, []).append(facts)
         return found, budget
 
     def _empty(self) -> State:
@@ -184,8 +183,7 @@ class HappensBefore:
                     elif not recorded & bit:
                         used |= bit
             uses[head], sets[head] = used, recorded
-        live_in, live_out = uses.copy(), dict.fromkeys(self._blocks, 0)
-        changed = True
+        live_in, live_out, changed = uses.copy(), dict.fromkeys(self._blocks, 0), True
         while changed:
             changed = False
             for head in sorted(self._blocks, reverse=True):
@@ -265,13 +263,15 @@ class HappensBefore:
     def _enter(self, state: State, site: Site) -> None:
         """What ran before the function is joined to the legacy stream, thus to blocking streams, but no further.
 
-        Nothing runs before ``main``.
+        Unseen code that calls it may have left work on blocking streams: what acts on the legacy stream waits for that,
+        and its own stream does. Nothing runs before ``main``.
         """
         fresh = self._empty()
         state.pending, state.hidden, state.known, state.covered = 0, 0, fresh.known, fresh.covered
         if self.region.function != "main":
             bit = state.pending = 1 << site.number & self._only
-            for observer in (LEGACY, NEXT_LEGACY_WORK, *self._blocking):
+            callers = [self._streams[CURRENT.key]] if CURRENT.key in self._streams else []
+            for observer in (NEXT_LEGACY_WORK, *(callers if self.region.open else (LEGACY, *self._blocking))):
                 state.known[observer] = bit
 
     def _launch(self, state: State, site: Site) -> None:

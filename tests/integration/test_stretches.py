@@ -216,6 +216,19 @@ def test_a_loop_without_a_wait_is_timed_from_turn_to_turn(tmp_path: Path, head: 
     assert rewritten(tmp_path, body) == [MAIN_FETCH, "kesco = kesco_pace(kesco, 0);"]
 
 
+@pytest.mark.parametrize(
+    ("between", "inside"), [("", 0), (" other(x);", 1)], ids=["at the entry", "unseen code inside"]
+)
+def test_what_came_before_is_waited_for_once_and_not_in_each_turn(tmp_path: Path, between: str, inside: int) -> None:
+    turn = f"for (int i = 0; i < n; ++i) {{\n{between} up<<<1, 32>>>(x);\n up<<<1, 32>>>(y);\n }}"
+    path = tmp_path / "app.cu"
+    path.write_text(f"{KERNELS}void other(float*);\nvoid step(float* x, float* y, int n) {{\n {turn}\n}}\n")
+    text = compile_file(str(path), Options()).text.decode()
+    loop = text[text.index("for (int i = 0; i < n") : text.rindex("up<<<")]
+    barrier = "// kesco: streams of code not seen here come first"
+    assert (loop.count(barrier), text.count(barrier)) == (inside, 1)
+
+
 def test_the_innermost_loops_are_timed(tmp_path: Path) -> None:
     inner = f"for (int i = 0; i < 99; ++i) {{ {WORK} }}\n"
     outer = f"for (int i = 0; i < 99; ++i) {{\n {inner} {inner} up<<<1, 32>>>(x);\n }}\n"

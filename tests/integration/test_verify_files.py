@@ -135,3 +135,22 @@ def test_what_was_written_by_hand(tmp_path: Path, old: str, new: str, problem: s
     }
     assert bool(verdicts["main"]) == bool(problem)
     assert any(problem in one for one in verdicts["main"]) == bool(problem)
+
+
+@pytest.mark.parametrize("head", ["", "for (int i = 0; i < n; ++i)"], ids=["once", "in a loop"])
+def test_work_of_unseen_code_must_be_waited_for_at_the_entry(tmp_path: Path, head: str) -> None:
+    serial, concurrent = tmp_path / "a.cu", tmp_path / "b.cu"
+    kernel = "__global__ void up(float* x) { x[threadIdx.x] += 1; }\n"
+    body = f"{head} {{\n    up<<<1, 32>>>(a);\n    up<<<1, 32>>>(b);\n  }}"
+    serial.write_text(
+        f"{kernel}void other(float*);\nvoid work(float* a, float* b, int n) {{\n  {body}\n  other(a);\n}}\n"
+    )
+    lines = compile_file(str(serial), Options()).text.decode().splitlines()
+    found: list[list[str]] = []
+    barrier = next(n for n, line in enumerate(lines) if "streams of code not seen here come first" in line)
+    for kept in (lines, lines[: barrier - 1] + lines[barrier + 1 :]):  # its record and its wait
+        concurrent.write_text("\n".join(kept) + "\n")
+        problems = [p for v in verify_files(str(serial), str(concurrent), Options()) for p in v.problems]
+        found.append([problem.code for problem in problems])
+    assert found[0] == []
+    assert "K401" in found[1]

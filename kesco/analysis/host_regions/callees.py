@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from kesco.analysis.called import touched_in
 from kesco.analysis.following import by_host
 from kesco.analysis.host.memory import State
-from kesco.analysis.region import CURRENT
 from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, BufferKind
-from kesco.ir.flow import Region, Role, Site
+from kesco.ir.flow import CURRENT, Region, Role, Site
 
 if TYPE_CHECKING:
     from kesco.analysis.host_regions.watching import Activation, Watching

@@ -7,8 +7,7 @@ kesco's prologue have the names that its text has for them.
 from __future__ import annotations
 
 from kesco.analysis.host.values import Pointer, Value, scalar
-from kesco.analysis.region import CURRENT
-from kesco.ir.flow import Handle
+from kesco.ir.flow import CURRENT, Handle
 
 
 def handle_of(value: Value) -> Handle | None:

@@ -24,11 +24,11 @@ from kesco.analysis.host_regions.callees import call_site, used_inside
 from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.leaving import leaves_by, waits
 from kesco.analysis.host_regions.texts import Texts
-from kesco.analysis.region import CURRENT, Draft, RegionBuilder
+from kesco.analysis.region import Draft, RegionBuilder
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.failures import ends_the_process
-from kesco.ir.flow import EXCEPTION, Handle, Iteration, Role, SiteKind
+from kesco.ir.flow import CURRENT, EXCEPTION, Handle, Iteration, Role, SiteKind
 from kesco.llvm.names import display_name
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
