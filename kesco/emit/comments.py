@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from kesco.ir.flow import Region, Site
 from kesco.ir.syncplan import Wait
@@ -31,8 +31,9 @@ def who_waits(labels: Collection[str]) -> str:
     return f"{who} wait{'' if len(names) > 1 else 's'} for this"
 
 
-def why_joined(site: Site) -> str:
-    """Why the default stream waits for the others before a place."""
-    kind = site.label.partition("#")[0]
-    seen_by = "the caller" if kind in ("return", "end", "throw") else site.label
+def why_joined(sites: Sequence[Site]) -> str:
+    """Why the default stream waits for the others before a place, which is that of all these."""
+    label = sites[0].label
+    kind = label.partition("#")[0]
+    seen_by = "the caller" if kind in ("return", "end", "throw") else kind if len(sites) > 1 else label
     return f"// kesco: {seen_by} sees all of this as done on the default stream"

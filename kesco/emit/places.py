@@ -10,12 +10,11 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from kesco.emit.comments import why_joined
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
-from kesco.emit.names import counter, macros
+from kesco.emit.names import macros
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.pieces import pieces
 from kesco.ir.replay import FILL
 from kesco.ir.schedule import Schedule, joined_ranks
@@ -213,18 +212,6 @@ def streams_call(region: Region, name: str, pace: int | None = None) -> str:
     if pace is not None:
         return f"kesco_paced({', '.join((str(pace), *values))})"
     return f"&kesco_streams_if_distinct({', '.join(values)})" if values else "&kesco_streams()"
-
-
-def join_lines(program: ir.Program, name: str, streams: tuple[int, ...], site: Site) -> list[str]:
-    """What lets the default stream wait for others before a site; `name` is that of the local pointer."""
-    why = why_joined(site)
-    record = f"cudaEventRecord({name}->tail[%s], {name}->stream[%s]);"
-    wait = f"cudaStreamWaitEvent(cudaStreamLegacy, {name}->tail[%s], 0);"
-    if len(streams) > 2 and streams == tuple(range(len(streams))):
-        s = counter(program)
-        body = f"{record % (s, s)} {wait % s}"
-        return [f"for (int {s} = 0; {s} < {len(streams)}; ++{s}) {{ {body} }}  {why}"]
-    return [x for s in streams for x in (record % (s, s), f"{wait % s}  {why}")]
 
 
 _JUMPS = ("goto", "a computed goto", "a label")

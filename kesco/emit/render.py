@@ -20,6 +20,7 @@ from kesco.emit.following import follow, given_stream, stated
 from kesco.emit.handles import add_handles
 from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
+from kesco.emit.joins import add_joins
 from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
 from kesco.emit.names import changed, free_name, macros
@@ -33,7 +34,6 @@ from kesco.emit.places import (
     fetch,
     fetch_place,
     filled,
-    join_lines,
     line_end,
     lines_before,
     marks_of,
@@ -147,7 +147,7 @@ class _Writer:
         lines = (self.before, self.after)
         add_holds(lines, self.rewrite, self.by_operation, self.name, self.first_mark, self._stream_text)
         add_handles(lines, self.program, self.region, self.streams, lambda n: self._stream_text(self.by_operation[n]))
-        self._joins()
+        self.at_end += add_joins(self.before, self.program, self.rewrite, self.name)
         self._stretches()
         self.paces = paces_of(self.program, self.rewrite, self._needed())
         self._usual_exits()
@@ -324,24 +324,6 @@ class _Writer:
             within = next((n for n, replay in self.replays if site.number in replay.sites), None)
             lines = self.before.setdefault(site.operation, []) if within is None else self.heads.setdefault(within, [])
             lines += [x for x in line[fresh:] if x not in lines]
-
-    def _joins(self) -> None:
-        for join in self.plan.joins:
-            site = self.region.sites[join.target]
-            lines = join_lines(self.program, self.name, join.streams, site)
-            if site.kind is SiteKind.BOUNDARY and site.label.partition("#")[0] == "end":
-                self.at_end += lines
-            elif site.operation < 0:
-                raise CannotInsert(
-                    f"line {site.span.line}: work would have to be joined before {site.label}, where no text can be put"
-                )
-            elif site.kind is SiteKind.BOUNDARY and self.program.operations[site.operation].within:
-                raise CannotInsert(
-                    f"line {site.span.line}: a macro may return while work is pending, and no text can be put there"
-                )
-            else:
-                known = self.before.setdefault(site.operation, [])
-                known += [x for x in lines if x not in known]
 
     def _usual_exits(self) -> None:
         """Where a macro may leave early, the other exits say that they are none of these."""
