@@ -106,7 +106,9 @@ def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
         return False
     there = whole.dfg.region
     apart = [joined(part, within=there) for part in parts if part.rewritten]
-    if joined(whole, within=there) < (sum(often for often, _ in apart), sum(once for _, once in apart)):
+    joins, before = joined(whole, within=there), (sum(often for often, _ in apart), sum(once for _, once in apart))
+    needless = sum(len(part.plan.needless) for part in parts if part.rewritten)
+    if joins < before or (joins == before and len(whole.plan.needless) > needless):
         return True
     some = {s.operation for part in kept for s in part.dfg.region.sites}
     among = {s.number for s in there.sites if s.operation in some}
