@@ -212,3 +212,19 @@ def ordered_more(whole: FunctionResult, part: FunctionResult) -> bool:
     known = {(name(part, a), name(part, b)) for a, b in closure.edges}
     ours = {(name(whole, d.source), name(whole, d.target)) for d in whole.dfg.dependences if not d.carried}
     return any(a in phase_of and phase_of[a] == phase_of.get(b) and (a, b) not in known for a, b in ours)
+
+
+def joined(result: FunctionResult, within: Region) -> tuple[int, int]:
+    """How many streams the default stream waits for in each turn of a loop, and how many once, to compare as a tuple.
+
+    A join costs a record and a wait for each stream. All of a function's joins are in a loop where it is called in one:
+    then what it does outside its own loops stands in a loop of the region `within`, of which it is a part.
+    """
+    from kesco.scheduling.loops import turning
+
+    region = result.dfg.region
+    again, around = turning(region), {within.sites[n].operation for n in turning(within)}
+    own = {s.operation for s in region.sites if s.number not in again and s.operation >= 0}
+    called_again = not own.isdisjoint(around)
+    often = sum(len(join.streams) for join in result.plan.joins if called_again or join.target in again)
+    return often, sum(len(join.streams) for join in result.plan.joins) - often

@@ -96,15 +96,23 @@ def _pays(whole: FunctionResult, parts: Sequence[FunctionResult]) -> bool:
     Fewer joins are no gain where a part by itself is timed as it runs: what is one with its callers cannot be.
     """
     timed = any(part.plan.stretches for part in parts if part.rewritten)
-    alone = all(part.rewritten for part in parts if part.dfg.graph)
-    if not whole.rewritten or timed or (alone and any(part.plan.paces for part in parts)):
+    kept = [part for part in parts if part.dfg.graph and not part.rewritten]
+    if not whole.rewritten or timed or (not kept and any(part.plan.paces for part in parts)):
         return False
-    from kesco.calling import ordered_more
+    from kesco.calling import joined, ordered_more
+    from kesco.scheduling.levels import overlaps
 
     if any(ordered_more(whole, part) for part in parts):
         return False
-    joins = sum(len(part.plan.joins) for part in parts if part.rewritten)
-    return len(whole.plan.joins) < joins or not alone
+    there = whole.dfg.region
+    apart = [joined(part, within=there) for part in parts if part.rewritten]
+    joins, before = joined(whole, within=there), (sum(often for often, _ in apart), sum(once for _, once in apart))
+    needless = sum(len(part.plan.needless) for part in parts if part.rewritten)
+    if joins < before or (joins == before and len(whole.plan.needless) > needless):
+        return True
+    some = {s.operation for part in kept for s in part.dfg.region.sites}
+    among = {s.number for s in there.sites if s.operation in some}
+    return bool(among) and overlaps(whole.dfg, whole.schedule, among)
 
 
 def plan(program: Program, region: Region, options: Options, prices: Prices | None = None) -> FunctionResult:

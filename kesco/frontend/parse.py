@@ -30,7 +30,7 @@ from kesco.frontend.functions import Functions
 from kesco.frontend.headers import is_shared
 from kesco.frontend.invocations import kernel_symbol
 from kesco.frontend.pragmas import Pragmas, span_at
-from kesco.frontend.replaceable import replaceable
+from kesco.frontend.replaceable import by_pragma, replaceable
 from kesco.frontend.standard import is_standard_path
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
@@ -120,6 +120,7 @@ def parse(
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
         tuple(kernels), said.stated(), statements.launched, said.tasks(done) if earlier is None else (),
+        by_pragma(text.bare for text in texts),
     )  # fmt: skip
 
 

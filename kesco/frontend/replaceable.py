@@ -11,15 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from kesco.llvm.names import display_name
+
 _WEAK = rb"\b(?:__)?weak(?:__)?\b"
 _MARK = re.compile(
     rb"\b__attribute(?:__)?\s*\(\s*\([^;{}]*?" + _WEAK + rb"|\[\s*\[[^;{}\]]*?" + _WEAK
     + rb'|^[ \t]*(?:#|%:)[ \t]*pragma[ \t]+weak\b[^\n]*|\b_Pragma\s*\(\s*"\s*weak\b[^"\n]*"',
     re.MULTILINE,
 )  # fmt: skip
+_PRAGMA = re.compile(
+    rb'^[ \t]*(?:#|%:)[ \t]*pragma[ \t]+weak[ \t]+([\w.$]+)|\b_Pragma\s*\(\s*"\s*weak[ \t]+([\w.$]+)', re.MULTILINE
+)
 _DEFINE = re.compile(rb"^[ \t]*(?:#|%:)[ \t]*define[ \t]+([A-Za-z_]\w*)([^\n]*)", re.MULTILINE)
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+
+
+def by_pragma(texts: Iterable[bytes]) -> frozenset[str]:
+    """The symbols that pragmas name: clang sees these only where they have C's linkage and are declared later."""
+    found = (first or second for text in texts for first, second in _PRAGMA.findall(_CONTINUED.sub(b" ", text)))
+    return frozenset(name.decode() for name in found)
 
 
 def replaceable(texts: Iterable[bytes], macros: Iterable[str]) -> Callable[[str], bool]:
@@ -40,6 +51,7 @@ def replaceable(texts: Iterable[bytes], macros: Iterable[str]) -> Callable[[str]
     if marked and any(b"##" in body for _, body in defined):
         return lambda name: True  # it may make names that stand nowhere
     names = {word for text in joined for word in _declared(_DEFINE.sub(b"", text), bringing)}
+    names |= {word for one in by_pragma(joined) for word in _WORD.findall(display_name(one).encode())}
     return lambda name: not names.isdisjoint(_WORD.findall(name.encode("utf-8", "surrogateescape")))  # operators, too
 
 

@@ -157,7 +157,7 @@ class Program:
     `constructs` names file-wide facts that decide what is safe: ``"threads"`` (other host threads), ``"openmp"``,
     ``"coroutines"``, ``"second names"``, ``"per-thread-stream"``,
     ``"managed"`` (variables that host and device share), each with the place it was seen at.
-    `text` is the file as bytes.
+    `text` is the file as bytes, `weak` are symbols that a pragma lets another file replace.
     """
 
     path: str
@@ -171,3 +171,4 @@ class Program:
     stated: tuple[Stated, ...] = ()
     launches: bool = True
     tasks: tuple[Task, ...] = ()
+    weak: frozenset[str] = frozenset()

@@ -227,7 +227,11 @@ class _Line:
         return self._made(opcode, VOID, ())
 
     def landingpad(self, opcode: str, tail: tuple[str, ...]) -> Instruction:
-        return self._made(opcode, self.cursor.type(), (), ("cleanup",) if self.cursor.peek() == "cleanup" else ())
+        type_, clauses = self.cursor.type(), []
+        while token := self.cursor.peek():
+            clauses += [token] if token in ("cleanup", "catch", "filter") else []
+            self.cursor.take()
+        return self._made(opcode, type_, (), tuple(clauses))
 
     def resume(self, opcode: str, tail: tuple[str, ...]) -> Instruction:
         return self._made(opcode, VOID, (self.cursor.typed(),))

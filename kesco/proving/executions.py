@@ -101,7 +101,7 @@ def _executed(session: Session) -> tuple[Execution, Asked]:
             which = {one.argument for each in steering.values() for one in each}
             deciding[name] = frozenset(which) if steering and name not in deciding else None
     ir_text = host_ir_of(session.toolchain, session.path, session.options)
-    execution = execution_of(session.path, ir_text, session.effects, deciding)
+    execution = execution_of(session.path, ir_text, session.effects, deciding, session.program.weak)
     if any(name == "managed" for name, _ in session.program.constructs):
         execution = replace(execution, refused=MANAGED)
     return execution, KernelTouches(session.device_code)

@@ -167,7 +167,7 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
             message = f"'{site.label}' stays on the default stream: {site.note}"
             found.append(Diagnostic("K205", Severity.WARNING, message, site.span))
         unknown = [a for a in site.accesses if a.buffer.kind is BufferKind.UNKNOWN]
-        if site.role is Role.MOVABLE and unknown and moved > 1:
+        if site.role is Role.MOVABLE and unknown and (moved > 1 or unclear):
             verb = "writes" if any(AccessMode.WRITE & a.mode for a in unknown) else "reads"
             message = f"'{site.label}' {verb} memory that is not known, so it is ordered against everything"
             if all(a.why == RELEASED for a in unknown):

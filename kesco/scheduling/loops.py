@@ -65,3 +65,9 @@ class Loops:
                         if not count[other]:
                             work.append(other)
         return left
+
+
+def turning(region: Region) -> set[int]:
+    """The sites that control may come back to, barriers among them."""
+    graph = nx.DiGraph((site, after) for site, successors in enumerate(region.successors) for after in successors)
+    return {site for part in nx.strongly_connected_components(graph) if len(part) > 1 for site in part}

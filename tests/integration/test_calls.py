@@ -179,6 +179,11 @@ TOGETHER = {
     "one throws": (
         "static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n > 3) throw 1; }\n",
         "f(x, argc); f(y, argc)",
+        {"f#1 f#2"},
+    ),
+    "one throws, and that is caught": (
+        "static void f(float* p, int n) { inc<<<1, 32>>>(p); if (n > 3) throw 1; }\n",
+        "try { f(x, argc); f(y, argc); } catch (int) { inc<<<1, 32>>>(x); }",
         set(),
     ),
     "it waits": ("static int f(float* p) { inc<<<1, 9>>>(p); return cudaDeviceSynchronize(); }\n", "f(x); f(y)", set()),

@@ -172,7 +172,7 @@ def test_a_handle_that_is_not_known_stays(tmp_path: Path, main: str) -> None:
 def test_a_call_in_front_of_which_nothing_can_be_said_stays(tmp_path: Path, call: str) -> None:
     done = compiled(tmp_path, KERNELS + call + KERNELS + "  cublasSaxpy(h, 1, &a, z, 1, w, 1);\n")
     assert done.refuses(done.lines) == ""
-    assert any(line.startswith("h ") for line in set_streams(done)) is ("[&]" not in call)
+    assert any(line.startswith("h ") for line in set_streams(done))
     assert not any(line.startswith("g ") for line in set_streams(done))
 
 

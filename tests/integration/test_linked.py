@@ -161,6 +161,15 @@ def test_some_functions_stay_apart(case: str, tmp_path: Path) -> None:
     assert "second" not in names(one)
 
 
+@pytest.mark.usefixtures("reading")
+def test_what_as_one_would_join_in_each_turn_stays_apart(tmp_path: Path) -> None:
+    first = "static void first(float* x, float* y) {\n  inc<<<1, 32>>>(x);\n  inc<<<1, 32>>>(y);\n}\n"
+    loop = "  first(x, y);\n" + LOOP
+    one = compiled(tmp_path, first + STEP.removeprefix("static ") + MIX, loop)
+    assert names(one) == []
+    assert {f.region.function for f in one.result.functions if f.rewritten} == {"first", "step"}
+
+
 def test_a_text_whose_functions_take_other_streams_is_refused(tmp_path: Path) -> None:
     one = compiled(tmp_path)
     text = one.result.text.decode()

@@ -46,8 +46,11 @@ def test_a_plain_hook_is_looked_into(tmp_path: Path) -> None:
         f"#define WEAK {WEAK}\nWEAK",
         f"#define WEAK {WEAK}\n#define EXPORTED \\\n  WEAK\nEXPORTED",
         "void hook(float*) __attribute__((weak));",
-        "#pragma weak hook\n",
-        '_Pragma("weak hook")\n',
+        '#pragma weak hook\nextern "C"',
+        '_Pragma("weak hook") extern "C"',
+        'extern "C" void hook(float*);\n#pragma weak \\\n  hook\n',
+        "#pragma weak _Z4hookPf\n",
+        '_Pragma("weak _Z4hookPf")',
     ],
 )
 def test_a_weak_hook_is_code_that_is_not_seen(tmp_path: Path, before: str) -> None:

@@ -25,6 +25,7 @@ from kesco.analysis.host.modelled import modelled
 from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.steps import evaluated
 from kesco.analysis.host.values import (
+    EXCEPTION,
     NOTHING,
     NUMBER,
     Object,
@@ -39,7 +40,7 @@ from kesco.analysis.host.values import (
 )
 from kesco.analysis.host.walk import run
 from kesco.frontend.api_table import is_cuda_name
-from kesco.llvm.values import Assembly, Function, Instruction
+from kesco.llvm.values import Assembly, Function, Instruction, symbols_in
 
 _DEEPEST = 120
 _ROUNDS = 30
@@ -62,6 +63,7 @@ class Calls:
 
     engine: Engine
     recursions: dict[str, _Recursion] = field(default_factory=dict)
+    _own_exceptions: bool | None = None
 
     def call(self, frame: Frame, instruction: Instruction, state: State) -> Outcome:
         """Execute a call or an invoke."""
@@ -72,6 +74,8 @@ class Calls:
         target = scalar(evaluated(frame, called, state))
         names = sorted({a.object.name for a in target if type(a) is Pointer and a.object.kind == "function"})
         strange = [a for a in target if type(a) is Unknown or (type(a) is Pointer and a.object.kind != "function")]
+        if not names and set(strange) == {EXCEPTION} and not self._makes_exceptions():
+            return Outcome(unknown("what an exception says"), state)  # `what` of one that the library made
         if len(names) == 1 and not strange:
             return self._named(frame, instruction, state, names[0], values)
         outcomes = []
@@ -91,7 +95,9 @@ class Calls:
         function = engine.module.function(name)
         if STUB in name:
             return self._stub(frame, instruction, state, name, values)
-        if function is not None and not REPLACED.intersection(function.head.words):
+        model = engine.models.of(name)
+        closed = (model is not None and model.closed) or name in engine.weak
+        if function is not None and not closed and not REPLACED.intersection(function.head.words):
             return self._entered(frame, instruction, state, function, values)
         if self._comes_back(instruction, name):
             raise Refused(f"it calls {name}, after which control comes back more than once")
@@ -102,7 +108,6 @@ class Calls:
         outcome = cuda.called(frame, instruction, state, name, values)
         if outcome is not None:
             return outcome
-        model = engine.models.of(name)
         if model is not None and not (model.keeps or model.given):
             if engine.watcher is not None:
                 engine.watcher.runs(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
@@ -113,6 +118,16 @@ class Calls:
             return self.library(frame, instruction, state, values, name, escaped=True)
         engine.lose(f"a call of {name}, which is not seen")
         return self.unseen(frame, instruction, state, values, name)
+
+    def _makes_exceptions(self) -> bool:
+        """Whether the program has a class of exceptions: where it is caught its functions may be called."""
+        if self._own_exceptions is None:
+            module = self.engine.module
+            types = (n for n in module.variables() if n.startswith("_ZTI") and not n.startswith(("_ZTISt", "_ZTINSt")))
+            made = (one.initial for name in types if (one := module.variable(name)) is not None)
+            bases = (base for initial in made if initial is not None for base in symbols_in(initial))
+            self._own_exceptions = any(base.startswith("_ZTISt") for base in bases)
+        return self._own_exceptions
 
     def _comes_back(self, instruction: Instruction, name: str) -> bool:
         """Whether control may come out of a call again, later."""

@@ -60,8 +60,8 @@ class Engine:
         self.launch: Launch | None = None  # the one that a stub is about
         self.watcher: Watcher | None = None
         self.whole = False  # there are no files beside this one, so nothing has run before it and nobody else calls it
-        # The first trip of a loop is walked by itself each time it is entered, and no loop ends by a call that fails.
-        self.peels = False
+        self.peels = False  # a loop's first trip is walked by itself each time, and no loop ends by a call that fails
+        self.weak: frozenset[str] = frozenset()  # beside those that the module marks: another file may define them
         self.in_runtime = False  # what memory is touched is the runtime's doing, and not the program's
         self.frame: Frame | None = None  # the innermost one
         self.first: Callable[[Object, int, int], Scalar] | None = None  # what was there when a path began

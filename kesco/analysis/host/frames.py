@@ -23,6 +23,7 @@ class Outcome:
 
 
 Way = tuple[object, ...]  # what tells paths apart that come to one block
+_MAIN, _HANDLER = "main", "_ZSt13set_terminatePFvvE"
 SETTINGS = "<<<"  # the name of the launch settings among an activation's values
 Caller = Callable[["Frame", Instruction, State], Outcome]
 
@@ -69,6 +70,32 @@ class Frame:
         return () if block in self.graph.ends else (state.failing,)
 
     @property
+    def catches(self) -> bool:
+        """Whether what is thrown where control is may be caught in this function."""
+        if self.at is None or self.at.opcode != "invoke":
+            return False
+        pad = next(one for one in self.graph.blocks[self.at.targets[1]].instructions if one.opcode == "landingpad")
+        return pad.words != ("cleanup",)
+
+    @property
     def around(self) -> tuple[str, ...]:
         """The loops around where control is."""
         return self.graph.inside[self.block]
+
+
+def ends_the_process(frame: Frame) -> bool:
+    """Whether an exception that is thrown where control is finds nobody who catches it.
+
+    It is looked for before anything is unwound (Itanium C++ ABI, "Exception Handling", 1.3), so then nothing is.
+    """
+    engine = frame.engine
+    if engine.recursing or engine.module.head(_HANDLER) is not None:
+        return False
+    one: Frame | None = frame
+    while one is not None:
+        if one.catches:
+            return False
+        if one.caller is None:
+            return one.function.name == _MAIN
+        one = one.caller
+    return False

@@ -54,6 +54,7 @@ class Model:
     given: bool = False  # it may change all that its arguments lead to
     keeps: bool = False  # it may show what its arguments lead to to code that is not followed
     throws: bool = False
+    closed: bool = False  # its code is not followed, even where it is seen: it calls what a table of the library says
     ends: bool = False  # it does not come back, unless by what it throws
 
 

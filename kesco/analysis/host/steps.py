@@ -13,6 +13,7 @@ from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import (
     EITHER,
+    EXCEPTION,
     NOTHING,
     NUMBER,
     Pointer,
@@ -257,7 +258,7 @@ def _vector(frame: Frame, instruction: Instruction, state: State) -> Value:
 
 
 def _landingpad(frame: Frame, instruction: Instruction, state: State) -> Value:
-    return (unknown("an exception"), NUMBER)
+    return (frozenset((EXCEPTION,)), NUMBER)
 
 
 _ARITHMETIC = ("add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "shl", "lshr", "ashr", "and", "or", "xor")

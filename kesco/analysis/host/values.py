@@ -69,6 +69,7 @@ Scalar: TypeAlias = frozenset[Atom]
 Value: TypeAlias = "Scalar | tuple[Value, ...]"
 
 NUMBER_ATOM = Unknown("a number")
+EXCEPTION = Unknown("an exception")
 BEFORE = Unknown("what was there before main")
 DISTANCE = Unknown("the distance between two allocations")  # added to a place in one, it may be a place in the other
 STATUS_ATOM = Unknown("the status of a call of CUDA")

@@ -5,7 +5,8 @@ but for those on which a call of CUDA has failed.
 2. A loop whose conditions are known, and that does more than count, is walked trip by trip. Where it is not known
    whether there is another trip, or after too many, it is walked to a fixed point: until one more trip adds nothing.
    One inside it that is walked so, too, is gone on with from what it was found to begin with on the trip before.
-3. An exception leaves by the unwind edge of the ``invoke`` around it, or leaves the function.
+3. An exception leaves by the unwind edge of the ``invoke`` around it, or leaves the function. One that nobody between
+   it and ``main`` catches ends the process where it is thrown: no destructor runs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kesco.analysis.host.engine import Engine
-from kesco.analysis.host.frames import Caller, Frame
+from kesco.analysis.host.frames import Caller, Frame, ends_the_process
 from kesco.analysis.host.frames import Outcome as Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
@@ -153,6 +154,8 @@ _LAST: dict[str, Callable[[Frame, Instruction, State], None]] = {
 
 
 def _thrown(frame: Frame, instruction: Instruction, state: State) -> None:
+    if ends_the_process(frame):
+        return
     if instruction.opcode == "invoke":
         state.unwinds = True
         way = frame.graph.on_the_way_out(frame.block, instruction.targets[1])

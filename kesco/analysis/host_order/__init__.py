@@ -42,13 +42,16 @@ def execution_of(
     ir_text: str,
     effects: Mapping[str, KernelEffects],
     deciding: Mapping[str, frozenset[int] | None] = MappingProxyType({}),
+    weak: frozenset[str] = frozenset(),
 ) -> Execution:
     """The execution of a program; `InputError` (K110) if LLVM cannot read its IR.
 
-    `deciding` has the arguments of each kernel that decide where it touches memory; None: all.
+    `deciding` has the arguments of each kernel that decide where it touches memory; None: all. `weak` functions may
+    be another file's.
     """
     module = Module(canonical(ir_text, "host", sroa=True))
     engine = Engine(module, Models())
+    engine.weak = weak
     engine.whole = not engine.open
     engine.peels = True
     watching = Watching(engine, path, effects, deciding)

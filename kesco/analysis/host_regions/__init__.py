@@ -120,6 +120,7 @@ def _walked(
 ) -> _Walk:
     """All paths, once."""
     engine = Engine(texts.module, Models())
+    engine.weak = texts.program.weak
     if streams:  # kesco's own declarations are not seen, and call nothing
         engine.open = any(not engine.is_seen(name) for name in texts.module.names() if "kesco_" not in name)
     entries = Entries(engine, texts.program, sizes)

@@ -84,9 +84,13 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
         if all(_is_no_less(by_place[span], chosen[span]) for span in run if span in chosen) and len(found) == len(run):
             chosen |= {span: by_place[span] for span in run}
     result = [_without_strangers(chosen[one.span], chosen) for one in regions]
-    if any(one.open or any(site.foreign for site in one.sites) for one in result):
-        result = [_open(one) for one in result]
-    return tuple(result)
+    known = [
+        one if other is None or other.serial_because else other for one in result for other in (by_place.get(one.span),)
+    ]
+    some = any(
+        one.open or any(site.foreign for site in one.sites) for one in known
+    )  # the IR knows who calls a function
+    return tuple(_opened(one, some) for one in result)
 
 
 def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:
@@ -99,11 +103,11 @@ def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:
     return region if follow else replace(region, calling=None)
 
 
-def _open(region: Region) -> Region:
-    """The region of a function before which unseen code may have left work running."""
-    if region.function == "main" or region.open:
+def _opened(region: Region, some: bool) -> Region:
+    """The region of a function before which unseen code may have left work running, or (not `some`) none of any has."""
+    if region.function == "main" or region.open is some:
         return region
-    return replace(region, open=True, calling=None if region.calling is None else replace(region.calling, open=True))
+    return replace(region, open=some, calling=None if region.calling is None else replace(region.calling, open=some))
 
 
 def _run_by(region: Region, by_place: Mapping[Span, Region]) -> set[Span]:

@@ -11,8 +11,9 @@ early waits for the device.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from kesco.analysis.host.frames import Frame
+from kesco.analysis.host.frames import Frame, ends_the_process
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.steps import evaluated, load
 from kesco.analysis.host.values import number
@@ -21,7 +22,44 @@ from kesco.ir import program as ir
 from kesco.llvm.types import BYTE
 from kesco.llvm.values import Instruction
 
+if TYPE_CHECKING:
+    from kesco.analysis.host_regions.watching import Watching
+
+_END_CATCH = "__cxa_end_catch"
 _ENDS = re.compile(r"\d+KescoLeaveD[12]E")
+
+
+def returns_at(texts: Texts, function: ir.Function, frame: Frame | None, instruction: Instruction) -> int:
+    """The ``return`` of the text that an instruction may be of, or -1.
+
+    One in a ``catch`` has no place of its own: what stands in front of it, at the closing brace, lets the exception go.
+    """
+    operation, how = texts.leave(function, instruction.place)
+    if how == "return" or frame is None or instruction.opcode != "br" or instruction.place >= 0:
+        return operation if how == "return" else -1
+    ends = [one for one in frame.graph.blocks[frame.block].instructions if _END_CATCH in str(one.operands[-1:])]
+    return texts.returned_at_end(function, ends[-1].place) if ends else -1
+
+
+def throws(paths: Watching, state: State) -> None:
+    """An exception is thrown: here by the text; by other code it leaves that, and is one that may have come in."""
+    text = next((one for one in reversed(paths.levels) if one.is_text), None)
+    if paths.now.call is not None or (text is not None and _stays(paths.engine.frame, text.function)):
+        return
+    activation, at, _, _ = paths.where()
+    operation, _ = paths.texts.leave(activation.function, at.place if at is not None else -1)
+    if operation < 0:
+        activation.stay_serial("an exception has no place of its own in the text", paths.span(activation, at))
+    paths.exit(activation, state, operation, "throw", paths.span(activation, at))
+
+
+def _stays(frame: Frame | None, function: str) -> bool:
+    """Whether what is thrown where control is may be caught up to this function, or by nobody: it does not leave it."""
+    if frame is not None and ends_the_process(frame):
+        return True
+    while frame is not None and not frame.catches:
+        frame = frame.caller if frame.function.name != function else None
+    return frame is not None
 
 
 def leaves_by(

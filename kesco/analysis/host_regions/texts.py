@@ -120,8 +120,12 @@ class Texts:
                     found.append(_Node(node.operation, name, node.span.start, node.span.end))
                 elif isinstance(node, ir.Leave) and node.operation >= 0:
                     found.append(_Node(node.operation, f"!{node.how}", node.span.start, node.span.end))
-                elif isinstance(node, ir.Block) and node.end >= 0:
-                    found.append(_Node(node.end, "!end", node.span.end - 1, node.span.end))
+                elif isinstance(node, ir.Block):
+                    last = returned(node)  # behind which nothing can be put
+                    end = node.end if last is None else last.operation
+                    if end < 0:
+                        continue
+                    found.append(_Node(end, "!end", node.span.end - 1, node.span.end))
             self._nodes[function.key] = found
         return self._nodes[function.key]
 
@@ -153,6 +157,11 @@ class Texts:
         offset = self.offset(place)
         return next((n.operation for n in self.nodes(function) if n.name == "!end" and n.start == offset), -1)
 
+    def returned_at_end(self, function: ir.Function, place: int) -> int:
+        """The ``return`` in front of the closing brace that is at a place, or -1."""
+        end, nodes = self.at_end(function, place), self.nodes(function)
+        return end if any(n.operation == end and n.name == "!return" for n in nodes) else -1
+
     def wraps(self, function: Function) -> bool:
         """Whether a function of CUDA's header only calls its namesake in C."""
         number = next((n for name, n in function.head.metadata if name == "dbg"), -1)
@@ -169,10 +178,8 @@ class Texts:
 
     def last(self, function: ir.Function) -> tuple[int, str]:
         """The ``return`` that a function ends with: destructors behind it may hide its place. -1 if there is none."""
-        one: ir.Stmt = function.body
-        while isinstance(one, ir.Block) and one.body:
-            one = one.body[-1]
-        return (one.operation, one.how) if isinstance(one, ir.Leave) and one.how == "return" else (-1, "")
+        one = returned(function.body)
+        return (-1, "") if one is None else (one.operation, one.how)
 
     def statement(self, function: ir.Function, offset: int) -> Span:
         """The innermost statement around an offset."""
@@ -181,6 +188,16 @@ class Texts:
             self._statements[function.key] = sorted((n.span for n in every), key=lambda s: s.end - s.start)
         found = (s for s in self._statements[function.key] if s.start <= offset <= s.end)
         return next(found, self.span_at(offset) if offset >= 0 else function.span)
+
+
+def returned(one: ir.Stmt) -> ir.Leave | None:
+    """The ``return`` that a statement ends with, whichever way control comes to its end."""
+    while isinstance(one, ir.Block) and one.body:
+        first = one.body[0]
+        if isinstance(first, ir.Obstacle) and first.reason != ir.CLOSURE:
+            return None
+        one = one.body[-1]
+    return one if isinstance(one, ir.Leave) and one.how == "return" and one.operation >= 0 else None
 
 
 def is_closure(function: ir.Function) -> bool:

@@ -17,7 +17,7 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import NUMBER, ONE, STATUS, ZERO, Object, Value, pointer
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
-from kesco.analysis.host_regions.leaving import is_end
+from kesco.analysis.host_regions.leaving import is_end, throws
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
@@ -137,7 +137,7 @@ class Touching:
         """Code that is not followed runs and may reach these; `seen`: it belongs to no program."""
         paths = self.paths
         if name in ("__cxa_throw", "__cxa_rethrow"):
-            paths.throws(state)
+            throws(paths, state)
             return
         host = host_call(name)
         if host is not None and host.kind == "exit" and (not state.failing or self.acts_at_exit):

@@ -22,7 +22,7 @@ from kesco.analysis.host.values import Object
 from kesco.analysis.host_regions.buffers import Buffers
 from kesco.analysis.host_regions.callees import call_site, used_inside
 from kesco.analysis.host_regions.counting import Counting
-from kesco.analysis.host_regions.leaving import leaves_by, waits
+from kesco.analysis.host_regions.leaving import leaves_by, returns_at, waits
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.region import Draft, RegionBuilder
 from kesco.ir import program as ir
@@ -186,7 +186,7 @@ class Watching:
         if activation.function.name == "main":
             return
         if any(activation.builder.drafts[n].role not in (Role.ENTRY, Role.EXIT) for n in state.frontier):
-            self._exit(activation, state, -1, EXCEPTION, activation.function.span)
+            self.exit(activation, state, -1, EXCEPTION, activation.function.span)
 
     def set_stream(self, stream: Handle | None) -> None:
         """In a text that is read again, a call in the same statement runs on a stream."""
@@ -294,8 +294,7 @@ class Watching:
         activation = level.activation
         if frame is not None:
             self.counting.turns(frame, activation.function, instruction, state)
-        operation, how = self.texts.leave(activation.function, instruction.place)
-        operation = operation if how == "return" else -1
+        operation, how = returns_at(self.texts, activation.function, frame, instruction), "return"
         if instruction.opcode != "ret" and not leaves_by(
             self.texts, activation.function, operation, frame, instruction
         ):
@@ -309,10 +308,19 @@ class Watching:
         if operation < 0:
             end = activation.function.span
             how, span = "end", Span(end.path, max(end.start, end.end - 1), end.end, end.line, end.column)
-        self._exit(activation, state, operation, how, span)
+        shared = instruction.place < 0
+        self.exit(activation, state, operation, how, span, shared=shared)
 
-    def _exit(self, activation: Activation, state: State, operation: int, how: str, span: Span) -> None:
-        if state.failing and how == "return" and ends_the_process(self.texts.program, activation.function):
+    def exit(
+        self, activation: Activation, state: State, operation: int, how: str, span: Span, *, shared: bool = False
+    ) -> None:
+        """The function is left; `shared`: there also where no call of CUDA has failed."""
+        if (
+            state.failing
+            and how == "return"
+            and not shared
+            and ends_the_process(self.texts.program, activation.function)
+        ):
             state.frontier = frozenset()
             return
         if self.streams and self.engine.frame is not None and waits(self.engine.frame, state):
@@ -325,16 +333,6 @@ class Watching:
             (operation, how, self.iterations()), how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier
         )
         draft.failed = state.failing and (draft.failed or draft.number == before)
-
-    def throws(self, state: State) -> None:
-        """An exception is thrown: here by the text; by other code it leaves that, and is one that may have come in."""
-        if self.now.call is not None:
-            return
-        activation, at, _, _ = self.where()
-        operation, _ = self.texts.leave(activation.function, at.place if at is not None else -1)
-        if operation < 0:
-            activation.stay_serial("an exception has no place of its own in the text", self.span(activation, at))
-        self._exit(activation, state, operation, "throw", self.span(activation, at))
 
     # ---- the host
 
@@ -376,10 +374,10 @@ class Watching:
         offset = self.texts.offset(at.place) if at is not None else -1
         span = self.texts.statement(activation.function, offset)
         name = "unwinding" if state.unwinds else "host"  # destructors run in both ways
-        key = (-2 - span.start, name, self.iterations())
+        key = (-2 - max(offset, span.start), name, self.iterations())
         builder = activation.builder
         last = builder.drafts[next(iter(state.frontier))] if len(state.frontier) == 1 else None
-        if last is not None and (last.operation, last.name, last.iterations) == key:
+        if last is not None and (last.span, last.name, last.iterations) == (span, *key[1:]) and last.role is Role.HOST:
             return last
         draft, state.frontier = builder.add(key, name, SiteKind.HOST_USE, Role.HOST, span, state.frontier)
         return draft
