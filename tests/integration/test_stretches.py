@@ -229,6 +229,20 @@ def test_what_came_before_is_waited_for_once_and_not_in_each_turn(tmp_path: Path
     assert (loop.count(barrier), text.count(barrier)) == (inside, 1)
 
 
+@pytest.mark.parametrize(("before", "barriers"), [("", 0), ("other(x); ", 1)], ids=["all is seen", "unseen code"])
+def test_what_only_this_file_calls_waits_for_no_code_that_is_not_there(
+    tmp_path: Path, before: str, barriers: int
+) -> None:
+    kept = "float *x, *y; Both() { cudaMalloc(&x, 128); cudaMalloc(&y, 128); } ~Both() { cudaFree(x); cudaFree(y); }"
+    steps = f"template <int D> struct Both {{ {kept}\n  void step(int n) {{\n {before}{WORK}\n }}\n}};\n"
+    main = "int main() {\n  Both<3> both;\n  for (int i = 0; i < 99; ++i) both.step(i);\n}\n"
+    path = tmp_path / "app.cu"
+    path.write_text(f"{KERNELS}void other(float*);\n{steps}{main}")
+    text = compile_file(str(path), Options()).text.decode()
+    assert "<<<1, 32, 0, kesco->stream[1]>>>" in text
+    assert text.count("// kesco: streams of code not seen here come first") == barriers
+
+
 def test_the_innermost_loops_are_timed(tmp_path: Path) -> None:
     inner = f"for (int i = 0; i < 99; ++i) {{ {WORK} }}\n"
     outer = f"for (int i = 0; i < 99; ++i) {{\n {inner} {inner} up<<<1, 32>>>(x);\n }}\n"

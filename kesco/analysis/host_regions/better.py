@@ -9,7 +9,7 @@ follows as one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.frontend.library_table import setter_of
@@ -84,12 +84,7 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
         if all(_is_no_less(by_place[span], chosen[span]) for span in run if span in chosen) and len(found) == len(run):
             chosen |= {span: by_place[span] for span in run}
     result = [_without_strangers(chosen[one.span], chosen) for one in regions]
-    known = [
-        one if other is None or other.serial_because else other for one in result for other in (by_place.get(one.span),)
-    ]
-    some = any(
-        one.open or any(site.foreign for site in one.sites) for one in known
-    )  # the IR knows who calls a function
+    some = any(one.open or any(site.foreign for site in one.sites) for one in _judged(result, by_place))
     return tuple(_opened(one, some) for one in result)
 
 
@@ -101,6 +96,20 @@ def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:
     run = {one for s in moving for _, at in s.calls if at in chosen for one in _run_by(chosen[at], chosen)}
     follow = all(span in chosen and not chosen[span].not_followed for span in run)
     return region if follow else replace(region, calling=None)
+
+
+def _judged(regions: Sequence[Region], by_place: Mapping[Span, Region]) -> Iterator[Region]:
+    """The regions that say whether unseen code may call a function, or have left work: the IR knows who calls it.
+
+    A function that the IR's reading never came to has nothing to do with the device, or nobody calls it.
+    """
+    followed = any(not other.serial_because for other in by_place.values())
+    for one in regions:
+        other = by_place.get(one.span)
+        if other is not None and not other.serial_because:
+            yield other
+        elif other is not None or not followed:
+            yield one
 
 
 def _opened(region: Region, some: bool) -> Region:
