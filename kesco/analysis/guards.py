@@ -59,6 +59,8 @@ def guards_of(
         return (), f"two of its pointers that come from outside are both called {names[0]}"
     if len(names) < 2:
         return (), ""
+    if not all(b.key.startswith(f"entry:{function.key}:") for b in entries if b.name in guarded):
+        return (), "its pointers came into another function, by names that mean nothing here"
     moving = any(s.role is Role.MOVABLE and s.calls for s in region.sites)
     inside = _with_called(program, function) if moving else [function]
     changed = {name for one in inside for name in _changed_names(one)}
