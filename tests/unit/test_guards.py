@@ -21,7 +21,7 @@ PROGRAM = ir.Program("a.cu", b"", (STEP,), (), {}, ())
 @pytest.mark.parametrize(("key", "names"), [("c:step", ("this->a", "this->b")), ("c:other", ())])
 def test_names_of_another_function_mean_nothing(key: str, names: tuple[str, ...]) -> None:
     builder = RegionBuilder("step", HERE)
-    _, at = builder.add((0, "", ()), "up", SiteKind.KERNEL, Role.MOVABLE, HERE, frozenset((0,)))
+    builder.add((0, "", ()), "up", SiteKind.KERNEL, Role.MOVABLE, HERE, frozenset((0,)))
     region = builder.finish()
     found = [Buffer(f"entry:{key}:{name}", name, BufferKind.ENTRY) for name in ("this->a", "this->b")]
     touched = tuple(Access(one, AccessMode.READ_WRITE, "parameter") for one in found)
