@@ -33,6 +33,7 @@ from kesco.emit.places import (
     at_entry,
     fetch,
     fetch_place,
+    tried,
     filled,
     line_end,
     lines_before,
@@ -329,7 +330,12 @@ class _Writer:
         """Where a macro may leave early, the other exits say that they are none of these."""
         if not self.rewrite.watched:
             return
-        for site in usual_exits(self.program, self.rewrite, fetch_place(self.program, self.rewrite, self._needed())):
+        fetched = fetch_place(self.program, self.rewrite, self._needed())
+        if (within := tried(self.program, self.rewrite, fetched)) is not None:
+            if within.end < 0:
+                raise CannotInsert(f"line {within.span.line}: nothing can be put where this block ends")
+            self.before.setdefault(within.end, []).append(off_line(self.name))
+        for site in usual_exits(self.program, self.rewrite, fetched):
             at_end = site.label.partition("#")[0] == "end"
             lines = self.at_end if at_end else self.before.setdefault(site.operation, [])
             if off_line(self.name) not in lines:

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING
 from kesco.analysis.host.frames import Frame, ends_the_process
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.steps import evaluated, load
-from kesco.analysis.host.values import number
+from kesco.analysis.host.values import Value, number
 from kesco.analysis.host_regions.texts import Texts
 from kesco.ir import program as ir
+from kesco.ir.flow import CAUGHT, Role, SiteKind
 from kesco.llvm.types import BYTE
 from kesco.llvm.values import Instruction
 
 if TYPE_CHECKING:
     from kesco.analysis.host_regions.watching import Watching
 
-_END_CATCH = "__cxa_end_catch"
+_BEGIN_CATCH, _END_CATCH = "__cxa_begin_catch", "__cxa_end_catch"
+_CALLS = ("call", "invoke")
 _ENDS = re.compile(r"\d+KescoLeaveD[12]E")
 
 
@@ -83,6 +85,54 @@ def waits(frame: Frame, state: State) -> bool:
     ends = (one for one in way if one.opcode in ("call", "invoke") and _ENDS.search(str(one.operands[-1])))
     last = next(ends, None)
     return last is not None and number(load(frame, state, evaluated(frame, last.operands[0], state), BYTE)) == 1
+
+
+def unwinds(paths: Watching, frame: Frame, instruction: Instruction, state: State) -> None:
+    """An exception is caught in a function of the text: on its way destructors may run that are no code of its text."""
+    level, pad = paths.now, instruction.targets[1]
+    if not level.is_text or level.call is not None or paths.streams:
+        return
+    called, handlers = _before_caught(frame, pad)
+    if not handlers or not any(map(paths.engine.leads_to_cuda, called)):
+        return
+    activation, at, _, _ = paths.where()
+    key = (-2 - len(paths.texts.program.text) - handlers[0], CAUGHT, paths.iterations())
+    builder, span = activation.builder, paths.span(activation, at)
+    _, state.frontier = builder.add(key, CAUGHT, SiteKind.HOST_USE, Role.HOST, span, state.frontier)
+
+
+def _before_caught(frame: Frame, pad: str) -> tuple[set[str], list[int]]:
+    """What may be called from a landing pad on, until the exception is caught or leaves the function, and where it is.
+
+    The handlers come as their places in the function's order, the first one first.
+    """
+    found, handlers, seen, work = set[str](), list[int](), set[str](), [pad]
+    while work:
+        name = work.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        block = frame.graph.blocks[name]
+        called = [str(getattr(one.operands[-1], "name", "")) for one in block.instructions if one.opcode in _CALLS]
+        if _BEGIN_CATCH in called:
+            handlers.append(frame.graph.order[name])
+            continue
+        found.update(called)
+        work += block.instructions[-1].targets
+    return found, sorted(handlers)
+
+
+def ended(paths: Watching, values: list[Value], state: State) -> None:
+    """In a text that is read again kesco's own object ends: while an exception is on its way, it waits for the device."""
+    frame = paths.engine.frame
+    if frame is None or not state.unwinds or number(load(frame, state, values[0], BYTE)) != 1:
+        return
+    activation, at, _, _ = paths.where()
+    key = (-2 - len(paths.texts.program.text), "waits", paths.iterations())
+    builder, span = activation.builder, paths.span(activation, at)
+    _, state.frontier = builder.add(
+        key, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier
+    )
 
 
 def is_end(name: str) -> bool:
