@@ -30,11 +30,13 @@ def off_line(name: str) -> str:
 
 def usual_exits(program: ir.Program, rewrite: Rewrite, fetched: int) -> Iterator[Site]:
     """The exits behind the object; `fetched` is where the streams are, right before it."""
+    behind = False
     within = tried(program, rewrite, fetched)
     for node in ir.walk(rewrite.function.body if within is None else within):
         if not isinstance(node, ir.Declare) or node.span.start < fetched:
             continue
         record = destroyed(program, node.variable)
+        behind = behind or record is not None
         if record is not None and (within is None or not record.standard):
             raise CannotInsert(
                 f"line {node.span.line}: a macro may return while work is pending, and '{node.variable.name}' goes then"
@@ -45,7 +47,7 @@ def usual_exits(program: ir.Program, rewrite: Rewrite, fetched: int) -> Iterator
         if within is not None and site.span.start >= within.span.end:
             continue
         in_a_macro = site.operation >= 0 and program.operations[site.operation].within
-        if in_a_macro and site.failed:  # nothing of the function is pending there: to wait does no harm
+        if in_a_macro and site.failed and not behind:  # nothing of the function is pending there: to wait does no harm
             continue
         if in_a_macro:
             raise CannotInsert(

@@ -81,10 +81,37 @@ def waits(frame: Frame, state: State) -> bool:
     """Whether kesco's own object waits for the device on the way out that begins here."""
     if frame.at is None or not frame.at.targets:
         return False
+    if frame.at.opcode == "invoke":
+        return _end_on_all_ways(frame, frame.at.targets[-1], state)
     way = frame.graph.on_the_way_out(frame.block, frame.at.targets[-1])
     ends = (one for one in way if one.opcode in ("call", "invoke") and _ENDS.search(str(one.operands[-1])))
     last = next(ends, None)
-    return last is not None and number(load(frame, state, evaluated(frame, last.operands[0], state), BYTE)) == 1
+    return last is not None and _is_early(frame, last, state)
+
+
+def _end_on_all_ways(frame: Frame, pad: str, state: State) -> bool:
+    """Whether the object ends, early, on each way that an exception may take out of the function."""
+    seen, work, found = set[str](), [pad], False
+    while work:
+        name = work.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        block = frame.graph.blocks[name]
+        called = [one for one in block.instructions if one.opcode in _CALLS]
+        ends = [one for one in called if _ENDS.search(str(one.operands[-1]))]
+        if ends and _is_early(frame, ends[0], state):
+            found = True
+            continue
+        last = block.instructions[-1]
+        if ends or last.opcode in ("ret", "resume") or any(_BEGIN_CATCH in str(one.operands[-1]) for one in called):
+            return False
+        work += last.targets
+    return found
+
+
+def _is_early(frame: Frame, end: Instruction, state: State) -> bool:
+    return number(load(frame, state, evaluated(frame, end.operands[0], state), BYTE)) == 1
 
 
 def unwinds(paths: Watching, frame: Frame, instruction: Instruction, state: State) -> None:
@@ -92,21 +119,27 @@ def unwinds(paths: Watching, frame: Frame, instruction: Instruction, state: Stat
     level, pad = paths.now, instruction.targets[1]
     if not level.is_text or level.call is not None or paths.streams:
         return
-    called, handlers = _before_caught(frame, pad)
-    if not handlers or not any(map(paths.engine.leads_to_cuda, called)):
+    if not any(map(paths.engine.leads_to_cuda, _before_caught(frame, pad))):
         return
     activation, at, _, _ = paths.where()
-    key = (-2 - len(paths.texts.program.text) - handlers[0], CAUGHT, paths.iterations())
+    key = (-3 - len(paths.texts.program.text) - frame.graph.order[_first_acting(frame, pad)], CAUGHT, paths.iterations())
     builder, span = activation.builder, paths.span(activation, at)
     _, state.frontier = builder.add(key, CAUGHT, SiteKind.HOST_USE, Role.HOST, span, state.frontier)
 
 
-def _before_caught(frame: Frame, pad: str) -> tuple[set[str], list[int]]:
-    """What may be called from a landing pad on, until the exception is caught or leaves the function, and where it is.
+def _first_acting(frame: Frame, pad: str) -> str:
+    """Where paths on which the same is destroyed have met, from a landing pad on."""
+    for _ in frame.graph.blocks:
+        *every, last = frame.graph.blocks[pad].instructions
+        if len(last.targets) != 1 or last.opcode != "br" or any(one.opcode in _CALLS for one in every):
+            break
+        pad = last.targets[0]
+    return pad
 
-    The handlers come as their places in the function's order, the first one first.
-    """
-    found, handlers, seen, work = set[str](), list[int](), set[str](), [pad]
+
+def _before_caught(frame: Frame, pad: str) -> set[str]:
+    """What may be called from a landing pad on, until the exception is caught or leaves the function."""
+    found, seen, work = set[str](), set[str](), [pad]
     while work:
         name = work.pop()
         if name in seen:
@@ -114,12 +147,10 @@ def _before_caught(frame: Frame, pad: str) -> tuple[set[str], list[int]]:
         seen.add(name)
         block = frame.graph.blocks[name]
         called = [str(getattr(one.operands[-1], "name", "")) for one in block.instructions if one.opcode in _CALLS]
-        if _BEGIN_CATCH in called:
-            handlers.append(frame.graph.order[name])
-            continue
-        found.update(called)
-        work += block.instructions[-1].targets
-    return found, sorted(handlers)
+        if _BEGIN_CATCH not in called:
+            found.update(called)
+            work += block.instructions[-1].targets
+    return found
 
 
 def ended(paths: Watching, values: list[Value], state: State) -> None:
