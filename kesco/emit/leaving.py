@@ -4,7 +4,8 @@ In: the program, a function that is rewritten with `watched` operations, and whe
 line that declares the object, and the exits before which it is told that they are no early ones. Apart from the writing
 of joins because it is decided here whether the object can do its work at all.
 
-It refuses functions that declare objects with destructors behind it, which would go before it waits, and those that a
+It refuses functions that declare objects with destructors behind it, which would go before it waits (in a ``try``, the
+library's may, as the proof follows the way of an exception; then no macro may return), and those that a
 macro may also leave where nothing has failed.
 """
 

@@ -281,7 +281,11 @@ def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[in
             holder = one
     if holder is None:
         raise CannotInsert(f"line {rewrite.function.span.line}: no statement stands before the first operation")
-    if rewrite.watched and (inner := _tried(holder)) is not None and all(inner.span.start < one < inner.span.end for one in starts):
+    if (
+        rewrite.watched
+        and (inner := _tried(holder)) is not None
+        and all(inner.span.start < one < inner.span.end for one in starts)
+    ):
         within = [one for one in inner.body if one.span.start <= first]
         return min(within[-1].span.start, first) if within and within[-1].span.end >= first else first
     return min(holder.span.start, first) if holder.span.end >= first else first

@@ -33,7 +33,6 @@ from kesco.emit.places import (
     at_entry,
     fetch,
     fetch_place,
-    tried,
     filled,
     line_end,
     lines_before,
@@ -43,6 +42,7 @@ from kesco.emit.places import (
     streams_call,
     streams_of,
     taken_out,
+    tried,
 )  # fmt: skip
 from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue

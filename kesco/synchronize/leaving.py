@@ -5,7 +5,8 @@ of its own, before the graph, because from then on such an exit is nothing but a
 
 1. No line can be put before a ``return`` that stands in a macro and is taken where a call of CUDA has failed, nor where
 an exception leaves, so that work which is pending there could not be joined. What can be put is an object whose end
-waits for the device, right behind the line that fetches the streams: before all work, in the function's own block.
+waits for the device, right behind the line that fetches the streams: before all work, in the function's own block, or
+in that of the ``try`` around all of it where destructors run before a handler does.
 2. All work is then complete before the caller, or whoever catches a
 throw, goes on: neither joins nor earlier waits of the host are needed for its sake. 3. The other exits tell the object
 that they are none of these, and join as they always do.

@@ -80,7 +80,9 @@ def host_regions(
     texts = Texts(program, module)
     counting = Counting(texts)
     seen = {name for name, _ in program.constructs}
-    why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(program, Quiet(texts, Models()))
+    why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(
+        program, Quiet(texts, Models())
+    )
     walk = first = _walked(texts, counting, effects, streams, looks, sizes)
     if not walk.refused and counting.settle():
         walk = _walked(texts, counting, effects, streams, looks, sizes)

@@ -5,7 +5,8 @@ whether kesco's own object waits for the device then.
 
 1. All that a macro does stands where its ``return`` does. So a jump is that only if it leads out of the function
 whatever else is so, past no other ``return``. 2. In a text that is read again, the end of a `KescoLeave` that is still
-early waits for the device.
+early waits for the device, and on the way of an exception just there. 3. Where an exception is caught in the function
+itself, and what is destroyed before that has to do with the device, the serial text gets a site for it.
 """
 
 from __future__ import annotations
@@ -122,7 +123,11 @@ def unwinds(paths: Watching, frame: Frame, instruction: Instruction, state: Stat
     if not any(map(paths.engine.leads_to_cuda, _before_caught(frame, pad))):
         return
     activation, at, _, _ = paths.where()
-    key = (-3 - len(paths.texts.program.text) - frame.graph.order[_first_acting(frame, pad)], CAUGHT, paths.iterations())
+    key = (
+        -3 - len(paths.texts.program.text) - frame.graph.order[_first_acting(frame, pad)],
+        CAUGHT,
+        paths.iterations(),
+    )
     builder, span = activation.builder, paths.span(activation, at)
     _, state.frontier = builder.add(key, CAUGHT, SiteKind.HOST_USE, Role.HOST, span, state.frontier)
 
@@ -154,16 +159,14 @@ def _before_caught(frame: Frame, pad: str) -> set[str]:
 
 
 def ended(paths: Watching, values: list[Value], state: State) -> None:
-    """In a text that is read again kesco's own object ends: while an exception is on its way, it waits for the device."""
+    """Kesco's own object ends in a text that is read again: on the way of an exception it waits for the device."""
     frame = paths.engine.frame
     if frame is None or not state.unwinds or number(load(frame, state, values[0], BYTE)) != 1:
         return
     activation, at, _, _ = paths.where()
     key = (-2 - len(paths.texts.program.text), "waits", paths.iterations())
     builder, span = activation.builder, paths.span(activation, at)
-    _, state.frontier = builder.add(
-        key, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier
-    )
+    _, state.frontier = builder.add(key, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier)
 
 
 def is_end(name: str) -> bool:

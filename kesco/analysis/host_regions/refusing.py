@@ -12,7 +12,6 @@ not followed here. What is promised to them the serial program says.
 from __future__ import annotations
 
 import re
-
 from collections.abc import Callable
 
 from kesco.analysis.evaluation_order import changes_nothing, order_matters, pure_functions
