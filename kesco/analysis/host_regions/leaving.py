@@ -164,8 +164,10 @@ def ended(paths: Watching, values: list[Value], state: State) -> None:
     if frame is None or not state.unwinds or number(load(frame, state, values[0], BYTE)) != 1:
         return
     activation, at, _, _ = paths.where()
-    key = (-2 - len(paths.texts.program.text), "waits", paths.iterations())
     builder, span = activation.builder, paths.span(activation, at)
+    if all(builder.drafts[n].role is Role.EXIT for n in state.frontier):
+        return  # it was looked ahead for
+    key = (-2 - len(paths.texts.program.text), "waits", paths.iterations())
     _, state.frontier = builder.add(key, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier)
 
 
