@@ -194,7 +194,7 @@ def _with_transfers(
 
     result = None
     for more, prefetches, zeroes in (*_variants(program, region, options, stay), (region, (), None)):
-        waiting, leaving = watched(program, more) if waits else (more, ())
+        waiting, leaving = watched(program, more, macros=waits)
         if waits and not leaving:
             continue
         original = region if more is not region else None

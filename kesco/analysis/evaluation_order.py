@@ -45,6 +45,22 @@ def order_matters(
     return False
 
 
+def changes_nothing(arguments: tuple[ir.Expr, ...], pure: Collection[str]) -> bool:
+    """Whether evaluating all of these changes nothing but maps, which make what they are asked for in any order."""
+    nodes = [n for a in arguments for n in ir.walk(a)]
+    asked = [n for n in nodes if isinstance(n, ir.Call) and _asks_a_map(n)]
+    maps = {n.receiver.variable.key for n in asked if isinstance(n.receiver, ir.Name)}
+    if sum(isinstance(n, ir.Name) and n.variable.key in maps for n in nodes) != len(asked):
+        maps = set()
+    return all(_changed_by(argument, pure) <= maps for argument in arguments)
+
+
+def _asks_a_map(call: ir.Call) -> bool:
+    """Whether it is ``m[key]`` of a sorted map, and no code of the program's runs in it."""
+    mine = call.runs or call.destroys or not isinstance(call.receiver, ir.Name)
+    return call.standard and call.name == "std::map::operator[]" and not mine
+
+
 def _is_exposed(node: ir.Expr | ir.Stmt, exposed: Callable[[ir.Variable], bool]) -> bool:
     """Whether what an expression reads may be changed by code that does not name it."""
     if isinstance(node, ir.Name):

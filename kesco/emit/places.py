@@ -281,7 +281,28 @@ def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[in
             holder = one
     if holder is None:
         raise CannotInsert(f"line {rewrite.function.span.line}: no statement stands before the first operation")
+    if (
+        rewrite.watched
+        and (inner := _tried(holder)) is not None
+        and all(inner.span.start < one < inner.span.end for one in starts)
+    ):
+        within = [one for one in inner.body if one.span.start <= first]
+        return min(within[-1].span.start, first) if within and within[-1].span.end >= first else first
     return min(holder.span.start, first) if holder.span.end >= first else first
+
+
+def tried(program: ir.Program, rewrite: Rewrite, place: int) -> ir.Block | None:
+    """The block behind a ``try`` of the body's own that a place is in."""
+    every = (_tried(one) for one in body_of(program, rewrite).body)
+    return next((one for one in every if one is not None and one.span.start < place < one.span.end), None)
+
+
+def _tried(one: ir.Stmt) -> ir.Block | None:
+    """The block behind ``try``."""
+    if not isinstance(one, ir.Block) or not one.body or not isinstance(one.body[0], ir.Obstacle):
+        return None
+    inner = one.body[1] if one.body[0].reason == "a try block" and len(one.body) > 1 else None
+    return inner if isinstance(inner, ir.Block) else None
 
 
 def fetch(

@@ -42,6 +42,7 @@ from kesco.emit.places import (
     streams_call,
     streams_of,
     taken_out,
+    tried,
 )  # fmt: skip
 from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
@@ -329,7 +330,12 @@ class _Writer:
         """Where a macro may leave early, the other exits say that they are none of these."""
         if not self.rewrite.watched:
             return
-        for site in usual_exits(self.program, self.rewrite, fetch_place(self.program, self.rewrite, self._needed())):
+        fetched = fetch_place(self.program, self.rewrite, self._needed())
+        if (within := tried(self.program, self.rewrite, fetched)) is not None:
+            if within.end < 0:
+                raise CannotInsert(f"line {within.span.line}: nothing can be put where this block ends")
+            self.before.setdefault(within.end, []).append(off_line(self.name))
+        for site in usual_exits(self.program, self.rewrite, fetched):
             at_end = site.label.partition("#")[0] == "end"
             lines = self.at_end if at_end else self.before.setdefault(site.operation, [])
             if off_line(self.name) not in lines:

@@ -15,6 +15,7 @@ from kesco.ir.turns import Steering
 from kesco.source import Span
 
 EXCEPTION = "exception"
+CAUGHT = "caught"  # in the function itself, behind destructors that have to do with the device
 """The label of the exit by which exceptions leave a function; it has no text."""
 SMALL = 65536
 """Bytes up to which a transfer is small: some microseconds, as much as the call that issues it."""

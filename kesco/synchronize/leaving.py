@@ -5,7 +5,8 @@ of its own, before the graph, because from then on such an exit is nothing but a
 
 1. No line can be put before a ``return`` that stands in a macro and is taken where a call of CUDA has failed, nor where
 an exception leaves, so that work which is pending there could not be joined. What can be put is an object whose end
-waits for the device, right behind the line that fetches the streams: before all work, in the function's own block.
+waits for the device, right behind the line that fetches the streams: before all work, in the function's own block, or
+in that of the ``try`` around all of it where destructors run before a handler does.
 2. All work is then complete before the caller, or whoever catches a
 throw, goes on: neither joins nor earlier waits of the host are needed for its sake. 3. The other exits tell the object
 that they are none of these, and join as they always do.
@@ -22,15 +23,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kesco.ir import program as ir
-from kesco.ir.flow import EXCEPTION, Region, Role, Site, SiteKind
+from kesco.ir.flow import CAUGHT, EXCEPTION, Region, Role, Site, SiteKind
 
 
-def watched(program: ir.Program, region: Region) -> tuple[Region, tuple[int, ...]]:
-    """The region in which the host waits where macros leave with work pending; itself and nothing if there are none."""
+def watched(program: ir.Program, region: Region, *, macros: bool = True) -> tuple[Region, tuple[int, ...]]:
+    """The region in which the host waits where macros leave with work pending; itself and nothing if there are none.
+
+    Without `macros` it only waits where exceptions are on their way past destructors of the function itself.
+    """
     if region.serial_because or region.members:
         return region, ()
     pending = _behind_work(region)
     chosen = {s.number for s in region.sites if _has_no_text(program, s) and s.number in pending}
+    if not macros:
+        chosen = {n for n in chosen if _is_caught(region.sites[n])}
     if not chosen:
         return region, ()
     sites = tuple(
@@ -57,11 +63,17 @@ def in_place(program: ir.Program, region: Region) -> tuple[Region, frozenset[int
 
 
 def _has_no_text(program: ir.Program, site: Site) -> bool:
+    if _is_caught(site):
+        return True
     if site.role is not Role.EXIT:
         return False
     if site.operation < 0:
         return site.label.partition("#")[0] == EXCEPTION
     return site.failed and bool(program.operations[site.operation].within)
+
+
+def _is_caught(site: Site) -> bool:
+    return site.label.partition("#")[0] == CAUGHT
 
 
 def _behind_work(region: Region) -> set[int]:

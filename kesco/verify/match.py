@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
 
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import CAUGHT, Region, Role, Site, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE
 
 Graph = dict[int, frozenset[int]]
@@ -60,7 +60,7 @@ def is_idle(site: Site) -> bool:
 
 
 def _is_of_host(site: Site) -> bool:
-    return site.role is Role.HOST and site.mark is None and plain_label(site) == "host"
+    return site.role is Role.HOST and site.mark is None and plain_label(site) in ("host", CAUGHT)
 
 
 def plain_label(site: Site) -> str:

@@ -12,6 +12,7 @@ In: an activation, a call, a state. Out: an `Outcome`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -45,6 +46,7 @@ from kesco.llvm.values import Assembly, Function, Instruction, symbols_in
 _DEEPEST = 120
 _ROUNDS = 30
 _NO_THROW = "nounwind"
+_DESTRUCTOR = re.compile(r"D[012]Ev$")
 
 
 @dataclass(slots=True)
@@ -55,6 +57,11 @@ class _Recursion:
     state: State
     outcome: Outcome = field(default_factory=Outcome)
     dirty: bool = True
+
+
+def _is_librarys(name: str) -> bool:
+    """Whether what a table of virtual functions names is a type, a destructor, or the library's."""
+    return name.startswith(("_ZTI", "_ZNSt", "_ZNKSt")) or _DESTRUCTOR.search(name) is not None
 
 
 @dataclass(slots=True)
@@ -120,14 +127,19 @@ class Calls:
         return self.unseen(frame, instruction, state, values, name)
 
     def _makes_exceptions(self) -> bool:
-        """Whether the program has a class of exceptions: where it is caught its functions may be called."""
+        """Whether the program has a class of exceptions with functions of its own, which who catches it may call."""
         if self._own_exceptions is None:
-            module = self.engine.module
-            types = (n for n in module.variables() if n.startswith("_ZTI") and not n.startswith(("_ZTISt", "_ZTINSt")))
-            made = (one.initial for name in types if (one := module.variable(name)) is not None)
-            bases = (base for initial in made if initial is not None for base in symbols_in(initial))
-            self._own_exceptions = any(base.startswith("_ZTISt") for base in bases)
+            names = [n for n in self.engine.module.variables() if n.startswith("_ZTI")]
+            own = (n for n in names if not n.startswith(("_ZTISt", "_ZTINSt")))
+            made = [n for n in own if any(base.startswith("_ZTISt") for base in self._named_by(n))]
+            tables = [self._named_by(n.replace("_ZTI", "_ZTV", 1)) for n in made]
+            self._own_exceptions = not all(t and all(map(_is_librarys, t)) for t in tables)
         return self._own_exceptions
+
+    def _named_by(self, variable: str) -> list[str]:
+        """What the initial value of a variable names; none if it is not known."""
+        one = self.engine.module.variable(variable)
+        return [] if one is None or one.initial is None else list(symbols_in(one.initial))
 
     def _comes_back(self, instruction: Instruction, name: str) -> bool:
         """Whether control may come out of a call again, later."""

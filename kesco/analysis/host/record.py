@@ -94,6 +94,9 @@ class Watcher(Protocol):
     def thrown_out(self, state: State) -> None:
         """An exception leaves the function that control is in."""
 
+    def unwinds(self, frame: Frame, instruction: Instruction, state: State) -> None:
+        """An exception is on its way to who catches it in the function that control is in."""
+
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
 

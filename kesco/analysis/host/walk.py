@@ -161,6 +161,8 @@ def _thrown(frame: Frame, instruction: Instruction, state: State) -> None:
         way = frame.graph.on_the_way_out(frame.block, instruction.targets[1])
         if frame.engine.watcher is not None and way and way[-1].opcode == "resume":
             frame.engine.watcher.thrown_out(state)
+        elif frame.engine.watcher is not None and frame.catches:
+            frame.engine.watcher.unwinds(frame, instruction, state)
         _go(frame, instruction.targets[1], state)
     else:
         _leave(frame, state)

@@ -114,6 +114,9 @@ class Watching:
     def thrown_out(self, state: State) -> None:
         """An exception leaves a function: nothing happens by that, either."""
 
+    def unwinds(self, frame: Frame, instruction: Instruction, state: State) -> None:
+        """An exception is on its way: nothing happens by that."""
+
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
         asked = self.questions.comes_to(frame, instruction, state)

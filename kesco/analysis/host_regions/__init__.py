@@ -36,6 +36,7 @@ from kesco.analysis.host_regions.entries import MARK, Entries
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.libraries import Libraries, settled
 from kesco.analysis.host_regions.pointing import Pointing
+from kesco.analysis.host_regions.quiet import Quiet
 from kesco.analysis.host_regions.refusing import order_of, unreadable, watched
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.texts import Texts
@@ -79,7 +80,9 @@ def host_regions(
     texts = Texts(program, module)
     counting = Counting(texts)
     seen = {name for name, _ in program.constructs}
-    why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(program)
+    why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(
+        program, Quiet(texts, Models())
+    )
     walk = first = _walked(texts, counting, effects, streams, looks, sizes)
     if not walk.refused and counting.settle():
         walk = _walked(texts, counting, effects, streams, looks, sizes)

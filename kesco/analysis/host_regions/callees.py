@@ -51,7 +51,9 @@ def call_site(watching: Watching, inner: Activation, name: str, state: State) ->
     site = watching.call(state, name, Role.MOVABLE if moves else Role.JOIN, stream)
     by_device, on_host = touched_in(inner)
     if site is not None:
-        site.callee, site.stream = inner, stream
+        run = watching.run_by.setdefault(id(site), set())
+        run.add(inner.function.key)
+        site.callee, site.stream = inner if len(run) == 1 else None, stream  # one of several follows no stream
         for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
             for (buffer, part), mode in accesses.items():
                 site.touch(buffer, why, mode, part)

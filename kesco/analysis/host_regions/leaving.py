@@ -5,7 +5,8 @@ whether kesco's own object waits for the device then.
 
 1. All that a macro does stands where its ``return`` does. So a jump is that only if it leads out of the function
 whatever else is so, past no other ``return``. 2. In a text that is read again, the end of a `KescoLeave` that is still
-early waits for the device.
+early waits for the device, and on the way of an exception just there. 3. Where an exception is caught in the function
+itself, and what is destroyed before that has to do with the device, the serial text gets a site for it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from typing import TYPE_CHECKING
 from kesco.analysis.host.frames import Frame, ends_the_process
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.steps import evaluated, load
-from kesco.analysis.host.values import number
+from kesco.analysis.host.values import Value, number
 from kesco.analysis.host_regions.texts import Texts
 from kesco.ir import program as ir
+from kesco.ir.flow import CAUGHT, Role, SiteKind
 from kesco.llvm.types import BYTE
 from kesco.llvm.values import Instruction
 
 if TYPE_CHECKING:
     from kesco.analysis.host_regions.watching import Watching
 
-_END_CATCH = "__cxa_end_catch"
+_BEGIN_CATCH, _END_CATCH = "__cxa_begin_catch", "__cxa_end_catch"
+_CALLS = ("call", "invoke")
 _ENDS = re.compile(r"\d+KescoLeaveD[12]E")
 
 
@@ -79,10 +82,93 @@ def waits(frame: Frame, state: State) -> bool:
     """Whether kesco's own object waits for the device on the way out that begins here."""
     if frame.at is None or not frame.at.targets:
         return False
+    if frame.at.opcode == "invoke":
+        return _end_on_all_ways(frame, frame.at.targets[-1], state)
     way = frame.graph.on_the_way_out(frame.block, frame.at.targets[-1])
     ends = (one for one in way if one.opcode in ("call", "invoke") and _ENDS.search(str(one.operands[-1])))
     last = next(ends, None)
-    return last is not None and number(load(frame, state, evaluated(frame, last.operands[0], state), BYTE)) == 1
+    return last is not None and _is_early(frame, last, state)
+
+
+def _end_on_all_ways(frame: Frame, pad: str, state: State) -> bool:
+    """Whether the object ends, early, on each way that an exception may take out of the function."""
+    seen, work, found = set[str](), [pad], False
+    while work:
+        name = work.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        block = frame.graph.blocks[name]
+        called = [one for one in block.instructions if one.opcode in _CALLS]
+        ends = [one for one in called if _ENDS.search(str(one.operands[-1]))]
+        if ends and _is_early(frame, ends[0], state):
+            found = True
+            continue
+        last = block.instructions[-1]
+        if ends or last.opcode in ("ret", "resume") or any(_BEGIN_CATCH in str(one.operands[-1]) for one in called):
+            return False
+        work += last.targets
+    return found
+
+
+def _is_early(frame: Frame, end: Instruction, state: State) -> bool:
+    return number(load(frame, state, evaluated(frame, end.operands[0], state), BYTE)) == 1
+
+
+def unwinds(paths: Watching, frame: Frame, instruction: Instruction, state: State) -> None:
+    """An exception is caught in a function of the text: on its way destructors may run that are no code of its text."""
+    level, pad = paths.now, instruction.targets[1]
+    if not level.is_text or level.call is not None or paths.streams:
+        return
+    if not any(map(paths.engine.leads_to_cuda, _before_caught(frame, pad))):
+        return
+    activation, at, _, _ = paths.where()
+    key = (
+        -3 - len(paths.texts.program.text) - frame.graph.order[_first_acting(frame, pad)],
+        CAUGHT,
+        paths.iterations(),
+    )
+    builder, span = activation.builder, paths.span(activation, at)
+    _, state.frontier = builder.add(key, CAUGHT, SiteKind.HOST_USE, Role.HOST, span, state.frontier)
+
+
+def _first_acting(frame: Frame, pad: str) -> str:
+    """Where paths on which the same is destroyed have met, from a landing pad on."""
+    for _ in frame.graph.blocks:
+        *every, last = frame.graph.blocks[pad].instructions
+        if len(last.targets) != 1 or last.opcode != "br" or any(one.opcode in _CALLS for one in every):
+            break
+        pad = last.targets[0]
+    return pad
+
+
+def _before_caught(frame: Frame, pad: str) -> set[str]:
+    """What may be called from a landing pad on, until the exception is caught or leaves the function."""
+    found, seen, work = set[str](), set[str](), [pad]
+    while work:
+        name = work.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        block = frame.graph.blocks[name]
+        called = [str(getattr(one.operands[-1], "name", "")) for one in block.instructions if one.opcode in _CALLS]
+        if _BEGIN_CATCH not in called:
+            found.update(called)
+            work += block.instructions[-1].targets
+    return found
+
+
+def ended(paths: Watching, values: list[Value], state: State) -> None:
+    """Kesco's own object ends in a text that is read again: on the way of an exception it waits for the device."""
+    frame = paths.engine.frame
+    if frame is None or not state.unwinds or number(load(frame, state, values[0], BYTE)) != 1:
+        return
+    activation, at, _, _ = paths.where()
+    builder, span = activation.builder, paths.span(activation, at)
+    if all(builder.drafts[n].role is Role.EXIT for n in state.frontier):
+        return  # it was looked ahead for
+    key = (-2 - len(paths.texts.program.text), "waits", paths.iterations())
+    _, state.frontier = builder.add(key, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier)
 
 
 def is_end(name: str) -> bool:

@@ -17,7 +17,7 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import NUMBER, ONE, STATUS, ZERO, Object, Value, pointer
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
-from kesco.analysis.host_regions.leaving import is_end, throws
+from kesco.analysis.host_regions.leaving import ended, is_end, throws, unwinds
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
@@ -71,6 +71,10 @@ class Touching:
         """An exception leaves the function that control is in."""
         self.paths.thrown_out(state)
 
+    def unwinds(self, frame: Frame, instruction: Instruction, state: State) -> None:
+        """An exception is on its way to who catches it in the function that control is in."""
+        unwinds(self.paths, frame, instruction, state)
+
     def begins(self, frame: Frame, head: str, state: State) -> None:
         """Loops are told by the text."""
 
@@ -98,7 +102,10 @@ class Touching:
             return STATUS
         if (replay := _REPLAYS.search(name)) is not None:
             return self._replayed(state, replay[1], values)
-        return STATUS if _WAITS.search(name) or _HINTS.search(name) or is_end(name) else None
+        if is_end(name):
+            ended(self.paths, values, state)
+            return STATUS
+        return STATUS if _WAITS.search(name) or _HINTS.search(name) else None
 
     def _replayed(self, state: State, name: str, values: list[Value]) -> Value:
         """What is around statements that become a graph: they run once, and what they did is given to a stream then."""

@@ -96,6 +96,7 @@ class Watching:
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
     volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
     told: set[Buffer] = field(default_factory=set)  # what code that is not seen may know
+    run_by: dict[int, set[str]] = field(default_factory=dict)  # the functions that the call of a site runs
     file_wide: str = ""  # why no function of the file can be followed
     generic: bool = False  # whether the path began at the function itself, with what came in
 
