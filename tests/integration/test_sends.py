@@ -73,7 +73,7 @@ CASES = {
     "helper_that_writes": ("keep(&all.a, h);", 2, 1),
     "large_variable": ("float table[1 << 22]; table[k] = 2;", 2, 1),
     "assertion": ("assert(n > 2);", 1, 0),
-    "lock": ("static std::mutex m; { std::lock_guard<std::mutex> lock(m); k = 2; }", 0, 0),  # it may throw, and goes then
+    "lock": ("static std::mutex m; { std::lock_guard<std::mutex> lock(m); k = 2; }", 0, 0),  # it may throw
     "switch": ("switch (k) { case 1: h[0] = 1; break; default: k = 2; }", 2, 1),
     "memory": ("CHECK(cudaMalloc(&all.a, n));", 2, 0),
     "memory_into_unknown": ("CHECK(cudaMalloc((void**)h, n));", 2, 1),
