@@ -82,6 +82,13 @@ def test_a_class_of_exceptions_of_the_programs_may_do_anything(tmp_path: Path) -
     assert not is_rewritten(compiled(own, OWN + TRY % (BOTH.replace("p.", ""), "  if (x == y) throw Own();\n")))
 
 
+def test_what_is_caught_need_not_be_an_exception_of_the_library(tmp_path: Path) -> None:
+    says = "struct Own {\n  virtual void say() const { cudaStreamSynchronize(0); }\n};\n"
+    main = TRY.replace("const std::exception& e", "const Own& e").replace("std::cerr << e.what()", "e.say()")
+    one = compiled(tmp_path, says + main % (BOTH.replace("p.", ""), "  if (x == y) throw Own();\n"))
+    assert not is_rewritten(one)
+
+
 @pytest.mark.parametrize("value", ["0", "first(p)"])
 def test_what_is_destroyed_behind_a_return_is_joined_in_front_of_it(tmp_path: Path, value: str) -> None:
     first = "static int first(const Pair& p) { return p.x != p.y; }\n"

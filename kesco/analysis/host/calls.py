@@ -46,6 +46,7 @@ from kesco.llvm.values import Assembly, Function, Instruction, symbols_in
 _DEEPEST = 120
 _ROUNDS = 30
 _NO_THROW = "nounwind"
+_BUILT_IN = re.compile(r"_ZTI(?:PK?)?[a-z]")  # types without functions
 _DESTRUCTOR = re.compile(r"D[012]Ev$")
 
 
@@ -129,9 +130,11 @@ class Calls:
     def _makes_exceptions(self) -> bool:
         """Whether the program has a class of exceptions with functions of its own, which who catches it may call."""
         if self._own_exceptions is None:
-            names = [n for n in self.engine.module.variables() if n.startswith("_ZTI")]
-            own = (n for n in names if not n.startswith(("_ZTISt", "_ZTINSt")))
-            made = [n for n in own if any(base.startswith("_ZTISt") for base in self._named_by(n))]
+            module = self.engine.module
+            names = [n for n in module.variables() if n.startswith("_ZTI") and not _BUILT_IN.fullmatch(n)]
+            own = [n for n in names if not n.startswith(("_ZTISt", "_ZTINSt"))]
+            used = {n for one in module.defined() for n in module.mentioned(one)} if own else set()  # thrown, or caught
+            made = [n for n in own if n in used or any(base.startswith("_ZTISt") for base in self._named_by(n))]
             tables = [self._named_by(n.replace("_ZTI", "_ZTV", 1)) for n in made]
             self._own_exceptions = not all(t and all(map(_is_librarys, t)) for t in tables)
         return self._own_exceptions

@@ -12,6 +12,7 @@ itself, and what is destroyed before that has to do with the device, the serial 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kesco.analysis.host.frames import Frame, ends_the_process
@@ -90,24 +91,39 @@ def waits(frame: Frame, state: State) -> bool:
     return last is not None and _is_early(frame, last, state)
 
 
-def _end_on_all_ways(frame: Frame, pad: str, state: State) -> bool:
-    """Whether the object ends, early, on each way that an exception may take out of the function."""
-    seen, work, found = set[str](), [pad], False
+def _until(frame: Frame, pad: str, ends: Callable[[list[Instruction]], bool]) -> Iterator[list[Instruction]]:
+    """Blocks from a landing pad on, each as its calls and its last instruction; none behind one that `ends`."""
+    seen, work = set[str](), [pad]
     while work:
         name = work.pop()
         if name in seen:
             continue
         seen.add(name)
-        block = frame.graph.blocks[name]
-        called = [one for one in block.instructions if one.opcode in _CALLS]
-        ends = [one for one in called if _ENDS.search(str(one.operands[-1]))]
-        if ends and _is_early(frame, ends[0], state):
-            found = True
-            continue
-        last = block.instructions[-1]
-        if ends or last.opcode in ("ret", "resume") or any(_BEGIN_CATCH in str(one.operands[-1]) for one in called):
+        *every, last = frame.graph.blocks[name].instructions
+        found = [*(one for one in every if one.opcode in _CALLS), last]
+        yield found
+        work += () if ends(found) else last.targets
+
+
+def _names(one: Instruction, called: str) -> bool:
+    return one.opcode in _CALLS and called in str(one.operands[-1])
+
+
+def _end_on_all_ways(frame: Frame, pad: str, state: State) -> bool:
+    """Whether the object ends, early, on each way that an exception may take out of the function."""
+
+    def end(calls: list[Instruction]) -> Instruction | None:
+        return next((one for one in calls if one.opcode in _CALLS and _ENDS.search(str(one.operands[-1]))), None)
+
+    found = False
+    for calls in _until(frame, pad, lambda calls: end(calls) is not None):
+        object_ends = end(calls)
+        if object_ends is not None and not _is_early(frame, object_ends, state):
             return False
-        work += last.targets
+        leaves = calls[-1].opcode in ("ret", "resume") or any(_names(one, _BEGIN_CATCH) for one in calls)
+        if object_ends is None and leaves:
+            return False
+        found = found or object_ends is not None
     return found
 
 
@@ -144,18 +160,13 @@ def _first_acting(frame: Frame, pad: str) -> str:
 
 def _before_caught(frame: Frame, pad: str) -> set[str]:
     """What may be called from a landing pad on, until the exception is caught or leaves the function."""
-    found, seen, work = set[str](), set[str](), [pad]
-    while work:
-        name = work.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        block = frame.graph.blocks[name]
-        called = [str(getattr(one.operands[-1], "name", "")) for one in block.instructions if one.opcode in _CALLS]
-        if _BEGIN_CATCH not in called:
-            found.update(called)
-            work += block.instructions[-1].targets
-    return found
+
+    def caught(calls: list[Instruction]) -> bool:
+        return any(_names(one, _BEGIN_CATCH) for one in calls)
+
+    ways = [calls for calls in _until(frame, pad, caught) if not caught(calls)]
+    every = (one for calls in ways for one in calls if one.opcode in _CALLS)
+    return {str(getattr(one.operands[-1], "name", "")) for one in every}
 
 
 def ended(paths: Watching, values: list[Value], state: State) -> None:
