@@ -93,9 +93,22 @@ def paces(program: ir.Program, region: Region, schedule: Schedule) -> tuple[Span
 def _is_short(loop: ir.Loop) -> bool:
     """Whether it is seen to end before the trial would."""
     match loop.condition:
-        case ir.Binary(operator="<" | "<=" | "!=", right=ir.Constant(value=end)):
-            return end < _TRIPS
+        case ir.Binary(operator="<" | "<=" | "!=", right=end):
+            trips = _value(end)
+            return trips is not None and trips < _TRIPS
     return False
+
+
+def _value(expression: ir.Expr) -> int | None:
+    """An integer that the text shows: a number, or a constant."""
+    match expression:
+        case ir.Cast():
+            return _value(expression.operand)
+        case ir.Constant():
+            return expression.value
+        case ir.Name():
+            return expression.variable.constant
+    return None
 
 
 def _is_in(offset: int, loop: ir.Loop) -> bool:

@@ -68,15 +68,15 @@ def test_the_text_says_what_is_held_and_why(tmp_path: Path) -> None:
     assert "kesco_mark(kesco->part[0], kesco->stream[0]);  // kesco: low#1, low#2 wait for a part of these" in text
     why = "so that first takes at most 10 % longer than serially alone"
     assert (
-        f"kesco_hold(kesco->part[0], 92, kesco->stream[1]);  // kesco: low#1 waits for 92 % of high#1 ({why})" in text
+        f"kesco_hold(kesco->part[0], 91, kesco->stream[1]);  // kesco: low#1 waits for 91 % of high#1 ({why})" in text
     )
-    assert f"held until 92 % of high#1,2 on stream 0 are done: {why}" in explain(result)
+    assert f"held until 91 % of high#1,2 on stream 0 are done: {why}" in explain(result)
     (tmp_path / "out.cu").write_bytes(result.text)
     assert _proven(tmp_path)
     plain = compiled(tmp_path, PROGRAM, Options()).text.decode()
     assert "kesco_hold" not in plain
     profile = str(tmp_path / "run.kprof")
-    assert ", 34, kesco" in compiled(tmp_path, PROGRAM, Options(profile=profile, promise=80)).text.decode()
+    assert ", 24, kesco" in compiled(tmp_path, PROGRAM, Options(profile=profile, promise=80)).text.decode()
     assert "kesco_hold" not in compiled(tmp_path, PROGRAM, Options(profile=profile, zone_age=0)).text.decode()
 
 
@@ -89,7 +89,7 @@ def test_no_dependence_may_rest_on_a_hold(tmp_path: Path) -> None:
     assert not _proven(tmp_path)
 
 
-@pytest.mark.parametrize(("trips", "behind"), [(1, 1), (20, 19), (100, 92), (1000, 928)])
+@pytest.mark.parametrize(("trips", "behind"), [(1, 1), (20, 19), (100, 92), (1000, 912)])
 def test_a_run_waits_for_this_part_and_no_more(tmp_path: Path, trips: int, behind: int) -> None:
     """Of at most 64 events: of 1000 executions, those behind every 16th one. Each round begins anew."""
     (tmp_path / "out.cu").write_bytes(compiled(tmp_path, PROGRAM).text)

@@ -256,6 +256,7 @@ def test_the_innermost_loops_are_timed(tmp_path: Path) -> None:
         f"for (int i = 0; i < argc; ++i) {{ {WORK}\n cudaDeviceSynchronize(); putchar(i);\n }}",  # a stretch
         f"for (int i = 0; i < argc; ++i) {{ up<<<1, 32>>>(x); }} {WORK}",  # one stream
         f"for (int i = 0; i < 40; ++i) {{ {WORK} }}",  # too few turns
+        f"const int steps = 40; for (int i = 0; i < steps; ++i) {{ {WORK} }}",
         f"{WORK}",
     ],
 )
