@@ -46,6 +46,7 @@ from kesco.emit.places import (
 )  # fmt: skip
 from kesco.emit.prefetches import written
 from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
+from kesco.emit.ranges import asked, count_edits
 from kesco.emit.replays import loop_head, wrapped
 from kesco.emit.rings import turn_edits
 from kesco.emit.zeroes import memset, waits
@@ -163,6 +164,9 @@ class _Writer:
         for operation, sites in self.by_operation.items():
             if not sites[0].added:
                 result += self._stream_edits(self.program.operations[operation], sites)
+        lines_of = (line for each in (self.before, self.after) for lines in each.values() for line in lines)
+        counted = asked(self.program, self._functions(), [*(e.text for e in result), *lines_of])
+        result += count_edits(self.program, counted, self.before)
         by_statement: dict[tuple[int, int], list[int]] = {}
         for operation in sorted(self.before.keys() | self.after.keys()):
             one = self.program.operations[operation]
@@ -189,7 +193,7 @@ class _Writer:
             if self.program.text[brace : brace + 1] != b"}":
                 raise CannotInsert(f"line {self.region.span.line}: its closing brace is not written as such")
             result.append(lines_before(self.program.text, brace, self.at_end, inside=True))
-        for function in (self.rewrite.function, *self.rewrite.members):
+        for function in self._functions():
             operations = self._needed_in(function)
             if operations or not self.rewrite.members:
                 part = replace(self.rewrite, function=function)
@@ -209,6 +213,9 @@ class _Writer:
             result += [lines_before(self.program.text, at, [line]) for at in fetches.before]
             result += [lines_before(self.program.text, at, [line], inside=True) for at in fetches.ends]
         return wrapped(self.program, result, self.replays, self.heads)
+
+    def _functions(self) -> tuple[ir.Function, ...]:
+        return (self.rewrite.function, *self.rewrite.members)
 
     def _share(self, operations: list[int]) -> None:
         """Operations of one statement share what stands around it, which must be right for each."""

@@ -32,6 +32,9 @@ _ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynami
 _RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
 _ONLY_KEEPS = ("std::vector::", "std::array::", "std::initializer_list::")  # what may be functions, and calls none
 
+_POINTS = re.compile(r"std::(?:unique_ptr|shared_ptr|__shared_ptr\w*)::(?:get|operator->)")
+_HOLDS = re.compile(r"std::(array|vector)::(?:operator\[\]|at|front|back|data)")
+
 
 def kernel_symbol(cursor: Cursor) -> str:
     """The device's name of a kernel: the mangled name of its host stub without the stub's prefix."""
@@ -138,14 +141,26 @@ class Invocations(Expressions):
         number = self._operation(cursor, None, name if standard else called, arguments, own)
         constructs = target is not None and kind_of(target) is K.CONSTRUCTOR
         result = self.types.lower(cursor.type)
+        acts = standard and not self._only_tells_where(cursor, name, arguments)
         return ir.Call(
             name, key, tuple(parts), self.span(cursor), number, receiver, constructs, standard, result, references,
             target is None or (not constructs and target.result_type.get_canonical().kind.name.endswith("REFERENCE")),
             constructs and target is not None and _is_implicit(target),
-            standard and self._destroys_user_objects(cursor, arguments),
-            standard and self._runs_user_code(cursor, name, arguments),
+            acts and self._destroys_user_objects(cursor, arguments),
+            acts and self._runs_user_code(cursor, name, arguments),
             target is not None and len(parts) == 1 and self._copies_fields(target),
         )  # fmt: skip
+
+    def _only_tells_where(self, cursor: Cursor, name: str, arguments: list[Cursor]) -> bool:
+        """Whether a call of the library says where an object is, with pointers that are no objects of a class."""
+        if _POINTS.fullmatch(name):
+            return bool(cursor.type.get_canonical().kind is TypeKind.POINTER)
+        found = _HOLDS.fullmatch(name)
+        if found is None:
+            return False
+        given = (*(c for one in self.children(cursor)[:1] for c in (one, *self.children(one)[:1])), *arguments)
+        allocators = (one.type.get_canonical().get_template_argument_type(1).spelling for one in given)
+        return found[1] == "array" or any(one.startswith("std::allocator<") for one in allocators)
 
     def _destroys_user_objects(self, cursor: Cursor, arguments: list[Cursor]) -> bool:
         """Whether a library call may destroy objects of the user's classes that it holds."""

@@ -318,7 +318,7 @@ class Statements(Bindings):
         declared = apart or [ir.Declare(span, self.variable(variables[0]), element)]
         body = self._body(inner[-1])
         each = ir.Block(span, (*declared, body))
-        loop = ir.Loop(span, number, (), test, None, each)
+        loop = ir.Loop(span, number, (), test, None, each, ranged=True)
         return ir.Block(span, (loop, ir.Evaluate(span, test))) if runs else loop  # a temporary is destroyed behind it
 
     def _switch(self, cursor: Cursor) -> ir.Stmt:

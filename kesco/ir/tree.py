@@ -286,7 +286,7 @@ class If(Stmt):
 class Loop(Stmt):
     """Any loop. `before` runs once; `condition` is tested before the body unless `tested_after`; `step` after it.
 
-    `condition` None is an endless loop. `number` identifies the loop in the file.
+    `condition` None is an endless loop. `number` identifies the loop in the file. `ranged`: it is over a range.
     """
 
     number: int
@@ -295,6 +295,7 @@ class Loop(Stmt):
     step: Expr | None
     body: Stmt
     tested_after: bool = False
+    ranged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

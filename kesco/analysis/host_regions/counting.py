@@ -4,8 +4,9 @@ In: the walk, as it comes to the heads of loops. Out: the `Iteration`s around a 
 it is seen how often each loop turns; then, where that is a number and the same each time, its trips have sites of
 their own, so that ``x[i]`` is a different buffer in each.
 
-1. A loop of the IR is that loop of the text in whose step it adds to what its head counts. 2. A trip begins where its
-head goes on into the loop. 3. A loop that is walked to a fixed point, or in other numbers each time, is not counted.
+1. A loop of the IR is that loop of the text in whose step it adds to what its head counts; one over a range is that
+at whose colon its head decides. 2. A trip begins where its head goes on into the loop. 3. A loop that is walked to a
+fixed point, or in other numbers each time, is not counted.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.loops import MAX_TRIPS, MAX_UNROLLED, counter_of, step_of
 from kesco.ir import program as ir
 from kesco.ir.flow import Iteration
+from kesco.ir.ranges import range_loops
 from kesco.llvm.values import Instruction, Integer, Local
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """A loop of the text, what its head counts with, and by how much."""
+    """A loop of the text, what its head counts with, and by how much; one over a range counts its trips."""
 
     number: int
     name: str
@@ -53,7 +55,7 @@ class Counting:
         loop = self._loop(frame, function, head)
         if loop is None:
             return
-        value = frame.counters.get(head, {}).get(loop.phi)
+        value = _value(frame, head, loop)
         if head in frame.fixed or value is None:
             self.trips[loop.number] = None
             return
@@ -92,7 +94,7 @@ class Counting:
             known = self.trips.get(loop.number) if loop is not None else None
             if loop is None or known is None or any(one.counter == loop.name for one in found):
                 continue
-            value = frame.counters.get(head, {}).get(loop.phi)
+            value = _value(frame, head, loop)
             first, trips = known
             inside *= trips
             if value is None or inside > MAX_UNROLLED:
@@ -107,8 +109,15 @@ class Counting:
             self._loops[key] = self._found(frame, function, head)
         return self._loops[key]
 
+    def _is_colon(self, offset: int) -> bool:
+        return offset >= 0 and self.texts.program.text[offset : offset + 1] == b":"
+
     def _found(self, frame: Frame, function: ir.Function, head: str) -> _Counted | None:
         graph = frame.graph
+        place = self.texts.offset(graph.blocks[head].instructions[-1].place)
+        for ranged in range_loops(self.texts.program, function) if self._is_colon(place) else ():
+            if ranged.loop.span.start < place < ranged.first.span.start:
+                return _Counted(ranged.loop.number, ranged.name, "", 1)
         phis = [one for one in graph.blocks[head].instructions if one.opcode == "phi" and one.result is not None]
         added = {
             one.result.name: one
@@ -129,6 +138,10 @@ class Counting:
                         assert phi.result is not None
                         return _Counted(loop.number, counter.name, phi.result.name, step)
         return None
+
+
+def _value(frame: Frame, head: str, loop: _Counted) -> int | None:
+    return frame.counters.get(head, {}).get(loop.phi) if loop.phi else frame.trips.get(head, 0)
 
 
 def _adds(one: Instruction, phi: Local | None) -> bool:

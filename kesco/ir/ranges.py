@@ -1,0 +1,73 @@
+"""Range-based loops whose trips can be counted: which they are, and what their counters are called.
+
+In: a program and a function. Out: for each such loop the name that its counter has, or would have. The text has no
+counter for these trips, so the output brings one in; the analysis counts by the same name. Both ask here.
+
+1. A loop has a name if a line can be put before it and one at the beginning of its body: it is a statement of a block
+with braces of its own, and its body is such a block, or one statement that gets braces. 2. No jump leads over the
+line before it: the function has no labels, and the block is none of a switch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kesco.ir import program as ir
+
+COUNTER = "kesco_trip"
+_JUMPS = ("goto", "a computed goto", "a label")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """A loop, the statement that a trip begins with, and the operation that is all of its body, or -1."""
+
+    name: str
+    loop: ir.Loop
+    first: ir.Stmt
+    alone: int
+
+
+def range_loops(program: ir.Program, function: ir.Function) -> tuple[Ranged, ...]:
+    """The range-based loops of a function that may get a counter; the names are apart from each other."""
+    nodes = tuple(ir.walk(function.body))
+    if any(isinstance(one, ir.Obstacle) and one.reason in _JUMPS for one in nodes):
+        return ()
+    found: list[Ranged] = []
+    for block in nodes:
+        if not isinstance(block, ir.Block) or not _has_braces(program, block):
+            continue
+        if any(isinstance(one, ir.Case) for one in block.body):
+            continue
+        for one in block.body:
+            loop = _unwrapped(one)
+            if loop is None or program.text[loop.span.start : loop.span.start + 3] != b"for":
+                continue
+            name = COUNTER + str(len(found) or "")
+            each = loop.body.body[-1] if isinstance(loop.body, ir.Block) else loop.body
+            if isinstance(each, ir.Block) and each.body and _has_braces(program, each):
+                found.append(Ranged(name, loop, each.body[0], -1))
+            elif (operation := _operation(program, each)) >= 0:
+                found.append(Ranged(name, loop, each, operation))
+    return tuple(found)
+
+
+def _unwrapped(one: ir.Stmt) -> ir.Loop | None:
+    """The range-based loop that a statement is; one over a class stands in a block of its own."""
+    if isinstance(one, ir.Block) and one.body and one.body[0].span == one.span:
+        one = one.body[0]
+    return one if isinstance(one, ir.Loop) and one.ranged else None
+
+
+def _has_braces(program: ir.Program, one: ir.Block) -> bool:
+    return program.text[one.span.start : one.span.start + 1] == b"{"
+
+
+def _operation(program: ir.Program, one: ir.Stmt) -> int:
+    """The operation of a body without braces, the outermost of several; -1 if there is none."""
+    every = [
+        (each.span.start - each.span.end, number)
+        for number, each in enumerate(program.operations)
+        if each.lone and each.statement is not None and each.statement.start == one.span.start
+    ]
+    return -1 if not every or program.operations[min(every)[1]].within else min(every)[1]
