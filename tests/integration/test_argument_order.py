@@ -14,6 +14,7 @@ from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 from kesco.options import Options
 from kesco.session import Session, host_ir_of
+from tests.integration.compiled import compile_and_keep
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -31,6 +32,11 @@ struct Tensor {
   int size() const { return made; }
 };
 int numbers(int a, int b) { return a - b; }
+static int now() { return made; }
+static int later() { return ++made; }
+static int one() { return 1; }
+static int filled(int* p) { return *p = 1; }
+int far(), farther();
 int main(int argc, char**) {
   float *x, *y;
   cudaMalloc(&x, 4096);
@@ -57,6 +63,15 @@ int main(int argc, char**) {
         ("numbers(m[1], m[2])", False),
         ("numbers(m[1], (int)m.size())", True),
         ("numbers(u[1], u[2])", True),
+        ("numbers(now(), later())", True),
+        ("now() - later()", True),
+        ("numbers(later(), one())", False),
+        ("numbers(now(), now())", False),
+        ("numbers(now(), filled(&argc))", True),
+        ("numbers(now(), [] { return ++made; }())", True),
+        ("numbers(now(), far())", True),
+        ("numbers(far(), farther())", False),
+        ("std::cout << now() << later()", False),
     ],
 )
 def test_what_leaves_the_order_open(tmp_path: Path, written: str, open_: bool) -> None:
@@ -66,3 +81,24 @@ def test_what_leaves_the_order_open(tmp_path: Path, written: str, open_: bool) -
     module = Module(canonical(host_ir_of(session.toolchain, path, options), "host", sroa=True))
     quiet = Quiet(Texts(session.program, module), Models())
     assert bool(order_of(session.program, quiet)) is open_
+
+
+CALLS = """#include <utility>
+__global__ void inc(float* a, int n) { a[threadIdx.x] += n; }
+static float *cur, *nxt;
+static float* get() { return cur; }
+static int change() { %s; return 1; }
+int main() {
+  cudaMalloc(&cur, 4096);
+  cudaMalloc(&nxt, 4096);
+  inc<<<1, 32>>>(nxt, 3);
+  inc<<<1, 32>>>(get(), change());
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize("does", ["std::swap(cur, nxt)", "static int n; ++n"])
+def test_what_a_call_gives_and_another_changes(tmp_path: Path, does: str) -> None:
+    (tmp_path / "app.cu").write_text(CALLS % does)
+    assert bool(compile_and_keep(tmp_path / "app.cu").rewritten) is ("swap" not in does)
