@@ -17,6 +17,7 @@ from kesco.ir import program as ir
 
 _MEMORY, _UNSEEN = "*", "?"
 _STREAMS = ("c:@stderr", "c:@stdout", "c:@stdin", "c:@N@std@")
+_KEEP_NOTHING = ("cuda", "std::swap", "std::exchange", "std::getline", "std::operator", "std::move", "std::min")
 _SHIFTS = ("operator<<", "operator>>")
 _Sets = tuple[frozenset[str], frozenset[str]]
 """What is read, and what is changed."""
@@ -82,6 +83,21 @@ class Meetings:
                 given += [node.receiver] if node.receiver is not None else []
                 writes |= {key for one in given for key in _behind(one) - {_MEMORY}}
         return frozenset(reads), frozenset(writes)
+
+
+def bound(program: ir.Program) -> frozenset[str]:
+    """The variables that may have a second name: a reference, one in an object or a lambda, or one that a call kept."""
+    found: list[ir.Expr] = []
+    for node in (node for function in program.functions for node in ir.walk(function.body)):
+        if isinstance(node, ir.Declare) and node.initial is not None:
+            record = program.records.get(node.variable.type.record)
+            held = record is not None and any(one.type.shape is ir.Shape.REFERENCE for one in record.fields)
+            found += [node.initial] if held or node.variable.type.shape is ir.Shape.REFERENCE else []
+        elif isinstance(node, ir.Unknown) and node.what == "lambda":
+            found += node.parts
+        elif isinstance(node, ir.Call) and not (node.standard and node.name.startswith(_KEEP_NOTHING)):
+            found += [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
+    return frozenset(n.variable.key for one in found for n in ir.walk(one) if isinstance(n, ir.Name))
 
 
 def shifts(program: ir.Program, call: ir.Call) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kesco.analysis.aggregates import Aggregates
-from kesco.analysis.called_order import Meetings, shifts
+from kesco.analysis.called_order import Meetings, bound, shifts
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import TOP, Object, Place, Value
 from kesco.analysis.region import Draft
@@ -28,6 +28,7 @@ class Sites(Aggregates):
         super().__init__(program)
         self.streams = streams
         self.pure, self.meetings = pure_functions(program), Meetings(program)
+        self.bound = bound(program)
 
     follows: tuple[int, Handle | None] | None = None  # the call for which the text sets a stream here, and which
 
@@ -199,7 +200,7 @@ class Sites(Aggregates):
 
     def _is_exposed(self, variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is not ir.Shape.REFERENCE
-        return not own or self.object_of(variable) in self.escaped
+        return not own or variable.key in self.bound or self.object_of(variable) in self.escaped
 
 
 def _is_lvalue(expression: ir.Expr) -> bool:

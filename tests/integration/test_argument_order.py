@@ -15,6 +15,7 @@ from kesco.llvm.module import Module
 from kesco.options import Options
 from kesco.session import Session, host_ir_of
 from tests.integration.compiled import compile_and_keep
+from tests.integration.test_soundness_ir import unordered
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -102,3 +103,38 @@ int main() {
 def test_what_a_call_gives_and_another_changes(tmp_path: Path, does: str) -> None:
     (tmp_path / "app.cu").write_text(CALLS % does)
     assert bool(compile_and_keep(tmp_path / "app.cu").rewritten) is ("swap" not in does)
+
+
+NAMED = """__global__ void add(int* p, int v) { p[threadIdx.x] += v; }
+__global__ void mul(int* p, int v) { p[threadIdx.x] *= v; }
+struct Kept { int*& r; int change(int* to) { r = to; return 1; } };
+static int change(int*& r, int* to) { r = to; return 1; }
+static int* pick(int* p, int) { return p; }
+int main() {
+  int *x, *y, n = 0;
+  cudaMalloc(&x, 4096);
+  cudaMalloc(&y, 4096);
+  int *c = x, *d = x, *both[] = {x, y};
+  %s
+  add<<<1, 32>>>(y, 5);
+  int* p = pick(%s);
+  mul<<<1, 32>>>(p, 2);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "written", "overlap"),
+    [
+        ("int*& r = c;", "c, change(r, y)", False),
+        ("Kept r{c};", "c, r.change(y)", False),
+        ("auto r = [&] { c = y; return 1; };", "c, r()", False),
+        ("int& r = n;", "both[r], ++n", False),
+        ("int*& r = d;", "c, change(r, y)", True),
+    ],
+)
+def test_what_is_changed_by_a_second_name(tmp_path: Path, declared: str, written: str, overlap: bool) -> None:
+    (tmp_path / "app.cu").write_text(NAMED % (declared, written))
+    one = compile_and_keep(tmp_path / "app.cu")
+    assert any(unordered(each.region, "add", "mul") for each in one.result.functions) is overlap

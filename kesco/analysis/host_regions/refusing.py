@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from kesco.analysis.called_order import Meetings, shifts
+from kesco.analysis.called_order import Meetings, bound, shifts
 from kesco.analysis.evaluation_order import changes_nothing, order_matters, pure_functions
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.library_table import library_call
@@ -53,7 +53,7 @@ def order_of(program: ir.Program, quiet: Callable[[ir.Function], bool]) -> str:
     every = [node for function in program.functions if not function.template for node in ir.walk(function.body)]
     given = {id(a) for n in every if isinstance(n, ir.Call) and _is_of_cuda(n) for p in n.arguments for a in ir.walk(p)}
     taken = (n.target for n in every if isinstance(n, ir.AddressOf) and id(n) not in given)
-    named = {target.variable.key for target in taken if isinstance(target, ir.Name)}
+    named = {target.variable.key for target in taken if isinstance(target, ir.Name)} | bound(program)
 
     def exposed(variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
