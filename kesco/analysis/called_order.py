@@ -96,7 +96,8 @@ def bound(program: ir.Program) -> frozenset[str]:
         elif isinstance(node, ir.Unknown) and node.what == "lambda":
             found += node.parts
         elif isinstance(node, ir.Call) and not (node.standard and node.name.startswith(_KEEP_NOTHING)):
-            found += [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
+            given = (a for a, changes in zip(node.arguments, node.references, strict=False) if changes)
+            found += [a for a in given if not isinstance(a, ir.Call) or a.reference]  # others are values
     return frozenset(n.variable.key for one in found for n in ir.walk(one) if isinstance(n, ir.Name))
 
 
