@@ -17,6 +17,7 @@ from dataclasses import replace
 from kesco.analysis.integers import kind_of
 from kesco.analysis.launches import Launches
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
+from kesco.analysis.own_streams import streams_act
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
@@ -82,7 +83,7 @@ class Calls(Launches):
         function = self.functions.get(call.key)
         if function is not None and self.can_walk(function) and not call.constructs:
             return self.walk_call(state, call, function)
-        if function is None:
+        if function is None and not (call.standard and call.name.startswith("std::") and self._streams_act()):
             if call.standard and call.name.rpartition("::")[2] in _THROWS:
                 self.may_throw(state, call.name, call.operation, call.span)
             host = host_call(call.name, len(call.arguments)) if self._is_library(call) else None
@@ -119,6 +120,7 @@ class Calls(Launches):
             return NOTHING
         return current_stream() if name == CURRENT.name.removesuffix("()") else pointer(Place(KESCO))
 
+    acts: bool | None = None
     at_exit = False  # whether code of this file may run when the process ends
     setting: tuple[ir.Call, ir.Call] | None = None  # what sets a stream in this statement, and for which call
 
@@ -148,6 +150,10 @@ class Calls(Launches):
     def _is_library(self, call: ir.Call) -> bool:
         built_in = call.name.startswith("__builtin_")  # which no header declares
         return (call.standard or built_in) and not is_cuda_name(call.name)
+
+    def _streams_act(self) -> bool:
+        self.acts = streams_act(self.program) if self.acts is None else self.acts
+        return self.acts
 
     def _is_plain(self, call: ir.Call) -> bool:
         """Whether a constructor that the compiler wrote does nothing but copy fields, or nothing at all."""

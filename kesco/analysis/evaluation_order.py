@@ -40,7 +40,10 @@ def order_matters(
         if keys & others:
             return True
         rest = (a for i, a in enumerate(arguments) if i != index)
-        if _ANYTHING in keys and any(_is_exposed(n, exposed) for a in rest for n in ir.walk(a)):
+        changes = (n.variable for n in ir.walk(arguments[index]) if isinstance(n, ir.Name) and n.variable.key in keys)
+        if (_ANYTHING in keys or any(map(exposed, changes))) and any(
+            _is_exposed(n, exposed) for a in rest for n in ir.walk(a)
+        ):
             return True
     return False
 

@@ -79,7 +79,7 @@ class Interpreter(Objects):
                 values.append(Value(places, None, unknown))
             else:
                 values.append(self.evaluate(state, argument))
-        values = self.in_any_order(state, call.arguments, values)
+        values = self.in_any_order(state, call, call.arguments, values)
         if argument_defaults(call):
             values = [TOP if a == ir.Literal("default") else v for a, v in zip(call.arguments, values, strict=True)]
         self.escape_values(state, *values[len(function.parameters) :])  # what ``va_arg`` gives is not known

@@ -55,7 +55,7 @@ class Launches(CudaApi):
         """A kernel launch written with ``<<<…>>>``."""
         configuration = [self.evaluate(state, c) for c in launch.configuration]
         values = [*configuration, *(self.evaluate(state, a) for a in launch.arguments)]
-        values = self.in_any_order(state, (*launch.configuration, *launch.arguments), values)
+        values = self.in_any_order(state, launch, (*launch.configuration, *launch.arguments), values)
         arguments = values[len(configuration) :]
         stream = configuration[3] if len(configuration) > 3 else NOTHING
         self.kernel_site(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kesco.analysis.aggregates import Aggregates
+from kesco.analysis.called_order import Meetings, bound, shifts
 from kesco.analysis.evaluation_order import order_matters, pure_functions
 from kesco.analysis.memory import TOP, Object, Place, Value
 from kesco.analysis.region import Draft
@@ -26,7 +27,8 @@ class Sites(Aggregates):
     def __init__(self, program: ir.Program, *, streams: bool) -> None:
         super().__init__(program)
         self.streams = streams
-        self.pure = pure_functions(program)
+        self.pure, self.meetings = pure_functions(program), Meetings(program)
+        self.bound = bound(program)
 
     follows: tuple[int, Handle | None] | None = None  # the call for which the text sets a stream here, and which
 
@@ -172,15 +174,21 @@ class Sites(Aggregates):
                 values.append(Value(places, None, unknown))
             else:
                 values.append(self.evaluate(state, argument))
-        return self.in_any_order(state, call.arguments, values)
+        return self.in_any_order(state, call, call.arguments, values)
 
-    def in_any_order(self, state: State, arguments: tuple[ir.Expr, ...], values: list[Value]) -> list[Value]:
+    def in_any_order(
+        self, state: State, node: ir.Call | ir.Launch, arguments: tuple[ir.Expr, ...], values: list[Value]
+    ) -> list[Value]:
         """The values of arguments; none is known where one may change what another mentions.
 
-        But for the streams that kesco's own text names: nothing that the program evaluates changes them.
+        Where one calls what changes something that another one's call reads, the function stays serial. But for the
+        streams that kesco's own text names: nothing that the program evaluates changes them.
         """
         ours = [self._is_of_kesco(value) for value in values]
         written = tuple(a for a, its in zip(arguments, ours, strict=True) if not its)
+        ordered = isinstance(node, ir.Call) and shifts(self.program, node)
+        if not ordered and self.meetings.matter(written, self.pure):
+            self.stay_serial("the order in which parts of an expression are evaluated is open, and matters", node.span)
         if not order_matters(written, self.pure, self._is_exposed):
             return values
         self.escape_values(state, *values)
@@ -192,7 +200,7 @@ class Sites(Aggregates):
 
     def _is_exposed(self, variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is not ir.Shape.REFERENCE
-        return not own or self.object_of(variable) in self.escaped
+        return not own or variable.key in self.bound or self.object_of(variable) in self.escaped
 
 
 def _is_lvalue(expression: ir.Expr) -> bool:

@@ -14,6 +14,8 @@ from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 from kesco.options import Options
 from kesco.session import Session, host_ir_of
+from tests.integration.compiled import compile_and_keep
+from tests.integration.test_soundness_ir import unordered
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 
@@ -31,6 +33,11 @@ struct Tensor {
   int size() const { return made; }
 };
 int numbers(int a, int b) { return a - b; }
+static int now() { return made; }
+static int later() { return ++made; }
+static int one() { return 1; }
+static int filled(int* p) { return *p = 1; }
+int far(), farther();
 int main(int argc, char**) {
   float *x, *y;
   cudaMalloc(&x, 4096);
@@ -57,6 +64,15 @@ int main(int argc, char**) {
         ("numbers(m[1], m[2])", False),
         ("numbers(m[1], (int)m.size())", True),
         ("numbers(u[1], u[2])", True),
+        ("numbers(now(), later())", True),
+        ("now() - later()", True),
+        ("numbers(later(), one())", False),
+        ("numbers(now(), now())", False),
+        ("numbers(now(), filled(&argc))", True),
+        ("numbers(now(), [] { return ++made; }())", True),
+        ("numbers(now(), far())", True),
+        ("numbers(far(), farther())", False),
+        ("std::cout << now() << later()", False),
     ],
 )
 def test_what_leaves_the_order_open(tmp_path: Path, written: str, open_: bool) -> None:
@@ -66,3 +82,59 @@ def test_what_leaves_the_order_open(tmp_path: Path, written: str, open_: bool) -
     module = Module(canonical(host_ir_of(session.toolchain, path, options), "host", sroa=True))
     quiet = Quiet(Texts(session.program, module), Models())
     assert bool(order_of(session.program, quiet)) is open_
+
+
+CALLS = """#include <utility>
+__global__ void inc(float* a, int n) { a[threadIdx.x] += n; }
+static float *cur, *nxt;
+static float* get() { return cur; }
+static int change() { %s; return 1; }
+int main() {
+  cudaMalloc(&cur, 4096);
+  cudaMalloc(&nxt, 4096);
+  inc<<<1, 32>>>(nxt, 3);
+  inc<<<1, 32>>>(get(), change());
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize("does", ["std::swap(cur, nxt)", "static int n; ++n"])
+def test_what_a_call_gives_and_another_changes(tmp_path: Path, does: str) -> None:
+    (tmp_path / "app.cu").write_text(CALLS % does)
+    assert bool(compile_and_keep(tmp_path / "app.cu").rewritten) is ("swap" not in does)
+
+
+NAMED = """__global__ void add(int* p, int v) { p[threadIdx.x] += v; }
+__global__ void mul(int* p, int v) { p[threadIdx.x] *= v; }
+struct Kept { int*& r; int change(int* to) { r = to; return 1; } };
+static int change(int*& r, int* to) { r = to; return 1; }
+static int* pick(int* p, int) { return p; }
+int main() {
+  int *x, *y, n = 0;
+  cudaMalloc(&x, 4096);
+  cudaMalloc(&y, 4096);
+  int *c = x, *d = x, *both[] = {x, y};
+  %s
+  add<<<1, 32>>>(y, 5);
+  int* p = pick(%s);
+  mul<<<1, 32>>>(p, 2);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "written", "overlap"),
+    [
+        ("int*& r = c;", "c, change(r, y)", False),
+        ("Kept r{c};", "c, r.change(y)", False),
+        ("auto r = [&] { c = y; return 1; };", "c, r()", False),
+        ("int& r = n;", "both[r], ++n", False),
+        ("int*& r = d;", "c, change(r, y)", True),
+    ],
+)
+def test_what_is_changed_by_a_second_name(tmp_path: Path, declared: str, written: str, overlap: bool) -> None:
+    (tmp_path / "app.cu").write_text(NAMED % (declared, written))
+    one = compile_and_keep(tmp_path / "app.cu")
+    assert any(unordered(each.region, "add", "mul") for each in one.result.functions) is overlap

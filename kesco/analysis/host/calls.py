@@ -12,7 +12,6 @@ In: an activation, a call, a state. Out: an `Outcome`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -23,6 +22,7 @@ from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import modelled
+from kesco.analysis.host.own_classes import OwnClasses
 from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.steps import evaluated
 from kesco.analysis.host.values import (
@@ -41,13 +41,11 @@ from kesco.analysis.host.values import (
 )
 from kesco.analysis.host.walk import run
 from kesco.frontend.api_table import is_cuda_name
-from kesco.llvm.values import Assembly, Function, Instruction, symbols_in
+from kesco.llvm.values import Assembly, Function, Instruction
 
 _DEEPEST = 120
 _ROUNDS = 30
 _NO_THROW = "nounwind"
-_BUILT_IN = re.compile(r"_ZTI(?:PK?)?[a-z]")  # types without functions
-_DESTRUCTOR = re.compile(r"D[012]Ev$")
 
 
 @dataclass(slots=True)
@@ -60,18 +58,19 @@ class _Recursion:
     dirty: bool = True
 
 
-def _is_librarys(name: str) -> bool:
-    """Whether what a table of virtual functions names is a type, a destructor, or the library's."""
-    return name.startswith(("_ZTI", "_ZNSt", "_ZNKSt")) or _DESTRUCTOR.search(name) is not None
-
-
 @dataclass(slots=True)
 class Calls:
     """Calls of one engine; `call` is what `walk.run` is given."""
 
     engine: Engine
     recursions: dict[str, _Recursion] = field(default_factory=dict)
-    _own_exceptions: bool | None = None
+    _own: OwnClasses | None = None
+
+    @property
+    def own(self) -> OwnClasses:
+        """What the library may call of the program."""
+        self._own = self._own or OwnClasses(self.engine.module)
+        return self._own
 
     def call(self, frame: Frame, instruction: Instruction, state: State) -> Outcome:
         """Execute a call or an invoke."""
@@ -82,7 +81,7 @@ class Calls:
         target = scalar(evaluated(frame, called, state))
         names = sorted({a.object.name for a in target if type(a) is Pointer and a.object.kind == "function"})
         strange = [a for a in target if type(a) is Unknown or (type(a) is Pointer and a.object.kind != "function")]
-        if not names and set(strange) == {EXCEPTION} and not self._makes_exceptions():
+        if not names and set(strange) == {EXCEPTION} and not self.own.exceptions:
             return Outcome(unknown("what an exception says"), state)  # `what` of one that the library made
         if len(names) == 1 and not strange:
             return self._named(frame, instruction, state, names[0], values)
@@ -126,23 +125,6 @@ class Calls:
             return self.library(frame, instruction, state, values, name, escaped=True)
         engine.lose(f"a call of {name}, which is not seen")
         return self.unseen(frame, instruction, state, values, name)
-
-    def _makes_exceptions(self) -> bool:
-        """Whether the program has a class of exceptions with functions of its own, which who catches it may call."""
-        if self._own_exceptions is None:
-            module = self.engine.module
-            names = [n for n in module.variables() if n.startswith("_ZTI") and not _BUILT_IN.fullmatch(n)]
-            own = [n for n in names if not n.startswith(("_ZTISt", "_ZTINSt"))]
-            used = {n for one in module.defined() for n in module.mentioned(one)} if own else set()  # thrown, or caught
-            made = [n for n in own if n in used or any(base.startswith("_ZTISt") for base in self._named_by(n))]
-            tables = [self._named_by(n.replace("_ZTI", "_ZTV", 1)) for n in made]
-            self._own_exceptions = not all(t and all(map(_is_librarys, t)) for t in tables)
-        return self._own_exceptions
-
-    def _named_by(self, variable: str) -> list[str]:
-        """What the initial value of a variable names; none if it is not known."""
-        one = self.engine.module.variable(variable)
-        return [] if one is None or one.initial is None else list(symbols_in(one.initial))
 
     def _comes_back(self, instruction: Instruction, name: str) -> bool:
         """Whether control may come out of a call again, later."""
@@ -301,7 +283,7 @@ class Calls:
     ) -> Outcome:
         """A function of a library: it may change what its arguments lead to, and call functions that it finds there."""
         start = set().union(*(objects(value) for value in values)) if values else set()
-        if not all(type(a) is not Unknown for v in values for a in scalar(v)) or escaped:
+        if not all(type(a) is not Unknown for v in values for a in scalar(v)) or escaped or self.own.streams:
             start |= state.escaped
         reached = self._lost(state, start)
         if self.engine.watcher is not None:

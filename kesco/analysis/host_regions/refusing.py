@@ -12,8 +12,9 @@ not followed here. What is promised to them the serial program says.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from kesco.analysis.called_order import Meetings, bound, shifts
 from kesco.analysis.evaluation_order import changes_nothing, order_matters, pure_functions
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.library_table import library_call
@@ -38,7 +39,6 @@ _SAME = frozenset(
      "inline assembly", ir.CLOSURE)
 )  # fmt: skip
 _IN_ORDER = ("&&", "||", ",", "<<", ">>")
-_SHIFTS = ("operator<<", "operator>>")
 _WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")
 _NAMES = ("a name of unknown form", "an object that a lambda holds")
 
@@ -48,40 +48,38 @@ def order_of(program: ir.Program, quiet: Callable[[ir.Function], bool]) -> str:
 
     `quiet` says of a function of the text whether all that its IR calls changes nothing.
     """
-    pure = pure_functions(program)
+    pure, meetings = pure_functions(program), Meetings(program)
     # of a template its instances, in which it is known what is called
     every = [node for function in program.functions if not function.template for node in ir.walk(function.body)]
     given = {id(a) for n in every if isinstance(n, ir.Call) and _is_of_cuda(n) for p in n.arguments for a in ir.walk(p)}
     taken = (n.target for n in every if isinstance(n, ir.AddressOf) and id(n) not in given)
-    named = {target.variable.key for target in taken if isinstance(target, ir.Name)}
+    named = {target.variable.key for target in taken if isinstance(target, ir.Name)} | bound(program)
 
     def exposed(variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
         return not own or variable.type.shape is ir.Shape.REFERENCE or variable.key in named
+
+    def matters(arguments: tuple[ir.Expr, ...], pure: Collection[str]) -> bool:
+        return order_matters(arguments, pure, exposed) or meetings.matter(arguments, pure)
 
     for node in every:
         arguments: tuple[ir.Expr, ...] = ()
         if isinstance(node, ir.Launch):
             arguments = (*(one for one in node.configuration if not _is_a_stream_of_ours(one)), *node.arguments)
         elif isinstance(node, ir.Call):
-            arguments = () if _shifts(program, node) else node.arguments
+            arguments = () if shifts(program, node) else node.arguments
         elif isinstance(node, ir.Binary) and node.operator not in _IN_ORDER:
             arguments = (node.left, node.right)
-        if len(arguments) > 1 and order_matters(arguments, pure, exposed):
+        if len(arguments) > 1 and matters(arguments, pure):
             called = {n.key for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call)}
             asked = (f for f in program.functions if f.key in called and not f.virtual)
-            if changes_nothing(arguments, pure | {f.key for f in asked if f.key not in pure and quiet(f)}):
+            known = pure | {f.key for f in asked if f.key not in pure and quiet(f)}
+            if changes_nothing(arguments, known) or not matters(arguments, known):
                 continue
             span = node.span if isinstance(node, (ir.Launch, ir.Call)) else None
             line = f" (line {span.line})" if span is not None else ""
             return f"the order in which parts of an expression are evaluated is open, and matters{line}"
     return ""
-
-
-def _shifts(program: ir.Program, call: ir.Call) -> bool:
-    """Whether it is ``a << b``, whose left side compilers evaluate first, whichever function that calls."""
-    written = program.text[call.span.start : call.span.end]
-    return call.name.rpartition("::")[2] in _SHIFTS and b"operator" not in written
 
 
 def _is_a_stream_of_ours(argument: ir.Expr) -> bool:
