@@ -29,6 +29,7 @@ class Meetings:
 
     program: ir.Program
     _functions: dict[str, ir.Function] = field(default_factory=dict)
+    _own: dict[str, tuple[_Sets, frozenset[str]]] = field(default_factory=dict)
     _known: dict[str, _Sets] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,26 +64,42 @@ class Meetings:
         return (frozenset((_UNSEEN,)), frozenset((_UNSEEN,))) if other_file else (both, both)
 
     def _of_function(self, function: ir.Function) -> _Sets:
+        """Of a function with all that it may call; functions may call each other in turn."""
         if function.key not in self._known:
-            self._known[function.key] = (frozenset(), frozenset())  # where it calls itself that adds nothing
-            self._known[function.key] = self._in(function)
-        return self._known[function.key]
-
-    def _in(self, function: ir.Function) -> _Sets:
-        reads, writes = set[str](), set[str]()
-        for node in ir.walk(function.body):
-            reads |= _named(node)
-            if isinstance(node, ir.Assign):
-                writes |= _behind(node.target)
-            elif isinstance(node, ir.Call):
-                its = self._of_call(node)
+            reads, writes, seen, work = set[str](), set[str](), set[str](), [function.key]
+            while work:
+                key = work.pop()
+                if key in seen:
+                    continue
+                seen.add(key)
+                its, called = self._in(self._functions[key])
                 reads |= its[0]
                 writes |= its[1]
-                given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
-                given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
-                given += [node.receiver] if node.receiver is not None else []
-                writes |= {key for one in given for key in _behind(one) - {_MEMORY}}
-        return frozenset(reads), frozenset(writes)
+                work += called
+            self._known[function.key] = frozenset(reads), frozenset(writes)
+        return self._known[function.key]
+
+    def _in(self, function: ir.Function) -> tuple[_Sets, frozenset[str]]:
+        """Of a function by itself, and which ones of the file it calls."""
+        if function.key not in self._own:
+            reads, writes, called = set[str](), set[str](), set[str]()
+            for node in ir.walk(function.body):
+                reads |= _named(node)
+                if isinstance(node, ir.Assign):
+                    writes |= _behind(node.target)
+                elif isinstance(node, ir.Call):
+                    if node.key in self._functions:
+                        called.add(node.key)
+                    else:
+                        its = self._of_call(node)
+                        reads |= its[0]
+                        writes |= its[1]
+                    given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
+                    given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
+                    given += [node.receiver] if node.receiver is not None else []
+                    writes |= {key for one in given for key in _behind(one) - {_MEMORY}}
+            self._own[function.key] = (frozenset(reads), frozenset(writes)), frozenset(called)
+        return self._own[function.key]
 
 
 def bound(program: ir.Program) -> frozenset[str]:

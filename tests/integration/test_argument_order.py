@@ -36,6 +36,9 @@ int numbers(int a, int b) { return a - b; }
 static int now() { return made; }
 static int later() { return ++made; }
 static int one() { return 1; }
+static int odd(int n);
+static int even(int n) { return n > 0 ? odd(n - 1) : ++made; }
+static int odd(int n) { return n > 0 ? even(n - 1) : 0; }
 static int filled(int* p) { return *p = 1; }
 int far(), farther();
 int main(int argc, char**) {
@@ -72,6 +75,7 @@ int main(int argc, char**) {
         ("numbers(now(), [] { return ++made; }())", True),
         ("numbers(now(), far())", True),
         ("numbers(far(), farther())", False),
+        ("numbers(now(), odd(1)), numbers(even(2), one())", True),
         ("std::cout << now() << later()", False),
     ],
 )
