@@ -37,6 +37,8 @@ _SET_ASIDE = re.compile(rb"\b(?:push|pop)_macro\b")  # a preamble does not keep 
 _DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:|\?\?=)(?:[^\\\n]|\\\r?\n|\\.)*", re.MULTILINE)
 _WITHOUT_BODIES = 0x40
 _ABOUT_CURSORS = "getCursorBinaryOperatorKind getCursorUnaryOperatorKind Cursor_Evaluate Cursor_isFunctionInlined"
+_NO_MODULES = ("-Xclang", "-fno-cxx-modules")
+"""nvcc has none, and with C++20 libclang 18 compares what comes precompiled with the rest as if both were modules."""
 _TO_BE_SAVED = 0x02 | 0x10  # an incomplete translation unit, for serialization
 
 
@@ -97,7 +99,7 @@ def _library() -> str:
 def _precompile(arguments: Sequence[str], empty: Path, header: Path) -> Sequence[str] | None:
     """Save what the forced includes of an empty file come to; which files those are, or None if it does not work."""
     try:
-        unit = _index().parse(str(empty), list(arguments), options=_TO_BE_SAVED)
+        unit = _index().parse(str(empty), [*arguments, *_NO_MODULES], options=_TO_BE_SAVED)
         if any(d.severity >= cindex.Diagnostic.Error and not _is_wrapper(d) for d in unit.diagnostics):
             return None
         unit.save(str(header))
@@ -159,7 +161,8 @@ class SourceFile:
         """Whether clang made a translation unit, however wrong."""
         try:
             options = 0 if _SET_ASIDE.search(self.text) else _PREAMBLE
-            self.unit = _index().parse(self.path, list(arguments), [(self.path, self.read)], options=options)
+            given = [*arguments, *_NO_MODULES]
+            self.unit = _index().parse(self.path, given, [(self.path, self.read)], options=options)
         except cindex.TranslationUnitLoadError:
             return False
         return True

@@ -56,6 +56,8 @@ class Invocations(Expressions):
         if target is None or kind_of(target) not in (
             K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.CONVERSION_FUNCTION, K.FUNCTION_TEMPLATE,
         ):  # fmt: skip
+            if self._copies_a_value(cursor, inner):  # before C++17, where nothing says which constructor
+                return self.lower(inner[0])
             parts = [self.lower(c) for c in inner]
             called = self._of_template(inner)
             return self._call_of(cursor, None, "", None, parts, arguments or inner[1:], (True,) * len(parts), called)
@@ -94,8 +96,18 @@ class Invocations(Expressions):
     def _copies_fields(self, target: Cursor) -> bool:
         """Whether an assignment that the compiler wrote does nothing but copy fields."""
         owner = self._owner(target) if target.spelling == "operator=" else None
-        record = self.types.records.get(owner.record) if owner is not None else None
-        if record is None or not _is_implicit(target):
+        return owner is not None and _is_implicit(target) and self._is_of_fields(owner)
+
+    def _copies_a_value(self, cursor: Cursor, inner: list[Cursor]) -> bool:
+        """Whether a call makes an object of nothing but fields of another one of its class: ``dim3(dim3(1))``."""
+        if len(inner) != 1 or inner[0].type.get_canonical().spelling != cursor.type.get_canonical().spelling:
+            return False
+        return self._is_of_fields(self.types.lower(cursor.type))
+
+    def _is_of_fields(self, of: ir.Type) -> bool:
+        """Whether a class has fields, and copying one does nothing else."""
+        record = self.types.records.get(of.record)
+        if record is None:
             return False
         scalars = all(f.type.shape in (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER) for f in record.fields)
         return record.plain or (record.standard and scalars and not record.bases)  # such as dim3, with its constructors

@@ -797,3 +797,16 @@ def test_discovery_starts_no_program(toolchain: Toolchain, monkeypatch: pytest.M
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
     assert discover() == toolchain
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++14", "c++17", "c++20"])
+@pytest.mark.usefixtures("toolchain")
+def test_the_toolchain_reads_headers_in_each_standard(tmp_path: Path, standard: str) -> None:
+    """With what is precompiled: with C++20 libclang 18 took it for a module, and each function twice defined."""
+    path = tmp_path / "app.cu"
+    path.write_text(
+        "#include <cstdio>\n#include <iostream>\n__global__ void up(float* x) { x[threadIdx.x] += 1.0f; }\n"
+        "int main() { float *x, *y; cudaMalloc(&x, 128); cudaMalloc(&y, 128); up<<<1, 32>>>(x); up<<<1, 32>>>(y);\n"
+        '  cudaDeviceSynchronize(); std::printf("done"); }\n'
+    )
+    assert [one.rewritten for one in compile_file(str(path), Options(flags=(f"-std={standard}",))).functions] == [True]
