@@ -56,8 +56,8 @@ _COMPILERS = re.compile(rb"__[A-Z]\w*|_[A-Z]\w*|__(?:clang|llvm|has|cpp)_\w+|__(
 _OF_THE_LANGUAGE = frozenset(
     b"defined __cplusplus __CUDACC__ __CUDA_ARCH__ __FILE__ __LINE__ __VA_ARGS__ __VA_OPT__ __DATE__ __TIME__".split()
 )
-_FEATURES = re.compile(rb"__has_(?!include)\w+|__cpp_\w+|__clang_\w+|__VERSION__")
-_LIBRARY = re.compile(rb"_LIBCPP\w*|_?_GLIBCXX\w*")
+_FEATURES = re.compile(rb"__has_(?!include)\w+|__cpp_\w+|__clang_[a-z]\w*|__VERSION__")  # from version to version
+_NOT_OF_GXX = re.compile(rb"__clang__|_LIBCPP\w*|_?_GLIBCXX\w*")
 _ONLY_SAID = re.compile(rb"GCC|clang|nv_\w+|diag_\w+|hd_warning_disable|warning|message|once")
 _TO_PREPROCESSORS = ("-D", "-U", "-I", "-m", "-fopenmp", "-fno-exceptions", "-fno-rtti", "-pthread", "-nostdinc")
 _WITH_VALUE = ("-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter")
@@ -126,7 +126,7 @@ def differs(
     if not _asks(joined, passed):
         return ""
     no_gxx = not _host_compiler(toolchain, flags)
-    untold = [_FEATURES] * (no_gxx or toolchain.libclang_major != toolchain.clang_major) + [_LIBRARY] * no_gxx
+    untold = [_FEATURES] * (no_gxx or toolchain.libclang_major != toolchain.clang_major) + [_NOT_OF_GXX] * no_gxx
     for text in joined:
         if named := next((m for one in untold if (m := one.search(text))), None):
             return f"it asks for {named[0].decode()}"
