@@ -31,7 +31,6 @@ _RETURN_TWICE = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", 
 _ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynamic_object_size"}  # evaluates nothing
 _RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
 _ONLY_KEEPS = ("std::vector::", "std::array::", "std::initializer_list::")  # what may be functions, and calls none
-
 _POINTS = re.compile(r"std::(?:unique_ptr|shared_ptr|__shared_ptr\w*)::(?:get|operator->)")
 _HOLDS = re.compile(r"std::(array|vector)::(?:operator\[\]|at|front|back|data)")
 
