@@ -174,7 +174,7 @@ def test_without_room_nothing_is_made(toolchain: Toolchain, tmp_path: Path) -> N
     assert (done.returncode, (tmp_path / "b.cu").exists()) == (0, True), done.stderr
     assert "FATAL" not in done.stderr
     kept = {one.name for one in (tmp_path / "cache/kesco").rglob("*") if one.is_file()}
-    assert kept == {"toolchain.json", "empty.cu"}
+    assert kept - {"toolchain.json"} == {"empty.cu"}  # that is written where compilers had to be asked
 
 
 def test_the_ones_used_last_are_kept(machine: Machine) -> None:
