@@ -53,7 +53,7 @@ def staggered(until: float, alone: float, lower: Mapping[int, float]) -> dict[in
     """When each lower priority begins, after the highest task did.
 
     `until` is the part of that after which others may begin, `alone` how long it takes by itself; `lower` has by
-    priority how long its tasks take by themselves, in the same unit.
+    priority how long the longest of its tasks takes by itself, in the same unit.
     """
     begin = until * alone
     ends = begin + BESIDE * (alone - begin)
@@ -99,8 +99,10 @@ def promised(
             serial = sum(total[site] for site in first)
             alone = _alone(dfg, first, stream_of, total)
             until = held_until(serial, alone, promise)
-            own = {n: _alone(dfg, sites, stream_of, total) for n, (zone, sites) in enumerate(parts)}
-            lower = {zone.priority: own[n] for n, (zone, _) in enumerate(parts) if zone.priority < highest}
+            lower: dict[int, float] = {}
+            for zone, sites in parts:
+                if zone.priority < highest:
+                    lower[zone.priority] = max(lower.get(zone.priority, 0.0), _alone(dfg, sites, stream_of, total))
             begins = staggered(until, alone, lower)
             for zone, sites in parts:
                 if zone.priority == highest or until <= 0.0:

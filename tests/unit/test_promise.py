@@ -84,6 +84,12 @@ def test_the_lowest_task_gives_way_until_the_rest_of_the_highest_takes_as_long_a
     assert long == [("A", "1", 21), ("A", "2", 21)]  # it has more to do than is left: it begins with the other
     equal = held(TWO_LOOPS, {"AB": 9, "1": 5, "2": 5}, paths, total)[0]
     assert equal == [("A", "1", 21), ("A", "2", 21)]
+    three = (
+        "A(w A) B(w B) 1(w a) 2(w b) 3(w c)"  # of two that are equally low the longer one decides, whichever is first
+    )
+    order = {"AB": 9, "1": 5, "2": 1, "3": 1}
+    times = total | {"2": 99.0, "3": 24.0}
+    assert [one[2] for one in held(three, order, f"{paths} 3>3", times)[0]] == [21, 21, 21]
 
 
 _TIMES = st.lists(st.integers(1, 100), min_size=3, max_size=3)
