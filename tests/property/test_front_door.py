@@ -107,9 +107,9 @@ GROWN = {
     "a chain of else": lambda n: KERNEL + "int main(int c, char**) {" + "if (c == 1) c++; else " * n + "c--; }",
     "deep loops": lambda n: KERNEL
     + "void f(float* p, float* q, int n) {"
-    + "for (int i = 0; i < n; i++) {" * (n // 160)
+    + "for (int i = 0; i < n; i++) {" * (n // 100)
     + "k<<<1, 1>>>(p); k<<<1, 1>>>(q);"
-    + "}" * (n // 160)
+    + "}" * (n // 100)
     + "}",
     "many trips": lambda n: KERNEL
     + "int main() { float* x[64]; for (int i = 0; i < 64; i++) cudaMalloc(&x[i], 4);"

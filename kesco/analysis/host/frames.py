@@ -46,6 +46,7 @@ class Frame:
     unsure: set[str] = field(default_factory=set)  # loops of which it was not known whether there is another trip
     told: set[str] = field(default_factory=set)  # heads at which it was known whether there is another trip
     fixed: dict[str, tuple[State, int]] = field(default_factory=dict)  # loops walked to a fixed point
+    deep: dict[str, State] = field(default_factory=dict)  # what loops in many others were entered with
     outcome: Outcome = field(default_factory=Outcome)
     caller: Frame | None = None
     number: int = field(default_factory=count().__next__)  # its own, whereas its id may come again
@@ -81,6 +82,10 @@ class Frame:
     def around(self) -> tuple[str, ...]:
         """The loops around where control is."""
         return self.graph.inside[self.block]
+
+    def first_deep(self, around: tuple[str, ...]) -> int:
+        """The outermost of loops in each other that are in many others; 0 if none is."""
+        return next((index for index, head in enumerate(around) if head in self.deep), 0)
 
 
 def ends_the_process(frame: Frame) -> bool:

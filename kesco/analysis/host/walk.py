@@ -5,6 +5,7 @@ but for those on which a call of CUDA has failed.
 2. A loop whose conditions are known, and that does more than count, is walked trip by trip. Where it is not known
    whether there is another trip, or after too many, it is walked to a fixed point: until one more trip adds nothing.
    One inside it that is walked so, too, is gone on with from what it was found to begin with on the trip before.
+   Loops that are nested deeply are walked so from their first trip on.
 3. An exception leaves by the unwind edge of the ``invoke`` around it, or leaves the function. One that nobody between
    it and ``main`` catches ends the process where it is thrown: no destructor runs.
 """
@@ -18,12 +19,14 @@ from kesco.analysis.host.frames import Caller, Frame, ends_the_process
 from kesco.analysis.host.frames import Outcome as Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.record import OutOfBudget
+from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.steps import evaluated, perform
 from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joined, number, numbers, scalar
 from kesco.llvm.values import Function, Instruction
 
 _ROUNDS = 2  # trips to a fixed point before values grow faster
+_NESTED = 3  # loops of unknown trips around one whose first trip is not walked by itself: each takes five times as long
+_PEELED = 6  # loops in each other of which each trip's first is walked by itself, as `Engine.peels` asks
 
 
 def run(
@@ -181,13 +184,21 @@ def _choose(frame: Frame, targets: tuple[str, ...], state: State, failed: str = 
     if len(targets) > 1:
         for target in targets:
             if target != failed or not frame.engine.peels:
-                frame.unsure.update(h for h in frame.graph.leaves(frame.block, target) if h not in frame.told)
+                _is_unsure(frame, [h for h in frame.graph.leaves(frame.block, target) if h not in frame.told])
     for target in targets[1:]:
         other = state.copy()
         other.failing = state.failing or target == failed
         _go(frame, target, other)
     state.failing = state.failing or targets[0] == failed
     _go(frame, targets[0], state)
+
+
+def _is_unsure(frame: Frame, heads: Sequence[str]) -> None:
+    """It is not known whether there is another trip of these loops."""
+    frame.unsure.update(heads)
+    for head in heads:
+        if head in frame.deep and head not in frame.fixed:
+            frame.fixed[head] = (frame.deep[head], 0)
 
 
 def _go(frame: Frame, target: str, state: State) -> None:
@@ -198,13 +209,11 @@ def _go(frame: Frame, target: str, state: State) -> None:
     around = frame.graph.inside[target]
     if target in around:
         again = target in frame.graph.inside[frame.block]
-        goes_on = target in frame.fixed and all(head in frame.fixed for head in around)
-        goes_on = goes_on and not (frame.engine.peels and frame.engine.leads_to_cuda(frame.function.name))
+        goes_on = all(head in frame.fixed for head in around[frame.first_deep(around) :])
+        if frame.engine.peels and frame.engine.leads_to_cuda(frame.function.name):
+            goes_on = False
         if not again and not goes_on:
-            frame.trips[target] = 0
-            frame.begun[target] = frame.engine.steps
-            frame.fixed.pop(target, None)
-            frame.unsure.discard(target)
+            _enter(frame, target, state)
         elif not _goes_on(frame, target, state):
             return
     if frame.engine.watcher is not None and target in around:
@@ -220,6 +229,21 @@ def _go(frame: Frame, target: str, state: State) -> None:
     frame.pending[at] = state if waiting is None else join_states(waiting, state)[0]
 
 
+def _enter(frame: Frame, head: str, state: State) -> None:
+    """Begin a loop anew."""
+    _forget_fixed(frame, head)
+    frame.trips[head] = 0
+    frame.begun[head] = frame.engine.steps
+    frame.unsure.discard(head)
+    frame.deep.pop(head, None)
+    outside = sum(one in frame.unsure or one in frame.fixed for one in frame.graph.inside[head][:-1])
+    if frame.engine.peels and frame.engine.leads_to_cuda(frame.function.name):
+        if outside >= _PEELED:
+            raise Refused(f"more than {_PEELED} loops are in each other in {frame.function.name}")
+    elif outside >= _NESTED:
+        frame.deep[head] = state.copy()
+
+
 def _goes_on(frame: Frame, head: str, state: State) -> bool:
     """Whether there is something to be found on another trip of a loop; `state` becomes what it begins with."""
     frame.trips[head] = frame.trips.get(head, 0) + 1
@@ -227,9 +251,8 @@ def _goes_on(frame: Frame, head: str, state: State) -> bool:
         step_by_step = head in frame.graph.paying and head not in frame.unsure
         if step_by_step and frame.trips[head] < frame.engine.trips_since(frame.begun[head]):
             return True
+        _forget_fixed(frame, head)
         frame.fixed[head] = (state.copy(), 0)
-        for inner in [one for one in frame.fixed if one != head and head in frame.graph.inside[one]]:
-            del frame.fixed[inner]
         return True
     known, rounds = frame.fixed[head]
     known, changed = join_states(known, state, widen=rounds >= _ROUNDS)
@@ -238,6 +261,12 @@ def _goes_on(frame: Frame, head: str, state: State) -> bool:
         begin = known.copy()
         state.take(begin)
     return changed
+
+
+def _forget_fixed(frame: Frame, head: str) -> None:
+    """Forget what a loop, and those inside it, were found to begin with."""
+    for one in [one for one in frame.fixed if head in frame.graph.inside[one]]:
+        del frame.fixed[one]
 
 
 def _choose_phis(frame: Frame, target: str, state: State) -> None:

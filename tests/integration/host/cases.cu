@@ -431,3 +431,34 @@ void far_into() {
   cudaMalloc(&a, 1 << 20);  // @al
   k<<<1, 1>>>((float *)((uintptr_t)a + 4 * (unsigned)number()));  // = ?
 }
+void deep_inside() {
+  float *p[6], *q;
+  cudaMalloc(&p[0], 8);  // @am0
+  cudaMalloc(&p[1], 8);  // @am1
+  cudaMalloc(&p[2], 8);  // @am2
+  cudaMalloc(&p[3], 8);  // @am3
+  cudaMalloc(&p[4], 8);  // @am4
+  cudaMalloc(&p[5], 8);  // @am5
+  cudaMalloc(&q, 8);  // @amq
+  while (number()) {
+    while (number()) {
+      while (number()) {
+        while (number()) {
+          while (number()) {
+            k<<<1, 1>>>(q);  // = amq am0 am1 am2 am3 am4 am5
+            q = p[0];
+            p[0] = p[1];
+          }
+          p[1] = p[2];
+          for (int i = 0; i < 2; i++) {
+            k<<<1, 1>>>(p[i + 1]);  // = am2 am3 am4 am5
+            p[2] = p[3];
+            while (number()) p[3] = p[4];
+          }
+        }
+        p[4] = p[5];
+      }
+    }
+  }
+  k<<<1, 1>>>(q);  // = amq am0 am1 am2 am3 am4 am5
+}
