@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from kesco.diagnostics import Diagnostic
+from kesco.source import Span
 
 
 class KescoError(Exception):
@@ -31,9 +32,13 @@ class InputError(KescoError):
 
 
 class VerificationError(KescoError):
-    """The output could not be proven: a bug of kesco's own (exit code 4)."""
+    """The output could not be proven: a bug of kesco's own (exit code 4); `functions` are where, if that is known."""
 
     exit_code = 4
+
+    def __init__(self, *diagnostics: Diagnostic, functions: tuple[tuple[str, Span], ...] = ()) -> None:
+        super().__init__(*diagnostics)
+        self.functions = functions
 
 
 class ToolchainError(KescoError):

@@ -41,14 +41,24 @@ def compile_file(path: str, options: Options, observe: Observer = silent) -> Com
 
 
 def _compile_file(path: str, options: Options, observe: Observer) -> Compilation:
-    try:
-        return _compiled(path, options, observe, only_text=False)
-    except VerificationError as error:
-        observe("unproven", error)  # what the IR says of some function, or of turns: the text alone says less
-        return _compiled(path, replace(options, turns=False), observe, only_text=True)
+    apart: frozenset[tuple[str, Span]] = frozenset()
+    only_text = False
+    while True:
+        try:
+            return _compiled(path, options, observe, apart, only_text=only_text)
+        except VerificationError as error:
+            if only_text:
+                raise
+            observe("unproven", error)
+            # What the IR says of some functions, or of turns: the text alone says less. First of these functions only.
+            only_text = bool(apart) or not error.functions
+            options = replace(options, turns=not only_text)
+            apart = apart.union(error.functions or [("", Span(path, 0, 1, 1, 1))])
 
 
-def _compiled(path: str, options: Options, observe: Observer, *, only_text: bool) -> Compilation:
+def _compiled(
+    path: str, options: Options, observe: Observer, apart: frozenset[tuple[str, Span]], *, only_text: bool
+) -> Compilation:
     from kesco.emit import hooks
     from kesco.emit.prologue import MARK
 
@@ -58,6 +68,7 @@ def _compiled(path: str, options: Options, observe: Observer, *, only_text: bool
         return Compilation(path, source, source, (), (done,))
     profile = _profile(options)
     session = Session(path, options, observe)
+    session.apart = apart
     session.only_text = session.only_text or only_text
     session.rolling = session.rolling and not only_text
     regions = session.regions()
@@ -81,10 +92,10 @@ def _compiled(path: str, options: Options, observe: Observer, *, only_text: bool
     from kesco.emit.edits import kept_through
     from kesco.remarks import diagnose
     from kesco.remarks.managed import said_of_managed
-    from kesco.remarks.order import said_of_order, said_of_refused
+    from kesco.remarks.order import said_of_order, said_of_plainer, said_of_refused
 
     found = (*said, *tasks.diagnose(session.program), *map(back, diagnose(program, functions)))
-    found += (*said_of_order(session.path, session.text, functions), *said_of_refused(refused))
+    found += (*said_of_order(session.path, session.text, functions), *said_of_refused(refused), *said_of_plainer(apart))
     found += said_of_managed(prefetchable(session.program, regions, options, prices))
     shown = _timelines(session, weights(), regions, functions, better) if same and options.page else ()
     kept = (kept if better is None else kept_through(better.kept, kept)) if same else ()

@@ -24,6 +24,7 @@ from kesco.errors import InputError, UsageError
 from kesco.ir.transfers import COPY
 from kesco.nesting import deep
 from kesco.options import Options
+from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.frontend.clang import SourceFile
@@ -113,6 +114,7 @@ class Session:
         """Calls of libraries are no part of a graph, and of no task."""
         self.rolling = not (self.plain_only or self.only_text)  # loops whose trips are alike are followed as loops
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
+        self.apart: frozenset[tuple[str, Span]] = frozenset()  # functions whose IR is not asked
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
     def _put_in(self, headers: Mapping[str, bytes]) -> None:
@@ -165,7 +167,9 @@ class Session:
         found = self.of_text()
         if self.only_text or not hopeful(self.program, found, self.effects):
             return found
-        chosen = better(found, self.of_ir())
+        why = "the proof does not follow it"
+        seen = (replace(r, serial_because=why) if (r.function, r.span) in self.apart else r for r in self.of_ir())
+        chosen = better(found, tuple(seen))
         if self.plain_only and any(is_moving_library(site) for region in chosen for site in region.sites):
             return found
         self.by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])

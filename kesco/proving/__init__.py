@@ -6,7 +6,7 @@ not proven is an error. It is apart from the pipeline, which it ends, because `k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,8 +30,6 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
     """Read the output again and prove it; raises `VerificationError` naming every pair that is not ordered."""
     if text == session.text:
         return
-    from kesco.verify.order import same_members
-
     problems: list[Diagnostic] = []
     _check_prologue(session.path, text)
     try:
@@ -45,23 +43,32 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
     results = numbered_results(session.program, functions)
     problems += _not_followed([(number, one.serial) for number, one in results], regions)
     read_again = {(r.function, n): r for n, r in numbered(regions)}
+    general, where = len(problems), dict[tuple[str, Span], None]()
     for number, result in results:
-        concurrent = read_again.get((result.region.function, number))
-        if not result.rewritten and not result.follows:
-            if concurrent is not None and any(_is_given_stream(s) for s in concurrent.sites):
-                problems.append(_unproven(result.region, "a call in it is given a stream"))
-            continue
-        if result.region.members and concurrent is not None:
-            concurrent = same_members(result.region, concurrent.linked)
-        same = result.follows and concurrent is not None and concurrent.serial_because == result.serial.serial_because
-        if concurrent is None or (concurrent.serial_because and not same):
-            why = concurrent.serial_because if concurrent else "it is not there"
-            problems.append(_unproven(result.region, f"the function cannot be read again: {why}"))
-            continue
-        programs = session.program, session.again
-        problems += _judged(result.serial, concurrent, programs, result.region.guards).problems
+        found = _of_result(session, number, result, read_again)
+        problems += found
+        where |= dict.fromkeys(((result.serial.function, result.serial.span), *result.region.members) if found else ())
     if problems:
-        raise VerificationError(*problems)
+        raise VerificationError(*problems, functions=() if general else tuple(where))
+
+
+def _of_result(
+    session: Session, number: int, result: FunctionResult, read_again: Mapping[tuple[str, int], Region]
+) -> Sequence[Diagnostic]:
+    """What is not proven of one function of an output."""
+    from kesco.verify.order import same_members
+
+    concurrent = read_again.get((result.region.function, number))
+    if not result.rewritten and not result.follows:
+        given = concurrent is not None and any(_is_given_stream(s) for s in concurrent.sites)
+        return [_unproven(result.region, "a call in it is given a stream")] if given else []
+    if result.region.members and concurrent is not None:
+        concurrent = same_members(result.region, concurrent.linked)
+    same = result.follows and concurrent is not None and concurrent.serial_because == result.serial.serial_because
+    if concurrent is None or (concurrent.serial_because and not same):
+        why = concurrent.serial_because if concurrent else "it is not there"
+        return [_unproven(result.region, f"the function cannot be read again: {why}")]
+    return _judged(result.serial, concurrent, (session.program, session.again), result.region.guards).problems
 
 
 @dataclass(frozen=True, slots=True)

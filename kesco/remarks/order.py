@@ -6,13 +6,14 @@ those of the author's text already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
 from kesco.ir.flow import Region
 from kesco.ir.issue import Reordered
 from kesco.ir.pieces import pieces
+from kesco.source import Span
 
 _HELP = "what is needed first goes first; '--order keep' keeps the order of the text"
 _REFUSED_HELP = "the output is right all the same; please report it: there may be a mistake in kesco"
@@ -48,6 +49,15 @@ def said_of_refused(functions: Sequence[Region]) -> tuple[Diagnostic, ...]:
     why = "the order of the text is kept: the proof does not follow the one that is better"
     return tuple(
         Diagnostic("K221", Severity.REMARK, f"'{name}': {why}", span, help=_REFUSED_HELP) for name, span in found
+    )
+
+
+def said_of_plainer(functions: Collection[tuple[str, Span]]) -> tuple[Diagnostic, ...]:
+    """In which functions the proof did not follow the plan, so that they have a plainer one (K221)."""
+    why = "a plainer plan is used: the proof does not follow the one that is better"
+    return tuple(
+        Diagnostic("K221", Severity.REMARK, f"'{name}': {why}" if name else why, span, help=_REFUSED_HELP)
+        for name, span in sorted(functions, key=lambda one: one[1].start)
     )
 
 
