@@ -5,11 +5,14 @@ because there reading is free, and here every way to read memory counts.
 
 1. Variables that are too small to be a destination may be read, and all addresses may be computed. 2. What is read
 through a pointer or a reference, an element of a container, and what any other call may read is a look: a copy from the
-host's memory on the default stream is, too, since the processor may read that at once. 3. So are functions with copies,
+host's memory on the default stream is, too, since the processor may read that at once. An element that is a container
+itself may be read: only its own functions may write its bytes ([basic.types]). 3. So are functions with copies,
 and what is printed, unless it is a number, a string literal or what the driver calls an error.
 """
 
 from __future__ import annotations
+
+import re
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, LEAST_FETCHED, ON_DEVICE, PRINTS
@@ -17,6 +20,7 @@ from kesco.ir.volatiles import is_volatile
 from kesco.transfers.harmless import Harmless
 
 _LOOKS = frozenset({"operator[]", "front", "back"})
+_CONTAINER = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<.*>")
 _WORDS = "const char *"
 _STREAMS = frozenset({"cerr", "cout", "clog", "stderr", "stdout", "endl"})
 
@@ -61,7 +65,8 @@ class Unlooked(Harmless):
     def _inside(self, one: ir.Expr) -> bool:
         if not isinstance(one, ir.Call) or one.receiver is None:
             return super()._inside(one)
-        return isinstance(one.receiver, ir.Name) and all(map(self.expression, one.arguments))
+        known = isinstance(one.receiver, ir.Name) or (_is_container(one.receiver) and self.expression(one.receiver))
+        return known and all(map(self.expression, one.arguments))
 
     def _call(self, call: ir.Call) -> bool:
         name = call.name.rpartition("::")[2]
@@ -70,7 +75,7 @@ class Unlooked(Harmless):
         if call.standard and name in COPIES:
             at = COPIES[name]
             return len(call.arguments) > at and call.arguments[at] == ir.Constant(ON_DEVICE)
-        if call.receiver is not None and name in _LOOKS:
+        if call.receiver is not None and name in _LOOKS and not _is_container(call):
             return False
         function = self.functions.get(call.key)
         if function is not None and not call.standard:
@@ -98,3 +103,11 @@ class Unlooked(Harmless):
             case ir.Cast() | ir.Decay() | ir.Binary() | ir.Unary() | ir.Branch():
                 return all(isinstance(a, ir.Expr) and self._says(a) for a in ir.children(one))
         return False
+
+
+def _is_container(one: ir.Expr) -> bool:
+    """Whether it is an element of a container, which is one that has its memory elsewhere."""
+    if not (isinstance(one, ir.Call) and one.standard and one.receiver is not None and one.type is not None):
+        return False
+    kind = one.type.element if one.type.shape is ir.Shape.REFERENCE else one.type
+    return kind is not None and _CONTAINER.fullmatch(kind.spelling) is not None

@@ -7,7 +7,8 @@ with its place. The counterpart of `sources`, whose way back through the stateme
 and addresses computed. A copy from the host by a call that is not kesco's reads, too, and so may what is printed.
 2. The wait has to do with an error what the copy's own statement does: it is the same text but for the call, bare or as
 the argument of one macro or function of one meaning, beside string literals. 3. Nothing in between may wait for all
-copies and keep the error to itself. 4. A copy that cannot be found in a function that is read here is refused.
+copies and keep the error to itself. An element that is a ``vector`` or ``string`` is no destination, though what it
+holds may be one. 4. A copy that cannot be found in a function that is read here is refused.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _CALLED = re.compile(rb"(?<!cudaError_t )\bkesco_fetch\s*\(")
 _FORM = re.compile(rb'@;?|(\w+)\(@(?:,(?:"[^"\\]*"|__FILE__|__LINE__|__func__|__FUNCTION__))*\);?')
 _WAIT = re.compile(rb"\bkesco_fetched\s*\(\s*\)")
 _ELEMENTS = ("operator[]", "front", "back")
+_OWN_MEMORY = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<.*>")
 _TO_PRINT = {"cerr", "cout", "clog", "stderr", "stdout", "endl"}
 _MESSAGE = "const char *"
 
@@ -96,6 +98,14 @@ def _is_of_kesco(one: ir.Expr) -> bool:
     return False
 
 
+def _is_inner(one: ir.Expr | None) -> bool:
+    """Whether it is an element of a container that holds containers: no copy of bytes goes there."""
+    if not isinstance(one, ir.Call) or not one.standard or one.receiver is None or one.type is None:
+        return False
+    element = one.type.element if one.type.shape is ir.Shape.REFERENCE else one.type
+    return element is not None and bool(_OWN_MEMORY.fullmatch(element.spelling))
+
+
 class _Looks(Reader):
     """Finds looks and changes between copies of one form and the waits of that form."""
 
@@ -139,7 +149,8 @@ class _Looks(Reader):
             case ir.Assign():
                 return self.holds(one.target) and self._parts(one)
             case ir.Call():
-                object_ = one.receiver is None or isinstance(one.receiver, ir.Name)
+                inner = _is_inner(one.receiver) and one.receiver is not None and self.calm_value(one.receiver)
+                object_ = one.receiver is None or isinstance(one.receiver, ir.Name) or inner
                 return object_ and self.calls(one) and all(map(self.calm_value, one.arguments))
         return self._parts(one)
 
@@ -167,7 +178,7 @@ class _Looks(Reader):
         word = word_of(call)
         if word in (COPY, SEND, FETCH):
             return True
-        if word == FETCHED or (call.receiver is not None and word in _ELEMENTS):
+        if word == FETCHED or (call.receiver is not None and word in _ELEMENTS and not _is_inner(call)):
             return False
         if word in COPIES:
             return way_of(call) == 3

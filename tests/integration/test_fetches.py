@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("toolchain")
 
 MORE = """\
 struct Holder { float* out; int count; };
+using Many = std::vector<std::vector<float>>;
 inline void told(cudaError_t e, const char* what) { if (e != cudaSuccess) { fprintf(stderr, "%s", what); exit(1); } }
 inline void step(float* y, float* x) { up<<<32, 64>>>(y, x); }
 inline void last(float* y) { k_last = y[0]; }
@@ -26,7 +27,7 @@ inline void last(float* y) { k_last = y[0]; }
 #define KEEPS(call) do { status = (call); if (status != cudaSuccess) exit(1); } while (0)
 """
 FUNCTION = """\
-void f_@NAME@(float* h, float* g, float* out, Big& big, Holder& holder, std::vector<float>& v, size_t n) {
+void f_@NAME@(float* h, float* g, float* out, Big& big, Holder& holder, std::vector<float>& v, Many& many, size_t n) {
   float *a, *b, *c, *d;
   Buffers all;
   int k = 0;
@@ -80,6 +81,7 @@ CASES = {
     "asks_otherwise": ("", 0, 0, "if (cudaMemcpy(out, a, n, cudaMemcpyDeviceToHost) != cudaSuccess) exit(1);"),
     "small": ("", 0, 0, "CHECK(cudaMemcpy(out, a, 512, cudaMemcpyDeviceToHost));"),
     "into_a_container": ("", 1, 1, "CHECK(cudaMemcpy(v.data(), a, n, cudaMemcpyDeviceToHost));"),
+    "into_an_element": ("k = many[1].size() > 2;", 1, 1, "CHECK(cudaMemcpy(many[k].data(), a, n, cudaMemcpyDeviceToHost));"),
     "pageable_and_small": (
         "", 0, 0, "float* m = (float*)malloc(1 << 20); CHECK(cudaMemcpy(m, a, 1 << 20, cudaMemcpyDeviceToHost));",
     ),
@@ -155,7 +157,10 @@ LOOKS = ("k = out[1] > 1;", "*h = 2;", "free(out);", 'printf("%f", *out);', "mem
          "cudaMemcpy(d, out, n, cudaMemcpyHostToDevice);", "cudaMemcpyAsync(d, out, n, cudaMemcpyHostToDevice);",
          "k = v[1] > 2;", "k = holder.count;", "CHECK(kesco_fetched(), 2);", "kesco_fetched();",
          'told(cudaSuccess, (char*)out);', "return;", "std::vector<float> w(v);", "k = big.rounds;",
+         "k = many[1][2] > 1;", "many[1].resize(4);", "many.pop_back();", "std::swap(many[0], many[1]);",
+         "k = *many[1].data() > 1;", "many[1] = v;", "k = many[1].front() > 1;", "k = many[1].at(2) > 1;",
          "step(out, out); std::cerr << out[2];")  # fmt: skip
+CALM = ("k = many[1].size() > 2;", "float* p = many[k].data() + 3; k = p != h;", "k = many.front().empty();")
 
 
 @pytest.fixture(scope="module")
@@ -181,10 +186,18 @@ def test_a_look_in_between_is_refused(alone: Compiled, look: str) -> None:
     assert refused(alone, [*macro[: at + 1], look, *macro[at + 1 :]]) == {"nothing"}
 
 
+@pytest.mark.parametrize("calm", CALM)
+def test_where_an_element_has_its_memory_may_be_asked(alone: Compiled, calm: str) -> None:
+    lines = list(alone.lines)
+    start = next(n for n, line in enumerate(lines) if line.startswith("void f_nothing("))
+    at = next(n for n in range(start, len(lines)) if "kesco_fetch(" in lines[n])
+    assert refused(alone, [*lines[: at + 1], calm, *lines[at + 1 :]]) == set()
+
+
 def test_objects_of_a_thread_go_too_early(tmp_path: Path) -> None:
     path = tmp_path / "app.cu"
     function = FUNCTION.replace("@NAME@", "thread").replace("@BEHIND@", "").replace("@COPY@", COPY)
-    path.write_text(HEAD + "struct Holder {};\nthread_local int mine;\n" + function)
+    path.write_text(HEAD + "struct Holder {};\nstruct Many {};\nthread_local int mine;\n" + function)
     outcome = compile_and_keep(path, MOVE)
     assert "kesco_fetch" not in body(outcome, "thread")
 
