@@ -341,7 +341,11 @@ HABITS = (
     ),
 )
 
-RARE = ("for (float* e# : v) {\n{\n@K[e#]\n}\nif (@C) goto out#;\n}\nout#: ;",)
+RARE = (  # what keeps most of a function as it is
+    "for (int i# = 0; i# < 3; ++i#) {\nfor (int j# = 0; j# < 2; ++j#) {\n@K\nif (@C) goto out#;\n}\n@K\n}\nout#: ;",
+    "for (float* e# : {@P, @P, @P}) {\n@K[e#]\nif (@C) goto out#;\n@K[e#]\n}\nout#: ;",
+    "again#: @K\nif (@C && h[1] < 3.0f) {\nh[1] += 1.0f;\ngoto again#;\n}",
+)
 
 ORDINARY = (
     "if (@C) {\n@B\n}",
@@ -350,7 +354,6 @@ ORDINARY = (
     "for (int i# = 0; i# < argc; ++i#) {\n@B\n}",
     "for (int i# = 0; i# < 4; ++i#) {\n@K\nif (@C) break;\nstd::swap(@V, @V);\n@K\n}",
     "switch (argc) {\ncase 1:\n@K\ncase 2:\n@K\nbreak;\ndefault:\n@K\n}",
-    "for (int i# = 0; i# < 3; ++i#) {\nfor (int j# = 0; j# < 2; ++j#) {\n@K\nif (@C) goto out#;\n}\n@K\n}\nout#: ;",
     "int i# = 0;\ndo {\n@K\nstd::swap(@V, @V);\n} while (++i# < argc);",
     "std::swap(@V, @V);",
     "@V = @P;",
