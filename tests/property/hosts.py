@@ -1,19 +1,22 @@
-"""Random hosts that use more of C++ than `property.programs`: range-based loops, exceptions, buffers that free, lambdas.
+"""Random hosts that use more of C++ than `property.programs`: range-based loops, exceptions, buffers, lambdas.
 
-In: a number. Out: a `Program` whose entry prints all that it computed. Nothing here knows what the statements mean:
-`property.native` runs them.
+In: a number. Out: a `Program` whose entry prints all that it computed. What the statements are `hosts.toml` says;
+nothing here knows what they mean: `property.native` runs them.
 """
 
 from __future__ import annotations
 
 import random
 import re
+import tomllib
+from pathlib import Path
+from typing import Any
 
 from property.kernels import MODES, kernel, other
 from property.programs import Program
 from property.rarities import Node
-from property.snippets import HABITS, ORDINARY, RARE, Habit
 
+_TABLE = tomllib.loads(Path(__file__).with_name("hosts.toml").read_text("utf-8"))
 _HEADERS = {  # and what of each is used
     "algorithm": "std::reverse std::rotate std::for_each",
     "array": "std::array",
@@ -62,10 +65,10 @@ class Writer:
     def __init__(self, seed: int, name: str) -> None:
         self.random, self.name, self.fresh = random.Random(seed), name, 0
         self.variables = [f"b{n}" for n in range(self.random.randint(3, 7))]
-        self.habits = [
-            one for one in self.random.sample(HABITS, self.random.choice((1, 2, 2, 3))) if one.name != "open order"
-        ] or [self.random.choice(HABITS)]
-        self.ordinary = (*ORDINARY, *RARE) if self.random.random() < 0.04 else ORDINARY
+        drawn = self.random.sample(_TABLE["habit"], self.random.choice((1, 2, 2, 3)))
+        few = self.random.random() < 0.04  # what keeps most of a program as it is
+        self.habits = [one for one in drawn if few or not one.get("rare")] or [_TABLE["habit"][0]]
+        self.ordinary = _TABLE["ordinary"] + (_TABLE["rare"] if few else [])
         self.counters: list[str] = []
         self.left = self.random.randint(4, 14)
 
@@ -158,16 +161,15 @@ class Writer:
         if drawn < 0.45 or depth > 2 or self.left < -20:
             return (Node(self.launch(names)),)
         if drawn < 0.8:
-            return self.nodes(self.random.choice(self.random.choice(self.habits).uses), depth)
+            return self.nodes(self.random.choice(self.random.choice(self.habits)["uses"]), depth)
         return self.nodes(self.random.choice(self.ordinary), depth)
 
     # ---- the program ----
 
-    def brought(self, one: Habit) -> tuple[Node, ...]:
-        """The functions of a habit."""
-        self.fresh += 1
-        lines = one.functions.replace("@N", self.name).split("\n")
-        return tuple(Node(line, kept=False) for line in ["\n".join(lines)] if line.strip())
+    def brought(self, habit: dict[str, Any]) -> tuple[Node, ...]:
+        """The functions of a habit, which go together."""
+        text = habit.get("functions", "").replace("@N", self.name)
+        return (Node(text),) if text else ()
 
     def program(self) -> Program:
         functions = [node for one in self.habits for node in self.brought(one)]
@@ -177,8 +179,7 @@ class Writer:
         top.append(Node("float h[32] = {};", kept=True))
         owned = self.variables.copy()
         for one in self.habits:
-            if one.declares:
-                top += self.nodes(one.declares, 0, kept=True)
+            top += self.nodes(one["declares"], 0, kept=True) if "declares" in one else ()
         body: list[Node] = []
         while self.left > 0:
             body += self.statement(0, [])

@@ -10,8 +10,8 @@ import os
 import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from hashlib import sha256
+from pathlib import Path
 from tempfile import gettempdir
 
 from kesco.toolchain import precompiled
@@ -43,7 +43,8 @@ def built(toolchain: Toolchain, text: str, folder: Path, name: str = "program") 
     source.write_text(text)
     image = folder / "image"
     image.write_bytes(b"kesco")
-    arguments = (*host_arguments(toolchain), f"--cuda-gpu-arch={architectures(toolchain, ())[0]}", "-Dmain=program_main")
+    target = f"--cuda-gpu-arch={architectures(toolchain, ())[0]}"
+    arguments = (*host_arguments(toolchain), target, "-Dmain=program_main")
     registered = ("-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(image))
     command = (*toolchain.clang, *arguments, "-O0")
     rest = (*registered, "-c", str(source), "-o", str(made))
@@ -64,7 +65,9 @@ def printed(program: Path, entry: str, given: tuple[str, ...], seeds: tuple[int,
     return [one.partition("\n")[2] for one in ran.stdout.decode(errors="replace").split("=== seed ")[1:]]
 
 
-def disagreements(toolchain: Toolchain, serial: str, other: str, entries: list[str], folder: Path) -> Iterator[tuple[str, str]]:
+def disagreements(
+    toolchain: Toolchain, serial: str, other: str, entries: list[str], folder: Path
+) -> Iterator[tuple[str, str]]:
     """Entries whose runs print something else than the serial program does, each once, and in which run."""
     before, after = built(toolchain, serial, folder, "serial"), built(toolchain, other, folder, "other")
     for entry in entries:
