@@ -16,6 +16,9 @@ from property.kernels import MODES, kernel, other
 from property.programs import Program
 from property.rarities import Node
 
+from kesco.options import Options
+
+TOGETHER = 2  # programs in a file
 _TABLE = tomllib.loads(Path(__file__).with_name("hosts.toml").read_text("utf-8"))
 _HEADERS = {  # and what of each is used
     "algorithm": "std::reverse std::rotate std::for_each",
@@ -57,6 +60,10 @@ def text_of(programs: list[Program]) -> str:
     texts = [one.text() for one in programs]
     used = [name for name, uses in _HEADERS.items() if any(one in text for one in uses.split() for text in texts)]
     return "\n\n".join(["\n".join(f"#include <{one}>" for one in used), HEAD, *texts]) + "\n"
+
+
+class Host(Program):
+    """A program that really runs, instead of on paper."""
 
 
 class Writer:
@@ -172,7 +179,7 @@ class Writer:
         return (Node(text),) if text else ()
 
     def program(self) -> Program:
-        functions = [node for one in self.habits for node in self.brought(one)]
+        functions = list(dict.fromkeys(node for one in self.habits for node in self.brought(one)))
         top = [Node(f"float {', '.join('*' + one for one in self.variables)};", kept=True)]
         for one in self.variables:
             top += [Node(f"cudaMalloc(&{one}, 4096);", kept=True), Node(f"k_w<<<1, 32>>>({one});")]
@@ -199,9 +206,25 @@ class Writer:
             )
             whole = (*top, Node("try {", inner, kept=True), caught)
         functions.append(Node(f"int {self.name}(int argc, char** argv) {{", whole, "}", kept=True))
-        return Program(self.name, tuple(functions))
+        return Host(self.name, tuple(functions))
 
 
 def draw(seed: int, name: str) -> Program:
     """A random host whose function is called `name`."""
     return Writer(seed, name).program()
+
+
+def programs_of(file: int) -> list[Program]:
+    """The hosts of a file: one is main, the others are entered from elsewhere."""
+    return [draw(file * TOGETHER + n, f"host{file * TOGETHER + n}" if n else "main") for n in range(TOGETHER)]
+
+
+def options_of(file: int) -> Options:
+    """Every number of streams and form of the copies gets its turn."""
+    return Options(
+        streams=(0, 3, 8, 2)[file % 4],
+        force=True,
+        copies=("auto", "move", "keep", "move")[file % 4],
+        memory=("keep", "reuse")[file % 2],
+        prefetch=file % 3 == 0,
+    )
