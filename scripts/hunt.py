@@ -1,7 +1,7 @@
 """Hunt kesco's own bugs: thousands of random programs, compiled, proven, run on paper, and mutated.
 
     python scripts/hunt.py [--programs 1000] [--from 20000] [--jobs 1] [--json FILE [--resume]]
-                           [--check SHARE] [--mutate SHARE [--most 12]] [--ir]
+                           [--check SHARE] [--mutate SHARE [--most 12]] [--ir] [--hosts]
     python scripts/hunt.py --workloads [NAME …]
 
 The programs are those of `tests/property/programs.py`, eight to a file, with every strategy and number of streams in
@@ -14,6 +14,8 @@ fails is cut down and printed as a golden input.
 records, waits and joins, taken away, moved by a statement, or given another event or stream. `verify` must refuse each
 that goes wrong on paper; `kesco check`, in files that are checked, each that goes wrong by its rules on all streams.
 --ir: kesco goes by what the host's IR says wherever it follows it, not only where the text does not say enough.
+--hosts: the programs are those of `tests/property/hosts.py`, two to a file, which use more of C++; they really run, on
+a runtime that takes any order which CUDA allows (`property.native`), and must print what the serial program prints.
 --workloads: all mutants of what kesco makes of the eight workloads, for `verify` and `kesco check`.
 
 FILE gets one line of JSON for each file of programs; with --resume the files that it has are not done again.
@@ -42,8 +44,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from integration.compiled import Compiled, compile_and_keep
 from preferring import the_ir
+from property import hosts
 from property.judged import Judge, Judged
 from property.mutations import SELECTOR, batches, mutants, mutated, selectable
+from property.native import disagreements
 from property.oracle import TOGETHER, differences, executions, options_of, programs_of
 from property.programs import Program, smaller, text_of
 from property.replay import Parser
@@ -64,6 +68,7 @@ class Wanted:
     mutate: float = 0.0
     most: int = 12
     ir: bool = False
+    hosts: bool = False
 
     def of(self, file: int) -> tuple[bool, bool]:
         """Whether a file is checked and mutated; the same each time."""
@@ -83,7 +88,7 @@ def write(line: str) -> None:
 def compiled(programs: list[Program], options: Options, folder: Path) -> Compiled | Failure:
     """What kesco made of programs, or why it did not."""
     path = folder / "input.cu"
-    path.write_text(text_of(programs))
+    path.write_text((hosts.text_of if isinstance(programs[0], hosts.Host) else text_of)(programs))
     try:
         return compile_and_keep(path, options)
     except VerificationError as error:
@@ -108,6 +113,22 @@ def on_paper(programs: list[Program], outcome: Compiled) -> Iterator[Failure]:
                 yield name, "unordered" if "may run before" in words else "different", words
     except Exception as error:
         yield name, "oracle", f"{type(error).__name__}: {error}"
+
+
+def at_work(programs: list[Program], outcome: Compiled, folder: Path) -> Iterator[Failure]:
+    """What serial and emitted programs print when they run in some order, where it is not the same."""
+    if not outcome.result.changed:
+        return
+    names = [one.name for one in programs]
+    texts = outcome.result.source.decode(), outcome.result.text.decode()
+    for name, words in disagreements(outcome.session.toolchain, *texts, names, folder):
+        yield name, "serial" if words.startswith("serial") else "different", words
+
+
+def judged(programs: list[Program], outcome: Compiled, folder: Path) -> Iterator[Failure]:
+    """What goes wrong, in the way that suits the programs."""
+    host = isinstance(programs[0], hosts.Host)
+    return at_work(programs, outcome, folder) if host else on_paper(programs, outcome)
 
 
 def in_dry_runs(
@@ -153,6 +174,8 @@ def one_file(file: int, wanted: Wanted) -> dict[str, Any]:
     started = time.perf_counter()
     programs, options = programs_of(file), options_of(file)
     check, mutate = wanted.of(file)
+    if wanted.hosts:
+        programs, options = hosts.programs_of(file), hosts.options_of(file)
     counts: Counter[str] = Counter(programs=len(programs))
     failures: list[Failure] = []
     with tempfile.TemporaryDirectory() as name, the_ir() if wanted.ir else nullcontext():
@@ -163,8 +186,8 @@ def one_file(file: int, wanted: Wanted) -> dict[str, Any]:
             counts["functions"] += len(outcome.rewritten)
             counts["waits"] += emitted.count("// kesco: wait for")
             counts["joins"] += emitted.count("cudaStreamWaitEvent(cudaStreamLegacy, kesco")
-            failures += on_paper(programs, outcome)
-            if (check or mutate) and not failures:
+            failures += judged(programs, outcome, folder)
+            if (check or mutate) and not failures and not wanted.hosts:
                 more, found = in_dry_runs(programs, outcome, file, check, mutate, wanted.most, folder)
                 failures += more
                 counts += found
@@ -192,7 +215,7 @@ def minimised(failure: Failure, programs: list[Program], options: Options, folde
             with tempfile.TemporaryDirectory() as place:
                 found, _ = in_dry_runs([program], outcome, 0, "verify" not in kind, kind != "race", 1000, Path(place))
                 return any(one[1] == kind for one in found)
-        return any(one[1] == kind for one in on_paper([program], outcome))
+        return any(one[1] == kind for one in judged([program], outcome, folder))
 
     if current is None or not fails(current):
         return text_of(programs)
@@ -311,15 +334,17 @@ def main() -> None:
     parser.add_argument("--mutate", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--most", type=int, default=12, help="mutants of each program")
     parser.add_argument("--ir", action="store_true", help="go by the host's IR where it is followed")
+    parser.add_argument("--hosts", action="store_true", help="programs that use more of C++, and really run")
     parser.add_argument("--workloads", nargs="*", metavar="NAME")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--resume", action="store_true")
     given = parser.parse_args()
     if given.workloads is not None:
         sys.exit(workloads(given.workloads))
-    first = given.first // TOGETHER
-    files = list(range(first, first + -(-given.programs // TOGETHER)))
-    wanted = Wanted(given.check, given.mutate, given.most, given.ir)
+    together = hosts.TOGETHER if given.hosts else TOGETHER
+    first = given.first // together
+    files = list(range(first, first + -(-given.programs // together)))
+    wanted = Wanted(given.check, given.mutate, given.most, given.ir, given.hosts)
     sys.exit(hunt(files, given.jobs, wanted, given.json, given.resume))
 
 

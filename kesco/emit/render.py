@@ -385,7 +385,9 @@ class _Writer:
                 self.after.setdefault(operation, []).append(line)
 
     def _may_begin(self, operation: int, fetched: int) -> bool:
-        """Whether a line that begins a stretch can be put behind an operation."""
+        """Whether a line that begins a stretch can be put behind an operation; an exception's way has none."""
+        if operation < 0:
+            return False
         one = self.program.operations[operation]
         place = one.statement
         if place is None or place.start < fetched or one.within or one.stuck or operation in self.stretches:

@@ -50,7 +50,11 @@ _UNQUALIFIED = re.compile(rb"\b(?:jthread|thread|async)\b\s*[\w({]")
 _USING_STD = re.compile(rb"\busing\s+namespace\s+std\b|\busing\s+std\s*::\s*(?:jthread|thread|async)\b")
 _OPENMP = re.compile(rb'^[ \t]*#[ \t]*pragma[ \t]+omp\b|\b_Pragma\s*\(\s*"\s*omp\b', re.MULTILINE)
 _COROUTINES = re.compile(rb"\bco_(?:await|yield|return)\b")
-_SECOND = re.compile(rb"\b(?:__)?(?:alias|ifunc|weakref)(?:__)?\s*\(\s*\"")  # names of one thing
+_SECOND = re.compile(  # names of one thing: by attributes, as assemblers see them, by a pragma
+    rb'\b(?:__)?(?:alias|ifunc|weakref)(?:__)?\s*\(\s*["#]|\bredefine_extname\b'
+    rb"|\b__attribute(?:__)?\s*\(\s*\([^;{}]*?\b(?:__)?(?:alias|ifunc|weakref)(?:__)?\s*\("
+    rb'|[\w)\]]\s*\b(?:asm|__asm|__asm__)\s*\(\s*(?:"[\w.$]*"\s*)*(?:[A-Za-z_]|"[\w.$]*"\s*\))'
+)
 _OPERATOR = re.compile(rb"\boperator\s*[^\w\s;]|\bswap\s*\([^)]*&")
 _ALLOCATION = re.compile(rb"\boperator\s*(?:new|delete)\b")
 _WRAPPED = re.compile(  # they keep the addresses of what they are made of

@@ -77,7 +77,7 @@ class TypeTable:
         same = bytes(declaration)
         found = self._standard.get(same)
         if found is None:
-            found = self._standard[same] = is_standard(declaration)
+            found = self._standard[same] = is_standard(declaration) and not _has_own_body(declaration)
         return found
 
     def _build(self, canonical: ClangType) -> Type:
@@ -285,3 +285,11 @@ def is_standard(cursor: Cursor) -> bool:
     """Whether something is declared in a system header (the C and C++ libraries, or CUDA's own headers)."""
     where = cursor.location
     return where.file is None or (where.is_in_system_header and is_standard_path(where.file.name))
+
+
+def _has_own_body(declaration: Cursor) -> bool:
+    """Whether the program has a function of its own in the place of the library's: then that is what is called."""
+    if kind_of(declaration) is not CursorKind.FUNCTION_DECL:
+        return False
+    definition = declaration.get_definition()
+    return definition is not None and not is_standard(definition)

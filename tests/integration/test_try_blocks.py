@@ -112,3 +112,28 @@ THROWS = "    if (x.p == y.p) throw Failed(3);\n"
 def test_an_exception_of_the_programs_that_says_what_the_library_says(tmp_path: Path, more: str, goes: bool) -> None:
     one = compiled(tmp_path, OWN % more + (MAIN % "").replace("    auto host", THROWS + "    auto host"))
     assert is_rewritten(one) is goes
+
+
+CAUGHT = """int work(int n) {
+  Buffer x, y;
+  try {
+    Buffer z;
+    inc<<<1, 32>>>(x.p);
+    inc<<<1, 32>>>(y.p);
+    inc<<<1, 32>>>(z.p);
+    if (n > 1) throw std::runtime_error("no");
+  } catch (const std::exception& e) {
+    inc<<<1, 32>>>(x.p);
+  }
+  return x.all()[0] > 3.0f;
+}
+int main(int argc, char** argv) {
+  for (int i = 0; i < argc; ++i) work(i);
+  return 0;
+}
+"""
+
+
+def test_no_stretch_of_work_begins_where_an_exception_is_on_its_way(tmp_path: Path) -> None:
+    one = compiled(tmp_path, CAUGHT)
+    assert [f.region.function for f in one.result.functions if f.region.function == "work"]

@@ -17,17 +17,10 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.record import OutOfBudget, Record, Refused, Watcher
 from kesco.analysis.host.values import BEFORE, Object, Scalar, unknown
-from kesco.frontend.api_table import is_cuda_name
+from kesco.frontend.api_table import host_call, is_cuda_name
 from kesco.llvm.module import Module
 from kesco.llvm.types import POINTER, Type
-from kesco.llvm.values import (
-    Function,
-    Instruction,
-    Integer,
-    Local,
-    callee,
-    symbols_in,
-)
+from kesco.llvm.values import Function, Instruction, Integer, Local, callee, symbols_in
 
 if TYPE_CHECKING:
     from kesco.analysis.host.cuda import Launch
@@ -91,11 +84,18 @@ class Engine:
         return self.module.has_body(name) or name.startswith("llvm.") or self.models.knows(name)
 
     def know_names(self) -> None:
-        """Raise `Refused` if what a name stands for is decided when the program is linked or loaded."""
+        """Raise `Refused` if what a name stands for is decided later, or is the library's to one compiler alone."""
         for name in self.module.variables():
             one = self.module.variable(name)
             if one is not None and (one.kind == "ifunc" or (one.kind == "alias" and REPLACED.intersection(one.words))):
                 raise Refused(f"what {name} is, is decided when the program is linked or loaded")
+        for name in self.module.defined():
+            if not name.startswith("_") and host_call(name) is not None and not self._is_inlined_library(name):
+                raise Refused(f"the program has a function of its own in place of the library's {name}")
+
+    def _is_inlined_library(self, name: str) -> bool:
+        head = self.module.head(name)
+        return head is not None and "available_externally" in head.words
 
     def show_initial(self) -> None:
         """What variables that others see hold at first: they may call the functions in it."""

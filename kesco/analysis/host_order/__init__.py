@@ -63,6 +63,7 @@ def execution_of(
 
 
 def _walk(engine: Engine, watching: Watching) -> None:
+    engine.know_names()
     main = engine.module.function(_MAIN)
     if main is None:
         raise Refused("it has no function 'main'")
