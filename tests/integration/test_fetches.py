@@ -81,7 +81,9 @@ CASES = {
     "asks_otherwise": ("", 0, 0, "if (cudaMemcpy(out, a, n, cudaMemcpyDeviceToHost) != cudaSuccess) exit(1);"),
     "small": ("", 0, 0, "CHECK(cudaMemcpy(out, a, 512, cudaMemcpyDeviceToHost));"),
     "into_a_container": ("", 1, 1, "CHECK(cudaMemcpy(v.data(), a, n, cudaMemcpyDeviceToHost));"),
-    "into_an_element": ("k = many[1].size() > 2;", 1, 1, "CHECK(cudaMemcpy(many[k].data(), a, n, cudaMemcpyDeviceToHost));"),
+    "into_an_element": (
+        "k = many[1].size() > 2;", 1, 1, "CHECK(cudaMemcpy(many[k].data(), a, n, cudaMemcpyDeviceToHost));",
+    ),
     "pageable_and_small": (
         "", 0, 0, "float* m = (float*)malloc(1 << 20); CHECK(cudaMemcpy(m, a, 1 << 20, cudaMemcpyDeviceToHost));",
     ),

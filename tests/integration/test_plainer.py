@@ -1,4 +1,4 @@
-"""What becomes of a program of which the proof does not follow a plan: as little as possible gets plainer, and it is said."""
+"""What becomes of a program of which the proof does not follow a plan: little gets plainer, and it is said."""
 
 from __future__ import annotations
 
