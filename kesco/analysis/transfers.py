@@ -19,7 +19,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
 from kesco.ir.flow import Held, Role, SiteKind
 from kesco.ir.poly import Poly
-from kesco.ir.transfers import FETCH, OWN, SEND
+from kesco.ir.transfers import COPY_HERE, FETCH, OWN, SEND
 
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # in bytes, third argument
 _FLAT = ("cudaMemset", "cudaMemcpy")  # and all of it right behind the pointers
@@ -27,7 +27,7 @@ KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.
 _HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 0, 1, 2, 3
 _HELD = {_HOST_TO_DEVICE: Held.SOURCE, _DEVICE_TO_HOST: Held.ALL}
 _DIRECTIONS = {"HostToDevice": _HOST_TO_DEVICE, "DeviceToHost": _DEVICE_TO_HOST, "DeviceToDevice": _DEVICE_TO_DEVICE}
-COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
+COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH, COPY_HERE), "cudaMemcpy")
 """The copies of kesco's prologue, and what each of them is on a stream."""
 
 

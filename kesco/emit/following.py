@@ -6,7 +6,7 @@ the stream of an operation stands in another function than the operation.
 1. Around a call an object sets the current stream until the end of the expression, in front of a comma. 2. It stands in
 parentheses unless the call is the whole statement, since a comma may also part arguments or declarations; and it is
 cast to ``void`` unless the call is, so that no comma operator of the user's can be meant. 3. In a function that
-follows, all operations are put on the current stream.
+follows, all operations are put on the current stream, copies that keep the host by a function of the prologue's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from kesco.emit.edits import Edit, newline_of
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.transfers import COPY_HERE
 
 CURRENT = "kesco_current()"
 _LAST = 9  # behind the lines that come before the statement
@@ -47,6 +48,6 @@ def stated(program: ir.Program, operation: ir.Operation, stream: str, name: str 
 
 def follow(program: ir.Program, region: Region) -> list[Edit]:
     """The edits of a function that follows its caller."""
-    movable = (s for s in region.sites if s.role is Role.MOVABLE and s.kind is not SiteKind.CALL)
-    operations = dict.fromkeys(s.operation for s in movable)
-    return [edit for number in operations for edit in stated(program, program.operations[number], CURRENT)]
+    own = {s.operation: "" for s in region.sites if s.role is Role.MOVABLE and s.kind is not SiteKind.CALL}
+    own |= {s.operation: COPY_HERE for s in region.sites if s.kind is SiteKind.COPY and s.held is not None}
+    return [e for number, name in own.items() for e in stated(program, program.operations[number], CURRENT, name)]

@@ -240,6 +240,7 @@ class _Writer:
         if sites[0].kind is SiteKind.LIBRARY:
             return []  # its handle has the stream
         if sites[0].kind is SiteKind.CALL:
+            self._wait_behind(sites)
             return given_stream(self.program, operation, self._stream_text(sites))
         if operation.stream_text is None:
             raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
@@ -253,9 +254,17 @@ class _Writer:
             name = FETCH if sites[0].held is Held.LATER else SEND if sent else own
         return stated(self.program, operation, text, name)
 
+    def _wait_behind(self, sites: list[Site]) -> None:
+        """A call whose copies waited for the device, as the host may look behind it: now the caller waits."""
+        waits = truth_text({s.iterations: self._is_waited_for(s) for s in sites})
+        if waits != "false":
+            condition = "" if waits == "true" else f"if ({waits}) "
+            line = f"{condition}cudaDeviceSynchronize();  // kesco: as the copies in the call did"
+            self.after.setdefault(sites[0].operation, []).append(line)
+
     def _is_waited_for(self, site: Site) -> bool:
         """Whether the host also waits for the device where it waits for a copy."""
-        return site.held is not None and (site.operation, site.iterations) in self.awaited
+        return (site.held is not None or site.holds) and (site.operation, site.iterations) in self.awaited
 
     def _waits(self) -> None:
         """One line for all waits of an operation for another, where one condition and one number fit them."""

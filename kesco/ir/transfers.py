@@ -54,6 +54,8 @@ class Zeroes:
     behind: tuple[Span, ...]
 
 
+COPY_HERE = "kesco_copy_here"
+"""The same on the current stream, in a function that follows its caller; ``cudaMemcpy`` where nobody set one."""
 SEND, SENT = "kesco_send", "kesco_sent"
 """`COPY` to the device whose source may be read in the background, and the wait until all such have been."""
 FETCH, FETCHED = "kesco_fetch", "kesco_fetched"

@@ -92,7 +92,8 @@ def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:
     """The region, in which calls move only if what they run follows in the reading that is used of it."""
     if region.calling is None:
         return region
-    moving = (s for s in region.calling.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE)
+    calls = (s for s in region.calling.sites if s.kind is SiteKind.CALL)
+    moving = (s for s in calls if s.role is Role.MOVABLE or (s.holds and not s.stuck))
     run = {one for s in moving for _, at in s.calls if at in chosen for one in _run_by(chosen[at], chosen)}
     follow = all(span in chosen and not chosen[span].not_followed for span in run)
     return region if follow else replace(region, calling=None)

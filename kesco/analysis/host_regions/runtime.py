@@ -30,14 +30,14 @@ from kesco.ir.access import (
 from kesco.ir.flow import Handle, Held, Role, SiteKind
 from kesco.ir.poly import ByteRange, constant
 from kesco.ir.replay import FILL
-from kesco.ir.transfers import FETCH, OWN, SEND
+from kesco.ir.transfers import COPY_HERE, FETCH, OWN, SEND
 
 _BOTH = AccessMode.READ_WRITE
 _KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 _DIRECTIONS = {"HostToHost": 0, "HostToDevice": _TO_DEVICE, "DeviceToHost": _TO_HOST, "DeviceToDevice": _ON_DEVICE}
 _HELD = {1: Held.SOURCE, 2: Held.ALL}
-COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
+COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH, COPY_HERE), "cudaMemcpy")
 _FLAT = ("cudaMemset", "cudaMemcpy")
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")
 
