@@ -74,8 +74,9 @@ def touched_in(callee: Walked) -> dict[str, _Touched]:
 def _at_call(draft: Draft, why: str, mode: AccessMode) -> str:
     if why in (BY_HOST_IN_CALL, HELD_IN_CALL):
         return why
-    held = draft.kind is SiteKind.COPY and draft.held is not None and mode == HOSTS_SIDE[draft.held]
-    return HELD_IN_CALL if held else IN_CALL
+    if draft.held is None or not _is_held(draft):
+        return IN_CALL
+    return HELD_IN_CALL if mode == HOSTS_SIDE[draft.held] else IN_CALL
 
 
 def add_touched(site: Draft, callee: Walked, touched: dict[str, _Touched]) -> None:
@@ -83,9 +84,15 @@ def add_touched(site: Draft, callee: Walked, touched: dict[str, _Touched]) -> No
     for why, accesses in touched.items():
         for (buffer, part), mode in accesses.items():
             site.touch(buffer, why, mode, part)
-    copies = (d for d in callee.builder.drafts if d.holds or (d.kind is SiteKind.COPY and d.held is not None))
-    if any(copies):
+    drafts = callee.builder.drafts
+    if any(d.holds or _is_held(d) for d in drafts):
         site.holds = site.stuck = True
+        site.busy = any(d.busy or (d.role is Role.MOVABLE and not d.holds and not _is_held(d)) for d in drafts)
+        site.bytes = site.bytes if site.busy else max(site.bytes, sum(d.bytes for d in drafts))
+
+
+def _is_held(draft: Draft) -> bool:
+    return draft.kind is SiteKind.COPY and draft.held is not None
 
 
 def _with_few_parts(touched: _Touched) -> _Touched:

@@ -77,8 +77,8 @@ def is_held_copy(one: Draft) -> bool:
 
 
 def can_be_renamed(operation: ir.Operation) -> bool:
-    """Whether the text of a copy can say that it is on a stream."""
-    return operation.rename is not None and operation.stream_text is not None and not operation.stuck
+    """Whether a copy can get another name in the text."""
+    return operation.rename is not None
 
 
 def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Walked]], why: str) -> dict[str, str]:

@@ -77,6 +77,7 @@ class Draft:
     awaits: str = ""  # the event that the host waits for
     callee: Walked | None = None  # the function that is called here
     holds: bool = False  # copies keep the host in it
+    busy: bool = False  # and there is other work
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """The site touches a buffer, or that part of it."""
@@ -89,6 +90,7 @@ class Draft:
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
         self.callee, self.holds = other.callee or self.callee, self.holds or other.holds
+        self.busy = self.busy or other.busy
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
         self.stuck, self.outside = self.stuck or other.stuck, self.outside or other.outside
@@ -221,6 +223,7 @@ class RegionBuilder:
                     zeroes=d.zeroes,
                     calls=() if d.callee is None else ((d.callee.function.name, d.callee.function.span),),
                     holds=d.holds,
+                    busy=d.busy,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

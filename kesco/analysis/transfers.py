@@ -12,7 +12,7 @@ from kesco.analysis.extents import copied
 from kesco.analysis.memory import NOTHING, TOP, Value
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.analysis.sites import Sites
-from kesco.analysis.state import State
+from kesco.analysis.state import State, current_stream
 from kesco.analysis.zeroes import certain_part
 from kesco.frontend.api_table import CudaCall, cuda_call
 from kesco.ir import program as ir
@@ -36,6 +36,8 @@ class Transfers(Sites):
 
     def stream_argument(self, call: ir.Call, values: list[Value], entry: CudaCall) -> tuple[Value, bool]:
         """The value of the stream argument, and whether it is written at all."""
+        if call.name.rpartition("::")[2] == COPY_HERE:
+            return current_stream(), True
         index = entry.stream
         if index is None or index >= len(values) or call.arguments[index] == ir.Literal("default"):
             return NOTHING, False

@@ -48,6 +48,9 @@ def stated(program: ir.Program, operation: ir.Operation, stream: str, name: str 
 
 def follow(program: ir.Program, region: Region) -> list[Edit]:
     """The edits of a function that follows its caller."""
-    own = {s.operation: "" for s in region.sites if s.role is Role.MOVABLE and s.kind is not SiteKind.CALL}
-    own |= {s.operation: COPY_HERE for s in region.sites if s.kind is SiteKind.COPY and s.held is not None}
-    return [e for number, name in own.items() for e in stated(program, program.operations[number], CURRENT, name)]
+    movable = (s for s in region.sites if s.role is Role.MOVABLE and s.kind is not SiteKind.CALL)
+    operations = dict.fromkeys(s.operation for s in movable)
+    edits = [edit for number in operations for edit in stated(program, program.operations[number], CURRENT)]
+    copies = {s.operation for s in region.sites if s.kind is SiteKind.COPY and s.held is not None}
+    names = (program.operations[number].rename for number in sorted(copies))
+    return [*edits, *(Edit(*name[0], COPY_HERE) for name in names if name is not None)]

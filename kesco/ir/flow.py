@@ -128,7 +128,7 @@ class Site:
     does is to set the bytes of its one access to zero, and its buffer is one allocation, the only one of that name:
     then it is the operation of the statement or call. `calls` are name and place of the functions of the file that a
     call runs, where nothing else can run there. `holds` tells that there are copies among it that keep the host; then
-    `stuck` tells that the call cannot go to a stream with them.
+    `stuck` tells that the call cannot go to a stream with them, and `busy` that there is other work in it.
     """
 
     number: int
@@ -158,6 +158,7 @@ class Site:
     zeroes: int = -1
     calls: tuple[tuple[str, Span], ...] = ()
     holds: bool = False
+    busy: bool = False
 
     @property
     def own(self) -> tuple[Access, ...]:

@@ -114,7 +114,7 @@ def _small(region: Region, chosen: Collection[int]) -> set[int]:
     These are the ones behind a large one read in the background, and those to symbols behind kernels.
     """
     sites = [s for s in region.sites if s.operation in chosen]
-    large = {s.operation for s in sites if s.bytes is None or s.bytes > SMALL}
+    large = {s.operation for s in sites if s.busy or s.bytes is None or s.bytes > SMALL}
     sources = [s.number for s in sites if s.operation in large and s.held is Held.SOURCE and is_flat(s)]
     kernels = [s.number for s in region.sites if s.kind is SiteKind.KERNEL and s.role is Role.MOVABLE]
     to_symbols = {s.operation for s in sites if s.label.partition("#")[0] == "cudaMemcpyToSymbol"}

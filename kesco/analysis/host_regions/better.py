@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kesco.frontend.library_table import setter_of
 from kesco.ir import program as ir
-from kesco.ir.access import UNKNOWN, AccessMode, Buffer, may_alias
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, UNKNOWN, AccessMode, Buffer, may_alias
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_sure_barrier
 from kesco.parts import Parts
@@ -150,9 +150,22 @@ def _either(one: Region, other: Region | None) -> Region:
 
 def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int]:
     """What may run beside each other, what may run beside something, and as little as possible that is not seen."""
-    forms = (one for one in (region, region.calling if calls else None, region.linked) if one is not None)
+    own = _with_copies(region.calling) if calls and region.calling is not None else None
+    forms = (one for one in (region, own, region.linked) if one is not None)
     unseen = sum(site.foreign for site in region.sites)
     return max(len(_free(one)) for one in forms), _moving(region), -unseen
+
+
+def _with_copies(region: Region) -> Region:
+    """The region in which calls are on streams with the copies in them that keep the host."""
+    aside = (HELD_IN_CALL, BY_HOST_IN_CALL)
+    sites = (
+        replace(s, role=Role.MOVABLE, accesses=tuple(a for a in s.accesses if a.why not in aside))
+        if s.holds and not s.stuck
+        else s
+        for s in region.sites
+    )
+    return replace(region, sites=tuple(sites))
 
 
 def _free(region: Region) -> set[tuple[int, int]]:
