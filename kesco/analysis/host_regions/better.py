@@ -28,11 +28,15 @@ _WORK = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.CALL)
 def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
     """Whether it may be worth to ask the IR: there are kernels, and the text's reading leaves something apart.
 
-    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier, and
-    where no two launches of a function may run beside each other.
+    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier, where
+    no two launches of a function may run beside each other, and where one stands in a range-based loop, the trips of
+    which only the IR tells apart.
     """
     if not effects:
         return False
+    loops = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Loop) and n.ranged)
+    if any(isinstance(n, ir.Launch) for loop in loops for n in ir.walk(loop.body)):
+        return True
     if any(r.serial_because or any(map(_is_held, r.sites)) or _is_chain(r) for r in regions):
         return True
     sites = [site for region in regions for site in region.sites if site.foreign]
