@@ -28,9 +28,9 @@ _WORK = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.CALL)
 def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
     """Whether it may be worth to ask the IR: there are kernels, and the text's reading leaves something apart.
 
-    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier, where
-    no two launches of a function may run beside each other, and where one stands in a range-based loop, the trips of
-    which only the IR tells apart.
+    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier,
+    where no two launches of a function may run beside each other, and where one stands in a range-based loop, the trips
+    of which only the IR tells apart.
     """
     if not effects:
         return False
