@@ -31,6 +31,12 @@ def given_stream(program: ir.Program, operation: ir.Operation, stream: str) -> l
     return [Edit(start, start, f"({on}", _LAST), Edit(end, end, ")")]
 
 
+def wait_behind(truth: str) -> str:
+    """Behind a call in which copies waited for the device, as the host may look: the line where the caller waits."""
+    condition = "" if truth == "true" else f"if ({truth}) "
+    return f"{condition}cudaDeviceSynchronize();  // kesco: as the copies in the call did" if truth != "false" else ""
+
+
 def stated(program: ir.Program, operation: ir.Operation, stream: str, name: str = "") -> list[Edit]:
     """The edits that put an operation on a stream, under another name where it needs one."""
     assert operation.stream_text is not None

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits
 from kesco.emit.edits import Edit, newline_of
-from kesco.emit.following import follow, given_stream, stated
+from kesco.emit.following import follow, given_stream, stated, wait_behind
 from kesco.emit.handles import add_handles
 from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
@@ -240,7 +240,8 @@ class _Writer:
         if sites[0].kind is SiteKind.LIBRARY:
             return []  # its handle has the stream
         if sites[0].kind is SiteKind.CALL:
-            self._wait_behind(sites)
+            if line := wait_behind(truth_text({s.iterations: self._is_waited_for(s) for s in sites})):
+                self.after.setdefault(operation.number, []).insert(0, line)
             return given_stream(self.program, operation, self._stream_text(sites))
         if operation.stream_text is None:
             raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
@@ -253,14 +254,6 @@ class _Writer:
             own = OWN[operation.rename[1].removesuffix("Async")]
             name = FETCH if sites[0].held is Held.LATER else SEND if sent else own
         return stated(self.program, operation, text, name)
-
-    def _wait_behind(self, sites: list[Site]) -> None:
-        """A call whose copies waited for the device, as the host may look behind it: now the caller waits."""
-        waits = truth_text({s.iterations: self._is_waited_for(s) for s in sites})
-        if waits != "false":
-            condition = "" if waits == "true" else f"if ({waits}) "
-            line = f"{condition}cudaDeviceSynchronize();  // kesco: as the copies in the call did"
-            self.after.setdefault(sites[0].operation, []).append(line)
 
     def _is_waited_for(self, site: Site) -> bool:
         """Whether the host also waits for the device where it waits for a copy."""
