@@ -70,7 +70,8 @@ def _could_move(site: Site) -> bool:
     What the host looks at in a call it looks at before the wait behind it.
     """
     if may_hold(site):
-        return not site.looks and all(a.buffer.on_device for a in site.accesses if not _on_the_hosts_side(site, a))
+        touched = (a.buffer for a in site.accesses if not _on_the_hosts_side(site, a))
+        return not (site.looks or site.outside) and all(b.on_device for b in touched)
     if site.kind is not SiteKind.COPY or site.role is not Role.LEGACY or site.held is None or site.stuck:
         return False
     device = [a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)]

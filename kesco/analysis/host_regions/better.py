@@ -149,7 +149,8 @@ def _either(one: Region, other: Region | None) -> Region:
     if _calls(one) and other.calling is None:
         return one
     as_one = one.linked is not None  # operations of several functions weigh more than calls of these
-    return other if one.serial_because or _gain(other, calls=not as_one) > _gain(one, calls=not as_one) else one
+    ours, theirs = ((_gain(x, calls=not as_one), _gain(x)) for x in (one, other))
+    return other if one.serial_because or theirs > ours else one
 
 
 def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int]:
@@ -165,7 +166,7 @@ def _with_copies(region: Region) -> Region:
     aside = (HELD_IN_CALL, BY_HOST_IN_CALL)
     sites = (
         replace(s, role=Role.MOVABLE, accesses=tuple(a for a in s.accesses if a.why not in aside))
-        if s.holds and not s.stuck
+        if s.holds and not (s.stuck or s.looks or s.outside)
         else s
         for s in region.sites
     )
