@@ -55,7 +55,7 @@ class Zeroes:
 
 
 COPY_HERE = "kesco_copy_here"
-"""The same on the current stream, in a function that follows its caller; ``cudaMemcpy`` where nobody set one."""
+"""The same on the current stream, in a function that follows its caller; waits for the device where nobody set one."""
 SEND, SENT = "kesco_send", "kesco_sent"
 """`COPY` to the device whose source may be read in the background, and the wait until all such have been."""
 FETCH, FETCHED = "kesco_fetch", "kesco_fetched"
@@ -93,7 +93,7 @@ LEAVES = frozenset(
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""
 COPIES = {
-    **dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", COPY, SEND, FETCH), 3),
+    **dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", COPY, COPY_HERE, SEND, FETCH), 3),
     **dict.fromkeys(("cudaMemcpy2D", "cudaMemcpy2DAsync", OWN["cudaMemcpy2D"]), 6),
     **dict.fromkeys(("cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync", OWN["cudaMemcpyToSymbol"]), 4),
 }
