@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kesco.ir.access import HELD_IN_CALL, Access, AccessMode
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, Access, AccessMode
 from kesco.ir.flow import Held, Role, Site
 from kesco.verify.conflicts import conflicts, union
 
@@ -43,7 +43,7 @@ def _is_done(site: Site, access: Access) -> bool:
     """Whether what a site touches there is done with when the host goes on."""
     if site.role is not Role.MOVABLE:
         return False
-    in_call = site.holds and access.why == HELD_IN_CALL
+    in_call = site.holds and access.why in (HELD_IN_CALL, BY_HOST_IN_CALL)
     return in_call or (site.held is Held.SOURCE and AccessMode.WRITE not in access.mode)
 
 

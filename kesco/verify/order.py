@@ -195,6 +195,7 @@ class _Proof:
             if site.holds:  # behind the waits in it, which are none any more: nothing may be left to wait for
                 seen = self.work if site.looks or site.outside else self._of_host[site.number]
                 self._report_all(Rule.HOST, "pending", seen | self.boundary, site)
+                return
         seen = self.host_conflicts[site.number]
         if site.role in (Role.JOIN, Role.EXIT):
             seen = self.work
