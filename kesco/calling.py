@@ -41,7 +41,7 @@ def with_calls(
         if calling is None or key in follow or key not in results or results[key].region.members:
             continue
         candidate = _staying(calling, by_key, own | {key})
-        moving = {s.number for s in candidate.sites if is_moving(s.role, s.kind)}
+        moving = {s.number for s in candidate.sites if _may_move(s)}
         if not moving:
             continue
         result = plan(candidate)
@@ -125,6 +125,11 @@ def is_moving(role: Role, kind: SiteKind) -> bool:
     return role is Role.MOVABLE and kind is SiteKind.CALL
 
 
+def _may_move(site: Site) -> bool:
+    """Whether a site is a call that may go to a stream, if maybe only with the copies in it."""
+    return is_moving(site.role, site.kind) or (site.holds and not site.stuck)
+
+
 def _called_first(by_key: Mapping[Key, Region]) -> list[Key]:
     """The functions, each behind those that it calls."""
     order: dict[Key, None] = {}
@@ -157,8 +162,8 @@ def _run_by(call: Key, by_key: Mapping[Key, Region]) -> set[Key]:
 def _staying(calling: Region, by_key: Mapping[Key, Region], own: Collection[Key]) -> Region:
     """The region in which calls of functions with streams of their own stay barriers."""
     sites = (
-        replace(s, role=Role.JOIN, looks=False)
-        if is_moving(s.role, s.kind) and any(not _run_by(k, by_key).isdisjoint(own) for k in s.calls)
+        replace(s, role=Role.JOIN, looks=False, stuck=s.holds)
+        if _may_move(s) and any(not _run_by(k, by_key).isdisjoint(own) for k in s.calls)
         else s
         for s in calling.sites
     )

@@ -4,9 +4,11 @@ In: the sites of one function with the byte ranges they touch. Out: for each acc
 buffer of its own for whoever looks for dependences. A module of its own because it is the one place where the compiler
 decides that two accesses of one allocation cannot meet; the proof decides the same in `verify.ranges`, its own way.
 
-1. Of each buffer take the different ranges. Two that are not provably apart belong to one part, and so do two that
-   share a third.
-2. An access with a range touches the part of its range. One without touches all parts, and what is in none.
+1. Of each buffer take the different ranges. Some of which no two are provably apart are a part, and none more could be
+   added. So two ranges share a part where they may meet, and only there: whoever overwrites all of a pool touches each
+   of the parts that its users keep apart. Ranges that turn with a loop are in one part with all that they may meet,
+   directly or through others.
+2. An access with a range touches the parts of its range. One without touches all parts, and what is in none.
 
 Two ranges are apart where one ends before the other begins, *or* one of the two is empty. So that there are bytes in
 both may be taken for granted: with lengths of at least 1, the gap is a sum of non-negative multiples of the lengths,
@@ -20,7 +22,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import combinations, islice
 from math import gcd
+
+import networkx as nx
 
 from kesco.ir.access import Access, Buffer, BufferKind
 from kesco.ir.flow import Region, Role, Site
@@ -43,22 +48,25 @@ class Parts:
                 every[access.buffer].add(access.bytes)
                 if site.role is Role.MOVABLE:
                     ranges[access.buffer][access.bytes] = None
-        self._of: dict[Buffer, dict[ByteRange, Buffer]] = {}
+        self._of: dict[Buffer, dict[ByteRange, tuple[Buffer, ...]]] = {}
         self.whole: dict[str, Buffer] = {}  # a part's key → the buffer that it is a part of
         self.turning: dict[str, dict[ByteRange, str]] = {}  # a part's key → the loops that its ranges turn with
         loops = region.loops if not any(map(_vague, region.sites)) else ()
         for buffer, found in ranges.items():
-            groups = list(_groups(list(found))) if len(every[buffer]) <= MOST else []
-            turns = [_turning(region, buffer, group, loops) for group in groups]
-            if len(groups) > 1 or any(turns):
-                self._divide(buffer, groups, turns)
+            divided: list[tuple[list[ByteRange], dict[ByteRange, str]]] = []
+            for group in _groups(list(found)) if len(every[buffer]) <= MOST else ():
+                turns = _turning(region, buffer, group, loops)
+                divided += [(group, turns)] if turns else [(one, {}) for one in _meeting(group)]
+            if len(divided) > 1 or any(turns for _, turns in divided):
+                self._divide(buffer, divided)
 
-    def _divide(self, buffer: Buffer, groups: list[list[ByteRange]], turns: list[dict[ByteRange, str]]) -> None:
+    def _divide(self, buffer: Buffer, divided: list[tuple[list[ByteRange], dict[ByteRange, str]]]) -> None:
         self._of[buffer] = {}
-        for number, (group, loops) in enumerate(zip(groups, turns, strict=True)):
+        for number, (ranges, loops) in enumerate(divided):
             part = replace(buffer, key=f"{buffer.key}|{number}")
             self.whole[part.key] = buffer
-            self._of[buffer].update(dict.fromkeys(group, part))
+            for one in ranges:
+                self._of[buffer][one] = (*self._of[buffer].get(one, ()), part)
             if loops:
                 self.turning[part.key] = loops
 
@@ -68,8 +76,8 @@ class Parts:
         if known is None:
             return (access.buffer,)
         if access.bytes is not None:
-            return (known[access.bytes],)
-        return (*dict.fromkeys(known.values()), access.buffer)
+            return known[access.bytes]
+        return (*dict.fromkeys(part for parts in known.values() for part in parts), access.buffer)
 
 
 def _groups(ranges: list[ByteRange]) -> Iterator[list[ByteRange]]:
@@ -82,6 +90,17 @@ def _groups(ranges: list[ByteRange]) -> Iterator[list[ByteRange]]:
             group += near
             left = [other for other in left if other not in near]
         yield group
+
+
+def _meeting(group: list[ByteRange]) -> list[list[ByteRange]]:
+    """The largest sets of ranges of which no two are apart; all as one where there are too many such sets."""
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(len(group)))
+    graph.add_edges_from((a, b) for a, b in combinations(range(len(group)), 2) if not apart(group[a], group[b]))
+    found = list(islice(nx.find_cliques(graph), len(group) + 1))
+    if len(found) > len(group):  # never so where ranges are intervals of numbers
+        return [group]
+    return [[group[n] for n in numbers] for numbers in sorted(map(sorted, found))]
 
 
 def _vague(site: Site) -> bool:

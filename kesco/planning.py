@@ -217,7 +217,7 @@ def _variants(
     for start, zeroes in variants:
         more, prefetches = insert(program, start) if asked else (start, ())
         if options.copies != "keep" and streams:
-            renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
+            renamed = {n for n, one in enumerate(program.operations) if (one.rename or one.call) and not one.stuck}
             renamed.difference_update(stay)
             with_copies = moved(more, renamed)
             if with_copies is not more:

@@ -14,10 +14,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kesco.analysis.following import by_host, why_not_followed
-from kesco.analysis.region import Walked
+from kesco.analysis.region import Draft, Walked
 from kesco.ir import program as ir
-from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, AccessMode, Buffer
-from kesco.ir.flow import CURRENT, Handle, Role, SiteKind
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, IN_CALL, AccessMode, Buffer
+from kesco.ir.flow import CURRENT, HOSTS_SIDE, Handle, Role, SiteKind
 from kesco.ir.poly import ByteRange
 
 if TYPE_CHECKING:
@@ -35,43 +35,64 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     if callee.throws and not callee.touches_device:
         walk.may_throw(state, name, call.operation, call.span)
     now.throws = now.throws or (callee.throws and not now.failing)
-    by_device, on_host = touched_in(callee)
+    touched = touched_in(callee)
     if not callee.touches_device:
-        for (buffer, _), mode in (*by_device.items(), *on_host.items()):
+        for (buffer, _), mode in (entry for one in touched.values() for entry in one.items()):
             now.host[buffer] = now.host.get(buffer, AccessMode.NONE) | mode
         walk.go_outside(any(d.outside for d in drafts))
         now.seen |= {one for d in drafts for one in d.seen}
         if not now.failing:
             now.looked = now.looked or any(d.looks for d in drafts)
         return
-    touched = now.touches_device
+    before = now.touches_device
     stream = _stream_of(walk, call, callee)
     moves = stream is not None and stream != CURRENT
     site = walk.site(state, name, SiteKind.CALL, Role.MOVABLE if moves else Role.JOIN, call.operation, call.span)
     site.callee, site.stream = callee, stream
-    for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
-        for (buffer, part), mode in accesses.items():
-            site.touch(buffer, why, mode, part)
+    add_touched(site, callee, touched)
     if moves:
         looks, outside = by_host(callee)
         site.looks, site.outside = site.looks or looks, site.outside or outside
-    site.foreign = site.foreign or callee.foreign or (callee.device_changed and touched)
+    site.foreign = site.foreign or callee.foreign or (callee.device_changed and before)
     now.device_changed = now.device_changed or callee.device_changed
     now.foreign = now.foreign or callee.foreign
     if site.foreign:
         now.unseen_in = now.statement
 
 
-def touched_in(callee: Walked) -> tuple[_Touched, _Touched]:
-    """What the device touches in a function, and what the host does, in few parts that mean something in its caller."""
-    by_device: _Touched = {}
-    on_host: _Touched = {}
+def touched_in(callee: Walked) -> dict[str, _Touched]:
+    """What is touched in a function, by `Access.why` at its call, in few parts that mean something in its caller."""
+    touched: dict[str, _Touched] = {IN_CALL: {}, HELD_IN_CALL: {}, BY_HOST_IN_CALL: {}}
     for draft in callee.builder.drafts:
         for (buffer, why, part), mode in draft.accesses.items():
-            found = on_host if draft.role is Role.HOST or why == BY_HOST_IN_CALL else by_device
+            found = touched[BY_HOST_IN_CALL if draft.role is Role.HOST else _at_call(draft, why, mode)]
             at = buffer, None if part is not None and part.counters else part
             found[at] = found.get(at, AccessMode.NONE) | mode
-    return _with_few_parts(by_device), _with_few_parts(on_host)
+    return {why: _with_few_parts(one) for why, one in touched.items()}
+
+
+def _at_call(draft: Draft, why: str, mode: AccessMode) -> str:
+    if why in (BY_HOST_IN_CALL, HELD_IN_CALL):
+        return why
+    if draft.held is None or not _is_held(draft):
+        return IN_CALL
+    return HELD_IN_CALL if mode == HOSTS_SIDE[draft.held] else IN_CALL
+
+
+def add_touched(site: Draft, callee: Walked, touched: dict[str, _Touched]) -> None:
+    """The site of a call touches what is touched in the function, and keeps the host where copies do so in it."""
+    for why, accesses in touched.items():
+        for (buffer, part), mode in accesses.items():
+            site.touch(buffer, why, mode, part)
+    drafts = callee.builder.drafts
+    if any(d.holds or _is_held(d) for d in drafts):
+        site.holds = site.stuck = True
+        site.busy = any(d.busy or (d.role is Role.MOVABLE and not d.holds and not _is_held(d)) for d in drafts)
+        site.bytes = site.bytes if site.busy else max(site.bytes, sum(d.bytes for d in drafts))
+
+
+def _is_held(draft: Draft) -> bool:
+    return draft.kind is SiteKind.COPY and draft.held is not None
 
 
 def _with_few_parts(touched: _Touched) -> _Touched:

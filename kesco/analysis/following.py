@@ -5,11 +5,12 @@ text; and in a caller, the calls that may go to any stream. Apart from the walk 
 must be right for all calls of it.
 
 1. An *activation* follows where all that it gives the device is in the file's own text and can be put on a stream
-there: launches, memsets, copies for which the host does not wait, and calls of functions that follow. 2. So it has no
-join, waits for nothing, has no unseen code, changes no device, is told of no flag that the host may watch, and throws
-nothing: who catches that may look at the default stream. 3. A *function* follows where all its activations do. 4. A
-call of it may move where it is a statement, or a value that is declared or assigned, with nothing else for the device
-in that statement: what is set for the call ends with the statement.
+there: launches, memsets, copies, and calls of functions that follow. 2. So it has no join, no unseen code, changes no
+device, is told of no flag that the host may watch, and throws nothing: who catches that may look at the default stream.
+It waits for nothing but ``cudaMemcpy`` between host and device, for which it only waits until the host's memory is done
+with (`Site.holds`). 3. A *function* follows where all its activations do. 4. A call of it may move where it is a
+statement, or a value that is declared or assigned, with nothing else for the device in that statement: what is set for
+the call ends with the statement.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kesco.analysis.region import Draft, Walked
 from kesco.analysis.state import ON
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
-from kesco.ir.flow import Handle, Region, Role, SiteKind
+from kesco.ir.flow import Handle, Held, Region, Role, SiteKind
 
 _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
 _MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
@@ -61,11 +62,23 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
         return f"what {where} does is not seen"
     if draft.kind is SiteKind.LIBRARY and draft.role is Role.MOVABLE:
         return f"{where} works on the stream of its handle"
+    if is_held_copy(draft) and (draft.stream == current if current is not None else draft.role is Role.LEGACY):
+        return ""
     if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:
         return f"{where} stays on the default stream" if draft.role is Role.LEGACY else f"{where} is a barrier"
     if draft.note and current is None:  # later it is on that stream, or not
         return f"{where}: {draft.note}"
     return "" if draft.stream == current else f"{where} is on a stream of its own"
+
+
+def is_held_copy(one: Draft) -> bool:
+    """Whether it is a ``cudaMemcpy`` that keeps the host until it is done with the host's memory."""
+    return one.kind is SiteKind.COPY and one.held in (Held.SOURCE, Held.ALL) and one.name == "cudaMemcpy"
+
+
+def can_be_renamed(operation: ir.Operation) -> bool:
+    """Whether a copy can get another name in the text."""
+    return operation.rename is not None
 
 
 def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Walked]], why: str) -> dict[str, str]:
@@ -78,7 +91,7 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
             or ("nothing calls it" if function.name == "main" else "")
             or ("" if function.here else "it is not in this file's own text")
             or ("" if any(a.touches_device for a in contexts) else "it launches nothing")
-            or next(filter(None, (why_not_followed(a, None) for a in contexts)), "")
+            or next(filter(None, (why_not_followed(a, None) or _fixed_copy(program, a) for a in contexts)), "")
         )
     while True:
         wrong = {
@@ -92,6 +105,13 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
         if not wrong:
             return found
         found |= wrong
+
+
+def _fixed_copy(program: ir.Program, activation: Walked) -> str:
+    """Why the text of a copy that keeps the host cannot be changed, if it cannot."""
+    copies = (d for d in activation.builder.drafts if is_held_copy(d))
+    wrong = next((d for d in copies if not can_be_renamed(program.operations[d.operation])), None)
+    return f"'{wrong.name}' (line {wrong.span.line}) is a barrier" if wrong is not None else ""
 
 
 def moving_calls(
@@ -123,7 +143,8 @@ def with_moving(region: Region, moving: Collection[int], contexts: Collection[Wa
             by_host(d.callee) for a in contexts for d in a.builder.drafts if d.operation == site.operation and d.callee
         ]
         looks, outside = (any(one) for one in zip(*sides, strict=True))
-        sites[site.number] = replace(site, role=Role.MOVABLE, looks=looks, outside=site.outside or outside)
+        role = site.role if site.holds else Role.MOVABLE  # whether copies move is decided later
+        sites[site.number] = replace(site, role=role, looks=looks, outside=site.outside or outside, stuck=False)
     return replace(region, sites=tuple(sites))
 
 

@@ -14,9 +14,7 @@ from collections.abc import Collection, Mapping
 from kesco.analysis.memory import Place
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
-from kesco.ir.flow import Held, Region, Role
-
-_HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
+from kesco.ir.flow import HOSTS_SIDE, Region, Role
 
 
 def entries_of(region: Region) -> set[Buffer]:
@@ -27,7 +25,7 @@ def entries_of(region: Region) -> set[Buffer]:
 def compared(region: Region) -> list[Access]:
     """What movable work touches; not the host's side of copies that keep the host, if only they touch such memory."""
     every = [(s, a) for s in region.sites if s.role is Role.MOVABLE for a in s.accesses]
-    inner = [a for s, a in every if s.held is None or a.mode != _HOSTS_SIDE[s.held]]
+    inner = [a for s, a in every if s.held is None or a.mode != HOSTS_SIDE[s.held]]
     outside = any(a.buffer.kind in (BufferKind.ENTRY, BufferKind.SYMBOL) for a in inner)
     return [a for _, a in every] if outside else inner
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from kesco.analysis.region import Walked
 from kesco.ir import program as ir
-from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, BufferKind
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, IN_CALL, BufferKind
 from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.source import Span
 
@@ -34,7 +34,7 @@ _OWN_STREAMS = (
     "kesco_replay_alone",
 )
 _RETURNS = ("return", "end")
-_INSIDE = (IN_CALL, BY_HOST_IN_CALL)
+_INSIDE = (IN_CALL, HELD_IN_CALL, BY_HOST_IN_CALL)
 _DOES = (Role.MOVABLE, Role.LEGACY, Role.JOIN)
 
 

@@ -76,6 +76,8 @@ class Draft:
     records: str = ""  # the event that is recorded here
     awaits: str = ""  # the event that the host waits for
     callee: Walked | None = None  # the function that is called here
+    holds: bool = False  # copies keep the host in it
+    busy: bool = False  # and there is other work
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """The site touches a buffer, or that part of it."""
@@ -87,7 +89,8 @@ class Draft:
         self.note, self.priority, self.bytes = other.note or self.note, other.priority, max(self.bytes, other.bytes)
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
-        self.callee = other.callee or self.callee
+        self.callee, self.holds = other.callee or self.callee, self.holds or other.holds
+        self.busy = self.busy or other.busy
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None
         self.stuck, self.outside = self.stuck or other.stuck, self.outside or other.outside
@@ -219,6 +222,8 @@ class RegionBuilder:
                     loop=d.loop,
                     zeroes=d.zeroes,
                     calls=() if d.callee is None else ((d.callee.function.name, d.callee.function.span),),
+                    holds=d.holds,
+                    busy=d.busy,
                 )
             )
         successors = tuple(tuple(sorted(s)) for s in self._successors)

@@ -12,14 +12,14 @@ from kesco.analysis.extents import copied
 from kesco.analysis.memory import NOTHING, TOP, Value
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.analysis.sites import Sites
-from kesco.analysis.state import State
+from kesco.analysis.state import State, current_stream
 from kesco.analysis.zeroes import certain_part
 from kesco.frontend.api_table import CudaCall, cuda_call
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
 from kesco.ir.flow import Held, Role, SiteKind
 from kesco.ir.poly import Poly
-from kesco.ir.transfers import FETCH, OWN, SEND
+from kesco.ir.transfers import COPY_HERE, FETCH, OWN, SEND
 
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")  # in bytes, third argument
 _FLAT = ("cudaMemset", "cudaMemcpy")  # and all of it right behind the pointers
@@ -27,7 +27,7 @@ KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.
 _HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 0, 1, 2, 3
 _HELD = {_HOST_TO_DEVICE: Held.SOURCE, _DEVICE_TO_HOST: Held.ALL}
 _DIRECTIONS = {"HostToDevice": _HOST_TO_DEVICE, "DeviceToHost": _DEVICE_TO_HOST, "DeviceToDevice": _DEVICE_TO_DEVICE}
-COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
+COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH, COPY_HERE), "cudaMemcpy")
 """The copies of kesco's prologue, and what each of them is on a stream."""
 
 
@@ -36,6 +36,8 @@ class Transfers(Sites):
 
     def stream_argument(self, call: ir.Call, values: list[Value], entry: CudaCall) -> tuple[Value, bool]:
         """The value of the stream argument, and whether it is written at all."""
+        if call.name.rpartition("::")[2] == COPY_HERE:
+            return current_stream(), True
         index = entry.stream
         if index is None or index >= len(values) or call.arguments[index] == ir.Literal("default"):
             return NOTHING, False

@@ -6,7 +6,7 @@ the stream of an operation stands in another function than the operation.
 1. Around a call an object sets the current stream until the end of the expression, in front of a comma. 2. It stands in
 parentheses unless the call is the whole statement, since a comma may also part arguments or declarations; and it is
 cast to ``void`` unless the call is, so that no comma operator of the user's can be meant. 3. In a function that
-follows, all operations are put on the current stream.
+follows, all operations are put on the current stream, copies that keep the host by a function of the prologue's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from kesco.emit.edits import Edit, newline_of
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.transfers import COPY_HERE
 
 CURRENT = "kesco_current()"
 _LAST = 9  # behind the lines that come before the statement
@@ -28,6 +29,12 @@ def given_stream(program: ir.Program, operation: ir.Operation, stream: str) -> l
     if place is not None and place.start == start and program.text[end : place.end].strip() == b";":
         return [Edit(start, start, on, _LAST)]
     return [Edit(start, start, f"({on}", _LAST), Edit(end, end, ")")]
+
+
+def wait_behind(truth: str) -> str:
+    """Behind a call in which copies waited for the device, as the host may look: the line where the caller waits."""
+    condition = "" if truth == "true" else f"if ({truth}) "
+    return f"{condition}cudaDeviceSynchronize();  // kesco: as the copies in the call did" if truth != "false" else ""
 
 
 def stated(program: ir.Program, operation: ir.Operation, stream: str, name: str = "") -> list[Edit]:
@@ -49,4 +56,7 @@ def follow(program: ir.Program, region: Region) -> list[Edit]:
     """The edits of a function that follows its caller."""
     movable = (s for s in region.sites if s.role is Role.MOVABLE and s.kind is not SiteKind.CALL)
     operations = dict.fromkeys(s.operation for s in movable)
-    return [edit for number in operations for edit in stated(program, program.operations[number], CURRENT)]
+    edits = [edit for number in operations for edit in stated(program, program.operations[number], CURRENT)]
+    copies = {s.operation for s in region.sites if s.kind is SiteKind.COPY and s.held is not None}
+    names = (program.operations[number].rename for number in sorted(copies))
+    return [*edits, *(Edit(*name[0], COPY_HERE) for name in names if name is not None)]

@@ -362,7 +362,7 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
     return Parts(
         guards=any(r.region.guards for r in rewrites),
         prefetches=any(r.prefetches for r in rewrites),
-        copies=bool(own),
+        copies=bool(own) or any(s.holds for _, s in sites),
         planes=OWN["cudaMemcpy2D"] in own,
         to_symbols=OWN["cudaMemcpyToSymbol"] in own,
         from_symbols=OWN["cudaMemcpyFromSymbol"] in own,

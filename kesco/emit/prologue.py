@@ -45,6 +45,7 @@ STAND_IN = (
     "void kesco_prefetch(const KescoStreams*, const volatile void*, cudaStream_t, KescoPages = KescoDevice); "
     "cudaError_t kesco_memset(void*, int, size_t, cudaStream_t); "
     "cudaError_t kesco_copy(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t, bool = false); "
+    "cudaError_t kesco_copy_here(void*, const void*, size_t, cudaMemcpyKind); "
     "cudaError_t kesco_copy_2d(void*, size_t, const void*, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t, "
     "bool = false); template <typename Kesco> cudaError_t kesco_copy_to_symbol(const Kesco&, const void*, size_t, "
     "size_t, cudaMemcpyKind, cudaStream_t, bool = false); template <typename Kesco> cudaError_t "

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kesco.emit.edits import Edit
+from kesco.emit.edits import Edit, line_indent, newline_of
 from kesco.emit.places import lines_before
 from kesco.ir import program as ir
 from kesco.ir.ranges import COUNTER, Ranged, range_loops
 
+_OUTSIDE = -100  # of what else stands there
 _AHEAD = -1  # of what waits for others at the same place
 _NAME = re.compile(rf"\b{COUNTER}\d*\b")
 
@@ -29,7 +30,13 @@ def count_edits(program: ir.Program, loops: Iterable[Ranged], before: dict[int, 
     edits = []
     for one in loops:
         declared = f"int {one.name} = -1;  // kesco: counts the turns of the loop"
-        edits.append(lines_before(program.text, one.loop.span.start, [declared]))
+        if one.end >= 0:
+            newline, indent = newline_of(program.text), line_indent(program.text, one.loop.span.start)
+            opened = f"{{{newline}{indent}  {declared}{newline}{indent}"
+            edits.append(Edit(one.loop.span.start, one.loop.span.start, opened, _OUTSIDE))
+            edits.append(Edit(one.end, one.end, f"{newline}{indent}}}", -_OUTSIDE))
+        else:
+            edits.append(lines_before(program.text, one.loop.span.start, [declared]))
         if one.alone >= 0:
             before.setdefault(one.alone, []).insert(0, f"++{one.name};")
             continue

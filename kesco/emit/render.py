@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits
 from kesco.emit.edits import Edit, newline_of
-from kesco.emit.following import follow, given_stream, stated
+from kesco.emit.following import follow, given_stream, stated, wait_behind
 from kesco.emit.handles import add_handles
 from kesco.emit.holds import add_holds
 from kesco.emit.iterations import Trip, condition_text, number_text, only_in, truth_text
@@ -240,6 +240,8 @@ class _Writer:
         if sites[0].kind is SiteKind.LIBRARY:
             return []  # its handle has the stream
         if sites[0].kind is SiteKind.CALL:
+            if line := wait_behind(truth_text({s.iterations: self._is_waited_for(s) for s in sites})):
+                self.after.setdefault(operation.number, []).insert(0, line)
             return given_stream(self.program, operation, self._stream_text(sites))
         if operation.stream_text is None:
             raise CannotInsert(f"line {operation.span.line}: {operation.stuck or 'its stream cannot be stated'}")
@@ -255,7 +257,7 @@ class _Writer:
 
     def _is_waited_for(self, site: Site) -> bool:
         """Whether the host also waits for the device where it waits for a copy."""
-        return site.held is not None and (site.operation, site.iterations) in self.awaited
+        return (site.held is not None or site.holds) and (site.operation, site.iterations) in self.awaited
 
     def _waits(self) -> None:
         """One line for all waits of an operation for another, where one condition and one number fit them."""

@@ -14,7 +14,7 @@ from clang.cindex import Cursor, CursorKind
 
 from kesco.frontend.clang import kind_of
 from kesco.frontend.invocations import Invocations
-from kesco.frontend.operations import Anchor, closing_parenthesis
+from kesco.frontend.operations import IN_HEAD, Anchor, closing_parenthesis
 from kesco.ir import program as ir
 from kesco.ir.failures import leaves_where_it_failed
 
@@ -112,7 +112,7 @@ class Anchors(Invocations):
             return read(cursor)
         keep, self.anchor.stuck = (
             self.anchor.stuck,
-            self.anchor.stuck or "it is part of a condition or a returned value",
+            self.anchor.stuck or IN_HEAD,
         )
         try:
             return read(cursor)

@@ -18,7 +18,7 @@ from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.launch_macros import launch_macro
 from kesco.frontend.library_table import setter_of
-from kesco.frontend.operations import closing_parenthesis, file_range, launch_stream_text, with_semicolon
+from kesco.frontend.operations import IN_HEAD, closing_parenthesis, file_range, launch_stream_text, with_semicolon
 from kesco.ir import program as ir
 from kesco.ir.pieces import pieces
 from kesco.source import Span
@@ -284,8 +284,9 @@ class Invocations(Expressions):
             else:
                 stream, defaults = self._launch_stream(where, launch[1])
                 stuck = "" if stream else "its <<<…>>> comes from the body of a macro"
-        elif not stuck:
-            stream, defaults, rename = self._call_texts(cursor, called, arguments or [])
+        elif stuck in ("", IN_HEAD):
+            texts = self._call_texts(cursor, called, arguments or [])
+            stream, defaults, rename = (None, (), texts[2]) if stuck else texts
         statement = None
         if anchor is not None and span.path == path and anchor.end > anchor.start:
             end = with_semicolon(text, anchor.end)
@@ -331,9 +332,9 @@ class Invocations(Expressions):
         if not start.file == end.file == self.source.path or _is_operator(target):
             return None
         named = file_range(self.children(cursor)[0])[1] if self.children(cursor) else start
-        plain = self.types.lower(target.result_type).shape in (ir.Shape.INTEGER, ir.Shape.POINTER, ir.Shape.OTHER)
         close = closing_parenthesis(self.text, named.offset)
-        if not plain or close is None or not start.offset < named.offset <= close == end.offset - 1:
+        whole = close is not None and start.offset < named.offset <= close == end.offset - 1
+        if not whole or not self.types.may_follow_a_comma(target.result_type):
             return None
         return start.offset, end.offset, target.result_type.get_canonical().kind is TypeKind.VOID
 
@@ -357,11 +358,9 @@ class Invocations(Expressions):
         start, _ = file_range(cursor)
         name = (start.offset, start.offset + len(called))
         renamed = entry.stream is None and not self.macros.isdisjoint((called, entry.async_form or called))
-        if self.text[slice(*name)] != called.encode() or renamed:
-            return nothing  # another name would not be that macro any more
         close = closing_parenthesis(self.text, name[1])
-        if close is None:
-            return nothing
+        if self.text[slice(*name)] != called.encode() or renamed or close is None:
+            return nothing  # another name would not be that macro any more
         written = [a for a in arguments if a.extent.start.offset or a.extent.end.offset]
         if entry.stream is not None and entry.stream < len(written):
             first, last = file_range(written[entry.stream])

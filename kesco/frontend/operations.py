@@ -15,6 +15,9 @@ from kesco.frontend.clang import Place, SourceFile, file_place
 from kesco.ir.pieces import pieces
 from kesco.source import Span
 
+IN_HEAD = "it is part of a condition or a returned value"
+"""Why nothing can be put behind an operation, though it may get another name."""
+
 
 @dataclass(slots=True)
 class Anchor:

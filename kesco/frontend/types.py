@@ -72,6 +72,14 @@ class TypeTable:
             self._lowered[same] = found
         return found
 
+    def may_follow_a_comma(self, returned: ClangType) -> bool:
+        """Whether a call may stand behind a comma with nothing else in it: before C++17 its value is moved then."""
+        lowered = self.lower(returned)
+        if lowered.shape is Shape.RECORD:
+            known = self.records.get(lowered.record)
+            return known is not None and known.standard
+        return lowered.shape in (Shape.INTEGER, Shape.POINTER, Shape.OTHER)
+
     def is_standard(self, declaration: Cursor) -> bool:
         """`is_standard`, asked once for each declaration."""
         same = bytes(declaration)

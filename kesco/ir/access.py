@@ -97,6 +97,8 @@ class Access:
 
 IN_CALL = "in the function called"
 BY_HOST_IN_CALL = "by the host, in the function called"
+HELD_IN_CALL = "copied while the host waits, in the function called"
+"""The `why` of the host's memory that a call copies from or to: it is done with when the call comes back."""
 RELEASED = "the host may watch what it writes"
 """The `why` of what an operation does not touch itself, but whoever sees what it writes may: it comes behind that."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from kesco.ir.access import RELEASED, Access
+from kesco.ir.access import RELEASED, Access, AccessMode
 from kesco.ir.turns import Steering
 from kesco.source import Span
 
@@ -61,6 +61,10 @@ class Held(enum.Enum):
     SOURCE = "source"  # what the copy reads of the host's memory has been read
     ALL = "all"  # the copy is complete
     LATER = "later"  # it is not kept here: it waits before it next looks at its own memory
+
+
+HOSTS_SIDE = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
+"""How such a copy touches the host's memory."""
 
 
 class Mark(enum.Enum):
@@ -123,7 +127,8 @@ class Site:
     reached where a call of CUDA has failed. `zeroes` is negative but where all that a site of the host, or a memset,
     does is to set the bytes of its one access to zero, and its buffer is one allocation, the only one of that name:
     then it is the operation of the statement or call. `calls` are name and place of the functions of the file that a
-    call runs, where nothing else can run there.
+    call runs, where nothing else can run there. `holds` tells that there are copies among it that keep the host; then
+    `stuck` tells that the call cannot go to a stream with them, and `busy` that there is other work in it.
     """
 
     number: int
@@ -152,6 +157,8 @@ class Site:
     loop: str = ""
     zeroes: int = -1
     calls: tuple[tuple[str, Span], ...] = ()
+    holds: bool = False
+    busy: bool = False
 
     @property
     def own(self) -> tuple[Access, ...]:

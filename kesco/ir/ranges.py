@@ -4,7 +4,8 @@ In: a program and a function. Out: for each such loop the name that its counter 
 counter for these trips, so the output brings one in; the analysis counts by the same name. Both ask here.
 
 1. A loop has a name if a line can be put before it and one at the beginning of its body: it is a statement of a block
-with braces of its own, and its body is such a block, or one statement that gets braces. 2. No jump leads over the
+with braces of its own, or all of the body of a loop or branch, and then gets braces around it; and its body is such a
+block, or one statement that gets braces. 2. No jump leads over the
 line before it: the function has no labels, and the block is none of a switch.
 """
 
@@ -20,12 +21,16 @@ _JUMPS = ("goto", "a computed goto", "a label")
 
 @dataclass(frozen=True, slots=True)
 class Ranged:
-    """A loop, the statement that a trip begins with, and the operation that is all of its body, or -1."""
+    """A loop, the statement that a trip begins with, and the operation that is all of its body, or -1.
+
+    `end` is where the loop ends, if it is to get braces around it; else negative.
+    """
 
     name: str
     loop: ir.Loop
     first: ir.Stmt
     alone: int
+    end: int = -1
 
 
 def range_loops(program: ir.Program, function: ir.Function) -> tuple[Ranged, ...]:
@@ -34,22 +39,34 @@ def range_loops(program: ir.Program, function: ir.Function) -> tuple[Ranged, ...
     if any(isinstance(one, ir.Obstacle) and one.reason in _JUMPS for one in nodes):
         return ()
     found: list[Ranged] = []
-    for block in nodes:
-        if not isinstance(block, ir.Block) or not _has_braces(program, block):
-            continue
-        if any(isinstance(one, ir.Case) for one in block.body):
-            continue
-        for one in block.body:
+    for node in nodes:
+        for one, lone in _statements(program, node):
             loop = _unwrapped(one)
             if loop is None or program.text[loop.span.start : loop.span.start + 3] != b"for":
                 continue
             name = COUNTER + str(len(found) or "")
             each = loop.body.body[-1] if isinstance(loop.body, ir.Block) else loop.body
             if isinstance(each, ir.Block) and each.body and _has_braces(program, each):
-                found.append(Ranged(name, loop, each.body[0], -1))
+                if not lone or program.text[each.span.end - 1 : each.span.end] == b"}":
+                    found.append(Ranged(name, loop, each.body[0], -1, each.span.end if lone else -1))
             elif (operation := _operation(program, each)) >= 0:
-                found.append(Ranged(name, loop, each, operation))
+                statement = program.operations[operation].statement
+                end = statement.end if lone and statement is not None else -1
+                found.append(Ranged(name, loop, each, operation, end))
     return tuple(found)
+
+
+def _statements(program: ir.Program, node: ir.Expr | ir.Stmt) -> list[tuple[ir.Stmt, bool]]:
+    """The statements right in a node before which a line can be put, and whether they need braces for it."""
+    if isinstance(node, ir.Block):
+        free = _has_braces(program, node) and not any(isinstance(one, ir.Case) for one in node.body)
+        return [(one, False) for one in node.body] if free else []
+    if isinstance(node, ir.If):
+        return [(one, True) for one in (node.then, node.other) if one is not None]
+    if isinstance(node, ir.Loop):
+        inner = node.body.body[-1] if node.ranged and isinstance(node.body, ir.Block) and node.body.body else node.body
+        return [(inner, True)]
+    return []
 
 
 def _unwrapped(one: ir.Stmt) -> ir.Loop | None:

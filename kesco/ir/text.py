@@ -167,6 +167,7 @@ def _site(site: Site, successors: tuple[int, ...]) -> str:
     text += f"; only sets to zero @{site.zeroes}" if site.zeroes >= 0 else ""
     text += "" if site.acts else "; may be none"
     text += f"; holds the host: {site.held.value}" if site.held is not None and site.role is Role.MOVABLE else ""
+    text += "; holds the host for copies" if site.holds else ""
     text += f": {', '.join(map(_access, site.accesses))}" if site.accesses else ""
     text += f"; calls {', '.join(name for name, _ in site.calls)}" if site.calls else ""
     text += "; may show how far the device is" if site.looks else ""

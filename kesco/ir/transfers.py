@@ -54,6 +54,8 @@ class Zeroes:
     behind: tuple[Span, ...]
 
 
+COPY_HERE = "kesco_copy_here"
+"""The same on the current stream, in a function that follows its caller; waits for the device where nobody set one."""
 SEND, SENT = "kesco_send", "kesco_sent"
 """`COPY` to the device whose source may be read in the background, and the wait until all such have been."""
 FETCH, FETCHED = "kesco_fetch", "kesco_fetched"
@@ -91,7 +93,7 @@ LEAVES = frozenset(
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""
 COPIES = {
-    **dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", COPY, SEND, FETCH), 3),
+    **dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", COPY, COPY_HERE, SEND, FETCH), 3),
     **dict.fromkeys(("cudaMemcpy2D", "cudaMemcpy2DAsync", OWN["cudaMemcpy2D"]), 6),
     **dict.fromkeys(("cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync", OWN["cudaMemcpyToSymbol"]), 4),
 }

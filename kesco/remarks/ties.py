@@ -133,6 +133,9 @@ class Ties:
             return Tie(
                 Grade.UNKNOWN, f"which part of '{buffer.name}' {'each turn' if circle else 'each of them'} touches"
             )
+        if _may_lie_apart(x.bytes, y.bytes):
+            what = f"the parts of '{buffer.name}' that '{one.label}' and '{other.label}' touch"
+            return Tie(Grade.UNKNOWN, f"whether {what} are apart")
         return Tie(Grade.FIRM, buffer.name, buffer.name)
 
     def _reads(self, number: int, buffer: Buffer) -> bool:
@@ -239,6 +242,13 @@ class Ties:
         if one.label.partition("#")[0] != other.label.partition("#")[0]:
             return False
         return one.iterations != other.iterations or self.facts.differ(one.operation, other.operation)
+
+
+def _may_lie_apart(x: ByteRange | None, y: ByteRange | None) -> bool:
+    """Whether integers that say nothing of how long two ranges are decide how far they lie apart."""
+    if x is None or y is None:
+        return False
+    return bool((y.low - x.low).symbols - (x.high - x.low).symbols - (y.high - y.low).symbols)
 
 
 def _turns(part: ByteRange, loop: str) -> bool:

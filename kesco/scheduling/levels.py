@@ -77,10 +77,10 @@ def overlaps_as_issued(dfg: Dfg, schedule: Schedule, later: Collection[int], *, 
     of those whose host may go on at once.
     """
     sites, stream_of = dfg.region.sites, schedule.as_dict()
-    copied = {n for n in stream_of if sites[n].held is not None}
+    copied = {n for n in stream_of if sites[n].held is not None or (sites[n].holds and not sites[n].busy)}
     keeps = {n for n in copied if sites[n].held is not Held.LATER and sites[n].operation not in later}
     small = {n for n in copied if (size := sites[n].bytes) is not None and size <= SMALL}
-    heavy = {n for n in stream_of if sites[n].kind is SiteKind.KERNEL} | copied - small
+    heavy = {n for n in stream_of if sites[n].kind is SiteKind.KERNEL or sites[n].busy} | copied - small
     for a in sorted(heavy - keeps):
         needs = nx.descendants(dfg.graph, a)
         found = reached(dfg, dfg.region.successors, a, keeps & needs) & heavy - needs - {a}

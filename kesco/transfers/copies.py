@@ -1,7 +1,8 @@
 """Copies that the host waits for, on streams: ``moved(region, operations)`` makes ``cudaMemcpy`` one more operation.
 
 In: one function's region, and the operations whose text can be changed. Out: the region in which such copies are
-movable, each with a wait of the host right behind it, or the region itself. A stage of its own, before the needless
+movable, each with a wait of the host right behind it, or the region itself. So are calls of functions with such copies
+that follow their caller's stream. A stage of its own, before the needless
 waits are taken out, so that these are among them.
 
 1. ``cudaMemcpy`` waits for the device, copies, and lets the host go on. What is emitted instead waits for its own
@@ -22,8 +23,8 @@ from dataclasses import replace
 
 import networkx as nx
 
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
-from kesco.ir.flow import SMALL, Held, Region, Role, Site, SiteKind
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, Access, Buffer, BufferKind, may_alias
+from kesco.ir.flow import HOSTS_SIDE, SMALL, Held, Region, Role, Site, SiteKind
 from kesco.ir.transfers import PAYS
 
 _WAITS = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.DEVICE_SYNC)
@@ -64,10 +65,22 @@ def moved(region: Region, editable: Collection[int]) -> Region:
 
 
 def _could_move(site: Site) -> bool:
+    """Whether it is such a copy, or a call that may go to a stream with those in it.
+
+    What the host looks at in a call it looks at before the wait behind it.
+    """
+    if may_hold(site):
+        touched = (a.buffer for a in site.accesses if not _on_the_hosts_side(site, a))
+        return not (site.looks or site.outside) and all(b.on_device for b in touched)
     if site.kind is not SiteKind.COPY or site.role is not Role.LEGACY or site.held is None or site.stuck:
         return False
     device = [a.buffer for a in site.accesses if not _on_the_hosts_side(site, a)]
     return bool(device) and all(b.on_device for b in device)
+
+
+def may_hold(site: Site) -> bool:
+    """Whether a call may go to a stream with the copies in it."""
+    return site.holds and not site.stuck and site.role is Role.JOIN
 
 
 def may_pay(region: Region) -> bool:
@@ -102,7 +115,7 @@ def _small(region: Region, chosen: Collection[int]) -> set[int]:
     These are the ones behind a large one read in the background, and those to symbols behind kernels.
     """
     sites = [s for s in region.sites if s.operation in chosen]
-    large = {s.operation for s in sites if s.bytes is None or s.bytes > SMALL}
+    large = {s.operation for s in sites if s.busy or s.bytes is None or s.bytes > SMALL}
     sources = [s.number for s in sites if s.operation in large and s.held is Held.SOURCE and is_flat(s)]
     kernels = [s.number for s in region.sites if s.kind is SiteKind.KERNEL and s.role is Role.MOVABLE]
     to_symbols = {s.operation for s in sites if s.label.partition("#")[0] == "cudaMemcpyToSymbol"}
@@ -123,8 +136,9 @@ def _behind(region: Region, sources: Collection[int]) -> set[int]:
 
 
 def _on_the_hosts_side(site: Site, access: Access) -> bool:
-    sides = {Held.SOURCE: AccessMode.READ, Held.ALL: AccessMode.WRITE, Held.LATER: AccessMode.WRITE}
-    return site.held is not None and access.mode == sides[site.held]
+    if site.kind is SiteKind.CALL:
+        return site.holds and access.why in (HELD_IN_CALL, BY_HOST_IN_CALL)
+    return site.held is not None and access.mode == HOSTS_SIDE[site.held]
 
 
 def _touched_by_others(region: Region) -> tuple[Buffer, ...]:
@@ -154,7 +168,7 @@ def _apart(site: Site, others: Collection[Buffer]) -> bool:
 
 def waits_of_copies(region: Region) -> tuple[int, ...]:
     """The sites that stand for the wait of a copy which is on a stream."""
-    on_streams = {s.operation for s in region.sites if s.held is not None and s.role is Role.MOVABLE}
+    on_streams = {s.operation for s in region.sites if (s.held or s.holds) and s.role is Role.MOVABLE}
     return tuple(s.number for s in region.sites if s.role is Role.DEVICE_SYNC and s.operation in on_streams)
 
 

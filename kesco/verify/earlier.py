@@ -3,16 +3,17 @@
 In: the sites of the concurrent region, and what each touches. Out: for each the mask of those that it must come behind.
 Apart from `conflicts` because what keeps the host, or does not, matters here.
 
-1. What a copy has read when it lets the host go is read. 2. Where the host need not have waited for a copy to it
-(``kesco_fetch``), the host's memory is no matter of order between that copy and the host, or another of kesco's own
-copies: before the host looks it waits, which is proven apart (`destinations`), and the calls wait for each other.
+1. What a copy has read when it lets the host go is read; so is what was copied in a call that keeps the host. 2. Where
+the host need not have waited for a copy to it (``kesco_fetch``), the host's memory is no matter of order between that
+copy and the host, or another of kesco's own copies: before the host looks it waits, which is proven apart
+(`destinations`), and the calls wait for each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kesco.ir.access import Access, AccessMode
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, Access, AccessMode
 from kesco.ir.flow import Held, Role, Site
 from kesco.verify.conflicts import conflicts, union
 
@@ -31,10 +32,19 @@ def those_before(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]], 
 
 def _still_done(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]]) -> list[tuple[Access, ...]]:
     """What a site still does when the host has gone on: a copy to the device has read its source."""
-    read = [site.held is Held.SOURCE and site.role is Role.MOVABLE for site in sites]
+    moved = [site.role is Role.MOVABLE for site in sites]
     return [
-        tuple(a for a in a_s if AccessMode.WRITE in a.mode) if r else a_s for r, a_s in zip(read, accesses, strict=True)
+        tuple(a for a in a_s if not (m and _is_done(site, a)))
+        for m, site, a_s in zip(moved, sites, accesses, strict=True)
     ]
+
+
+def _is_done(site: Site, access: Access) -> bool:
+    """Whether what a site touches there is done with when the host goes on."""
+    if site.role is not Role.MOVABLE:
+        return False
+    in_call = site.holds and access.why in (HELD_IN_CALL, BY_HOST_IN_CALL)
+    return in_call or (site.held is Held.SOURCE and AccessMode.WRITE not in access.mode)
 
 
 def _is_later(site: Site) -> bool:

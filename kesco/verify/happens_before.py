@@ -160,8 +160,8 @@ class HappensBefore:
             yield number, facts(state.pending & ~front, state.pending, state.hidden)
             self._step(state, site)
             awaited = self._after.get(number, 0)
-            if number in self._alike:
-                awaited &= ~state.known[LEGACY]
+            if number in self._alike:  # so do the copies in a call, which are work on the legacy stream
+                awaited &= ~(state.known[LEGACY] | (state.known[NEXT_LEGACY_WORK] if site.holds else 0))
             state.hidden = (state.hidden | awaited) & state.pending
         live = self._live[head]
         state.covered = {event: self._covered(state, event) for event in state.covered if live >> event & 1}

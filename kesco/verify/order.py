@@ -126,6 +126,7 @@ class _Proof:
         self.work = union(1 << s.number for s in sites if is_work(s))
         self.boundary = union(1 << s.number for s in sites if s.role is Role.ENTRY)
         self.foreign = union(1 << s.number for s in sites if s.role is Role.JOIN and s.foreign)
+        self._of_host = self._by_host() if any(s.holds for s in sites) else []
         behind = (c.number for c in sites if c.outside and concurrent.function != "main")
         self._outside = union(1 << n for c in behind for n in concurrent.successors[c])
         self.found: list[Unordered] = []
@@ -145,6 +146,16 @@ class _Proof:
         sites = self.concurrent.sites
         paired, own = (those_before(sites, one, loop) for one, loop in zip(accesses, by_loop, strict=True))
         return [a | b for a, b in zip(paired, own, strict=True)]
+
+    def _by_host(self) -> list[int]:
+        """For each site those that touch what the host code of a call does there, or what any other site touches."""
+        sites = self.concurrent.sites
+
+        def kept(accesses: list[tuple[Access, ...]]) -> list[tuple[Access, ...]]:
+            pairs = zip(sites, accesses, strict=True)
+            return [tuple(a for a in a_s if not s.holds or a.why == BY_HOST_IN_CALL) for s, a_s in pairs]
+
+        return self._both((kept(self.accesses[0]), kept(self.accesses[1])))
 
     def verdict(self) -> Verdict:
         """Check everything."""
@@ -180,6 +191,10 @@ class _Proof:
             self._report_all(Rule.CONFLICT, "unordered", (conflicting | self.boundary) & ~self.foreign, site)
             self._report_all(Rule.FOREIGN, "unordered", self.foreign, site)
             if not _has_host_code(site):
+                return
+            if site.holds:  # behind the waits in it, which are none any more: nothing may be left to wait for
+                seen = self.work if site.looks or site.outside else self._of_host[site.number]
+                self._report_all(Rule.HOST, "pending", seen | self.boundary, site)
                 return
         seen = self.host_conflicts[site.number]
         if site.role in (Role.JOIN, Role.EXIT):
@@ -242,6 +257,7 @@ class _Proof:
                 after[here] |= 1 << here
             waits = site.role in (Role.DEVICE_SYNC, Role.STREAM_SYNC, Role.EVENT_SYNC)
             may_wait = site.kind in _MAY_WAIT and site.role is Role.LEGACY and "Async" not in site.label
+            may_wait = may_wait or (site.holds and site.role is Role.JOIN)
             if site.number not in facts or not (waits or may_wait):
                 continue
             done = self._completed(site, facts[site.number])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+from itertools import combinations
+
 import networkx as nx
 import pytest
 from property.regions import named, program
 
 from kesco.dataflow import build
 from kesco.ir.flow import Region
+from kesco.ir.poly import ByteRange, constant
+from kesco.parts import apart
 
 
 def edges(region: Region) -> set[str]:
@@ -137,3 +143,22 @@ def test_the_graph_is_frozen_and_sorted() -> None:
     assert keys == sorted(keys)
     assert nx.is_frozen(dfg.graph)
     assert [d.buffer.name for d in dfg.between(1, 2)] == ["X", "Y"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_of_one_buffer_are_ordered_where_they_meet_and_only_there(seed: int) -> None:
+    r = random.Random(seed)
+    whole = program(" ".join(f"S{n}(w X)" for n in range(8)))
+    lows = [r.randint(0, 30) for _ in whole.sites]
+    ranges = [ByteRange(constant(low), constant(low + r.randint(1, 12))) for low in lows]
+    parted = replace(
+        whole,
+        sites=tuple(
+            replace(s, accesses=tuple(replace(a, bytes=ranges[s.number]) for a in s.accesses)) for s in whole.sites
+        ),
+    )
+    work = [s.number for s in parted.sites if s.accesses]
+    meeting: nx.DiGraph[int] = nx.DiGraph()
+    meeting.add_nodes_from(work)
+    meeting.add_edges_from((a, b) for a, b in combinations(work, 2) if not apart(ranges[a], ranges[b]))
+    assert set(nx.transitive_closure(build(parted).graph).edges) == set(nx.transitive_closure(meeting).edges)

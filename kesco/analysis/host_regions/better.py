@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kesco.frontend.library_table import setter_of
 from kesco.ir import program as ir
-from kesco.ir.access import UNKNOWN, AccessMode, Buffer, may_alias
+from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, UNKNOWN, AccessMode, Buffer, may_alias
 from kesco.ir.effects import KernelEffects
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_sure_barrier
 from kesco.parts import Parts
@@ -28,11 +28,15 @@ _WORK = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.CALL)
 def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
     """Whether it may be worth to ask the IR: there are kernels, and the text's reading leaves something apart.
 
-    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier, and
-    where no two launches of a function may run beside each other.
+    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier,
+    where no two launches of a function may run beside each other, and where one stands in a range-based loop, the trips
+    of which only the IR tells apart.
     """
     if not effects:
         return False
+    loops = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Loop) and n.ranged)
+    if any(isinstance(n, ir.Launch) for loop in loops for n in ir.walk(loop.body)):
+        return True
     if any(r.serial_because or any(map(_is_held, r.sites)) or _is_chain(r) for r in regions):
         return True
     sites = [site for region in regions for site in region.sites if site.foreign]
@@ -92,7 +96,8 @@ def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:
     """The region, in which calls move only if what they run follows in the reading that is used of it."""
     if region.calling is None:
         return region
-    moving = (s for s in region.calling.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE)
+    calls = (s for s in region.calling.sites if s.kind is SiteKind.CALL)
+    moving = (s for s in calls if s.role is Role.MOVABLE or (s.holds and not s.stuck))
     run = {one for s in moving for _, at in s.calls if at in chosen for one in _run_by(chosen[at], chosen)}
     follow = all(span in chosen and not chosen[span].not_followed for span in run)
     return region if follow else replace(region, calling=None)
@@ -144,14 +149,28 @@ def _either(one: Region, other: Region | None) -> Region:
     if _calls(one) and other.calling is None:
         return one
     as_one = one.linked is not None  # operations of several functions weigh more than calls of these
-    return other if one.serial_because or _gain(other, calls=not as_one) > _gain(one, calls=not as_one) else one
+    ours, theirs = ((_gain(x, calls=not as_one), _gain(x)) for x in (one, other))
+    return other if one.serial_because or theirs > ours else one
 
 
 def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int]:
     """What may run beside each other, what may run beside something, and as little as possible that is not seen."""
-    forms = (one for one in (region, region.calling if calls else None, region.linked) if one is not None)
+    own = _with_copies(region.calling) if calls and region.calling is not None else None
+    forms = (one for one in (region, own, region.linked) if one is not None)
     unseen = sum(site.foreign for site in region.sites)
     return max(len(_free(one)) for one in forms), _moving(region), -unseen
+
+
+def _with_copies(region: Region) -> Region:
+    """The region in which calls are on streams with the copies in them that keep the host."""
+    aside = (HELD_IN_CALL, BY_HOST_IN_CALL)
+    sites = (
+        replace(s, role=Role.MOVABLE, accesses=tuple(a for a in s.accesses if a.why not in aside))
+        if s.holds and not (s.stuck or s.looks or s.outside)
+        else s
+        for s in region.sites
+    )
+    return replace(region, sites=tuple(sites))
 
 
 def _free(region: Region) -> set[tuple[int, int]]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kesco.analysis.called import touched_in
+from kesco.analysis.called import add_touched, touched_in
 from kesco.analysis.following import by_host
 from kesco.analysis.host.memory import State
-from kesco.ir.access import BY_HOST_IN_CALL, IN_CALL, BufferKind
+from kesco.ir.access import BY_HOST_IN_CALL, BufferKind
 from kesco.ir.flow import CURRENT, Region, Role, Site
 
 if TYPE_CHECKING:
@@ -49,14 +49,11 @@ def call_site(watching: Watching, inner: Activation, name: str, state: State) ->
     stream = watching.stream_of(inner)
     moves = stream is not None and stream != CURRENT
     site = watching.call(state, name, Role.MOVABLE if moves else Role.JOIN, stream)
-    by_device, on_host = touched_in(inner)
     if site is not None:
         run = watching.run_by.setdefault(id(site), set())
         run.add(inner.function.key)
         site.callee, site.stream = inner if len(run) == 1 else None, stream  # one of several follows no stream
-        for accesses, why in ((by_device, IN_CALL), (on_host, BY_HOST_IN_CALL)):
-            for (buffer, part), mode in accesses.items():
-                site.touch(buffer, why, mode, part)
+        add_touched(site, inner, touched_in(inner))
         if moves:
             looks, outside = by_host(inner)
             site.looks, site.outside = site.looks or looks, site.outside or outside
@@ -76,8 +73,7 @@ def used_inside(watching: Watching, inner: Activation, state: State) -> None:
         before.seen |= {one for draft in drafts for one in draft.seen}
     if any(one.looks for one in drafts):
         watching.looked(state)
-    by_device, on_host = touched_in(inner)
-    every = [*by_device.items(), *on_host.items()]
+    every = [entry for one in touched_in(inner).values() for entry in one.items()]
     if every:
         use = watching.used(state)
         for (buffer, part), mode in every:

@@ -27,17 +27,17 @@ from kesco.ir.access import (
     AccessMode,
     BufferKind,
 )  # fmt: skip
-from kesco.ir.flow import Handle, Held, Role, SiteKind
+from kesco.ir.flow import CURRENT, Handle, Held, Role, SiteKind
 from kesco.ir.poly import ByteRange, constant
 from kesco.ir.replay import FILL
-from kesco.ir.transfers import FETCH, OWN, SEND
+from kesco.ir.transfers import COPY_HERE, FETCH, OWN, SEND
 
 _BOTH = AccessMode.READ_WRITE
 _KINDS = {"copy": SiteKind.COPY, "memset": SiteKind.MEMSET, "prefetch": SiteKind.PREFETCH}
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 _DIRECTIONS = {"HostToHost": 0, "HostToDevice": _TO_DEVICE, "DeviceToHost": _TO_HOST, "DeviceToDevice": _ON_DEVICE}
 _HELD = {1: Held.SOURCE, 2: Held.ALL}
-COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH), "cudaMemcpy")
+COPIED_AS = {own: name for name, own in OWN.items()} | dict.fromkeys((SEND, FETCH, COPY_HERE), "cudaMemcpy")
 _FLAT = ("cudaMemset", "cudaMemcpy")
 _SIZED = ("cudaMemset", "cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol")
 
@@ -140,7 +140,8 @@ class Runtime:
     def _transfer(self, state: State, entry: CudaCall, values: list[Value], own: str = "") -> None:
         """A copy, a memset or a prefetch; `own`: its name in kesco's prologue."""
         name = entry.name.removesuffix("Async")
-        handle = handle_of(values[entry.stream]) if entry.stream is not None else None
+        handle = handle_of(values[entry.stream]) if entry.stream is not None and own != COPY_HERE else None
+        handle = CURRENT if own == COPY_HERE else handle
         way = self._way(entry, values)
         values = [of_symbol(self.paths.engine, v) if i == entry.symbol else v for i, v in enumerate(values)]
         shared = entry.symbol is not None and not all(b.on_device for b in self.pointing.pointed(values[entry.symbol]))
