@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from kesco.emit.early import before_clock
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.names import macros
 from kesco.emit.prologue import Parts
@@ -313,17 +314,24 @@ def fetch(
     stretch: int | None,
     pace: int | None,
     more: Sequence[str] = (),
-) -> Edit:
+) -> list[Edit]:
     """The line that fetches the streams, before the first statement of the body that needs them, and `more` behind it.
 
     `stretch` is the number of the stretch of work that begins there, if one does, and `pace` that of the function.
+    No clock is running where the streams are fetched, but of a function that is paced or compares its pointers.
     """
     call = streams_call(rewrite.region, name, pace)
-    line = f"KescoStreams* {name} = {call if stretch is None else f'kesco_stretch({call}, {stretch}, false)'};"
-    if rewrite.region.guards:
-        line += "  // kesco: one stream if two of these share memory"
-    edit = lines_before(program.text, fetch_place(program, rewrite, operations), [line, *more])
-    return Edit(edit.start, edit.end, edit.text, -1)
+    place = fetch_place(program, rewrite, operations)
+    plain = pace is None and not rewrite.region.guards
+    early = before_clock(program, body_of(program, rewrite), place) if plain else place
+    if early == place:
+        line = f"KescoStreams* {name} = {call if stretch is None else f'kesco_stretch({call}, {stretch}, false)'};"
+        line += "  // kesco: one stream if two of these share memory" if rewrite.region.guards else ""
+        rows = [(place, [line, *more])]
+    else:
+        begun = [] if stretch is None else [f"{name} = kesco_stretch({name}, {stretch}, false);"]
+        rows = [(early, [f"KescoStreams* {name} = {call};"]), (place, [*begun, *more])]
+    return [replace(lines_before(program.text, at, lines), rank=-1) for at, lines in rows if lines]
 
 
 def as_operation(prefetch: Prefetch) -> ir.Operation:

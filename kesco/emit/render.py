@@ -199,7 +199,7 @@ class _Writer:
                 part = replace(self.rewrite, function=function)
                 pace = self.pace if self.region.span in self.paces else None
                 more = [*([watch_line(self.name)] if self.rewrite.watched else []), *self.fetched_then]
-                result.append(fetch(self.program, part, self.name, operations, self.stretches.get(-1), pace, more))
+                result += fetch(self.program, part, self.name, operations, self.stretches.get(-1), pace, more)
         if self.region.guards:
             result.append(at_entry(self.program, self.rewrite, self.name))
         for number, replay in self.replays:
