@@ -314,6 +314,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   force(legacy(stream) ? issue(nullptr, {}) : queue(stream).last);
   return cudaSuccess;
 }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  LOCKED;
+  if (draw() % 2) return cudaErrorNotReady;
+  force(queue(stream).last);
+  return cudaSuccess;
+}
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* one) {
   return *one = cudaStreamCaptureStatusNone, cudaSuccess;
 }

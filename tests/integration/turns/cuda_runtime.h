@@ -18,7 +18,7 @@ struct dim3 {
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 static dim3 blockIdx, threadIdx, blockDim, gridDim;
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9 };
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9, cudaErrorNotReady = 600 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaEventDisableTiming = 2, cudaStreamDefault = 0, cudaEnableDefault = 0 };
 struct FakeStream {
@@ -155,6 +155,12 @@ inline cudaError_t cudaGetLastError() {
 }
 inline cudaError_t cudaPeekAtLastError() {
     return fake_error;
+}
+// Whether there is work left is a matter of chance; where there is none, all has been done.
+inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    if (stream->last >= 0 && !fake_tasks[stream->last].done && fake_random() % 2)
+        return fake_error = cudaErrorNotReady;
+    return fake_run_all(), cudaSuccess;
 }
 inline const char *cudaGetErrorString(cudaError_t) {
     return "error";
