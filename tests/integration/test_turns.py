@@ -297,7 +297,8 @@ def test_an_error_that_nobody_asked_for_yet_stays(tmp_path: Path) -> None:
 def test_that_runtime_sees_a_buffer_that_is_shared(cases: dict[str, Compiled], tmp_path: Path) -> None:
     result = cases["batch"].result
     wanted = printed(executable(result.source.decode(), tmp_path, "serial"), 8, 1)
-    wrong = result.text.decode().replace("kesco_place(kesco_loop, 2, &tmp);", "tmp = (float*)kesco_loop.buffers[2].given;")  # fmt: skip
+    first = "tmp = (float*)kesco_loop.buffers[2].given;"
+    wrong = result.text.decode().replace("kesco_place(kesco_loop, 2, &tmp);", first)
     assert wrong != result.text.decode()
     shared = executable(wrong, tmp_path, "shared")
     assert {printed(shared, 8, seed) for seed in range(12)} != {wanted}
