@@ -26,7 +26,7 @@ def turn_edits(program: ir.Program, turns: Sequence[Turns], name: str) -> list[E
 
 def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Edit]:
     source, own = program.text, f"{name}_loop{number or ''}"
-    said = "every second turn has its own" if one.buffers else "every second turn has its own memory"
+    said = "turns that overlap have their own" + ("" if one.buffers else " memory")
     before = f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"
     begins = [f"KescoStreams* {name} = {TURN}({own});"]
     for place, buffer in enumerate(one.buffers):

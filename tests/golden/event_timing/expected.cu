@@ -12,8 +12,8 @@ int main() {
   cudaEvent_t start, stop;
   cudaEventCreate(&start);
   cudaEventCreate(&stop);
-  cudaEventRecord(start);
   KescoStreams* kesco = &kesco_streams();
+  cudaEventRecord(start);
   make<<<1, 32, 0, kesco->stream[0]>>>(x);
   cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: join waits for this
   make<<<1, 32, 0, kesco->stream[1]>>>(y);

@@ -7,8 +7,8 @@ int main() {
   cudaEvent_t start, stop;
   cudaMalloc(&a, 4096); cudaMalloc(&b, 4096);
   cudaEventCreate(&start); cudaEventCreate(&stop);
-  cudaEventRecord(start);
   KescoStreams* kesco = &kesco_streams();
+  cudaEventRecord(start);
   inc<<<1, 32, 0, kesco->stream[0]>>>(a);
   inc<<<1, 32, 0, kesco->stream[1]>>>(b);
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);

@@ -26,7 +26,7 @@ void batches(const float* from, float* to, float* last, int n, int count) {
   cudaEventRecord(kesco->tail[0], kesco->stream[0]);
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
   cudaMemsetAsync(middle, 0, n * sizeof(float), kesco->stream[0]);
-  KescoTurns kesco_loop = kesco_turns(kesco, in, middle, out);  // kesco: every second turn has its own
+  KescoTurns kesco_loop = kesco_turns(kesco, in, middle, out);  // kesco: turns that overlap have their own
   for (int b = 0; b < count; ++b) {
     if (b == 100) break;
     KescoStreams* kesco = kesco_turn(kesco_loop);
@@ -57,7 +57,7 @@ int main(int argc, char**) {
   CHECK(cudaMalloc(&out, n * parts * sizeof(float)));
   KescoStreams* kesco = &kesco_streams();
   CHECK(cudaMemsetAsync(in, 0, n * sizeof(float), kesco->stream[0]));
-  KescoTurns kesco_loop = kesco_turns(kesco);  // kesco: every second turn has its own memory
+  KescoTurns kesco_loop = kesco_turns(kesco);  // kesco: turns that overlap have their own memory
   for (int p = 0; p < parts; ++p) {
     float* own = nullptr;
     KescoStreams* kesco = kesco_turn(kesco_loop);

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   CHECK(cudaMalloc(&t, n * sizeof(float)));
   CHECK(cudaMalloc(&y, n * sizeof(float)));
   KescoStreams* kesco = &kesco_streams();
-  KescoTurns kesco_loop = kesco_turns(kesco, t, x, y);  // kesco: every second turn has its own
+  KescoTurns kesco_loop = kesco_turns(kesco, t, x, y);  // kesco: turns that overlap have their own
   for (int b = 0; b < batches; ++b) {
     KescoStreams* kesco = kesco_turn(kesco_loop);
     decltype(t) t;
