@@ -32,19 +32,15 @@ def those_before(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]], 
 
 def _still_done(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]]) -> list[tuple[Access, ...]]:
     """What a site still does when the host has gone on: a copy to the device has read its source."""
-    moved = [site.role is Role.MOVABLE for site in sites]
-    return [
-        tuple(a for a in a_s if not (m and _is_done(site, a)))
-        for m, site, a_s in zip(moved, sites, accesses, strict=True)
-    ]
+    pairs = zip(sites, accesses, strict=True)
+    return [tuple(a for a in a_s if not _is_done(site, a)) for site, a_s in pairs]
 
 
 def _is_done(site: Site, access: Access) -> bool:
     """Whether what a site touches there is done with when the host goes on."""
-    if site.role is not Role.MOVABLE:
-        return False
     in_call = site.holds and access.why in (HELD_IN_CALL, BY_HOST_IN_CALL)
-    return in_call or (site.held is Held.SOURCE and AccessMode.WRITE not in access.mode)
+    read = site.held is Held.SOURCE and site.role is Role.MOVABLE and AccessMode.WRITE not in access.mode
+    return in_call or read
 
 
 def _is_later(site: Site) -> bool:

@@ -101,3 +101,19 @@ def test_a_call_with_copies_that_was_spoilt_is_refused(case: str, spoiled: Compi
     text = "\n".join(spoiled.lines)
     assert old in text
     assert spoiled.refuses(text.replace(old, new, 1).split("\n"))
+
+
+def test_what_the_host_did_in_a_call_that_stays_is_done(tmp_path: Path) -> None:
+    """The first of two calls that touch pinned memory as they copy has no stream: a line with output gets none."""
+    functions = (
+        UP
+        + DOWN
+        + (
+            "static float sum(float* h, const float* d) { down(h, d); return h[0] + h[1]; }\n"
+            "static void back(float* h, float* d) { inc<<<1, 32>>>(d); down(h, d); h[0] += 1; }\n"
+        )
+    )
+    body = 'float* m; cudaMallocHost(&m, N); up(x, a); printf("%g", sum(m, x)); back(m, y); inc<<<1, 32>>>(x); up(z, b)'
+    one = compiled(tmp_path, functions, f"{{ {SOME}{body}; inc<<<1, 32>>>(z); }}")
+    assert one.function("main").rewritten
+    assert b"KescoOn(kesco->stream[0]), back(m, y)" in one.result.text
