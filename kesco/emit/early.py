@@ -16,6 +16,7 @@ from kesco.ir import program as ir
 
 _CALM = frozenset({"alloc", "copy", "memset", "event_create", "event_record", "sync", "event_sync", "query"})
 _CALM_ON_HOST = frozenset({"pure", "io", "clock", "exit"})
+_SEES_STREAMS = ("cudaMemGetInfo",)
 _CHRONO = "std::chrono::"
 _DEPTH = 4
 
@@ -24,46 +25,53 @@ def before_clock(program: ir.Program, body: ir.Block, place: int) -> int:
     """Where the streams are fetched, as an offset into the text."""
     blocks = (n for n in ir.walk(body) if isinstance(n, ir.Block))
     row = next((b.body for b in blocks if any(s.span.start == place for s in b.body)), ())
-    bodies = {f.key: f.body for f in program.functions}
-    before = [s for s in row if s.span.start < place]
+    passed = _Passed(program)
     found = place
-    for one in reversed(before):
-        if not _is_calm(one, bodies, 0):
+    for one in reversed([s for s in row if s.span.start < place]):
+        if not passed.is_calm(one, 0):
             break
         start = one.span.start
         alone = not program.text[program.text.rfind(b"\n", 0, start) + 1 : start].strip()
-        if alone and _reads_clock(one, bodies, 0):
+        if alone and passed.reads_clock(one, 0):
             found = start
     return found
 
 
-def _is_calm(one: ir.Stmt, bodies: dict[str, ir.Stmt], depth: int) -> bool:
-    for node in ir.walk(one):
+class _Passed:
+    """Which statements may be passed, with the functions that they call."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.records = program.records
+        self.bodies = {f.key: f.body for f in program.functions if not f.virtual}  # else another one may be called
+
+    def is_calm(self, one: ir.Stmt, depth: int) -> bool:
+        """Whether nothing in a statement can change the device."""
+        return all(self._may_pass(node, depth) for node in ir.walk(one))
+
+    def reads_clock(self, one: ir.Stmt, depth: int) -> bool:
+        """Whether a statement reads a clock, or records an event."""
+        calls = [n for n in ir.walk(one) if isinstance(n, ir.Call)]
+        if any(n.standard and _kind(n) in ("clock", "event_record") for n in calls):
+            return True
+        own = {n.key for n in calls if not n.standard} & self.bodies.keys()
+        return depth < _DEPTH and any(self.reads_clock(self.bodies[key], depth + 1) for key in own)
+
+    def _may_pass(self, node: ir.Expr | ir.Stmt, depth: int) -> bool:
         if isinstance(node, (ir.Launch, ir.New, ir.Obstacle, ir.Unknown)):
             return False
-        if isinstance(node, ir.Call) and not _may_pass(node, bodies, depth):
+        if isinstance(node, ir.Declare) and node.variable.type.shape is ir.Shape.RECORD:
+            record = self.records.get(node.variable.type.record)
+            return record is not None and (record.standard or not record.destructor)
+        if not isinstance(node, ir.Call):
+            return True
+        if node.destroys or node.runs or node.name in _SEES_STREAMS:
             return False
-    return True
-
-
-def _may_pass(call: ir.Call, bodies: dict[str, ir.Stmt], depth: int) -> bool:
-    if call.destroys or call.runs:
-        return False
-    if not call.standard:
-        return depth < _DEPTH and call.key in bodies and _is_calm(bodies[call.key], bodies, depth + 1)
-    if call.name.startswith(_CHRONO) or (call.constructs and call.implicit):
-        return True
-    return _kind(call) in (_CALM | _CALM_ON_HOST)
+        if not node.standard:
+            return depth < _DEPTH and node.key in self.bodies and self.is_calm(self.bodies[node.key], depth + 1)
+        compilers = node.constructs and node.implicit
+        return compilers or node.name.startswith(_CHRONO) or _kind(node) in (_CALM | _CALM_ON_HOST)
 
 
 def _kind(call: ir.Call) -> str:
     found = cuda_call(call.name) or host_call(call.name)
     return found.kind if found is not None else ""
-
-
-def _reads_clock(one: ir.Stmt, bodies: dict[str, ir.Stmt], depth: int) -> bool:
-    calls = [n for n in ir.walk(one) if isinstance(n, ir.Call)]
-    if any(n.standard and _kind(n) in ("clock", "event_record") for n in calls):
-        return True
-    own = {n.key for n in calls if not n.standard} & bodies.keys()
-    return depth < _DEPTH and any(_reads_clock(bodies[key], bodies, depth + 1) for key in own)

@@ -18,6 +18,20 @@ static double seconds() {
   gettimeofday(&now, nullptr);
   return now.tv_sec + now.tv_usec * 1e-6;
 }
+struct Timer {
+  virtual double now() { return seconds(); }
+};
+struct Other : Timer {
+  double now() override { cudaSetDevice(1); return 0; }
+};
+struct Back {
+  int device = 1;
+  ~Back() { cudaSetDevice(device); }
+};
+static double then_back() {
+  Back back;
+  return seconds();
+}
 static void choose(int which) { cudaSetDevice(which); }
 static void check(cudaError_t code) { if (code != cudaSuccess) fprintf(stderr, "%s", cudaGetErrorString(code)); }
 """
@@ -45,6 +59,9 @@ CASES = {
     "clock_behind_another_statement": (f"int k = 2; {CLOCK}", "add<<<"),
     "device": (f"{CLOCK}\n  cudaSetDevice(which);", "add<<<"),
     "device_by_a_function": (f"{CLOCK}\n  choose(which);", "add<<<"),
+    "device_by_another_class": ("Other other; Timer& timer = other;\n  double t = timer.now();", "add<<<"),
+    "device_where_an_object_goes": ("double t = then_back();", "add<<<"),
+    "how_much_memory_is_left": (f"{CLOCK}\n  size_t left, all;\n  cudaMemGetInfo(&left, &all);", "add<<<"),
     "device_before": (f"cudaSetDevice(which);\n  {CLOCK}", "auto t"),
     "reset": (f"{CLOCK}\n  cudaDeviceReset();\n  cudaMalloc(&a, n * 4);\n  cudaMalloc(&b, n * 4);", "add<<<"),
     "unseen": (f"{CLOCK}\n  elsewhere();", "add<<<"),
