@@ -76,11 +76,6 @@ def is_held_copy(one: Draft) -> bool:
     return one.kind is SiteKind.COPY and one.held in (Held.SOURCE, Held.ALL) and one.name == "cudaMemcpy"
 
 
-def can_be_renamed(operation: ir.Operation) -> bool:
-    """Whether a copy can get another name in the text."""
-    return operation.rename is not None
-
-
 def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Walked]], why: str) -> dict[str, str]:
     """For each function why it does not follow; `why` is what keeps the whole file as it is, if anything does."""
     found: dict[str, str] = {}
@@ -110,7 +105,7 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
 def _fixed_copy(program: ir.Program, activation: Walked) -> str:
     """Why the text of a copy that keeps the host cannot be changed, if it cannot."""
     copies = (d for d in activation.builder.drafts if is_held_copy(d))
-    wrong = next((d for d in copies if not can_be_renamed(program.operations[d.operation])), None)
+    wrong = next((d for d in copies if program.operations[d.operation].rename is None), None)
     return f"'{wrong.name}' (line {wrong.span.line}) is a barrier" if wrong is not None else ""
 
 

@@ -299,3 +299,14 @@ def test_a_stream_that_is_not_known_is_no_race(tmp_path: Path) -> None:
     found = verify_alone(str(path), Options())
     assert found.races == 0
     assert {one.code for one in found.diagnostics} == {"K405"}
+
+
+@pytest.mark.parametrize(("loops", "why"), [(6, ""), (8, "more than 6 loops are in each other in main")])
+def test_many_loops_around_a_launch_are_refused_at_once(loops: int, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep.cu"
+    kernel = "__global__ void k(float* x) { x[0] += 1; }\n"
+    begins = "".join(f"for (int i{n} = 0; i{n} < c; i{n}++) {{ " for n in range(loops))
+    path.write_text(
+        f"{kernel}int main(int c, char**) {{ float* p; cudaMalloc(&p, 4); {begins}k<<<1, 1>>>(p);{'}' * loops} }}\n"
+    )
+    assert executed(str(path))[0].refused == why
