@@ -215,8 +215,8 @@ CALLS = {
     ),
     "a copy in it": Way(
         "move it out of the function, in front of all calls or behind them", CALL,
-        f"{CALL} float v; cudaMemcpy(&v, x, 4, {HOME});",
-        static(f"{ONE} float v; cudaMemcpy(&v, p, 4, {HOME});"), static(ONE),
+        f"{CALL} float v; cudaMemcpy2D(&v, 4, x, 4, 4, 1, {HOME});",
+        static(f"{ONE} float v; cudaMemcpy2D(&v, 4, p, 4, 4, 1, {HOME});"), static(ONE),
     ),
     "memory freed in it": Way(
         "free memory behind all work", CALL, f"float* t; cudaMalloc(&t, 4); {CALL} cudaFree(t);",
