@@ -103,7 +103,7 @@ class Calls:
         if STUB in name:
             return self._stub(frame, instruction, state, name, values)
         model = engine.models.of(name)
-        closed = (model is not None and model.closed) or name in engine.weak
+        closed = name in engine.weak or (model is not None and model.closed and not (model.string and self.own.new))
         if function is not None and not closed and not REPLACED.intersection(function.head.words):
             return self._entered(frame, instruction, state, function, values)
         if self._comes_back(instruction, name):
@@ -282,13 +282,19 @@ class Calls:
         escaped: bool = False,
     ) -> Outcome:
         """A function of a library: it may change what its arguments lead to, and call functions that it finds there."""
-        start = set().union(*(objects(value) for value in values)) if values else set()
+        model = self.engine.models.of(name)
+        read = [values[n] for n in model.reads if n < len(values)] if model is not None else []
+        for one in set().union(*map(objects, read)):
+            if one.visible and (one.shared or one in state.device):
+                state.touch(one, writes=False)
+        values = [value for value in values if not any(value is one for one in read)]
+        start = set().union(*map(objects, values))
         if not all(type(a) is not Unknown for v in values for a in scalar(v)) or escaped or self.own.streams:
             start |= state.escaped
         reached = self._lost(state, start)
         if self.engine.watcher is not None:
             self.engine.watcher.runs(frame, name, reached, state, seen=True)
-        if frame.engine.models.of(name) is None or escaped:
+        if model is None or escaped:
             state.escaped |= reached
         return _ended(frame, instruction, state, values, name)
 
@@ -337,8 +343,8 @@ def _ended(frame: Frame, instruction: Instruction, state: State, values: list[Va
     for value in values:
         state.escape(value)
     result: Value = unknown(f"what {name} returns")
-    if model is not None and model.returns == "argument" and values:
-        result = joined(result, scalar(values[0]))
+    if model is not None and model.returns in ("argument", "first") and values:
+        result = scalar(values[0]) if model.returns == "first" else joined(result, scalar(values[0]))
     return Outcome(engine.constants.uniform(instruction.type, scalar(result)), state, thrown)
 
 

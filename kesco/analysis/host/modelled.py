@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from kesco.analysis.host import strings
 from kesco.analysis.host.copying import copy_bytes
 from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.memory import State
@@ -18,6 +19,7 @@ from kesco.analysis.host.values import (
     ONE,
     ZERO,
     Atom,
+    Object,
     Pointer,
     Scalar,
     Unknown,
@@ -53,6 +55,9 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
     if model.fills:
         to, byte, size = (_at(values, one) for one in model.fills)
         state.fill(to, number(size), ZERO if byte == ZERO else NUMBER)
+    if model.string:
+        fresh = None if model.string == "gone" else _made(frame, instruction, state, "std::string", NUMBER, -1, 0)
+        strings.act(state, model, values, fresh)
     if model.begins is not None:
         _begin(state, _at(values, model.begins))
     if model.sets is not None:
@@ -97,10 +102,9 @@ def _result(frame: Frame, instruction: Instruction, state: State, model: Model, 
     engine = frame.engine
     if model.allocates is not None:
         size = number(values[0]) if values else None
-        one = engine.allocated(state, "heap", model.name, instruction, frame.context, -1 if size is None else size)
-        state.make(
-            one, ZERO if model.zeroed else NUMBER if model.returns == "derived" and not _is_raw(model) else NOTHING
-        )
+        text = model.returns == "derived" and not _is_raw(model)
+        holds = ZERO if model.zeroed else NUMBER if text else NOTHING
+        one = _made(frame, instruction, state, model.name, holds, -1 if size is None else size, frame.context)
         if model.copies:
             copy_bytes(state, pointer(one), _at(values, model.copies[1]), None)
         if model.allocates != RESULT:
@@ -126,6 +130,15 @@ def _result(frame: Frame, instruction: Instruction, state: State, model: Model, 
     if model.returns == "derived":
         return derived(values, model.name)
     return engine.constants.uniform(instruction.type, unknown(f"what {model.name} returns"))
+
+
+def _made(
+    frame: Frame, instruction: Instruction, state: State, name: str, holds: Scalar, size: int, context: int
+) -> Object:
+    """New memory of the heap, and what it holds."""
+    one = frame.engine.allocated(state, "heap", name, instruction, context, size)
+    state.make(one, holds)
+    return one
 
 
 def _is_raw(model: Model) -> bool:

@@ -9,7 +9,7 @@ A name of C++ is looked up by its mangled form, so that nothing has to be taken 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fnmatch import translate
 from functools import cache
 from importlib.resources import files
@@ -18,7 +18,8 @@ from re import compile as pattern
 
 from kesco.frontend.api_table import RESULT, CudaCall, HostCall, cuda_call, host_call, is_cuda_name
 
-_RETURNS = frozenset(("", "argument", "part", "number", "unknown", "one", "derived"))
+_STRINGS = frozenset(("", "new", "changed", "moved", "gone"))
+_RETURNS = frozenset(("", "argument", "first", "part", "number", "unknown", "one", "derived"))
 
 
 class ModelError(ValueError):
@@ -30,8 +31,8 @@ class Model:
     """One function, or all that match a name; numbers index its arguments, and None stands for "no such argument"."""
 
     name: str
-    # argument: the first one; part: a pointer into what it points to, or null; derived: a pointer into one; one: the
-    # number 1; number; unknown
+    # argument: the first one, as far as is known; first: it, certainly; part: a pointer into what it points to, or
+    # null; derived: a pointer into one; one: the number 1; number; unknown
     returns: str = ""
     allocates: int | None = None  # the variable that receives new memory, or -1 for the result
     zeroed: bool = False  # that memory holds zeros
@@ -48,6 +49,8 @@ class Model:
     links: tuple[int, ...] = ()  # nodes that it makes point to each other, and to what they pointed to
     inserts: tuple[int, ...] = ()  # a node, and the one in a ring in front of which it is put
     words: tuple[int, ...] = ()  # where in a node its pointers are
+    string: str = ""  # new: the first argument becomes a std::string; changed; moved: from the second; gone
+    reads: tuple[int, ...] = ()  # memory that it only reads, where it may otherwise change what it is given
     follows: int | None = None  # a node from which it goes along pointers, to its result
     later: int | None = None  # a function that is called when the program or thread ends
     shows: bool = False  # what it reads, addresses among it, may be found again: in a text, a file
@@ -68,7 +71,7 @@ class Models:
         """What is known of a function, unless it is one of CUDA."""
         if name not in self._found:
             exact, wild = _table()
-            found = exact.get(name) or next((m for one, m in wild if one.match(name)), None)
+            found = exact.get(name) or next((replace(m, name=name) for one, m in wild if one.match(name)), None)
             if found is None and (call := host_call(name)) is not None and "::" not in name:
                 found = _of_host_call(name, call)
             self._found[name] = found
@@ -130,7 +133,8 @@ def parse_models(text: str) -> tuple[dict[str, Model], list[tuple[Pattern[str], 
     document = tomllib.loads(text)
     for group in document.pop("group", []):
         names = group.pop("names", [])
-        if not names or not known.issuperset(group) or group.get("returns", "") not in _RETURNS:
+        known_words = group.get("returns", "") in _RETURNS and group.get("string", "") in _STRINGS
+        if not names or not known.issuperset(group) or not known_words:
             raise ModelError(f"the group of {names[:1]}: no names, or a field that there is not")
         group = {key: tuple(value) if isinstance(value, list) else value for key, value in group.items()}
         for name in names:

@@ -1,6 +1,6 @@
 """Classes and functions of the program that the library calls by itself: ``OwnClasses(module)`` tells of them.
 
-In: the module. Out: two answers, each found when it is asked for. Apart from the calls, as it is asked of the types
+In: the module. Out: three answers, each found when it is asked for. Apart from the calls, as it is asked of the types
 that the module names, not of what is called.
 
 1. Who catches an exception may call what it says. 2. What is written to a stream, or read from one, goes through its
@@ -47,6 +47,11 @@ class OwnClasses:
         """Whether streams of the library may run code of the program's: a buffer, a facet or what is registered."""
         derived = any(_OF_STREAMS.match(base) for one in self._types for base in self._named_by(one))
         return derived or any("17register_callback" in name for name in self.module.names())
+
+    @cached_property
+    def new(self) -> bool:
+        """Whether the program has a ``new`` or ``delete`` of its own, which the library's classes then call."""
+        return any(map(self.module.has_body, ("_Znwm", "_ZdlPv", "_ZdlPvm")))
 
     @cached_property
     def _types(self) -> list[str]:
