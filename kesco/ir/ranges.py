@@ -5,8 +5,8 @@ counter for these trips, so the output brings one in; the analysis counts by the
 
 1. A loop has a name if a line can be put before it and one at the beginning of its body: it is a statement of a block
 with braces of its own, or all of the body of a loop or branch, and then gets braces around it; and its body is such a
-block, or one statement that gets braces. 2. No jump leads over the
-line before it: the function has no labels, and the block is none of a switch.
+block, or one statement that gets braces: an operation, a loop, a branch. 2. No jump leads over the line before it: the
+function has no labels, and the block is none of a switch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _JUMPS = ("goto", "a computed goto", "a label")
 class Ranged:
     """A loop, the statement that a trip begins with, and the operation that is all of its body, or -1.
 
-    `end` is where the loop ends, if it is to get braces around it; else negative.
+    `end` is where the loop ends, if it is to get braces around it, and `closed` where its body ends, if that is; else
+    negative.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Ranged:
     first: ir.Stmt
     alone: int
     end: int = -1
+    closed: int = -1
 
 
 def range_loops(program: ir.Program, function: ir.Function) -> tuple[Ranged, ...]:
@@ -46,13 +48,13 @@ def range_loops(program: ir.Program, function: ir.Function) -> tuple[Ranged, ...
                 continue
             name = COUNTER + str(len(found) or "")
             each = loop.body.body[-1] if isinstance(loop.body, ir.Block) else loop.body
-            if isinstance(each, ir.Block) and each.body and _has_braces(program, each):
-                if not lone or program.text[each.span.end - 1 : each.span.end] == b"}":
-                    found.append(Ranged(name, loop, each.body[0], -1, each.span.end if lone else -1))
-            elif (operation := _operation(program, each)) >= 0:
-                statement = program.operations[operation].statement
-                end = statement.end if lone and statement is not None else -1
-                found.append(Ranged(name, loop, each, operation, end))
+            end = _end(program, each)
+            if end < 0 or (isinstance(each, ir.Block) and not each.body):
+                continue
+            operation, block = _operation(program, each), isinstance(each, ir.Block)
+            first = each.body[0] if isinstance(each, ir.Block) else each
+            closed = -1 if block or operation >= 0 else end
+            found.append(Ranged(name, loop, first, operation, end if lone else -1, closed))
     return tuple(found)
 
 
@@ -74,6 +76,21 @@ def _unwrapped(one: ir.Stmt) -> ir.Loop | None:
     if isinstance(one, ir.Block) and one.body and one.body[0].span == one.span:
         one = one.body[0]
     return one if isinstance(one, ir.Loop) and one.ranged else None
+
+
+def _end(program: ir.Program, one: ir.Stmt) -> int:
+    """Where a statement ends that gets braces or has some; negative where that is not known."""
+    text, start = program.text, one.span.start
+    if isinstance(one, ir.Block):
+        return one.span.end if _has_braces(program, one) and text[one.span.end - 1 : one.span.end] == b"}" else -1
+    if isinstance(one, ir.Loop) and not one.tested_after and text.startswith((b"for", b"while"), start):
+        whole = one.body.body[-1] if one.ranged and isinstance(one.body, ir.Block) and one.body.body else one.body
+        return _end(program, whole)
+    if isinstance(one, ir.If) and text.startswith(b"if", start):
+        return _end(program, one.then if one.other is None else one.other)
+    operation = _operation(program, one)
+    statement = program.operations[operation].statement if operation >= 0 else None
+    return statement.end if statement is not None else -1
 
 
 def _has_braces(program: ir.Program, one: ir.Block) -> bool:
