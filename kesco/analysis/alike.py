@@ -71,7 +71,7 @@ def _trips(region: Region) -> dict[int, bool]:
 
 def _does(site: Site) -> Hashable:
     touched = frozenset((a.buffer.key, a.mode, a.bytes) for a in site.accesses)
-    return touched, site.bytes, site.stream and site.stream.key, site.event and site.event.key
+    return touched, site.bytes, site.stream and site.stream.key, site.event and site.event.key, site.calls
 
 
 def _say_as_much(new: _Regions, old: _Regions) -> bool:
@@ -97,5 +97,5 @@ def _in_all(region: Region) -> dict[Hashable, set[Hashable]]:
     found: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
     for site in (s for s in region.sites if s.kind in _WORK):
         touched = ((_CALL.sub("", a.buffer.key), a.mode) for a in site.accesses)
-        found[site.operation, site.kind, site.role].update(touched)
+        found[site.operation, site.kind, site.role].update(touched, site.calls)
     return dict(found)
