@@ -20,8 +20,8 @@ from kesco.frontend.anchors import Anchors
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.types import TypeTable
 from kesco.ir import program as ir
-from kesco.ir.tree import breaks
 from kesco.ir.volatiles import is_volatile
+from kesco.ir.walking import breaks
 
 K = CursorKind
 _AROUND = {

@@ -24,7 +24,7 @@ from kesco.frontend.operations import header_semicolons, semicolon_between
 from kesco.frontend.types import TypeTable
 from kesco.frontend.zeroing import zeroing
 from kesco.ir import program as ir
-from kesco.ir.tree import breaks
+from kesco.ir.walking import breaks
 
 K = CursorKind
 _OBSTACLES = {

@@ -16,7 +16,7 @@ from clang.cindex import Cursor, CursorKind, TypeKind
 
 from kesco.frontend.clang import children, kind_of
 from kesco.ir import program as ir
-from kesco.ir.tree import children as parts_of
+from kesco.ir.walking import children as parts_of
 
 _NAME = r"[A-Za-z_]\w*(?:(?:\.|->)[A-Za-z_]\w*)*"
 _TARGET = re.compile(rf"\*(?P<whole>{_NAME})|(?P<base>{_NAME})\[(?P<index>\d+)\]")

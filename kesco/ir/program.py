@@ -43,14 +43,14 @@ from kesco.ir.tree import Subscript as Subscript
 from kesco.ir.tree import Switch as Switch
 from kesco.ir.tree import Unary as Unary
 from kesco.ir.tree import Unknown as Unknown
-from kesco.ir.tree import children as children
-from kesco.ir.tree import walk as walk
 from kesco.ir.types import Field as Field
 from kesco.ir.types import Record as Record
 from kesco.ir.types import Scope as Scope
 from kesco.ir.types import Shape as Shape
 from kesco.ir.types import Type as Type
 from kesco.ir.types import Variable as Variable
+from kesco.ir.walking import children as children
+from kesco.ir.walking import walk as walk
 from kesco.source import Span
 
 # ---- operations and functions ---------------------------------------------------------------------------------------

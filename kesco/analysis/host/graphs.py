@@ -11,13 +11,15 @@ the loops inside it. 3. Every cycle goes through a head, so whoever stops growin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 
 import networkx as nx
 
 from kesco.llvm.values import Block, Function, Instruction, Integer, Local, Value
+
+_Part = tuple[str, "nx.DiGraph[str] | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,33 +145,32 @@ def _only(graph: nx.DiGraph[str], names: set[str], position: dict[str, int]) -> 
 def _lay_out(
     flow: nx.DiGraph[str], entry: str, position: dict[str, int], counted: list[str], inside: dict[str, tuple[str, ...]]
 ) -> None:
-    """Put the blocks in order, loop by loop."""
-    stack: list[tuple[nx.DiGraph[str], tuple[str, ...], frozenset[str]]] = [(flow, (), frozenset((entry,)))]
+    """Put the blocks in order: what is in a loop stands where the loop stands, before what comes behind."""
+    stack: list[tuple[Iterator[_Part], tuple[str, ...]]] = [(_parts(flow, entry, position), ())]
     while stack:
-        graph, around, entered = stack.pop()
-        whole = nx.condensation(graph)
-        first_of = {one: min(position[name] for name in whole.nodes[one]["members"]) for one in whole}
-        later = []
-        for number in nx.lexicographical_topological_sort(whole, first_of.__getitem__):
-            part = whole.nodes[number]["members"]
-            first = next(iter(part))
-            if len(part) == 1 and not graph.has_edge(first, first):
-                later.append((part, "", graph))
-                continue
-            outside = {b for a, b in graph.edges if b in part and a not in part} | (part & entered)
-            head = min(outside or part, key=position.__getitem__)
-            inner = _only(graph, part, position)
-            inner.remove_edges_from([(a, head) for a in list(inner.predecessors(head))])
-            later.append((part, head, inner))
-        # what is in a loop stands where the loop stands: go on with it before what comes behind
-        for at, (part, head, inner) in enumerate(later):
-            if not head:
-                one = next(iter(part))
-                counted.append(one)
-                inside[one] = around
-            else:
-                rest = set().union(*(p for p, _, _ in later[at + 1 :])) if at + 1 < len(later) else set()
-                if rest:
-                    stack.append((_only(graph, rest, position), around, entered))
-                stack.append((inner, (*around, head), frozenset((head,))))
-                break
+        parts, around = stack[-1]
+        name, inner = next(parts, ("", None))
+        if not name:
+            stack.pop()
+        elif inner is None:
+            counted.append(name)
+            inside[name] = around
+        else:
+            stack.append((_parts(inner, name, position), (*around, name)))
+
+
+def _parts(graph: nx.DiGraph[str], entry: str, position: dict[str, int]) -> Iterator[_Part]:
+    """The parts of a graph in order: a block, or the head of a loop and what is in it without the edges to its head."""
+    whole = nx.condensation(graph)
+    first_of = {one: min(position[name] for name in whole.nodes[one]["members"]) for one in whole}
+    for number in nx.lexicographical_topological_sort(whole, first_of.__getitem__):
+        part = whole.nodes[number]["members"]
+        first = next(iter(part))
+        if len(part) == 1 and not graph.has_edge(first, first):
+            yield first, None
+            continue
+        entered = {b for b in part if b == entry or not part.issuperset(graph.predecessors(b))}
+        head = min(entered or part, key=position.__getitem__)
+        inner = _only(graph, part, position)
+        inner.remove_edges_from([(a, head) for a in list(inner.predecessors(head))])
+        yield head, inner

@@ -9,7 +9,7 @@ follows as one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.frontend.library_table import setter_of
@@ -23,21 +23,23 @@ from kesco.source import Span
 MOST = 150
 """Sites of work that are compared with each other: what comes behind them in a text is much the same in both."""
 _WORK = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.CALL)
+_DEVICE = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.COPY, SiteKind.MEMSET, SiteKind.PREFETCH)
 
 
 def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
     """Whether it may be worth to ask the IR: there are kernels, and the text's reading leaves something apart.
 
-    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier,
-    where no two launches of a function may run beside each other, and where one stands in a range-based loop, the trips
-    of which only the IR tells apart.
+    So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier
+    for work, where no two launches of a function may run beside each other, and where one stands in a range-based
+    loop, the trips of which only the IR tells apart.
     """
     if not effects:
         return False
     loops = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Loop) and n.ranged)
     if any(isinstance(n, ir.Launch) for loop in loops for n in ir.walk(loop.body)):
         return True
-    if any(r.serial_because or any(map(_is_held, r.sites)) or _is_chain(r) for r in regions):
+    works = {r.span for r in regions if any(s.kind in _DEVICE for s in r.sites)}
+    if any(r.serial_because or _is_held(r, works) or _is_chain(r) for r in regions):
         return True
     sites = [site for region in regions for site in region.sites if site.foreign]
     if any(site.label.startswith("~") for site in sites):
@@ -47,10 +49,40 @@ def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str
     return any(n.operation in unseen and (n.constructs or n.name.startswith("std::")) for n in calls)
 
 
-def _is_held(site: Site) -> bool:
-    if site.kind is SiteKind.CALL:
-        return site.role is Role.JOIN
-    return (site.kind is SiteKind.KERNEL and not _moves(site)) or _is_library(site)
+def _is_held(region: Region, works: Collection[Span]) -> bool:
+    """Whether a site keeps others apart: a call does if there is work in it, or in front of it and behind it."""
+
+    def is_work(site: Site) -> bool:
+        calls = site.kind is SiteKind.CALL and (not site.calls or any(at in works for _, at in site.calls))
+        return calls or site.kind in _DEVICE
+
+    def leads_to_work(steps: Sequence[Sequence[int]], site: Site) -> bool:
+        return any(is_work(region.sites[n]) for n in _reached(steps, site.number))
+
+    if any((s.kind is SiteKind.KERNEL and not _moves(s)) or _is_library(s) for s in region.sites):
+        return True
+    calls = [s for s in region.sites if s.kind is SiteKind.CALL and s.role is Role.JOIN]
+    before = _turned(region)
+    return any(is_work(s) or (leads_to_work(region.successors, s) and leads_to_work(before, s)) for s in calls)
+
+
+def _turned(region: Region) -> list[list[int]]:
+    """The sites that come right before each."""
+    before: list[list[int]] = [[] for _ in region.sites]
+    for number, after in enumerate(region.successors):
+        for one in after:
+            before[one].append(number)
+    return before
+
+
+def _reached(steps: Sequence[Sequence[int]], start: int) -> set[int]:
+    """Where control may be after a site, or may have been before it."""
+    found, todo = set[int](), [start]
+    while todo:
+        new = set(steps[todo.pop()]) - found
+        found |= new
+        todo += new
+    return found
 
 
 def _is_chain(region: Region) -> bool:

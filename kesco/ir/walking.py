@@ -1,0 +1,86 @@
+"""What is inside an expression or statement: ``children(node)``, ``walk(node)``, ``breaks(statement)``.
+
+In: a node of `tree`. Out: the nodes in it. Which fields hold nodes is read off their annotations, so that a new kind of
+node is walked, too, or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from kesco.ir.tree import Block, Case, Expr, If, Leave, Stmt, Switch
+
+_PLAIN = frozenset(
+    {"str", "int", "bool", "Span", "Type", "Variable", "Type | None", "Kernel", "Kernel | None", "int | None",
+     "tuple[bool, ...]"}
+)  # fmt: skip
+"""The annotations of fields that hold no expression or statement."""
+_HOLDS = frozenset({"Expr", "Stmt", "Expr | None", "Stmt | None", "tuple[Expr, ...]", "tuple[Stmt, ...]"})
+"""The annotations of those that do; there are no others."""
+_SLOTS: dict[type, tuple[str, ...]] = {}
+_MOST_WALKED = 1000
+_WALKED: dict[int, tuple[Block, list[Expr | Stmt]]] = {}
+"""What is in the blocks that were walked last: functions' bodies are asked again and again. The nodes do not change."""
+
+
+def _slots(kind: type[Expr | Stmt]) -> tuple[str, ...]:
+    """The fields that hold expressions or statements; a `TypeError` for one of which that is not known."""
+    names = []
+    for one in fields(kind):
+        if str(one.type) in _HOLDS:
+            names.append(one.name)
+        elif str(one.type) not in _PLAIN:
+            raise TypeError(f"{kind.__name__}.{one.name}: may an expression be in a {one.type}?")
+    return tuple(names)
+
+
+def children(node: Expr | Stmt) -> list[Expr | Stmt]:
+    """The expressions and statements directly inside one."""
+    kind = type(node)
+    names = _SLOTS.get(kind)
+    if names is None:
+        names = _SLOTS[kind] = _slots(kind)
+    found: list[Expr | Stmt] = []
+    for name in names:
+        value = getattr(node, name)
+        if value.__class__ is tuple:
+            found += value
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+def walk(node: Expr | Stmt) -> Iterator[Expr | Stmt]:
+    """A node and everything inside it, in no particular order."""
+    if type(node) is not Block:
+        return iter(_inside(node))
+    known = _WALKED.get(id(node))
+    if known is None or known[0] is not node:
+        if len(_WALKED) >= _MOST_WALKED:
+            _WALKED.clear()
+        known = _WALKED[id(node)] = (node, _inside(node))
+    return iter(known[1])
+
+
+def _inside(node: Expr | Stmt) -> list[Expr | Stmt]:
+    found, work = [], [node]
+    while work:
+        one = work.pop()
+        found.append(one)
+        if _SLOTS.get(type(one)) != ():
+            work += children(one)
+    return found
+
+
+def breaks(statement: Stmt) -> bool:
+    """Whether a break or continue inside the statement would leave it."""
+    if isinstance(statement, Leave):
+        return statement.how in ("break", "continue")
+    if isinstance(statement, Block):
+        return any(breaks(s) for s in statement.body)
+    if isinstance(statement, If):
+        return breaks(statement.then) or (statement.other is not None and breaks(statement.other))
+    if isinstance(statement, Case):
+        return breaks(statement.body)
+    return bool(isinstance(statement, Switch))
