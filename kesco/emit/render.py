@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from kesco.emit.comments import wait_reason, who_waits
 from kesco.emit.edits import Edit, newline_of
+from kesco.emit.fences import fence_lines, fetched_again
 from kesco.emit.following import follow, given_stream, stated, wait_behind
 from kesco.emit.handles import add_handles
 from kesco.emit.holds import add_holds
@@ -317,23 +318,21 @@ class _Writer:
     def _fences(self) -> None:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}
         first = min(starts.values(), default=-1)
-        unseen = any(site.foreign for site in self.region.sites)
-        for site in (self.region.sites[number] for number in self.plan.fences):
-            call = streams_call(self.region, self.name)
-            line = (
-                f"{self.name} = {call};  // kesco: code not seen here may have changed the device",
-                f"cudaEventRecord({self.name}->tail[0], {self.name}->stream[0]);",
-                f"cudaStreamWaitEvent(cudaStreamLegacy, {self.name}->tail[0], 0);"
-                "  // kesco: streams of code not seen here come first",
-            )
+        sites, fences = self.region.sites, {*self.plan.fences}
+        if not fences and not any(site.foreign for site in sites):
+            return
+        fetched = fetch_place(self.program, self.rewrite, self._needed())
+        others = {n for n in self.plan.stretches if n and self._may_begin(sites[n].operation, fetched)}
+        again = fetched_again(self.region, () if self.region.guards else others)
+        line = fence_lines(self.name, streams_call(self.region, self.name))
+        for site in (sites[number] for number in sorted({*again, *fences})):
             if site.number == 0:
                 self.fetched_then += line[1:]
                 continue
-            fetched = fetch_place(self.program, self.rewrite, self._needed())
-            fresh = not unseen or starts.get(site.operation) == first == fetched  # they have only just been fetched
+            fresh = site.number not in again or starts.get(site.operation) == first == fetched
             within = next((n for n, replay in self.replays if site.number in replay.sites), None)
             lines = self.before.setdefault(site.operation, []) if within is None else self.heads.setdefault(within, [])
-            lines += [x for x in line[fresh:] if x not in lines]
+            lines += [x for x in line[fresh : None if site.number in fences else 1] if x not in lines]
 
     def _usual_exits(self) -> None:
         """Where a macro may leave early, the other exits say that they are none of these."""

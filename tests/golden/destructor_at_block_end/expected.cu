@@ -29,12 +29,10 @@ void h(float* __restrict__ a, float* __restrict__ b, int n) {
     {
       Guard g(i), k(3);
       if (n > 3) {
-        kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
         cudaEventRecord(kesco->tail[0], kesco->stream[0]);
         cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
         inc<<<1, 32, 0, kesco->stream[0]>>>(a);
       } else { Guard z(3); 
-      kesco = &kesco_streams();  // kesco: code not seen here may have changed the device
       cudaEventRecord(kesco->tail[0], kesco->stream[0]);
       cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: streams of code not seen here come first
       inc<<<1, 32, 0, kesco->stream[1]>>>(b); 

@@ -1,0 +1,69 @@
+"""Streams are those of the device that is current: what compiles to that is accepted, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.options import Options
+from kesco.proving import verify_files
+from tests.integration.compiled import compile_and_keep
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+FETCH = "  kesco = &kesco_streams();  // kesco: code not seen here may have changed the device\n"
+PROGRAM = """#include <cstdlib>
+__global__ void k(float* p) { p[threadIdx.x] += 1; }
+static void pick(int d) { if (d < 4) cudaSetDevice(d); }
+static void choose(int d) { pick(d); }
+int main(int count, char**) {
+  float *a, *b, *c, *d;
+  cudaMalloc(&a, 1024); cudaMalloc(&b, 1024);
+  if (cudaMalloc(&c, 1024)) { cudaDeviceReset(); exit(1); }
+  if (cudaMalloc(&d, 1024)) { cudaDeviceReset(); return 1; }
+  k<<<1, 256>>>(a); k<<<1, 256>>>(b);
+  cudaDeviceSynchronize();
+  CHANGE
+  k<<<1, 256>>>(c); k<<<1, 256>>>(d);
+  cudaDeviceSynchronize();
+}
+"""
+CHANGES = [
+    "cudaSetDevice(1); cudaDeviceSynchronize();",
+    "cudaSetDevice(1);",
+    "choose(count);",
+    "if (count > 2) cudaSetDevice(1);",
+    "for (int i = 0; i < count; ++i) pick(i);",
+    "switch (count) { case 1: cudaSetDevice(1); break; default: break; }",
+]
+
+
+def problems(serial: Path, text: str) -> list[str]:
+    """What the proof says of an output."""
+    output = serial.with_name("output.cu")
+    output.write_text(text, "utf-8")
+    return [d.message for one in verify_files(str(serial), str(output), Options()) for d in one.problems]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_streams_that_are_not_fetched_again_are_refused(tmp_path: Path, change: str) -> None:
+    serial = tmp_path / "app.cu"
+    serial.write_text(PROGRAM.replace("CHANGE", change), "utf-8")
+    text = compile_and_keep(serial).result.text.decode()
+    assert text.count(FETCH) == 1
+    assert problems(serial, text) == []
+    said = problems(serial, text.replace(FETCH, ""))
+    assert said == ["'kesco' is used, but the device may be another one than where it was fetched"]
+
+
+def test_a_loop_that_changes_the_device_at_its_end(tmp_path: Path) -> None:
+    serial = tmp_path / "app.cu"
+    loop = "for (int i = 0; i < count; ++i) { k<<<1, 256>>>(c); k<<<1, 256>>>(d); pick(i); }"
+    serial.write_text(PROGRAM.replace("CHANGE", loop), "utf-8")
+    text = compile_and_keep(serial).result.text.decode()
+    assert text.count("kesco = &kesco_streams();") > 1
+    assert problems(serial, text) == []
+    lines = [line for line in text.splitlines() if line.strip().startswith("kesco = &kesco_streams();")]
+    for line in lines:
+        assert any("the device" in one for one in problems(serial, text.replace(line + "\n", "", 1))), line
