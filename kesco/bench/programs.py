@@ -12,7 +12,7 @@ CUDA's libraries, which not everybody has.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,20 +44,22 @@ class Made:
     passes: int = 1
 
 
-def compiled(root: Path) -> Iterator[Made]:
-    """All of them; raises `KescoError` where one does not compile."""
+def compiled(root: Path, taken: Callable[[str], bool] = lambda _: True) -> Iterator[Made]:
+    """Those of them whose names are taken; raises `KescoError` where one does not compile."""
     folder = root / "workloads"
     for workload in load(folder):
         setting, passes = f"{workload.name}/{_PRICED}", INNER.get(workload.name, 1)
         for style in STYLES.values():
             for program in FORMS if style.name == EXPLICIT else ("kesco",):
-                name = f"{workload.name}/{style.name}/{program}"
-                yield of(name, workload.folder / style.serial, options_of(style, program), setting, passes)
+                if taken(name := f"{workload.name}/{style.name}/{program}"):
+                    yield of(name, workload.folder / style.serial, options_of(style, program), setting, passes)
         path = workload.folder / STYLES[EXPLICIT].serial
-        yield of(str(path.relative_to(root)), path, Options(), setting, passes)
-    yield from _mixes(folder)
+        if taken(name := str(path.relative_to(root))):
+            yield of(name, path, Options(), setting, passes)
+    yield from _mixes(folder, taken)
     for path in examples(root):
-        yield of(str(path.relative_to(root)), path, Options())
+        if taken(name := str(path.relative_to(root))):
+            yield of(name, path, Options())
 
 
 def examples(root: Path) -> list[Path]:
@@ -72,17 +74,21 @@ def of(name: str, path: Path, options: Options, setting: str = "", passes: int =
     return Made(name, done.functions, described(done.text), setting, passes)
 
 
-def _mixes(folder: Path) -> Iterator[Made]:
+def _mixes(folder: Path, taken: Callable[[str], bool]) -> Iterator[Made]:
     chosen = mixes.load(folder)
     for task in dict.fromkeys(task.program for mix in chosen for task in mix.tasks):
-        yield of(f"{task}/{mixes.STYLE}/kesco", folder / "mp" / f"{task}.cu", Options())
+        if taken(name := f"{task}/{mixes.STYLE}/kesco"):
+            yield of(name, folder / "mp" / f"{task}.cu", Options())
     for mix in chosen:
         with TemporaryDirectory(prefix="kesco-") as scratch:
             for strategy in mixes.STRATEGIES:
-                options = options_of_mix(mix, strategy, folder, Path(scratch))
-                name = f"{mix.name}/{mixes.STYLE}/{strategy}"
-                yield of(name, folder / "mp" / f"{mix.program}.cu", options)
+                if taken(name := f"{mix.name}/{mixes.STYLE}/{strategy}"):
+                    options = options_of_mix(mix, strategy, folder, Path(scratch))
+                    yield of(name, folder / "mp" / f"{mix.program}.cu", options)
+        names = [name for one in mixes.MERGED if taken(name := f"{mix.name}/{mixes.STYLE}/{one}")]
+        if not names:
+            continue
         merged = merge_tasks(mix, folder, one_thread=False)
         functions = tuple(f for one in merged.programs for f in one.functions)
-        for name in mixes.MERGED:
-            yield Made(f"{mix.name}/{mixes.STYLE}/{name}", functions, plan_of(merged))
+        for name in names:
+            yield Made(name, functions, plan_of(merged))

@@ -446,7 +446,7 @@ SETTINGS = [
     (workload, block)
     for workload in COUNTS
     for block in ((32, 256) if THOROUGH else (32,))
-    if THOROUGH or workload in ("vec", "ml", "m2")
+    if THOROUGH or workload == "ml"
     if f"{workload}/1gb/{block}" in MEASURED.settings
 ]
 

@@ -11,6 +11,7 @@ from integration.compiled import Compiled, compile_and_keep
 from kesco.ir.flow import Held, Role
 from kesco.options import Options
 from kesco.proving import verify_files
+from tests.taken import one_in
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 SEND = Options(copies="move")
@@ -39,7 +40,7 @@ def held(outcome: Compiled) -> list[tuple[Held, bool]]:
     return [(s.held, (s.operation, s.iterations) in waits) for s in moved if s.held]
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", one_in(3, COUNTS))
 def test_workloads_as_a_whole(name: str) -> None:
     outcome = compile_and_keep(WORKLOADS / name / "whole.cu", SEND)
     (result,) = outcome.rewritten

@@ -16,6 +16,7 @@ from kesco.ir.transfers import Pages
 from kesco.options import Options
 from kesco.pipeline import compile_file
 from kesco.toolchain.model import Toolchain
+from tests.taken import one_in
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
@@ -54,7 +55,7 @@ INSERTED = {
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 
-@pytest.mark.parametrize(("name", "style"), COUNTS)
+@pytest.mark.parametrize(("name", "style"), one_in(3, COUNTS))
 def test_transfers_of_the_workloads(name: str, style: str) -> None:
     flags = ("-DPREFETCH",) if style == "managed" else ()
     done = compile_file(str(WORKLOADS / name / f"{style}.cu"), Options(flags=flags))
@@ -65,7 +66,7 @@ def test_transfers_of_the_workloads(name: str, style: str) -> None:
     assert [index for index in indices if "?" in index] == []
 
 
-@pytest.mark.parametrize("name", INSERTED)
+@pytest.mark.parametrize("name", one_in(2, INSERTED))
 def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_path: Path) -> None:
     done = compile_file(str(WORKLOADS / name / "managed.cu"), Options(prefetch=True))
     (main,) = (one for one in done.functions if one.rewritten)

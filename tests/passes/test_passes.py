@@ -26,7 +26,7 @@ from kesco.toolchain.model import Toolchain
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LLVM = 22  # which reads all that kesco's clang makes
-GOLDEN = sorted(ROOT.glob("tests/golden/*/input.cu"))[:: 1 if os.environ.get("KESCO_THOROUGH") else 6]
+GOLDEN = sorted(ROOT.glob("tests/golden/*/input.cu"))[:: 1 if os.environ.get("KESCO_THOROUGH") else 12]
 SAMPLES = sorted([*ROOT.glob("workloads/*/serial.cu"), *examples(ROOT), *GOLDEN])
 
 
