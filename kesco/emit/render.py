@@ -319,11 +319,11 @@ class _Writer:
         starts = {o: p.statement.start for o in self.by_operation if (p := self.program.operations[o]).statement}
         first = min(starts.values(), default=-1)
         sites, fences = self.region.sites, {*self.plan.fences}
-        if not fences and not any(site.foreign for site in sites):
-            return
-        fetched = fetch_place(self.program, self.rewrite, self._needed())
-        others = {n for n in self.plan.stretches if n and self._may_begin(sites[n].operation, fetched)}
-        again = fetched_again(self.region, () if self.region.guards else others)
+        begins = () if self.region.guards else self.plan.stretches
+        fetched = fetch_place(self.program, self.rewrite, self._needed()) if begins or fences else -1
+        again = fetched_again(self.region, {n for n in begins if n and self._may_begin(sites[n].operation, fetched)})
+        if again and fetched < 0:
+            fetched = fetch_place(self.program, self.rewrite, self._needed())
         line = fence_lines(self.name, streams_call(self.region, self.name))
         for site in (sites[number] for number in sorted({*again, *fences})):
             if site.number == 0:
