@@ -7,7 +7,7 @@ and a launch into it fails where another one is (CUDA guide, "Stream and Event B
 1. ``kesco_streams`` gives the streams of the current device; so does ``kesco_stretch``, but without comparing pointers.
 2. The device may change in a call of CUDA that sets or resets it, in functions of the file that come to one, and in
 what the region calls foreign. 3. Events are recorded and waited for in any stream. 4. A statement is followed along all
-its branches, loops twice; where control jumps, as it stands in the text.
+its branches, loops twice; a jump leads to every label.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def device_problems(program: ir.Program, regions: Sequence[Region]) -> Iterator[
         if names:
             guarded = any(isinstance(n, ir.Call) and n.name.rpartition("::")[2] == _DISTINCT for n in ir.walk(one.body))
             walk = _Walk(names, changing, foreign.get(one.span, set()), guarded)
-            walk.run(one.body, frozenset())
+            for _ in range(2):  # a jump may lead back
+                walk.run(one.body, frozenset())
             yield from ((span, f"'{name}' {_WHY}") for span, name in walk.found.items())
 
 
@@ -66,6 +67,7 @@ class _Walk:
     guarded: bool
     found: dict[Span, str] = field(default_factory=dict)
     _left: list[_State] = field(default_factory=list)  # where the loop or switch around is left or gone on with
+    _jumped: _State = None  # what control may jump with, or to
     _entered: _State = None  # what the cases of the switch around begin with
 
     def run(self, one: ir.Stmt, state: _State) -> _State:
@@ -87,6 +89,9 @@ class _Walk:
                 return _either(state, behind)
             case ir.Case():
                 return self.run(one.body, _either(state, self._entered))
+            case ir.Obstacle(reason="goto" | "a computed goto" | "a label"):
+                self._jumped = _either(self._jumped, state)
+                return self._jumped
             case ir.Leave():
                 state = self._expression(one.value, state)
                 if one.how in ("break", "continue"):
