@@ -226,3 +226,21 @@ def test_dump() -> None:
     result = CliRunner().invoke(main, ["compile", path, "-o", "-", "-q", "--dump", "host"])
     assert result.exit_code == 0, result.output
     assert "# host\nfrom main" in result.output and "_Z1kPf in main" in result.output
+
+
+def test_strings_that_call_a_new_of_the_programs_own(tmp_path: Path) -> None:
+    path = tmp_path / "app.cu"
+    path.write_text("""#include <cstdlib>
+#include <new>
+#include <string>
+__global__ void k(float* p) { *p += 1; }
+float *g, *h;
+struct { std::string s; float* p; } x;
+void* operator new(std::size_t n) { x.p = h; return std::malloc(n); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+int main(int, char** v) { cudaMalloc(&g, 4); cudaMalloc(&h, 4); x.p = g; x.s = v[0]; k<<<1, 1>>>(x.p); }
+""")
+    facts = host_of(str(path), Options())
+    (launch,) = (one for entry in facts.entries if entry.name == "main" for one in entry.operations if one.kernel)
+    assert [pointed.unknown for pointed in launch.pointers] != [""]
