@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 
 import pytest
 
-from kesco.ir import tree
-from kesco.ir.tree import Branch, Call, Constant, Evaluate, Expr, If, Stmt, Unary, children, walk
+from kesco.ir import tree, walking
+from kesco.ir.tree import Branch, Call, Constant, Evaluate, Expr, If, Stmt, Unary
+from kesco.ir.walking import children, walk
 from kesco.source import Span
 
 HERE = Span("a.cu", 0, 1, 1, 1)
@@ -25,7 +26,7 @@ def test_every_field_is_known() -> None:
     assert len(kinds) > 25
     for kind in kinds:
         held = {f.name for f in fields(kind) if "Expr" in str(f.type) or "Stmt" in str(f.type)}
-        assert set(tree._slots(kind)) == held
+        assert set(walking._slots(kind)) == held
 
 
 def test_a_field_of_another_kind_is_noticed() -> None:
