@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import shutil
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,10 @@ import pytest
 from kesco.errors import ToolchainError
 from kesco.toolchain.discover import discover
 from kesco.toolchain.model import Toolchain
+from tests.taken import THOROUGH
+
+FEWEST, SHARE = 8, 3
+"""Of the cases of one test, where the whole suite runs: never fewer than so many, and one in so many."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,16 +31,40 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(100_000)  # as the command does: most of what is built is kept
     if getattr(config.option, "dist", "no") == "load":
         config.option.dist = "worksteal"
+    if (
+        not THOROUGH
+        and config.args_source is pytest.Config.ArgsSource.TESTPATHS
+        and not (config.option.keyword or config.option.update_golden)
+    ):
+        os.environ["KESCO_SAMPLED"] = "1"  # xdist's workers are told so
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("KESCO_SAMPLED"):
+        left_out = _left_out(items)
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_gpu():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU on this machine"))
     for item in items:
-        if item.get_closest_marker("thorough") and not os.environ.get("KESCO_THOROUGH"):
+        if item.get_closest_marker("thorough") and not THOROUGH:
             item.add_marker(pytest.mark.skip(reason="takes long; with KESCO_THOROUGH=1"))
+
+
+def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Which of many cases of one test do not run; none of those that take no compiler (tests/unit), always the same."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not item.nodeid.startswith(("tests/unit/", "tests/test_")):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    left: set[pytest.Item] = set()
+    for alike in cases.values():
+        alike.sort(key=lambda item: hashlib.sha256(item.nodeid.encode()).digest())
+        left.update(alike[max(FEWEST, len(alike) // SHARE) :])
+    return left
 
 
 def _has_gpu() -> bool:
