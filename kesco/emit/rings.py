@@ -26,7 +26,9 @@ def turn_edits(program: ir.Program, turns: Sequence[Turns], name: str) -> list[E
 
 def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Edit]:
     source, own = program.text, f"{name}_loop{number or ''}"
-    said = "turns that overlap have their own" + ("" if one.buffers else " memory")
+    said = "turns overlap"
+    if one.buffers or one.taken:
+        said = "turns that overlap have their own" + ("" if one.buffers else " memory")
     before = f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"
     begins = [f"KescoStreams* {name} = {TURN}({own});"]
     for place, buffer in enumerate(one.buffers):

@@ -120,7 +120,8 @@ class _Loop:
         if len(own) != len(taken):
             return None
         shared = self._shared(work, own)
-        if shared is None or not (taken or (shared and not self.body.around)):
+        waits = any(s.role is Role.DEVICE_SYNC for s in work)  # as copies do: without, the plan needs no turns
+        if shared is None or not (taken or ((shared or waits) and not self.body.around)):
             return None
         names = self._names(work, shared)
         ends = runs_at_exit(self.program) and self.body.may_end_the_process(self.program)

@@ -212,6 +212,55 @@ def test_blocking_copies_go_on_streams(tmp_path: Path) -> None:
     assert b"kesco_turn" not in compile_and_keep(source).result.text
 
 
+PARTS = (
+    "  float *all, *res;\n  CHECK(cudaMalloc(&all, (turns + 2) * n * sizeof(float)));\n"
+    "  CHECK(cudaMalloc(&res, (turns + 2) * n * sizeof(float)));\n"
+    + FOR
+    + "    cudaMemcpy(all + b * n, src + b * n, n * sizeof(float), cudaMemcpyHostToDevice);\n"
+    "    twice<<<n / 32 + 1, 32>>>(all + b * n, res + b * n, n);\n"
+    "    cudaMemcpy(dst + b * n, res + b * n, n * sizeof(float), cudaMemcpyDeviceToHost);\n  }\n"
+)
+MEETING = {
+    "reads its neighbour": ("(all + b * n, res", "(all + b * n + 1, res"),
+    "reads what the turn before wrote": ("(all + b * n, res", "(b > 0 ? res + (b - 1) * n : all, res"),
+    "goes over its end": ("b * n, n);", "b * n, n + 1);"),
+    "parts that meet": ("res + b * n, n)", "res + b * (n / 2), n)"),
+    "copies that meet": ("src + b * n, n * sizeof(float)", "src + b * n, n * sizeof(float) + 4"),
+    "looked at": ("DeviceToHost);\n  }\n", "DeviceToHost);\n    src[0] += dst[b * n];\n  }\n"),
+}
+
+
+def test_blocking_copies_of_parts(tmp_path: Path, toolchain: Toolchain) -> None:
+    """Turns that meet in nothing need no memory of their own, but as many streams as where they do."""
+    text = HEAD + MAIN.replace("n = 64", "n = (1 << 16) + argc") + PARTS + END
+    one = compile_and_keep(written(tmp_path, text))
+    assert [(len(f.turns), f.turns[0].buffers, f.turns[0].taken) for f in one.rewritten] == [(1, (), ())]
+    assert "  KescoTurns kesco_loop = kesco_turns(kesco);  // kesco: turns overlap" in one.lines
+    output = tmp_path / "output.cu"
+    output.write_bytes(one.result.text)
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "KESCO_COPIES": "move"}
+    done = run((sys.executable, "-m", "kesco", "check", str(output), "--", "6"), timeout=300, env=environment)
+    assert done.returncode == 0 and "no race" in done.stdout.decode() + done.stderr, done.stderr
+    without = one.result.text.replace(b"  kesco_turned(kesco_loop);  // kesco: the host waits\n", b"")
+    output.write_bytes(without)
+    assert without != one.result.text
+    assert any(v.problems for v in verify_files(one.result.path, str(output), Options()))
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_parts_that_two_turns_touch(name: str, tmp_path: Path) -> None:
+    old, new = MEETING[name]
+    assert PARTS.count(old) == 1
+    text = HEAD + MAIN.replace("n = 64", "n = (1 << 16) + argc") + PARTS.replace(old, new) + END
+    assert b"kesco_turn" not in compile_and_keep(written(tmp_path, text)).result.text
+
+
+def written(folder: Path, text: str) -> Path:
+    source = folder / "input.cu"
+    source.write_text(text)
+    return source
+
+
 def test_what_decides_which_bytes_are_written(tmp_path: Path) -> None:
     source = tmp_path / "input.cu"
     source.write_text(
