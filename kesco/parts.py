@@ -164,6 +164,15 @@ def apart_in_turns(a: ByteRange, b: ByteRange, loop: str) -> bool:
     )  # fmt: skip
 
 
+def as_if_in_one_turn(one: ByteRange, loop: str) -> ByteRange:
+    """The range as if all turns of a loop were the same one: what two of them touch then meets."""
+
+    def known(counter: Symbol) -> Poly | None:
+        return None if counter.turn is not None and counter.turn.loop == loop else of(counter)
+
+    return _in_other_trip(one, known)
+
+
 def _in_other_trip(one: ByteRange, value: Callable[[Symbol], Poly | None]) -> ByteRange:
     """The range in another trip: with `value` for each counter, or any other value where that is None."""
 

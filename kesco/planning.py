@@ -273,7 +273,7 @@ def _planned(
             result = replace(result, expected=expected(region, dfg, prices, schedule, found))
     if turns:
         result = replace(result, plan=replace(found, stretches=(), paces=()))
-    elif options.copies == "move" and not region.serial_because:
+    if options.copies == "move" and not region.serial_because:
         result = replace(result, sends=_sends(program, result))
     if result.sends or result.fetches:  # threads of the prologue work for it
         result = replace(result, plan=replace(result.plan, paces=()))

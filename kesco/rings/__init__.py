@@ -27,7 +27,7 @@ from kesco.ir.failures import runs_at_exit
 from kesco.ir.flow import EXCEPTION, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.ir.turns import Turns
-from kesco.parts import apart, apart_in_turns
+from kesco.parts import apart, apart_in_turns, as_if_in_one_turn
 from kesco.rings.body import Body, body_of
 from kesco.rings.uses import Use, is_settled, pointer_of, uses
 from kesco.source import Span
@@ -51,13 +51,19 @@ def rings(program: ir.Program, region: Region) -> tuple[Turns, ...]:
 
 
 def as_planned(region: Region, turns: Sequence[Turns]) -> Region:
-    """The region in which the memory of a turn's own is there, and the host waits before and behind such loops."""
+    """The region in which the memory of a turn's own is there, and the host waits before and behind such loops.
+
+    In it a turn's work meets that of the turn before: turns overlap by having other streams, not by waiting for less.
+    """
     ends = {number for one in turns for number in one.frees}
 
     def planned(site: Site) -> Site:
-        if site.number not in ends:
-            return site
-        return replace(site, kind=SiteKind.HOST_USE, role=Role.HOST, label="host", accesses=(), note="")
+        if site.number in ends:
+            return replace(site, kind=SiteKind.HOST_USE, role=Role.HOST, label="host", accesses=(), note="")
+        for one in turns:
+            if is_in(site, one.span):
+                site = replace(site, accesses=tuple(_in_one_turn(a, one.loop) for a in site.accesses))
+        return site
 
     result = replace(region, sites=tuple(map(planned, region.sites)))
     for one in turns:
@@ -70,6 +76,10 @@ def as_planned(region: Region, turns: Sequence[Turns]) -> Region:
         coming = {n for n in others if entry in result.successors[n]}
         result = _with_wait(result, entry, coming, {entry}, one.span)
     return result
+
+
+def _in_one_turn(access: Access, loop: str) -> Access:
+    return access if access.bytes is None else replace(access, bytes=as_if_in_one_turn(access.bytes, loop))
 
 
 def is_in(site: Site, loop: Span) -> bool:
