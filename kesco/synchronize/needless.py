@@ -11,8 +11,9 @@ waits for all that the others waited for. 3. A wait also stays if it may be the 
 which may have left work on streams that nothing else waits for. 4. The first waits of a function stay where the host
 touches memory behind them that work of the caller may still be writing: what the function did not make. Where unseen
 code may call it, that work may be on a stream that the default stream does not wait for, and they stay also where
-work behind them touches other memory than what was allocated since. 5. All waits stay where some work touches other
-memory than the device's own, which the host could look at in ways that are not seen here.
+work behind them touches other memory than what was allocated since. 5. Where some work touches managed or page-locked
+memory, a wait goes only where nothing but launches and what touches no memory is between it and the next one. All stay
+where it touches what the host could look at in ways that are not seen here.
 
 6. A wait whose result is looked at stays unless that of the next one which stays is, too, on every path.
 
@@ -28,6 +29,10 @@ from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 
 
+_SHARED = (BufferKind.MANAGED, BufferKind.PINNED)
+"""Memory of both sides, which the host does not touch without being seen to."""
+
+
 def needless(
     region: Region, whole: Collection[int], single: Collection[int] = (), checked: Mapping[int, bool] | None = None
 ) -> tuple[int, ...]:
@@ -36,11 +41,16 @@ def needless(
     `checked` are all waits of which the program says so and ends if they fail, and whether it asks about launches, too.
     """
     candidates = (*whole, *single)
-    if not candidates or not all(_on_the_device(site) for site in region.sites):
+    if not candidates:
         return ()
     unseen = {s.number for s in region.sites if s.foreign}
     kept = _reached(region, unseen)
     kept |= {c for c in candidates if any(_looks(region.sites[n]) for n in _reached(region, (c,)))}
+    others = [site for site in region.sites if not _on_the_device(site)]
+    if any(a.buffer.kind not in _SHARED for site in others for a in site.accesses if not a.buffer.on_device):
+        return ()
+    if others:
+        kept |= {c for c in candidates if any(_may_see(region.sites[n]) for n in _reached(region, (c,)))}
     kept |= _for_the_caller(region, candidates, kept)
     kept |= _for_the_report(region, whole, candidates, checked or {}, kept)
     operations = {region.sites[c].operation for c in whole if c in kept}
@@ -118,9 +128,17 @@ def _on_the_device(site: Site) -> bool:
             return True  # the host waits for it
         # Else it may be until the source is read.
         behind = (a.buffer for a in site.accesses if site.held is None or a.mode != AccessMode.READ)
-        return not any(b.kind in (BufferKind.MANAGED, BufferKind.PINNED) for b in behind)
+        return not any(b.kind in _SHARED for b in behind)
     works = site.role in (Role.MOVABLE, Role.LEGACY) or site.kind is SiteKind.LIBRARY
     return not works or all(access.buffer.on_device for access in site.accesses)
+
+
+def _may_see(site: Site) -> bool:
+    """Whether the host may touch memory here that work shares with it."""
+    if _waits(site):
+        return False
+    quiet = site.role is Role.HOST and site.kind is SiteKind.HOST_USE and not site.foreign
+    return bool(site.accesses) if quiet else site.role is not Role.MOVABLE or site.kind is not SiteKind.KERNEL
 
 
 def _looks(site: Site) -> bool:

@@ -140,15 +140,47 @@ def test_what_others_may_watch_is_a_look(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        ("cudaMalloc(&b", "cudaMallocManaged(&b"),
-        ("cudaMalloc(&b", "cudaMallocHost(&b"),
         ("up<<<1, 32>>>(b)", "talk<<<1, 32>>>(b)"),
         ("int main(", "#define cudaDeviceSynchronize() ::cudaDeviceSynchronize()\nint main("),
     ],
-    ids=["managed", "pinned", "device printf", "a macro"],
+    ids=["device printf", "a macro"],
 )
 def test_where_memory_or_names_are_not_plain_all_stay(tmp_path: Path, change: tuple[str, str]) -> None:
     assert taken_out(compiled(tmp_path, with_first(SYNC).replace(*change))) == []
+
+
+SHARED = ("cudaMallocManaged", "cudaMallocHost")
+
+
+@pytest.mark.parametrize("allocate", SHARED)
+def test_memory_of_both_sides_that_the_host_leaves_alone(tmp_path: Path, allocate: str) -> None:
+    text = with_first(SYNC).replace("cudaMalloc(&b", f"{allocate}(&b")
+    assert len(taken_out(compiled(tmp_path, text))) == 2
+
+
+@pytest.mark.parametrize("allocate", SHARED)
+@pytest.mark.parametrize(
+    "touches",
+    [
+        "now += b[3] > 0;",
+        "b[0] = 1;",
+        "touch(b);",
+        "[&] { ++*b; }();",
+        "held.at[i % 2][1] = 5;",
+        "std::swap(b[0], b[1]);",
+        "std::memcpy(kept, b, 64);",
+        "for (float* p = b; p < b + 4; ++p) now += *p > 1;",
+        "cudaMemcpy(kept, b, 64, cudaMemcpyDefault);",
+        "cudaFree(c); cudaMalloc(&c, 4096);",
+    ],
+)
+def test_memory_of_both_sides_that_the_host_touches(tmp_path: Path, allocate: str, touches: str) -> None:
+    """Here the first wait stands right before that; where the host touches other managed memory, it stays as well."""
+    head = "#include <cstring>\n#include <utility>\nstatic float kept[64];\nstruct Held { float* at[2]; };\n"
+    head += "__attribute__((noinline)) static void touch(float* p) { p[2] = 7; }\n"
+    text = head + with_first(f"{SYNC} {touches}").replace("cudaMalloc(&b", f"{allocate}(&b")
+    text = text.replace("  clock_t now", "  Held held = {{b, b}};\n  clock_t now")
+    assert 2 not in taken_out(compiled(tmp_path, text))
 
 
 def test_pointers_from_outside_may_be_managed_memory(tmp_path: Path) -> None:
