@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from kesco.analysis.evaluation_order import says_where
 from kesco.ir import program as ir
 
 _MEMORY, _UNSEEN = "*", "?"
@@ -58,6 +59,8 @@ class Meetings:
         if call.key in self._functions:
             return self._of_function(self._functions[call.key])
         both = frozenset((_MEMORY,))
+        if says_where(call):
+            return frozenset(), frozenset()
         if call.standard or (call.constructs and call.implicit):
             return (both, both) if call.runs or call.destroys else (frozenset(), frozenset())
         other_file = call.key and call.receiver is None and not call.constructs and "lambda" not in call.name

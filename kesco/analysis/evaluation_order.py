@@ -22,6 +22,7 @@ _VALUES = frozenset(
 """What of the library makes a value of values."""
 _SAYS = frozenset(("size", "empty", "data", "get"))
 """Members of classes of the library that only say what is there."""
+_THRUST = (*_SAYS, "raw_pointer_cast", "begin", "end", "cbegin", "cend")
 
 
 def order_matters(
@@ -82,7 +83,7 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
                 found.add(_ANYTHING)
         elif isinstance(node, (ir.Launch, ir.New)):
             found.add(_ANYTHING)
-        elif isinstance(node, ir.Call) and node.key not in pure:
+        elif isinstance(node, ir.Call) and node.key not in pure and not says_where(node):
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
             tells = node.standard and node.name.rpartition("::")[2] in _ONLY_TELL and "map::operator[]" not in node.name
@@ -114,8 +115,15 @@ def _is_harmless(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
         own = variable is not None and variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
         return own and variable is not None and variable.type.shape is not ir.Shape.REFERENCE
     if isinstance(node, ir.Call):
-        return node.key in pure or (node.constructs and node.implicit) or _only_tells(node) or _is_value(node)
+        tells = _only_tells(node) or _is_value(node) or says_where(node)
+        return node.key in pure or (node.constructs and node.implicit) or tells
     return not isinstance(node, (ir.Launch, ir.New, ir.Unknown, ir.Obstacle))
+
+
+def says_where(call: ir.Call) -> bool:
+    """Whether it is a function of Thrust that says where a vector's elements are, or how many; its values are plain."""
+    namespace, _, name = call.name.rpartition("::")
+    return name in _THRUST and namespace.partition("::")[0] == "thrust" and call.standard and not call.runs
 
 
 def _only_tells(call: ir.Call) -> bool:

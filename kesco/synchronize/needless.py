@@ -28,7 +28,6 @@ from dataclasses import replace
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 
-
 _SHARED = (BufferKind.MANAGED, BufferKind.PINNED)
 """Memory of both sides, which the host does not touch without being seen to."""
 

@@ -80,12 +80,26 @@ int main(int argc, char**) {
     ],
 )
 def test_what_leaves_the_order_open(tmp_path: Path, written: str, open_: bool) -> None:
-    (tmp_path / "app.cu").write_text(TEXT % written)
+    assert is_open(tmp_path, TEXT % written) is open_
+
+
+@pytest.mark.parametrize(("other", "open_"), [("b.data()", False), ("(a.resize(9), b.data())", True)])
+def test_thrust_says_where_its_vectors_are(tmp_path: Path, other: str, open_: bool) -> None:
+    launch = f"inc<<<1, 32>>>(thrust::raw_pointer_cast(a.data()), *thrust::raw_pointer_cast({other}))"
+    text = "#include <thrust/device_vector.h>\n#include <thrust/host_vector.h>\n" + TEXT % launch
+    text = text.replace(
+        "  Tensor t;", "  Tensor t;\n  thrust::device_vector<float> a(32);\n  thrust::host_vector<int> b(32);"
+    )
+    assert is_open(tmp_path, text) is open_
+
+
+def is_open(tmp_path: Path, text: str) -> bool:
+    (tmp_path / "app.cu").write_text(text)
     path, options = str(tmp_path / "app.cu"), Options()
     session = Session(path, options, lambda *_: None)
     module = Module(canonical(host_ir_of(session.toolchain, path, options), "host", sroa=True))
     quiet = Quiet(Texts(session.program, module), Models())
-    assert bool(order_of(session.program, quiet)) is open_
+    return bool(order_of(session.program, quiet))
 
 
 CALLS = """#include <utility>
