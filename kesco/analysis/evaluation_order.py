@@ -20,9 +20,11 @@ _VALUES = frozenset(
     ("dim3", "min", "max", "abs", "fabs", "ceil", "ceilf", "floor", "floorf", "round", "sqrt", "sqrtf", "pow", "log2")
 )
 """What of the library makes a value of values."""
-_SAYS = frozenset(("size", "empty", "data", "get"))
+_SAYS = frozenset(("size", "empty", "data", "get", "front", "back", "begin", "end", "cbegin", "cend", "at"))
 """Members of classes of the library that only say what is there."""
-_THRUST = (*_SAYS, "raw_pointer_cast", "begin", "end", "cbegin", "cend")
+_REACHES = frozenset(("operator[]", "operator*", "operator->"))
+"""Those that say it, too, but where a map makes what it is asked for."""
+_THRUST = (*_SAYS, "raw_pointer_cast")
 
 
 def order_matters(
@@ -137,6 +139,8 @@ def _is_value(call: ir.Call) -> bool:
     if not call.standard or call.runs or call.destroys or any(call.references):
         return False
     namespace, _, name = call.name.rpartition("::")
+    if name in _REACHES:
+        return namespace.startswith("std::") and "map" not in namespace
     return name in (_VALUES if call.receiver is None else _SAYS) and namespace.partition("::")[0] in ("", "std", "dim3")
 
 

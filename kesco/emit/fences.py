@@ -1,32 +1,67 @@
 """What stands behind code that is not seen, which may have changed the device and have streams of its own.
 
-In: a region, and the sites behind which streams are fetched in any case. Out: the sites in front of which they are
-fetched again, whatever has been waited for (`fetched_again`), and the lines (`fence_lines`).
+In: a program and a region, and the sites behind which streams are fetched in any case. Out: the sites in front of which
+they are fetched again, whatever has been waited for (`fetched_again`), and the lines (`fence_lines`).
+
+A fetch counts in the block where it stands: that the block is executed the region may know, but not who reads the text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from kesco.ir.flow import Region, Role
+from kesco.ir import program as ir
+from kesco.ir.flow import Region, Role, Site
+from kesco.source import Span
 
 
-def fetched_again(region: Region, others: Collection[int]) -> frozenset[int]:
+def fetched_again(program: ir.Program, region: Region, others: Collection[int]) -> frozenset[int]:
     """The movable sites that unseen code may lead to, with none of these, and none of `others`, in between."""
-    unseen = [site.number for site in region.sites if site.foreign and site.role is Role.JOIN]
+    blocks = _blocks(program, region)
+    unseen = {site.number for site in region.sites if site.foreign and site.role is Role.JOIN}
     found: set[int] = set()
-    work = [n for one in unseen for n in region.successors[one]]
-    seen: set[int] = set()
+    work: list[tuple[int, Span | None]] = [(n, None) for one in unseen for n in region.successors[one]]
+    seen: set[tuple[int, Span | None]] = set()
     while work:
-        number = work.pop()
-        if number in seen:
+        number, fetched = work.pop()
+        if (number, fetched) in seen or number in unseen:
             continue
-        seen.add(number)
-        if region.sites[number].role is Role.MOVABLE:
-            found.add(number)
-        elif number not in others:
-            work += region.successors[number]
+        seen.add((number, fetched))
+        site = region.sites[number]
+        if (site.role is Role.MOVABLE or number in others) and not _is_in(site, fetched):
+            if number not in others:
+                found.add(number)
+            fetched = _around(program, site, blocks)
+        work += [(n, fetched) for n in region.successors[number]]
     return frozenset(found)
+
+
+def _blocks(program: ir.Program, region: Region) -> list[Span]:
+    """All that is executed as a whole or not at all: blocks, bodies of loops and branches."""
+    found: list[Span] = []
+    for function in program.functions:
+        if any(function.span == one for one in (region.span, *(span for _, span in region.members))):
+            for node in ir.walk(function.body):
+                inside: list[ir.Stmt] = []
+                if isinstance(node, ir.Block) and program.text[node.span.start : node.span.start + 1] == b"{":
+                    inside = [node]
+                elif isinstance(node, ir.Loop):
+                    inside = [node.body]
+                elif isinstance(node, ir.If):
+                    inside = [one for one in (node.then, node.other) if one is not None]
+                found += [one.span for one in inside]
+    return found
+
+
+def _around(program: ir.Program, site: Site, blocks: Collection[Span]) -> Span | None:
+    """The innermost block around a site's statement."""
+    statement = program.operations[site.operation].statement if site.operation >= 0 else None
+    at = site.span.start if statement is None else statement.start
+    return min((b for b in blocks if b.start <= at < b.end), key=lambda b: b.end - b.start, default=None)
+
+
+def _is_in(site: Site, block: Span | None) -> bool:
+    return block is not None and block.path == site.span.path and block.start <= site.span.start < block.end
 
 
 def fence_lines(name: str, call: str) -> tuple[str, str, str]:

@@ -321,7 +321,8 @@ class _Writer:
         sites, fences = self.region.sites, {*self.plan.fences}
         begins = () if self.region.guards else self.plan.stretches
         fetched = fetch_place(self.program, self.rewrite, self._needed()) if begins or fences else -1
-        again = fetched_again(self.region, {n for n in begins if n and self._may_begin(sites[n].operation, fetched)})
+        others = {n for n in begins if n and self._may_begin(sites[n].operation, fetched)}
+        again = fetched_again(self.program, self.region, others)
         if again and fetched < 0:
             fetched = fetch_place(self.program, self.rewrite, self._needed())
         line = fence_lines(self.name, streams_call(self.region, self.name))

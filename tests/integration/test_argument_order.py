@@ -24,6 +24,7 @@ TEXT = """#include <iostream>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 __global__ void inc(float* a, int n) { a[threadIdx.x] += n; }
 int made = 0;
 struct Tensor {
@@ -31,6 +32,12 @@ struct Tensor {
   float* ptr() const { return data.get(); }
   int next() const { return ++made; }
   int size() const { return made; }
+  std::vector<int> all;
+  std::map<int, int> few;
+  int last() { return all.back() + all[0] + all.at(1); }
+  int other() { return all.front(); }
+  int found() { return few[3]; }
+  int more() { return all.back()++; }
 };
 int numbers(int a, int b) { return a - b; }
 static int now() { return made; }
@@ -61,6 +68,9 @@ int main(int argc, char**) {
     [
         ("numbers(t.ptr() != nullptr, t.ptr() == nullptr)", False),
         ("numbers(t.next(), t.next())", True),
+        ("numbers(t.last(), t.other())", False),
+        ("numbers(t.last(), t.found())", True),
+        ("numbers(t.last(), t.more())", True),
         ("numbers(t.size(), t.next())", True),
         ("std::cout << t.next() << std::string(t.next(), 'a')", False),
         ("operator<<(std::cout << t.next(), std::string(t.next(), 'a'))", True),

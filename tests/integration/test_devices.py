@@ -68,3 +68,23 @@ def test_a_loop_that_changes_the_device_at_its_end(tmp_path: Path) -> None:
     lines = [line for line in text.splitlines() if line.strip().startswith("kesco = &kesco_streams();")]
     for line in lines:
         assert any("the device" in one for one in problems(serial, text.replace(line + "\n", "", 1))), line
+
+
+LATER = [
+    "for (int i = 0; i < 3; ++i) k<<<1, 256>>>(c);\n  k<<<1, 256>>>(d);",
+    "for (int i = 0; i < 3; ++i) { k<<<1, 256>>>(c); k<<<1, 256>>>(a); }\n  k<<<1, 256>>>(d);",
+    "bool is = true; if (is) k<<<1, 256>>>(c);\n  k<<<1, 256>>>(d);",
+    "bool is = true; if (is) { k<<<1, 256>>>(c); k<<<1, 256>>>(a); } else { k<<<1, 256>>>(b); }\n  k<<<1, 256>>>(d);",
+]
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_what_a_loop_has_fetched_does_not_count_behind_it(tmp_path: Path, later: str) -> None:
+    """Though the region knows that it runs; the proof goes by the text."""
+    serial = tmp_path / "app.cu"
+    body = PROGRAM.replace("CHANGE", "elsewhere();").replace("k<<<1, 256>>>(c); k<<<1, 256>>>(d);", later)
+    serial.write_text("void elsewhere();\n" + body, "utf-8")
+    result = compile_and_keep(serial).result
+    text = result.text.decode()
+    assert text.count(FETCH.strip()) == 2
+    assert problems(serial, text) == []

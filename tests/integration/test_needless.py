@@ -380,3 +380,26 @@ def test_not_every_main_is_the_program_s(tmp_path: Path, around: str) -> None:
     text = OPEN.replace("@HEAD@", "").replace("@TAKES@", "float* h").replace("void f(", "void main(")
     outcome = compiled(tmp_path, around.replace("@", text.replace("@BETWEEN@", "const float q = h[0]; (void)q;")))
     assert b"kesco: not needed here: " not in outcome.result.text
+
+
+def test_waits_hide_nothing_that_the_ir_tells_apart(tmp_path: Path) -> None:
+    """Four buffers of a loop are one to the text's reading; each launch is waited for."""
+    text = """struct Fields { float *a, *b, *c, *d; };
+__global__ void first(Fields f) { f.a[threadIdx.x] += 1; }
+__global__ void second(Fields f) { f.b[threadIdx.x] += 1; }
+int main() {
+  Fields f;
+  float** all[] = {&f.a, &f.b, &f.c, &f.d};
+  for (auto one : all) cudaMallocManaged(one, 4096);
+  for (int i = 0; i < 20; ++i) {
+    first<<<1, 32>>>(f);
+    cudaDeviceSynchronize();
+    second<<<1, 32>>>(f);
+    cudaDeviceSynchronize();
+  }
+  printf("%f", f.a[3]);
+}
+"""
+    assert len(taken_out(compiled(tmp_path, text))) == 1  # behind the other one is what is printed
+    met = text.replace("f.b[threadIdx.x] += 1", "f.b[threadIdx.x] += f.a[threadIdx.x]")
+    assert taken_out(compiled(tmp_path, met)) == []

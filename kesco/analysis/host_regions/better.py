@@ -185,12 +185,13 @@ def _either(one: Region, other: Region | None) -> Region:
     return other if one.serial_because or theirs > ours else one
 
 
-def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int]:
-    """What may run beside each other, what may run beside something, and as little as possible that is not seen."""
+def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int, int]:
+    """What may run beside each other, what beside something, what would if no wait were needed, and what is seen."""
     own = _with_copies(region.calling) if calls and region.calling is not None else None
-    forms = (one for one in (region, own, region.linked) if one is not None)
+    forms = [one for one in (region, own, region.linked) if one is not None]
     unseen = sum(site.foreign for site in region.sites)
-    return max(len(_free(one)) for one in forms), _moving(region), -unseen
+    free, apart = (max(len(_free(one, waits=waits)) for one in forms) for waits in (True, False))
+    return free, _moving(region), apart, -unseen
 
 
 def _with_copies(region: Region) -> Region:
@@ -205,12 +206,16 @@ def _with_copies(region: Region) -> Region:
     return replace(region, sites=tuple(sites))
 
 
-def _free(region: Region) -> set[tuple[int, int]]:
-    """The pairs of operations of the text that may run beside each other, the way the sites stand."""
+def _free(region: Region, *, waits: bool = True) -> set[tuple[int, int]]:
+    """The pairs of operations of the text that may run beside each other, the way the sites stand.
+
+    With `waits` not beside what the host has waited for: it is not known yet which waits go.
+    """
     parts, found = Parts(region), set[tuple[int, int]]()
     work: list[tuple[Site, dict[Buffer, AccessMode]]] = []
     for site in region.sites[: MOST * 8]:
-        if is_sure_barrier(site) and site.role not in (Role.ENTRY, Role.EXIT):
+        waiting = site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC
+        if is_sure_barrier(site) and site.role not in (Role.ENTRY, Role.EXIT) and (waits or not waiting):
             work = []
         elif site.kind in _WORK and _moves(site):
             touched: dict[Buffer, AccessMode] = {}

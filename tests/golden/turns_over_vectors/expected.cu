@@ -11,7 +11,7 @@ __global__ void second(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = x[i] + 1;
 }
-// <prologue: 2 streams, 0 events, copies>
+// <prologue: 2 streams, 0 events, copies, in the background>
 
 int main(int argc, char** argv) {
   int n = argc > 1 ? atoi(argv[1]) : 1 << 20, batches = argc > 2 ? atoi(argv[2]) : 20;
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     kesco_place(kesco_loop, 1, &x);
     decltype(y) y;
     kesco_place(kesco_loop, 2, &y);
-    CHECK(kesco_copy(x, in[b].data(), n * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[0]));
+    CHECK(kesco_send(x, in[b].data(), n * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[0]));
     first<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(x, t, n);
     second<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(t, y, n);
     CHECK(kesco_fetch(out[b].data(), y, n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[0]));
@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   kesco_turned(kesco_loop);  // kesco: the host waits
   double sum = 0;
   CHECK(kesco_fetched());  // kesco: until what is copied to the host's memory is there
+  kesco_sent();  // kesco: until the host's memory that is copied to the device has been read
   for (auto& one : out)
     for (float value : one) sum += value;
   printf("%.4f\n", sum);
