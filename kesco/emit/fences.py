@@ -29,7 +29,7 @@ def fetched_again(program: ir.Program, region: Region, others: Collection[int]) 
         seen.add((number, fetched))
         site = region.sites[number]
         if (site.role is Role.MOVABLE or number in others) and not _is_in(site, fetched):
-            if number not in others:
+            if site.role is Role.MOVABLE:
                 found.add(number)
             fetched = _around(program, site, blocks)
         work += [(n, fetched) for n in region.successors[number]]
