@@ -18,7 +18,7 @@ from kesco.toolchain.discover import discover
 from kesco.toolchain.model import Toolchain
 from tests.taken import THOROUGH
 
-FEWEST, SHARE = 8, 3
+FEWEST, SHARE = 2, 8
 """Of the cases of one test, where the whole suite runs: never fewer than so many, and one in so many."""
 
 
@@ -55,10 +55,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Which of many cases of one test do not run; none of those that take no compiler (tests/unit), always the same."""
+    """Which of many cases of one test do not run: the same ones each time, and only of tests that take a compiler."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if not item.nodeid.startswith(("tests/unit/", "tests/test_")):
+        quick = "toolchain" not in getattr(item, "fixturenames", ())
+        if not (item.nodeid.startswith("tests/test_") or (quick and item.nodeid.startswith("tests/unit/"))):
             cases[item.nodeid.partition("[")[0]].append(item)
     left: set[pytest.Item] = set()
     for alike in cases.values():

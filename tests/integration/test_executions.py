@@ -170,6 +170,7 @@ def test_what_nobody_needs_may_be_there(tmp_path: Path) -> None:
     assert found.holds, (found.unpaired, found.unordered, found.reversed)
 
 
+@pytest.mark.thorough
 def test_the_command_proves_pairs_by_hand(tmp_path: Path) -> None:
     serial, by_hand = (str(WORKLOADS / "vec" / name) for name in ("serial.cu", "async.cu"))
     (verdict,) = verify_files(serial, by_hand, Options())

@@ -121,6 +121,7 @@ def refused(outcome: Compiled, lines: list[str]) -> set[str]:
     return {max((n, name) for n, name in names if n <= line)[1] for line in found}
 
 
+@pytest.mark.thorough
 def test_each_wait_is_needed(outcome: Compiled) -> None:
     """Without its wait, behind the next statement, and where it treats an error otherwise each function is refused."""
     lines = outcome.lines
@@ -222,6 +223,7 @@ int main() {
 """
 
 
+@pytest.mark.thorough
 def test_a_dry_run_sees_a_look_before_the_wait(tmp_path: Path) -> None:
     path, early = tmp_path / "app.cu", tmp_path / "early.cu"
     path.write_text(HEAD + PIPELINE)

@@ -90,6 +90,7 @@ def run(program: Path, *arguments: str) -> tuple[int, list[str]]:
     return done.returncode, sorted(done.stdout.splitlines())
 
 
+@pytest.mark.thorough
 def test_each_program_does_what_it_does_alone(tmp_path: Path, toolchain: Toolchain) -> None:
     for name, text in (("a.cu", A), ("b.cu", B), ("shared.h", SHARED)):
         (tmp_path / name).write_text(text)
@@ -122,6 +123,7 @@ def test_each_program_does_what_it_does_alone(tmp_path: Path, toolchain: Toolcha
     assert again.exit_code == 2
 
 
+@pytest.mark.thorough
 def test_copies_that_the_host_waits_for_stay(tmp_path: Path) -> None:
     """Moved, they would be made by threads that belong to no task."""
     copies = "".join(f"  cudaMemcpy({d}, {h}.data(), bytes, cudaMemcpyHostToDevice);\n" for d, h in ("de", "fg"))
@@ -229,6 +231,7 @@ def test_what_cannot_stand_in_a_namespace(tmp_path: Path, toolchain: Toolchain) 
     wrap("#include <assert.h>\n#define NDEBUG\nint main() {}\n")
 
 
+@pytest.mark.thorough
 def test_merged_programs_are_merged_again(tmp_path: Path, toolchain: Toolchain) -> None:
     """Each task does what it does alone, in the order of the arguments; within its program it keeps its place."""
     for name, text in (("a.cu", A), ("b.cu", B), ("shared.h", SHARED)):

@@ -85,6 +85,7 @@ def test_prefetches_put_into_the_workloads(name: str, toolchain: Toolchain, tmp_
     assert "warning" not in finished.stderr, finished.stderr
 
 
+@pytest.mark.thorough
 def test_first_kernel_of_hits_waits_for_as_many_prefetches_as_by_hand(tmp_path: Path) -> None:
     """And each allocation is prefetched once in a repetition, not in each trip of its inner loop."""
     done = compile_file(str(WORKLOADS / "hits/managed.cu"), Options(prefetch=True))

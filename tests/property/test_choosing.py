@@ -35,7 +35,7 @@ def priced(region: Region, seed: int) -> Prices:
     return Prices(Machine(), found)
 
 
-@examples(150)
+@examples(75)
 @given(regions(size=6), st.integers(0, 1 << 30))
 def test_the_chosen_schedule_orders_every_conflict(region: Region, seed: int) -> None:
     dfg, prices, clash = build(region), priced(region, seed), conflicts(region)

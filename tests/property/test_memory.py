@@ -16,7 +16,7 @@ from property.memory import EACH, draw, outcomes
 from kesco.options import Options
 from kesco.pipeline import compile_file
 
-FILES = -(-int(os.environ.get("KESCO_PROGRAMS", "12")) // EACH)
+FILES = -(-int(os.environ.get("KESCO_PROGRAMS", "4")) // EACH)
 FIRST = int(os.environ.get("KESCO_PROGRAMS_FROM", "0")) // EACH
 RUNS = tuple((str(which), count) for which in range(EACH) for count in "13")  # sizes and branches depend on the count
 

@@ -108,6 +108,7 @@ def run_of(source: Path, files: list[str], folder: Path) -> tuple[dict[str, list
     return {name: first_numbers(work) for name, work in found.items()}, prepared
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pair", range(FIRST, FIRST + PAIRS))
 def test_merged_programs_do_what_each_does_alone(pair: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KESCO_STREAMS", "64")

@@ -45,6 +45,7 @@ def test_what_goes_wrong_is_noticed(compiled: Compiled, tmp_path: Path) -> None:
     assert any(not one.refused and not one.reported for one in judged), "nor one where everything does"
 
 
+@pytest.mark.thorough
 def test_the_command_refuses_what_the_proof_refuses(compiled: Compiled, tmp_path: Path) -> None:
     """`kesco verify` reads both files anew; the others here share one session."""
     judge, serial = Judge(compiled), tmp_path / "serial.cu"

@@ -17,7 +17,7 @@ from property.programs import Program, text_of
 from kesco.emit.issue import reordered_text
 from kesco.options import Options
 
-WANTED = int(os.environ.get("KESCO_PROGRAMS", "16"))
+WANTED = int(os.environ.get("KESCO_PROGRAMS", "8"))
 FIRST = int(os.environ.get("KESCO_PROGRAMS_FROM", "0"))
 FILES = range(FIRST // TOGETHER, FIRST // TOGETHER + -(-WANTED // TOGETHER))
 pytestmark = pytest.mark.usefixtures("toolchain")

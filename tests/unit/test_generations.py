@@ -53,6 +53,7 @@ def test_of_several_that_are_named_the_others_count_where_the_text_may_ask(
     assert found[1:] == expected
 
 
+@pytest.mark.thorough
 def test_clang_reads_every_architecture_that_may_be_chosen(toolchain: Toolchain, tmp_path: Path) -> None:
     """The toolkit of version 13 calls 110 what was 101 before, and clang refuses the old name there."""
     source = tmp_path / "a.cu"

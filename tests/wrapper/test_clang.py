@@ -28,6 +28,7 @@ def clang(common_yard: Yard, toolchain: Toolchain) -> dict[str, str]:
 LINES = ["-g"] if os.environ.get("KESCO_THOROUGH") else []  # with it clang's own results differ from each other
 
 
+@pytest.mark.thorough
 def test_a_rewritten_program_says_the_same_and_is_the_same_again(yard: Yard, clang: dict[str, str]) -> None:
     words = ("--cuda-gpu-arch=sm_75", *LINES, "-c", "src/app.cu", "-o", "app.o", "-MD", "-MF", "app.d")
     done = yard.run("kesco-clang++", *words, env=clang)

@@ -63,6 +63,7 @@ def headers(yard: Yard, name: str) -> set[str]:
     return {one for one in yard.read(name).replace("\\\n", "").split() if not is_standard_path(one)}
 
 
+@pytest.mark.thorough
 def test_nvcc_reads_the_edited_header_in_its_place(with_header: Yard) -> None:
     yard = with_header
     words = ("-g", "-lineinfo", "-c", "src/app.cu", "-MD")

@@ -135,6 +135,7 @@ def rewritten(common_yard: Yard) -> Rewritten:
     return Rewritten(plain, ours, known, yard)
 
 
+@pytest.mark.thorough
 def test_a_rewritten_program_says_the_same(rewritten: Rewritten) -> None:
     yard = rewritten.yard
     assert rewritten.ours.code == 0
