@@ -37,7 +37,10 @@ def fetched_again(program: ir.Program, region: Region, others: Collection[int]) 
 
 
 def _blocks(program: ir.Program, region: Region) -> list[Span]:
-    """All that is executed as a whole or not at all: blocks, bodies of loops and branches."""
+    """All that is executed as a whole or not at all: blocks, bodies of loops and branches, but none within a macro's call.
+
+    What begins where its loop or branch begins has no text of its own: a macro's `do { … } while (0)`.
+    """
     found: list[Span] = []
     for function in program.functions:
         if any(function.span == one for one in (region.span, *(span for _, span in region.members))):
@@ -49,7 +52,7 @@ def _blocks(program: ir.Program, region: Region) -> list[Span]:
                     inside = [node.body]
                 elif isinstance(node, ir.If):
                     inside = [one for one in (node.then, node.other) if one is not None]
-                found += [one.span for one in inside]
+                found += [one.span for one in inside if one is node or one.span.start > node.span.start]
     return found
 
 

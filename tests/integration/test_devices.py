@@ -88,3 +88,17 @@ def test_what_a_loop_has_fetched_does_not_count_behind_it(tmp_path: Path, later:
     text = result.text.decode()
     assert text.count(FETCH.strip()) == 2
     assert problems(serial, text) == []
+
+
+def test_a_stretch_that_begins_behind_a_macro_has_streams_for_all_of_it(tmp_path: Path) -> None:
+    """Fetched in the loops once more, they would never be on one stream, however fast that is."""
+    check = "#define CHECK(call) do { if ((call) != cudaSuccess) return 1; } while (0)\n"
+    loop = "for (int i = 0; i < n; ++i) { k<<<1, 256>>>(a); k<<<1, 256>>>(b); } CHECK(cudaDeviceSynchronize());"
+    body = f"CHECK(cudaDeviceSynchronize());\n {loop}"
+    text = f"{check}void elsewhere();\n{PROGRAM.partition('int main')[0]}int main(int n, char**) {{ float *a, *b;"
+    text += "cudaMalloc(&a, 1024); cudaMalloc(&b, 1024);\nfor (int r = 0; r < n; ++r) {\n elsewhere();\n"
+    serial = tmp_path / "app.cu"
+    serial.write_text(f"{text} {body}\n}}\nreturn 0; }}\n", "utf-8")
+    written = compile_and_keep(serial).result.text.decode()
+    assert "kesco = kesco_stretch(kesco, 0);" in written
+    assert FETCH.strip() not in written
