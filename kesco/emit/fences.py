@@ -37,22 +37,19 @@ def fetched_again(program: ir.Program, region: Region, others: Collection[int]) 
 
 
 def _blocks(program: ir.Program, region: Region) -> list[Span]:
-    """All that is executed as a whole or not at all: blocks, bodies of loops and branches, but none within a macro's call.
+    """All that is executed as a whole or not at all: blocks, bodies of loops and branches, but none of a macro's.
 
-    What begins where its loop or branch begins has no text of its own: a macro's `do { … } while (0)`.
+    What begins where its loop or branch begins is a macro's: `do { … } while (0)`.
     """
     found: list[Span] = []
     for function in program.functions:
         if any(function.span == one for one in (region.span, *(span for _, span in region.members))):
             for node in ir.walk(function.body):
-                inside: list[ir.Stmt] = []
                 if isinstance(node, ir.Block) and program.text[node.span.start : node.span.start + 1] == b"{":
-                    inside = [node]
-                elif isinstance(node, ir.Loop):
-                    inside = [node.body]
-                elif isinstance(node, ir.If):
-                    inside = [one for one in (node.then, node.other) if one is not None]
-                found += [one.span for one in inside if one is node or one.span.start > node.span.start]
+                    found.append(node.span)
+                elif isinstance(node, (ir.Loop, ir.If)):
+                    inside = (node.body,) if isinstance(node, ir.Loop) else (node.then, node.other)
+                    found += [one.span for one in inside if one is not None and one.span.start > node.span.start]
     return found
 
 

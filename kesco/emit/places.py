@@ -264,22 +264,18 @@ def at_entry(program: ir.Program, rewrite: Rewrite, name: str) -> Edit:
 
 
 def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[int]) -> int:
+    """Where the streams are fetched: in front of their first use; at the entry where a jump might lead over that."""
+    first, body = _first_use(program, rewrite, operations), body_of(program, rewrite)
+    jumps = any(isinstance(one, ir.Obstacle) and one.reason in _JUMPS for one in ir.walk(body))
+    return min(first, *(one.span.start for one in _flat(body)[:1])) if jumps else first
+
+
+def _first_use(program: ir.Program, rewrite: Rewrite, operations: Collection[int]) -> int:
     """The start of the body's own statement that holds the first of the operations, which need the streams."""
     places = [program.operations[o].statement for o in operations]
     starts = [p.start for p in places if p is not None]
-    if not starts:
-        raise CannotInsert(f"line {rewrite.function.span.line}: no statement stands before the first operation")
-    first = min(starts)
-    body = body_of(program, rewrite)
-    flat: list[ir.Stmt] = []
-    for one in body.body:
-        flat.extend(one.body if isinstance(one, ir.Block) and one.span == body.span else (one,))
-    if flat and any(isinstance(n, ir.Obstacle) and n.reason in _JUMPS for n in ir.walk(body)):
-        return min(first, flat[0].span.start)  # no jump may lead over it
-    holder = None
-    for one in flat:
-        if one.span.start <= first:
-            holder = one
+    first = min(starts, default=-1)
+    holder = next((one for one in _flat(body_of(program, rewrite))[::-1] if one.span.start <= first), None)
     if holder is None:
         raise CannotInsert(f"line {rewrite.function.span.line}: no statement stands before the first operation")
     if (
@@ -290,6 +286,12 @@ def fetch_place(program: ir.Program, rewrite: Rewrite, operations: Collection[in
         within = [one for one in inner.body if one.span.start <= first]
         return min(within[-1].span.start, first) if within and within[-1].span.end >= first else first
     return min(holder.span.start, first) if holder.span.end >= first else first
+
+
+def _flat(body: ir.Block) -> list[ir.Stmt]:
+    """The statements right in a body."""
+    inner = (one.body if isinstance(one, ir.Block) and one.span == body.span else (one,) for one in body.body)
+    return [one for statements in inner for one in statements]
 
 
 def tried(program: ir.Program, rewrite: Rewrite, place: int) -> ir.Block | None:
@@ -324,13 +326,17 @@ def fetch(
     place = fetch_place(program, rewrite, operations)
     plain = pace is None and not rewrite.region.guards
     early = before_clock(program, body_of(program, rewrite), place) if plain else place
-    if early == place:
+    used = _first_use(program, rewrite, operations) if plain and early == place else place
+    if early == used:
         line = f"KescoStreams* {name} = {call if stretch is None else f'kesco_stretch({call}, {stretch}, false)'};"
         line += "  // kesco: one stream if two of these share memory" if rewrite.region.guards else ""
         rows = [(place, [line, *more])]
     else:
-        begun = [] if stretch is None else [f"{name} = kesco_stretch({name}, {stretch}, false);"]
-        rows = [(early, [f"KescoStreams* {name} = {call};"]), (place, [*begun, *more])]
+        begun = [f"{name} = kesco_stretch({name}, {stretch}, false);"] if stretch is not None else []
+        joins = (s.span.start for s in rewrite.region.sites if s.role is Role.JOIN)
+        if not begun and any(place < one < used for one in joins):
+            begun = [f"{name} = {call};  // kesco: the device may be another one by now"]
+        rows = [(early, [f"KescoStreams* {name} = {call};"]), (used, [*begun, *more])]
     return [replace(lines_before(program.text, at, lines), rank=-1) for at, lines in rows if lines]
 
 

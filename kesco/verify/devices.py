@@ -91,7 +91,7 @@ class _Walk:
                 return self.run(one.body, _either(state, self._entered))
             case ir.Obstacle(reason="goto" | "a computed goto" | "a label"):
                 self._jumped = _either(self._jumped, state)
-                return self._jumped
+                return self._jumped if one.reason == "a label" else None
             case ir.Leave():
                 state = self._expression(one.value, state)
                 if one.how in ("break", "continue"):

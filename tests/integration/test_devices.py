@@ -102,3 +102,25 @@ def test_a_stretch_that_begins_behind_a_macro_has_streams_for_all_of_it(tmp_path
     written = compile_and_keep(serial).result.text.decode()
     assert "kesco = kesco_stretch(kesco, 0);" in written
     assert FETCH.strip() not in written
+
+
+def test_behind_a_jump_over_it_streams_are_not_fetched(tmp_path: Path) -> None:
+    """Fetched at the entry, and behind `cudaSetDevice` again: needed there, as the proof sees along every jump."""
+    serial = tmp_path / "app.cu"
+    serial.write_bytes((Path(__file__).parents[1] / "golden/goto_to_the_end/input.cu").read_bytes())
+    text = compile_and_keep(serial).result.text.decode()
+    again = "  kesco = kesco_stretch(kesco, 0, false);\n"
+    assert problems(serial, text) == []
+    assert any("the device" in one for one in problems(serial, text.replace(again, "")))
+    earlier = text.replace(again, "").replace(
+        "  cudaError_t status = cudaSetDevice", again + "  cudaError_t status = cudaSetDevice"
+    )
+    assert any("the device" in one for one in problems(serial, earlier))
+    jump, label = "  if (n == 7) goto Copies;\n  status = cudaMalloc(&device_a", "Copies:\n"
+    copy, fence = "  status = cudaMemcpy(device_a", "  cudaEventRecord(kesco->tail[0]"
+    serial.write_text(
+        serial.read_text("utf-8").replace(jump.partition("\n")[2], jump).replace(copy, label + copy), "utf-8"
+    )
+    text = text.replace(jump.partition("\n")[2], jump).replace(fence, label + fence, 1)
+    assert any("the device" in one for one in problems(serial, text))
+    assert problems(serial, text.replace(again, "").replace(label, label + again)) == []
