@@ -9,11 +9,12 @@ operations are on several streams already stays as it is. 3. One in which the ho
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kesco.ir.flow import Held, Region, Role
+from kesco.ir.flow import Held, Region, Role, SiteKind
+from kesco.ir.tree import Loop
 from kesco.source import Span
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from kesco.ir.program import Program
     from kesco.ir.turns import Turns
     from kesco.options import Options
+
+_WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
 
 
 def in_turns(
@@ -34,9 +37,7 @@ def in_turns(
     from kesco.rings import as_planned, rings
     from kesco.transfers.copies import moved
 
-    if not options.turns or options.emit != "streams" or options.prefetch or options.memory != "keep" or program.tasks:
-        return None
-    if options.streams == 1 or options.strategy == "serial" or not region.loops:
+    if not _is_asked(options) or program.tasks or not region.loops:
         return None
     renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
     for copies in ("keep",) if options.copies == "keep" else ("keep", "move"):
@@ -51,6 +52,26 @@ def in_turns(
     return None
 
 
+def may_turn(results: Iterable[FunctionResult], options: Options) -> frozenset[int]:
+    """The outermost loops of known trips in which there is work, on one stream at most: their turns may overlap."""
+    streams: dict[int, set[int]] = {}
+    for one in results if _is_asked(options) else ():
+        given = one.schedule.as_dict() if one.rewritten else {}
+        for site in (s for s in one.region.sites if s.iterations and s.kind in _WORK):
+            at = given.get(site.number)
+            streams.setdefault(site.iterations[0].loop, set()).update(() if at is None else (at,))
+    return frozenset(number for number, used in streams.items() if len(used) < 2)
+
+
+def turning(program: Program, results: Iterable[FunctionResult]) -> frozenset[int]:
+    """The loops whose turns run beside each other."""
+    from kesco.ir.walking import walk
+
+    spans = {turns.span for one in results for turns in one.turns}
+    nodes = (node for function in program.functions for node in walk(function.body))
+    return frozenset(node.number for node in nodes if isinstance(node, Loop) and node.span in spans)
+
+
 def host_waits_in(result: FunctionResult) -> bool:
     """Whether the host waits for the device in each turn of such a loop, so that none overlaps another."""
     gone = result.plan.needless
@@ -58,6 +79,11 @@ def host_waits_in(result: FunctionResult) -> bool:
     waits += [s.span.start for s in result.region.sites if s.held is Held.ALL and s.role is Role.MOVABLE]
     waits += (*result.fetches.before, *result.fetches.ends) if result.fetches is not None else ()
     return any(one.span.start < at < one.span.end for at in waits for one in result.turns)
+
+
+def _is_asked(options: Options) -> bool:
+    plain = options.emit == "streams" and not options.prefetch and options.memory == "keep"
+    return options.turns and plain and options.streams != 1 and options.strategy != "serial"
 
 
 def _overlaps(result: FunctionResult, loop: Span) -> bool:

@@ -164,7 +164,7 @@ def _wanted(program: Program, functions: Sequence[FunctionResult], weights: Call
     from kesco.issue import reorderings
 
     found = []
-    for one in functions:
+    for one in (f for f in functions if not f.turns):  # what a turn is given, and in what order, is the user's
         inside = {one.serial.span, *(span for _, span in one.serial.members)}
         for function in (f for f in program.functions if f.here and f.span in inside):
             found += reorderings(program, function, one, weights)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
     from kesco.ir.timeline import Timeline
     from kesco.model.forecast import Prices
 
+    _Planned = tuple[Program, tuple[FunctionResult, ...], Callable[[Diagnostic], Diagnostic]]
+
 ESTIMATED = "weights from the device code: nothing was measured"
 
 
@@ -74,7 +76,7 @@ def _compiled(
     regions = session.regions()
     observe("regions", regions)
     prices, said = _prices(session, profile, regions)
-    program, functions, back = _planned(session, regions, options, prices)
+    regions, (program, functions, back) = _turning(session, regions, options, prices)
     same = program is session.program
     weights = cache(lambda: prices or _estimated(session, regions))
     better, refused = ordered(session, regions, options, prices, functions, weights) if same else (None, ())
@@ -219,9 +221,32 @@ def _estimated(session: Session, regions: tuple[Region, ...]) -> Prices:
     return priced(pricing.of_copies(pricing.estimated(session.program, work), sizes), regions)
 
 
-def _planned(
+def _turning(
     session: Session, regions: tuple[Region, ...], options: Options, prices: Prices | None
-) -> tuple[Program, tuple[FunctionResult, ...], Callable[[Diagnostic], Diagnostic]]:
+) -> tuple[tuple[Region, ...], _Planned]:
+    """The regions and the results of all functions.
+
+    A loop whose trips are known is unrolled to see what they have in common. Where that leads to no streams it is
+    followed as a loop, if then its turns run beside each other.
+    """
+    from kesco.in_turns import may_turn, turning
+
+    done, by_ir = _planned(session, regions, options, prices), session.by_ir
+    loops = may_turn(done[1], options)
+    while loops:
+        session.turning = loops
+        again = session.regions()
+        other = _planned(session, again, options, prices)
+        loops = turning(session.program, other[1]) & loops
+        if loops == session.turning and sum(f.rewritten for f in other[1]) >= sum(f.rewritten for f in done[1]):
+            session.observe("regions", again)
+            return again, other
+        loops = loops if loops < session.turning else frozenset()
+    session.turning, session.by_ir = frozenset(), by_ir
+    return regions, done
+
+
+def _planned(session: Session, regions: tuple[Region, ...], options: Options, prices: Prices | None) -> _Planned:
     """The results of all functions, the program whose text they are to be written in, and the way back from it.
 
     With ``--memory reuse`` that text is the user's own with allocations late and frees early, for which there are no

@@ -115,6 +115,7 @@ class Session:
         self.rolling = not (self.plain_only or self.only_text)  # loops whose trips are alike are followed as loops
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self.apart: frozenset[tuple[str, Span]] = frozenset()  # functions whose IR is not asked
+        self.turning: frozenset[int] = frozenset()  # loops that are followed as loops, though their trips are known
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
     def _put_in(self, headers: Mapping[str, bytes]) -> None:
@@ -198,8 +199,9 @@ class Session:
             sizes = sizes_in(text)
             looks, rolling = self.looks, self.rolling
             return host_regions(
-                program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling
-            )
+                program, ir_text, self.effects, streams=streams, looks=looks, sizes=sizes, rolling=rolling,
+                turning=self._turning(program),
+            )  # fmt: skip
         except InputError:
             return ()
 
@@ -231,12 +233,20 @@ class Session:
     def _resolved(self, program: Program, uncounted: set[int], *, streams: bool) -> tuple[Region, ...]:
         from kesco.analysis.resolve import resolve
 
-        looks, wraps, strays = self.looks, self.wraps, self.strays
+        looks, wraps, strays, turning = self.looks, self.wraps, self.strays, self._turning(program)
+        known = uncounted | turning
         found = resolve(
-            program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=uncounted,
+            program, self.effects, streams=streams, looks=looks, wraps=wraps, strays=strays, uncounted=known,
             rolling=self.rolling,
         )  # fmt: skip
+        uncounted |= known - turning
         return tuple(replace(one, steering=self.steering) if one.loops else one for one in found)
+
+    def _turning(self, program: Program) -> frozenset[int]:
+        """The loops of a text that are followed as loops in any case: in an output those with turns."""
+        from kesco.ir.turns import counterparts, turning
+
+        return turning(program) | (counterparts(self.turning, self.program, program) if self.turning else frozenset())
 
     @cached_property
     def steering(self) -> Steering:

@@ -1,13 +1,12 @@
-"""Loops that are better followed as loops, though their trips are known: ``rolled(program, regions, again)``.
+"""Loops that are better followed as loops, though their trips are known: ``rolled(regions, again)``.
 
-In: a program, its regions with loops of known trips unrolled, and what reads it again with some of them as loops. Out:
-the regions as they are best read. Both readings ask it, of a serial program and of an output: then what is emitted for
-such a loop is one text for all trips.
+In: the regions of a program with loops of known trips unrolled, and what reads it again with some of them as loops.
+Out: the regions as they are best read. Both readings ask it, of a serial program and of an output: then what is emitted
+for such a loop is one text for all trips.
 
 1. A loop may be rolled if in every region each operation of it touches the same in each trip that it is in, on the same
-stream, with the same event; or if it is one of an output that takes memory turn by turn. 2. It is rolled if the regions
-then say as much as before: each operation of the program touches the same, and has the same role. So no trip left a
-pointer behind that is told apart by trips only.
+stream, with the same event. 2. It is rolled if the regions then say as much as before: each operation of the program
+touches the same, and has the same role. So no trip left a pointer behind that is told apart by trips only.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
-from kesco.ir import program as ir
 from kesco.ir.flow import Region, Site, SiteKind
 
 _WORK = frozenset(set(SiteKind) - {SiteKind.HOST_USE, SiteKind.BOUNDARY})
@@ -26,30 +24,21 @@ _CALL = re.compile(r"@\d+$")
 _Regions = tuple[Region, ...]
 
 
-def rolled(program: ir.Program, regions: _Regions, again: Callable[[Collection[int]], _Regions]) -> _Regions:
+def rolled(regions: _Regions, again: Callable[[Collection[int]], _Regions]) -> _Regions:
     """The regions with as many loops rolled as may be; `again` reads them with these loops as loops."""
-    loops = sorted(_alike(program, regions))
+    loops = sorted(_alike(regions))
     for together in (loops, *([one] for one in loops[:_MOST] if len(loops) > 1)):
         if together and _say_as_much(other := again(together), regions):
             return other
     return regions
 
 
-def _alike(program: ir.Program, regions: Iterable[Region]) -> set[int]:
+def _alike(regions: Iterable[Region]) -> set[int]:
     same: dict[int, bool] = {}
     for form in (one for region in regions for one in _forms(region)):
         for loop, found in _trips(form).items():
             same[loop] = same.get(loop, True) and found
-    if not same:
-        return set()
-    nodes = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Loop))
-    turning = {n.number for n in nodes if n.number in same and _is_in_turns(n)}
-    return turning | {loop for loop, found in same.items() if found}
-
-
-def _is_in_turns(loop: ir.Loop) -> bool:
-    """Whether a loop of an output takes streams and memory turn by turn: its trips are what that says."""
-    return any(isinstance(n, ir.Call) and n.name.rpartition("::")[2] == "kesco_turn" for n in ir.walk(loop))
+    return {loop for loop, found in same.items() if found}
 
 
 def _forms(region: Region) -> Iterator[Region]:

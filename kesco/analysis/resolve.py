@@ -115,7 +115,7 @@ def resolve(
     def again(loops: Collection[int]) -> tuple[Region, ...]:
         return resolve(program, effects, uncounted=uncounted | {*loops}, **{**how, "rolling": False})
 
-    return rolled(program, done, again)
+    return rolled(done, again)
 
 
 def _in_each(region: Region, change: Callable[[Region], Region]) -> Region:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from kesco.ir import program as ir
 from kesco.source import Span
 
 TURNS, TURN, TURNED = "kesco_turns", "kesco_turn", "kesco_turned"
@@ -41,3 +42,29 @@ class Turns:
     buffers: tuple[str, ...]
     taken: tuple[Taken, ...]
     frees: tuple[int, ...]
+
+
+def turning(program: ir.Program) -> frozenset[int]:
+    """The loops of an output that have turns in them, by number."""
+    return frozenset(one.number for loops in _loops(program).values() for one in loops if _has_turns(one))
+
+
+def counterparts(loops: Collection[int], program: ir.Program, other: ir.Program) -> frozenset[int]:
+    """These loops of a program as they are in another text of it, where each function has the same loops."""
+    mine, theirs = _loops(program), _loops(other)
+    pairs = (pair for key in mine.keys() & theirs.keys() for pair in zip(mine[key], theirs[key], strict=False))
+    return frozenset(there.number for here, there in pairs if here.number in loops)
+
+
+def _loops(program: ir.Program) -> dict[str, list[ir.Loop]]:
+    """The loops of each function of the text."""
+    found: dict[str, list[ir.Loop]] = {}
+    for function in program.functions:
+        if function.here:
+            nodes = ir.walk(function.body)
+            found.setdefault(function.key, []).extend(one for one in nodes if isinstance(one, ir.Loop))
+    return found
+
+
+def _has_turns(loop: ir.Loop) -> bool:
+    return any(isinstance(n, ir.Call) and n.name.rpartition("::")[2] == TURN for n in ir.walk(loop.body))

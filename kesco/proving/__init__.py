@@ -122,6 +122,7 @@ def _by_execution(
 
 
 def _of_texts(before: Session, after: Session) -> tuple[FunctionVerdict, ...]:
+    from kesco.ir.turns import counterparts, turning
     from kesco.verify.order import same_members
 
     serial = before.path
@@ -129,6 +130,7 @@ def _of_texts(before: Session, after: Session) -> tuple[FunctionVerdict, ...]:
     before.strays = before.zeroings() > after.zeroings()  # some may have become memsets
     before.looks = before.looks or after.looks or before.strays
     after.looks, after.strays = before.looks, before.strays
+    before.turning = counterparts(turning(after.program), after.program, before.program)
     ours = before.regions()
     by_ir = {(r.function, n) for at, (n, r) in enumerate(numbered(ours)) if at in before.by_ir}
     again = after.of_streams(())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Region, Role, is_sure_barrier
@@ -30,6 +30,7 @@ class Task:
     predecessors: tuple[tuple[int, ...], ...]  # of each site, reachable ones only
     chains: list[list[int]]  # the reachable sites in straight chains, in reverse post order of their first ones
     chain_of: dict[int, int]
+    joined: frozenset[int]  # behind calls that the default stream waits before, whether what is called works or not
 
     def is_barrier(self, site: int) -> bool:
         """Whether everything before a site is ordered before everything behind it, whatever the sizes."""
@@ -61,7 +62,18 @@ def prepare(dfg: Dfg, schedule: Schedule, pairs: Collection[tuple[int, int]] | N
         tuple(tuple(before) for before in predecessors),
         chains,
         {site: index for index, chain in enumerate(chains) for site in chain},
+        frozenset(_joined(dfg.region, predecessors)),
     )
+
+
+def _joined(region: Region, predecessors: list[list[int]]) -> Iterator[int]:
+    """The sites behind a call in their own statement, whether control came to the work of that call or not."""
+    for call in (s for s in region.sites if s.role is Role.JOIN):
+        for site in (region.sites[number] for number in region.successors[call.number]):
+            around = site.span.path == call.span.path and site.span.start <= call.span.start < site.span.end
+            ways = {*predecessors[site.number]} <= {call.number, *predecessors[call.number]}
+            if around and ways and site.role is Role.HOST and site.mark is None:
+                yield site.number
 
 
 def _reverse_post_order(region: Region) -> tuple[int, ...]:
@@ -112,12 +124,13 @@ class State:
     late: list[int]
     early: list[int]
     pending: int = 0  # all sites that may have run since the last barrier
+    owed: int = 0  # those of them that the default stream may not have waited for
     late_event: dict[int, int] = field(default_factory=dict)
     early_event: dict[int, int] = field(default_factory=dict)
 
     def join(self, other: State) -> bool:
         """Unite with `other`, which may hold on another path; whether anything was new."""
-        before = (self.late, self.early, self.pending)
+        before = (self.late, self.early, self.pending, self.owed)
         changed = False
         for site in [*other.late_event, *(site for site in self.late_event if site not in other.late_event)]:
             late = self.late_event.get(site, self.pending) | other.late_event.get(site, other.pending)
@@ -128,7 +141,8 @@ class State:
         self.late = [a | b for a, b in zip(self.late, other.late, strict=True)]
         self.early = [a | b for a, b in zip(self.early, other.early, strict=True)]
         self.pending |= other.pending
-        return changed or before != (self.late, self.early, self.pending)
+        self.owed |= other.owed
+        return changed or before != (self.late, self.early, self.pending, self.owed)
 
 
 @dataclass(slots=True)
@@ -155,9 +169,7 @@ def facts_of(task: Task) -> Result:
             target = task.chain_of[after]
             there = known[target]
             if there is None:
-                known[target] = State(
-                    state.late, state.early, state.pending, dict(state.late_event), dict(state.early_event)
-                )
+                known[target] = replace(state, late_event=dict(state.late_event), early_event=dict(state.early_event))
             elif not there.join(state):
                 continue
             if target not in waiting:
@@ -208,7 +220,7 @@ def _run(task: Task, chain: list[int], known: State | None, awaited: int, result
     """
     if known is None:
         raise ValueError("a chain was looked at before any path led to it")
-    late, early, pending = list(known.late), list(known.early), known.pending
+    late, early, pending, owed = list(known.late), list(known.early), known.pending, known.owed
     events = {site: (mask, known.early_event[site], 0) for site, mask in known.late_event.items()}
     run = 0
 
@@ -221,10 +233,12 @@ def _run(task: Task, chain: list[int], known: State | None, awaited: int, result
 
     for site in chain:
         if task.is_barrier(site):
-            if result is not None and pending and task.region.sites[site].role in _JOINED:
-                result.joins.append(Join(site, _join(task, pending, late)))
-            late, early, pending = [0] * task.streams, [0] * task.streams, 0
+            if result is not None and owed and task.region.sites[site].role in _JOINED:
+                result.joins.append(Join(site, _join(task, owed, late)))
+            late, early, pending, owed = [0] * task.streams, [0] * task.streams, 0, 0
             events.clear()
+        elif site in task.joined:
+            owed = 0
         elif site in task.stream_of:
             stream, bit = task.stream_of[site], 1 << site
             sources = task.candidates.get(site, ())
@@ -236,6 +250,7 @@ def _run(task: Task, chain: list[int], known: State | None, awaited: int, result
                 late[stream] &= late_mask
                 early[stream] |= early_mask
             pending |= bit
+            owed |= bit
             run |= bit
             late = [mask if index == stream else mask | bit for index, mask in enumerate(late)]
             early = [mask | bit if index == stream else mask & ~bit for index, mask in enumerate(early)]
@@ -246,6 +261,7 @@ def _run(task: Task, chain: list[int], known: State | None, awaited: int, result
         late,
         early,
         pending,
+        owed,
         {source: late_mask for source, (late_mask, _) in current.items()},
         {source: early_mask for source, (_, early_mask) in current.items()},
     )

@@ -426,3 +426,26 @@ def test_the_proof_refuses_turns_that_need_order(cases: dict[str, Compiled], nam
     (tmp_path / "beside.cu").write_text(text.replace("int main(", prologue[first:last] + "int main(", 1))
     verdicts = verify_files(str(tmp_path / "serial.cu"), str(tmp_path / "beside.cu"), Options())
     assert any(v.problems for v in verdicts)
+
+
+SIX = FOR.replace("turns", "6")
+KNOWN = {
+    "batch": (SIX + UP + WORK + DOWN + "  }\n", True),
+    "allocates": (SIX + UP + OWN + WITH_OWN + "    cudaFree(own);\n" + DOWN + "  }\n", True),
+    "two_loops": (
+        SIX + UP + WORK + DOWN + "  }\n" + SIX + "    bump<<<2, 32>>>(in, n);\n    more<<<2, 32>>>(in, out, n);\n  }\n",
+        True,
+    ),
+    "two_at_once": (SIX + UP + "    twice<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(in, out, n);\n  }\n", False),
+    "adds_up": (BEHIND["adds_up"].replace(FOR, SIX), False),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_loops_of_known_trips_have_turns_where_unrolled_they_overlap_in_nothing(name: str, tmp_path: Path) -> None:
+    body, beside = KNOWN[name]
+    one = compiled(tmp_path, body)
+    (tmp_path / "output.cu").write_bytes(one.result.text)
+    assert one.result.text.count(b"= kesco_turns(") == beside
+    verdicts = verify_files(str(tmp_path / "input.cu"), str(tmp_path / "output.cu"), Options())
+    assert [v.problems for v in verdicts if v.problems] == []

@@ -29,7 +29,7 @@ def site(number: int, label: str, role: Role, accesses: tuple[Access, ...] = ())
         kind = SiteKind.COPY
     elif any(access.why == "prefetch" for access in accesses) or label.startswith("prefetch"):
         kind = SiteKind.PREFETCH
-    return Site(number, number, label, kind, role, SPAN, accesses=accesses)
+    return Site(number, number, label, kind, role, Span("app.cu", 2 * number, 2 * number + 1, 1, 1), accesses=accesses)
 
 
 def program(text: str, paths: str = "") -> Region:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from property.regions import named, program
 
@@ -172,6 +174,18 @@ def test_barriers_make_waits_needless() -> None:
 def test_joins_stand_before_looks_at_the_default_stream_only() -> None:
     region = program("A(w X) join B(w X) legacy C(w X) device-sync host join")
     assert joins(region, plan(region, "A|B|C")) == {"join@2": (0,)}
+
+
+@pytest.mark.parametrize(("same_statement", "joined"), [(True, ["join@3"]), (False, ["join@3", "join@5", "exit"])])
+def test_what_a_call_may_do_is_joined_before_its_statement(same_statement: bool, joined: list[str]) -> None:
+    """Whether the call comes to the work that looks: the lines stand before the statement in any case."""
+    region = program("A(w X) B(w Y) join host join host", "B>host@4 host@4>host@6")
+    if same_statement:
+        sites = [
+            replace(s, span=replace(s.span, start=s.span.start - 2)) if s.number in (4, 6) else s for s in region.sites
+        ]
+        region = replace(region, sites=tuple(sites))
+    assert [*joins(region, plan(region, "A|B"))] == joined
 
 
 def test_a_join_leaves_out_streams_that_another_one_comes_behind() -> None:

@@ -71,10 +71,12 @@ def host_regions(
     looks: bool = False,
     sizes: tuple[int, int] = (0, 0),
     rolling: bool = False,
+    turning: Collection[int] = (),
 ) -> tuple[Region, ...]:
     """The regions of all functions of the text that launch; `sizes` are the streams and events of kesco's prologue.
 
-    With `rolling`, loops whose trips are alike are followed as loops. `InputError` (K110) if LLVM cannot read the IR.
+    With `rolling`, loops whose trips are alike are followed as loops, and in any case these `turning` ones.
+    `InputError` (K110) if LLVM cannot read the IR.
     """
     module = Module(canonical(ir_text, "host", sroa=True))
     texts = Texts(program, module)
@@ -84,7 +86,7 @@ def host_regions(
         program, Quiet(texts, Models())
     )
     walk = first = _walked(texts, counting, effects, streams, looks, sizes)
-    if not walk.refused and counting.settle():
+    if not walk.refused and counting.settle(turning):
         walk = _walked(texts, counting, effects, streams, looks, sizes)
     found = _read(walk, why)
 
@@ -94,7 +96,7 @@ def host_regions(
         other = replace(counting, trips=counting.trips | dict.fromkeys(loops))
         return _read(_walked(texts, other, effects, streams, looks, sizes), why)
 
-    return rolled(program, found, again) if rolling and not walk.refused else found
+    return rolled(found, again) if rolling and not walk.refused else found
 
 
 def _read(walk: _Walk, why: str) -> tuple[Region, ...]:

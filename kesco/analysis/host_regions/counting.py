@@ -11,6 +11,7 @@ fixed point, or in other numbers each time, is not counted.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from kesco.analysis.host.frames import Frame
@@ -71,8 +72,8 @@ class Counting:
         self.trips[loop.number] = None if known is None or known[0] != first else (first, max(known[1], begun))
         self._open[frame.number, head] = (loop.number, begun)
 
-    def settle(self) -> bool:
-        """All was walked: a loop is counted if it turned as often each time. Whether there is any."""
+    def settle(self, turning: Collection[int]) -> bool:
+        """All was walked: a loop is counted if it turned as often each time, but for these. Whether there is any."""
         ends: dict[int, set[int]] = {}
         for number, trips in self._open.values():
             ends.setdefault(number, set()).add(trips)
@@ -80,6 +81,7 @@ class Counting:
             known = self.trips.get(number)
             if known is not None and (len(counts) > 1 or not 0 < known[1] <= MAX_TRIPS):
                 self.trips[number] = None
+        self.trips |= dict.fromkeys(turning)
         self.decided = True
         return any(self.trips.values())
 
