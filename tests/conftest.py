@@ -54,6 +54,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="takes long; with KESCO_THOROUGH=1"))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: tests wait for programs that they start, and for clocks."""
+    return (os.cpu_count() or 1) + 1
+
+
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     """Which of many cases of one test do not run: the same ones each time, and only of tests that take a compiler."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)

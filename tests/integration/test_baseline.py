@@ -56,7 +56,7 @@ def _compiled_once() -> Iterator[None]:
 
 def test_no_program_got_worse(update_golden: bool) -> None:
     before = read(WORKLOADS / "baseline.json")
-    taken = {*(compiled_names() if update_golden else one_in(25, sorted(before)))}
+    taken = {*(compiled_names() if update_golden else one_in(40, sorted(before)))}
     found = states(compiled(ROOT, taken.__contains__), COSTS)
     if update_golden:
         (WORKLOADS / "baseline.json").write_text(to_json(found))

@@ -53,6 +53,7 @@ def line(cost: Cost) -> int:
     return int(number)
 
 
+@pytest.mark.thorough
 def test_the_times_are_those_of_the_model(profiled: Costs) -> None:
     (first,) = named(profiled, "first")
     assert first.time is not None

@@ -133,6 +133,7 @@ def test_a_merged_program_asks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [(tmp_path / name).read_text() for name in ("first", "last")] == ["32", "32"]
 
 
+@pytest.mark.thorough
 def test_what_kesco_wrote_is_merged_to_the_same(tmp_path: Path) -> None:
     compiled = output(tmp_path, 12, COPY)
     assert ASKS in compiled

@@ -109,6 +109,7 @@ def refused(outcome: Compiled, lines: list[str]) -> set[str]:
     return {max((n, name) for n, name in names if n <= line)[1] for line in found}
 
 
+@pytest.mark.thorough
 def test_each_wait_is_needed(outcome: Compiled) -> None:
     """Without its wait, and with it behind the next statement, each function is refused; so is a copy that did wait."""
     waiting = {name for name, case in CASES.items() if case[2]}

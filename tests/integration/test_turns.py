@@ -166,9 +166,19 @@ def compiled(folder: Path, body: str, options: Options | None = None) -> Compile
     return compile_and_keep(source, options or Options())
 
 
+class Cases(dict[str, Compiled]):
+    """Each is compiled when it is asked for."""
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        self.factory = factory
+
+    def __missing__(self, name: str) -> Compiled:
+        return self.setdefault(name, compiled(self.factory.mktemp(name), (BESIDE | BEHIND)[name]))
+
+
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
-    return {name: compiled(tmp_path_factory.mktemp(name), body) for name, body in (BESIDE | BEHIND).items()}
+    return Cases(tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", BESIDE)
