@@ -6,6 +6,7 @@ parameters and lowered body. Only what stands in the named file itself can be ed
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from clang.cindex import Cursor, CursorKind
@@ -59,9 +60,11 @@ class Functions(Statements):
         """The function defined at `cursor`, or None when it has no body; unless `here`, nothing in it is editable."""
         before = len(self.operations)
         self.text = self.source.text if here else self._file_text(cursor)
-        is_template = kind_of(cursor) is K.FUNCTION_TEMPLATE or self._dependent(cursor)
-        self.closures = [] if here and not is_template else None
+        self.closures = [] if here else None
         found = self._function(cursor, method_of, here)
+        if found is not None and found.template and self.closures:
+            closures = enumerate(self.closures)  # which libclang gives one name
+            self.closures = [replace(one, template=True, key=f"{one.key}@{n}") for n, one in closures]
         self.text = self.source.text
         for number in range(before if not here else len(self.operations), len(self.operations)):
             self._stick(number, "it is not in this file's own text")

@@ -18,7 +18,14 @@ from kesco.frontend.declarations import CLASSES, qualified_name
 from kesco.frontend.expressions import Expressions, is_kernel
 from kesco.frontend.launch_macros import launch_macro
 from kesco.frontend.library_table import setter_of
-from kesco.frontend.operations import IN_HEAD, closing_parenthesis, file_range, launch_stream_text, with_semicolon
+from kesco.frontend.operations import (
+    IN_HEAD,
+    call_text,
+    closing_parenthesis,
+    file_range,
+    launch_stream_text,
+    with_semicolon,
+)  # fmt: skip
 from kesco.ir import program as ir
 from kesco.ir.pieces import pieces
 from kesco.source import Span
@@ -149,7 +156,8 @@ class Invocations(Expressions):
         name = qualified_name(target) if target is not None else ""
         standard = target is not None and self.types.is_standard(target)
         own = target if target is not None and not standard and kind_of(target) in _CALLED else None
-        number = self._operation(cursor, None, name if standard else called, arguments, own)
+        moves = own is not None or (target is None and not called)
+        number = self._operation(cursor, None, name if standard else called, arguments, own, moves=moves)
         constructs = target is not None and kind_of(target) is K.CONSTRUCTOR
         result = self.types.lower(cursor.type)
         acts = standard and not self._only_tells_where(cursor, name, arguments)
@@ -253,14 +261,13 @@ class Invocations(Expressions):
         return len(self.operations) - 1
 
     def _operation(
-        self,
-        cursor: Cursor,
-        launch: tuple[Cursor, list[Cursor]] | None,
-        called: str = "",
-        arguments: list[Cursor] | None = None,
-        own: Cursor | None = None,
-    ) -> int:
-        """Note the operation's text; returns its number. `own` is a function of the user's that is called."""
+        self, cursor: Cursor, launch: tuple[Cursor, list[Cursor]] | None, called: str = "",
+        arguments: list[Cursor] | None = None, own: Cursor | None = None, *, moves: bool = False,
+    ) -> int:  # fmt: skip
+        """Note the operation's text; returns its number.
+
+        `own` is a function of the user's that is called; it `moves` if that, or what is not known to be called, might.
+        """
         number = len(self.operations)
         anchor, path, text = self.anchor, self.source.path, self.text
         span = self.span(cursor)
@@ -293,20 +300,12 @@ class Invocations(Expressions):
             statement = pieces(path, self.source.text).span(anchor.start, end)
         self.operations.append(
             ir.Operation(
-                number,
-                span,
-                statement,
-                bool(anchor and anchor.lone),
-                bool(anchor and anchor.stuck),
-                stream,
-                defaults,
-                rename,
-                stuck,
-                macro=macro,
-                call=None if stuck or own is None else self._call_place(cursor, own),
+                number, span, statement, bool(anchor and anchor.lone), bool(anchor and anchor.stuck), stream, defaults,
+                rename, stuck, macro=macro,
+                call=None if not moves or stuck or statement is None else self._call_place(cursor, own, statement),
                 handle=None if stuck or statement is None else self._handle_place(called, arguments, statement),
             )
-        )
+        )  # fmt: skip
         return number
 
     def _handle_place(
@@ -326,17 +325,19 @@ class Invocations(Expressions):
         known = self.macros.isdisjoint(re.findall(r"\w+", written.decode()))
         return (setter, start.offset, end.offset) if known and not changes else None
 
-    def _call_place(self, cursor: Cursor, target: Cursor) -> tuple[int, int, bool] | None:
-        """The text of a call that may stand behind a comma, and whether it has no value; None where that may not be."""
-        start, end = file_range(cursor)
-        if not start.file == end.file == self.source.path or _is_operator(target):
+    def _call_place(self, cursor: Cursor, target: Cursor | None, statement: Span) -> tuple[int, int, bool] | None:
+        """The text of a call that may stand behind a comma, and whether it has no value; None where that may not be.
+
+        Where it is not known what is called, as in templates, the call is all of its statement.
+        """
+        inner = self.children(cursor)
+        place = call_text(self.text, self.source.path, cursor, inner[0] if inner else None)
+        if place is None or target is None:
+            whole = self.text[statement.start : statement.end].strip().removesuffix(b";").rstrip()
+            return (*place, False) if place and self.text[slice(*place)] == whole else None
+        if _is_operator(target) or not self.types.may_follow_a_comma(target.result_type):
             return None
-        named = file_range(self.children(cursor)[0])[1] if self.children(cursor) else start
-        close = closing_parenthesis(self.text, named.offset)
-        whole = close is not None and start.offset < named.offset <= close == end.offset - 1
-        if not whole or not self.types.may_follow_a_comma(target.result_type):
-            return None
-        return start.offset, end.offset, target.result_type.get_canonical().kind is TypeKind.VOID
+        return *place, target.result_type.get_canonical().kind is TypeKind.VOID
 
     def _launch_stream(
         self, where: tuple[int, int], written: list[Cursor]

@@ -138,6 +138,17 @@ def launch_stream_text(text: bytes, path: str, configuration: Cursor) -> tuple[i
     return None
 
 
+def call_text(text: bytes, path: str, cursor: Cursor, named: Cursor | None) -> tuple[int, int] | None:
+    """Where a call stands that is what names a function, and parentheses; None where a macro is a part of that."""
+    start, end = file_range(cursor)
+    if not start.file == end.file == path:
+        return None
+    behind = start if named is None else file_range(named)[1]
+    close = closing_parenthesis(text, behind.offset)
+    whole = close is not None and start.offset < behind.offset <= close == end.offset - 1
+    return (start.offset, end.offset) if whole else None
+
+
 def closing_parenthesis(text: bytes, position: int) -> int | None:
     """The offset of the parenthesis that closes the one opening at or behind `position`."""
     position = skip_space(text, position)

@@ -371,11 +371,12 @@ class Statements(Bindings):
         whole = ir.Block(span, (ir.Obstacle(span, ir.CLOSURE), body))
         return ir.Function(
             called.canonical.get_usr(), "operator()", parameters, whole, span, True, True,
-            method_of=called.semantic_parent.get_usr(), top=self.top, result=self.types.lower(called.result_type),
+            template=kind_of(called) is K.FUNCTION_TEMPLATE, method_of=called.semantic_parent.get_usr(), top=self.top,
+            result=self.types.lower(called.result_type),
         )  # fmt: skip
 
 
 def _call_operator(cursor: Cursor) -> Cursor | None:
-    """What runs where a lambda is called; None for one that is a template."""
-    made = clang.children(cursor.type.get_declaration())
-    return next((c for c in made if kind_of(c) is K.CXX_METHOD and c.spelling == "operator()"), None)
+    """What runs where a lambda is called; a template where it has a parameter of any type."""
+    made = (c for c in clang.children(cursor.type.get_declaration()) if c.spelling == "operator()")
+    return next((c for c in made if kind_of(c) in (K.CXX_METHOD, K.FUNCTION_TEMPLATE)), None)

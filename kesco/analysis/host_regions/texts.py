@@ -32,13 +32,14 @@ _WRAPPERS = ("/cuda_runtime.h",)
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A call, launch, way out or end of a block in the text."""
+    """A call, launch, way out or end of a block in the text; `written` where the name may be that of an object."""
 
     operation: int
     name: str
     start: int
     end: int
     launch: bool = False
+    written: bool = False
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class Texts:
         if place is None or named is None or not self._here(place.file):
             return None
         name, closure = named[1], _LAMBDA.search(one.name) is not None
-        plain = name if name.startswith("operator") else name.partition("<")[0]
+        plain = name if name.startswith("operator") and "()<" not in name else name.partition("<")[0]
         found: ir.Function | None = None
         for function in self.program.functions:
             if not function.here or function.name not in (name, plain) or is_closure(function) is not closure:
@@ -117,7 +118,7 @@ class Texts:
                     found.append(_Node(node.operation, node.kernel.name, node.span.start, node.span.end, True))
                 elif isinstance(node, ir.Call) and node.operation >= 0:
                     name = node.name or self._written(node.span)  # in a template it is not known which function it is
-                    found.append(_Node(node.operation, name, node.span.start, node.span.end))
+                    found.append(_Node(node.operation, name, node.span.start, node.span.end, written=not node.name))
                 elif isinstance(node, ir.Leave) and node.operation >= 0:
                     found.append(_Node(node.operation, f"!{node.how}", node.span.start, node.span.end))
                 elif isinstance(node, ir.Block):
@@ -139,7 +140,7 @@ class Texts:
         offset = self.offset(place)
         if offset < 0:
             return -1
-        fits = [n for n in self.nodes(function) if (_launches(n) if callee == LAUNCH else _is_called(n.name, callee))]
+        fits = [n for n in self.nodes(function) if (_launches(n) if callee == LAUNCH else _is_called(n, callee))]
         inside = [n for n in fits if n.start <= offset < n.end]
         if inside:
             least = min(n.end - n.start for n in inside)
@@ -211,13 +212,14 @@ def _launches(node: _Node) -> bool:
     return node.launch or node.name.startswith("cudaLaunchKernel")
 
 
-def _is_called(name: str, mangled: str) -> bool:
-    """Whether a function with this mangled name may be what the text calls by a name."""
+def _is_called(node: _Node, mangled: str) -> bool:
+    """Whether a function with this mangled name may be what the text calls."""
+    name = node.name
     if name.startswith("!"):
         return False
     last = name.rpartition("::")[2].partition("<")[0]
     if not mangled:
         return True
-    if last == "operator()":
+    if last == "operator()" or (node.written and _LAMBDA.search(mangled)):
         return bool(re.search(r"cl(?:E|I|v|[A-Z])", mangled))
     return bool(last) and (f"{len(last.encode())}{last}" if mangled.startswith("_Z") else last) in mangled

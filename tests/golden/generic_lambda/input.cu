@@ -1,0 +1,35 @@
+// A lambda with parameters of any type launches on the stream of whoever calls it: one text for all of its instances.
+#include <cstdio>
+
+__global__ void sines(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = 0; i < n && k < 100; ++k) out[i] = sinf(i + k);
+}
+
+__global__ void squares(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = 0; i < n && k < 100; ++k) out[i] = (i + k) * (i + k);
+}
+
+__global__ void product(const float* a, const float* b, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = a[i] * b[i];
+}
+
+int main() {
+  const int n = 1 << 20;
+  float *a, *b, *c;
+  cudaMalloc(&a, n * sizeof(float));
+  cudaMalloc(&b, n * sizeof(float));
+  cudaMalloc(&c, n * sizeof(float));
+  auto launch = [&](auto kernel, auto... arguments) { kernel<<<(n + 255) / 256, 256>>>(arguments..., n); };
+  launch(sines, a);
+  launch(squares, b);
+  launch(product, a, b, c);  // behind both
+  launch(squares, a);        // and this behind the product, which reads a
+  cudaDeviceSynchronize();
+  float first;
+  cudaMemcpy(&first, c, sizeof first, cudaMemcpyDeviceToHost);
+  printf("%f\n", first);
+  return 0;
+}
