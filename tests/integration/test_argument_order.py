@@ -93,6 +93,21 @@ def test_what_leaves_the_order_open(tmp_path: Path, written: str, open_: bool) -
     assert is_open(tmp_path, TEXT % written) is open_
 
 
+@pytest.mark.parametrize(("told", "open_"), [('"failed"', False), ('(++made, "failed")', True)])
+def test_what_an_exception_is_about(tmp_path: Path, told: str, open_: bool) -> None:
+    """Unless a class of the program's does more than tell."""
+    failed = f"struct Failed : std::exception {{ const char* what() const noexcept override {{ return {told}; }} }};\n"
+    text = TEXT.replace("int numbers(", f"{failed}int numbers(").replace(
+        "#include <map>", "#include <map>\n#include <cstdio>"
+    )
+    assert (
+        is_open(
+            tmp_path, text % 'try { throw Failed(); } catch (std::exception& e) { fprintf(stderr, "%%s", e.what()); }'
+        )
+        == open_
+    )
+
+
 @pytest.mark.parametrize(("other", "open_"), [("b.data()", False), ("(a.resize(9), b.data())", True)])
 def test_thrust_says_where_its_vectors_are(tmp_path: Path, other: str, open_: bool) -> None:
     launch = f"inc<<<1, 32>>>(thrust::raw_pointer_cast(a.data()), *thrust::raw_pointer_cast({other}))"
