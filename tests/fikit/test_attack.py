@@ -33,6 +33,7 @@ def made(folder: Path, source: Path, *names: str) -> Path:
     return folder / "made"
 
 
+@pytest.mark.thorough
 def test_anything_may_be_said(yard: Yard, attack: ModuleType, tmp_path: Path) -> None:
     greeter = made(tmp_path, ROOT / "tests/native/greeting_attack.cpp", "greeting", "clock")
     attack.frames(yard, greeter, 1000, 1)

@@ -451,6 +451,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("workload", "block"), SETTINGS)
 def test_a_workload_with_its_measured_costs(workload: str, block: int, tmp_path: Path) -> None:
     profile = profiled(workload, block, tmp_path / "run.kprof")

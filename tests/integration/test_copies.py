@@ -155,6 +155,7 @@ def test_the_proof_sees_what_a_copy_is_needed_for(tmp_path: Path) -> None:
         assert "may run before" in outcome.refuses(lines)
 
 
+@pytest.mark.thorough
 def test_a_second_look_by_the_command(tmp_path: Path) -> None:
     outcome = compiled(tmp_path, behind='printf("%f", h[0]);')
     concurrent = tmp_path / "out.cu"

@@ -67,6 +67,7 @@ def of_workload(name: str, style: str) -> tuple[Execution, Execution]:
     return serial, concurrent
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", FEW)
 def test_workloads_by_hand_are_accepted(name: str, style: str) -> None:

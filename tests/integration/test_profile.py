@@ -64,6 +64,7 @@ def test_the_times_are_those_of_the_model(profiled: Costs) -> None:
     assert first.registers == 32  # what the dry run says of every kernel
 
 
+@pytest.mark.thorough
 def test_shapes_of_one_launch_are_apart(profiled: Costs) -> None:
     found = {one.identity.grid[0]: one for one in named(profiled, "second")}
     assert {grid: one.time.count for grid, one in found.items() if one.time} == {1: 3, 2: 2}

@@ -116,6 +116,7 @@ def merged(folder: Path, one: bytes) -> bytes:
     return merge(parse(words), Options()).text
 
 
+@pytest.mark.thorough
 def test_a_merged_program_asks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything else of it, in the place of each of its programs."""
     output(tmp_path, 12, COPY)

@@ -29,6 +29,7 @@ def wrong(file: int, serial: str, emitted: str) -> list[object]:
     return [one for program in programs_of(file) for one in complaints(serial, emitted, program.name)]
 
 
+@pytest.mark.thorough
 def test_programs_whose_calls_move_do_what_the_serial_ones_do(compiled: tuple[int, Compiled]) -> None:
     file, outcome = compiled
     emitted = outcome.result.text.decode()

@@ -54,6 +54,7 @@ def test_copies_change_places(compiled: tuple[int, Compiled]) -> None:
     assert sum(one.moved for one in changes) >= len(changes)
 
 
+@pytest.mark.thorough
 def test_what_the_oracle_refuses_the_proof_refuses(compiled: tuple[int, Compiled]) -> None:
     """Without one wait, or with it a statement later: where the proof still accepts it, nothing goes wrong."""
     file, outcome = compiled

@@ -183,6 +183,7 @@ def test_on_made_up_tasks_the_policies_stand_in_the_order_that_one_expects() -> 
     assert 0.5 < fill[Kind.QUANTILE] < fill[Kind.CLAIRVOYANT]
 
 
+@pytest.mark.thorough
 def test_short_launches_fill_more_of_a_gap_on_credit() -> None:
     """Kernels of 3 us in pauses of 2 ms: with a way to the policy for each of them, more of a pause is lost."""
     urgent = synthetic.Requests("urgent", 9, 60, ((10_000, 3_000),) * 30, 2_000_000)

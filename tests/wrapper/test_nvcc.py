@@ -153,6 +153,7 @@ def test_a_rewritten_program_says_the_same(rewritten: Rewritten) -> None:
         assert not re.search(trace, data), trace
 
 
+@pytest.mark.thorough
 def test_dependencies_of_a_rewritten_file_are_those_of_the_source_and_the_standard_library(
     rewritten: Rewritten,
 ) -> None:
