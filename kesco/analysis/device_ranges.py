@@ -19,41 +19,30 @@ operand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
+from kesco.analysis.device_bounds import (
+    Bound,
+    Range,
+    all_reach,
+    best,
+    fitting,
+    hull,
+    joined,
+    not_negative,
+    product,
+)
 from kesco.analysis.device_flow import MIRRORED, Fact, Flow, Node
-from kesco.ir.effects import DIMENSIONS, argument, dimension
+from kesco.ir.effects import argument, dimension
 from kesco.ir.poly import Poly, constant, of
 from kesco.llvm.types import BIT
 from kesco.llvm.values import Integer, Local, Value, callee
 
-Condition = tuple[Poly, int]
 Where = tuple[str] | tuple[str, str]  # a block, or an edge between two
-_DIMENSIONS = frozenset(DIMENSIONS)
 _WORK = 4000  # evaluations for one question
-_KEPT = 4  # bounds of each side
 _SREG = re.compile(r"llvm\.nvvm\.read\.ptx\.sreg\.(tid|ntid|ctaid|nctaid)\.([xyz])")
 _CALLED = re.compile(r"llvm\.(smin|smax|umin|umax)\.i\d+")
 _SIGNED = {"slt": True, "sle": True, "sgt": True, "sge": True, "ult": False, "ule": False, "ugt": False, "uge": False}
-
-
-class Bound(NamedTuple):
-    """The value is not beyond this, if each polynomial of `needs` is at most the number beside it."""
-
-    at: Poly
-    needs: frozenset[Condition] = frozenset()
-
-    def plus(self, by: Poly, *more: frozenset[Condition]) -> Bound:
-        """The bound moved, and with more conditions."""
-        return Bound(self.at + by, self.needs.union(*more))
-
-
-class Range(NamedTuple):
-    """Bounds from below and from above, best first; any of each holds, and none means what the type holds."""
-
-    lows: tuple[Bound, ...] = ()
-    highs: tuple[Bound, ...] = ()
 
 
 class OutOfWork(Exception):
@@ -99,9 +88,9 @@ class Ranges:
         cuts = self._cuts
         result = self._seen(value, where, signed)
         if not result.lows or not result.highs or self._is_compared(value, where, not signed):
-            result = _joined(result, self._seen(value, where, not signed), bits, signed)
+            result = joined(result, self._seen(value, where, not signed), bits, signed)
         if not signed:
-            result = Range(_best((*result.lows, Bound(Poly()))), result.highs)
+            result = Range(best((*result.lows, Bound(Poly()))), result.highs)
         if cuts == self._cuts:  # nothing was left out, or taken for granted, that another question would not
             self._known[key] = result
         return result
@@ -129,7 +118,7 @@ class Ranges:
                 self._telling.discard(key)
         lows = (*made.lows, *(b for low, b in told if low))
         highs = (*made.highs, *(b for low, b in told if not low))
-        return Range(_best(lows), _best(highs))
+        return Range(best(lows), best(highs, -1))
 
     def _is_compared(self, value: Value, where: Where, signed: bool) -> bool:
         return any(
@@ -172,16 +161,16 @@ class Ranges:
             if node.opcode == "zext":
                 if "nneg" in node.code.words:
                     both = self._range(node.operands[0], where, True)
-                    inner = Range(_best((*inner.lows, *both.lows)), _best((*inner.highs, *both.highs)))
+                    inner = Range(best((*inner.lows, *both.lows)), best((*inner.highs, *both.highs), -1))
                 narrow = _bits(node.operands[0])
                 highs = inner.highs or (Bound(constant((1 << narrow) - 1)),)
-                inner = Range(_best((*inner.lows, Bound(Poly()))), highs)
+                inner = Range(best((*inner.lows, Bound(Poly()))), highs)
             elif not signed:
                 return Range()  # the wider unsigned number is another one where it is negative; `_range` joins them
             return inner
         if node.opcode == "select":
             parts = [self._range(one, where, signed) for one in node.operands[1:]]
-            return Range(_hull([p.lows for p in parts], False), _hull([p.highs for p in parts], True))
+            return Range(hull([p.lows for p in parts], False), hull([p.highs for p in parts], True))
         return self._arithmetic(node, bits, where, signed)
 
     def _call(self, node: Node, where: Where, signed: bool) -> Range:
@@ -199,8 +188,8 @@ class Ranges:
         parts = [self._range(one, where, signed) for one in node.operands[:2]]
         lows, highs = [p.lows for p in parts], [p.highs for p in parts]
         if called[1].endswith("min"):
-            return Range(_hull(lows, False), _best(b for one in highs for b in one))
-        return Range(_best(b for one in lows for b in one), _hull(highs, True))
+            return Range(hull(lows, False), best((b for one in highs for b in one), -1))
+        return Range(best(b for one in lows for b in one), hull(highs, True))
 
     # ---- arithmetic -------------------------------------------------------------------------------------------------
 
@@ -218,7 +207,7 @@ class Ranges:
         if opcode in ("lshr", "udiv", "ashr", "sdiv"):  # towards 0, of a number that is not negative: it only shrinks
             if not signed and opcode in ("ashr", "sdiv"):  # they see a sign: what is large here is negative for them
                 return Range()
-            low = _not_negative(a)
+            low = not_negative(a)
             if number is None or number < (1 if opcode.endswith("div") else 0) or low is None:
                 return Range()
             return Range((Bound(Poly(), low.needs),), tuple(b.plus(Poly(), low.needs) for b in a.highs))
@@ -226,23 +215,23 @@ class Ranges:
             if number is None or not 0 <= number < bits - 1:
                 return Range()
             factor = Bound(constant(1 << number))
-            result = _product(a, Range((factor,), (factor,)))
+            result = product(a, Range((factor,), (factor,)))
         else:
             b = self._range(node.operands[1], where, signed)
             if opcode == "or" and "disjoint" not in flags:
                 return Range()
             if opcode == "mul":
-                result = _product(a, b)
+                result = product(a, b)
             elif opcode == "sub":
                 lows = (x.plus(y.at.times(-1), y.needs) for x in a.lows[:2] for y in b.highs[:2])
                 highs = (x.plus(y.at.times(-1), y.needs) for x in a.highs[:2] for y in b.lows[:2])
-                result = Range(_best(lows), _best(highs))
+                result = Range(best(lows), best(highs, -1))
             else:
                 lows = (x.plus(y.at, y.needs) for x in a.lows[:2] for y in b.lows[:2])
                 highs = (x.plus(y.at, y.needs) for x in a.highs[:2] for y in b.highs[:2])
-                result = Range(_best(lows), _best(highs))
+                result = Range(best(lows), best(highs, -1))
         exact = opcode == "or" or ("nsw" if signed else "nuw") in flags
-        return result if exact else _fitting(result, bits, signed)
+        return result if exact else fitting(result, bits, signed)
 
     # ---- loops ------------------------------------------------------------------------------------------------------
 
@@ -251,23 +240,23 @@ class Ranges:
         around = [(v, b) for v, b in coming if self._flow.dominates(node.block, b)]
         before = [(v, b) for v, b in coming if not self._flow.dominates(node.block, b)]
         first = [self._range(v, (b, node.block), signed) for v, b in before]
-        lows, highs = _hull([one.lows for one in first], False), _hull([one.highs for one in first], True)
+        lows, highs = hull([one.lows for one in first], False), hull([one.highs for one in first], True)
         if not around:
             return Range(lows, highs)
         assert node.code.result is not None
         key: tuple[Value, bool] = node.code.result, signed
         again = [self._around(key, Range(), v, b, node.block, signed) for v, b in around]
-        above = list(_hull([highs, *(one.highs for one in again)], True))
+        above = list(hull([highs, *(one.highs for one in again)], True))
         if len(around) == 1:
             above += self._until(node, around[0], highs, signed)
         for high in above:
             for low in lows:
                 guess = Range((low,), (high,))
                 again = [self._around(key, guess, v, b, node.block, signed) for v, b in around]
-                needs = _all_reach(low, again)
+                needs = all_reach(low, again)
                 if needs is not None:
-                    return Range((Bound(low.at, low.needs | needs | high.needs),), _best(above))
-        return Range((), _best(above))
+                    return Range((Bound(low.at, low.needs | needs | high.needs),), best(above, -1))
+        return Range((), best(above, -1))
 
     def _around(
         self, key: tuple[Value, bool], guess: Range, value: Value, source: str, target: str, signed: bool
@@ -307,18 +296,6 @@ def _bits(value: Value) -> int:
     return value.type.number if value.type.kind == "int" else 0
 
 
-def _joined(one: Range, other: Range, bits: int, signed: bool) -> Range:
-    """A value's bounds by both views of it, signed and not: they are of one number where it has no sign bit."""
-    unsigned, as_signed = (other, one) if signed else (one, other)
-    low = _not_negative(as_signed)
-    high = next((b for b in unsigned.highs if b.at.bounds()[1] < 1 << (bits - 1)), None)
-    if low is None and high is None:
-        return one
-    needs = low.needs if low is not None else high.needs if high is not None else frozenset()
-    lows, highs = ([b.plus(Poly(), needs) for b in side] for side in other)
-    return Range(_best((*one.lows, *lows)), _best((*one.highs, *highs)))
-
-
 def _number(value: Value) -> int | None:
     return value.value if isinstance(value, Integer) and value.type != BIT else None
 
@@ -329,67 +306,3 @@ def _constant(value: Value, bits: int, signed: bool) -> Range:
         return Range()
     exact = (Bound(constant(number if signed else number % (1 << bits))),)
     return Range(exact, exact)
-
-
-def _best(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
-    """The simplest of these, each place once: without dimensions of the launch, short, under few conditions."""
-
-    def cost(bound: Bound) -> tuple[int, int, int, str]:
-        return len(bound.at.symbols & _DIMENSIONS), len(bound.needs), len(bound.at.terms), str(bound.at)
-
-    kept: dict[Poly, Bound] = {}
-    for bound in sorted(bounds, key=cost):
-        kept.setdefault(bound.at, bound)
-    return tuple(kept.values())[:_KEPT]
-
-
-def _hull(parts: list[tuple[Bound, ...]], upper: bool) -> tuple[Bound, ...]:
-    """Bounds that hold for every one of several ranges."""
-    found: list[Bound] = []
-    for candidate in (b for part in parts for b in part):
-        needs = _all_reach(candidate, [Range(p, p) for p in parts], upper)
-        if needs is not None:
-            found.append(Bound(candidate.at, candidate.needs | needs))
-    return _best(found)
-
-
-def _all_reach(bound: Bound, ranges: list[Range], upper: bool = False) -> frozenset[Condition] | None:
-    """The conditions under which none of these goes beyond the bound; None if one may."""
-    needs: frozenset[Condition] = frozenset()
-    for one in ranges:
-        for other in one.highs if upper else one.lows:
-            gap = (bound.at - other.at) if upper else (other.at - bound.at)
-            if gap.bounds()[0] >= 0:
-                needs |= other.needs
-                break
-        else:
-            return None
-    return needs
-
-
-def _not_negative(one: Range) -> Bound | None:
-    return next((b for b in one.lows if b.at.bounds()[0] >= 0), None)
-
-
-def _product(a: Range, b: Range) -> Range:
-    """Of two factors that are not negative; nothing is said of others."""
-    low_a, low_b = _not_negative(a), _not_negative(b)
-    if low_a is None or low_b is None:
-        return Range()
-    needs = low_a.needs | low_b.needs
-    highs = (x.plus(Poly(), needs, y.needs)._replace(at=x.at * y.at) for x in a.highs[:3] for y in b.highs[:3])
-    return Range((Bound(low_a.at * low_b.at, needs),), _best(highs))
-
-
-def _fitting(one: Range, bits: int, signed: bool) -> Range:
-    """The range of a result that may wrap around: it holds where both ends fit."""
-    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    for high in one.highs:
-        for low in one.lows:
-            needs = low.needs | high.needs
-            if low.at.bounds()[0] < least:
-                needs |= {(low.at.times(-1), -least)}
-            if high.at.bounds()[1] > most:
-                needs |= {(high.at, most)}
-            return Range((Bound(low.at, needs),), (Bound(high.at, needs),))
-    return Range()

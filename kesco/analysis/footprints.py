@@ -15,8 +15,9 @@ integer.
 
 from __future__ import annotations
 
+from kesco.analysis.device_bounds import Bound, Condition, Range
 from kesco.analysis.device_flow import Flow, Node
-from kesco.analysis.device_ranges import Bound, Condition, OutOfWork, Range, Ranges
+from kesco.analysis.device_ranges import OutOfWork, Ranges
 from kesco.ir.effects import Footprint
 from kesco.ir.poly import ByteRange, Poly, constant
 from kesco.llvm.types import Layouts

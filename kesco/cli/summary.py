@@ -60,8 +60,10 @@ def tally(result: Compilation) -> str:
 
 
 def _streams(one: FunctionResult) -> int:
-    """How many streams a function uses: every second turn of a loop may have others."""
-    return one.schedule.streams * (2 if one.turns else 1)
+    """How many streams a function uses: turns of a loop may have others."""
+    from kesco.ir.turns import in_flight
+
+    return one.schedule.streams * (in_flight(one.turns, one.schedule.streams) or 1)
 
 
 def _listed(members: Any) -> str:

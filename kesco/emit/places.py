@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from kesco.emit.early import before_clock
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.names import macros
-from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.pieces import pieces
 from kesco.ir.replay import FILL
-from kesco.ir.schedule import Schedule, joined_ranks
+from kesco.ir.schedule import Schedule
 from kesco.ir.syncplan import SyncPlan
-from kesco.ir.transfers import OWN, Fetches, Prefetch, Sends, Zeroes
+from kesco.ir.transfers import Fetches, Prefetch, Sends, Zeroes
 from kesco.ir.turns import Turns
 from kesco.source import Span
 
@@ -51,10 +50,6 @@ class CannotInsert(Exception):
 
 _FILLS = ("cudaMemset", "cudaMemsetAsync")
 _FILL = re.compile(rb"cudaMemset(?:Async)?(?=\s*\()")
-QUEUES = 8
-"""Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
-_TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
-"""What gains by more of them."""
 _ATTRIBUTE = re.compile(rb"\[\[(?:[^][]|\[[^][]*\])*\]\]\s*\Z")
 _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
@@ -360,41 +355,3 @@ def filled(program: ir.Program, rewrite: Rewrite, *more: ir.Operation) -> tuple[
         if name is not None and name[0].decode() not in macros(program):
             found[number] = replace(found[number], rename=(name.span(), FILL))
     return (*found, *more)
-
-
-def streams_of(rewrites: Sequence[Rewrite]) -> int:
-    """How many streams a file has; twice as many as a function needs whose loops have others in every second turn."""
-    count = max(r.schedule.streams * (2 if r.turns else 1) for r in rewrites)
-    return count + count % 2 if any(r.turns for r in rewrites) else count
-
-
-def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int, paces: int) -> Parts:
-    """What the prologue must have for these functions of a file."""
-    sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
-    own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
-    ranks = joined_ranks([r.schedule for r in rewrites], streams_of(rewrites))
-    return Parts(
-        guards=any(r.region.guards for r in rewrites),
-        prefetches=any(r.prefetches for r in rewrites),
-        copies=bool(own) or any(s.holds for _, s in sites),
-        planes=OWN["cudaMemcpy2D"] in own,
-        to_symbols=OWN["cudaMemcpyToSymbol"] in own,
-        from_symbols=OWN["cudaMemcpyFromSymbol"] in own,
-        stretches=stretches,
-        replays=replays,
-        sends=any(r.sends is not None for r in rewrites),
-        fetches=any(r.fetches is not None for r in rewrites),
-        urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
-        ranks=ranks,
-        leaves=any(r.watched for r in rewrites),
-        memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
-        marks=sum(len(marks_of(r)) for r in rewrites),
-        fills=any(filled(program, r) != program.operations for r in rewrites),
-        calls=any(s.kind is SiteKind.CALL for _, s in sites),
-        turns=any(r.turns for r in rewrites),
-        paces=paces,
-        queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
-        and any(
-            r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites
-        ),
-    )

@@ -93,7 +93,7 @@ class Parts:
     queues: bool = False
     fills: bool = False
     calls: bool = False
-    turns: bool = False
+    turns: int = 0
     paces: int = 0
 
 
@@ -138,6 +138,7 @@ _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")
 _URGENT = re.compile(r"const bool urgent\[\d+\] = \{([a-z, ]*)\};")
 _RANKS = re.compile(r"const int rank\[\d+\] = \{([\d, ]*)\};")
 _REPLAYS = re.compile(r"KescoReplay places\[(\d+)\];")
+_TURNS = re.compile(r"static constexpr int most = (\d+);  // in flight")
 _PACES = re.compile(r"= new KescoPace\[(\d+)\];")
 _MARKS = re.compile(r"KescoMarks part\[(\d+)\];")
 
@@ -157,8 +158,8 @@ def is_genuine(text: bytes) -> bool:
     away = _PUT_AWAY.findall(written)
     if set(in_the_way(written, defined_in(normal))) - {*away}:
         return False
-    numbers = (_STRETCHES, _REPLAYS, _MARKS, _PACES)
-    stretches, replays, marks, paces = (int(m[1]) if (m := p.search(written)) else 0 for p in numbers)
+    numbers = (_STRETCHES, _REPLAYS, _MARKS, _PACES, _TURNS)
+    stretches, replays, marks, paces, turns = (int(m[1]) if (m := p.search(written)) else 0 for p in numbers)
     flags = m[1].split(", ") if (m := _URGENT.search(written)) else []
     urgent = tuple(stream for stream, flag in enumerate(flags) if flag == "true")
     ranks = tuple(map(int, m[1].split(", "))) if (m := _RANKS.search(written)) and m[1] else ()
@@ -168,7 +169,7 @@ def is_genuine(text: bytes) -> bool:
     parts = Parts(
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
-        "KescoOn" in written, "KescoTurns" in written, paces,
+        "KescoOn" in written, turns, paces,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

@@ -25,6 +25,7 @@ from kesco.emit.joins import add_joins
 from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
 from kesco.emit.names import changed, free_name, macros
+from kesco.emit.needs import needed_parts, streams_of
 from kesco.emit.paces import pace_edits, paces_of
 from kesco.emit.places import (
     CannotInsert,
@@ -38,10 +39,8 @@ from kesco.emit.places import (
     line_end,
     lines_before,
     marks_of,
-    needed_parts,
     prologue_place,
     streams_call,
-    streams_of,
     taken_out,
     tried,
 )  # fmt: skip

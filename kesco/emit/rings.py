@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kesco.emit.edits import Edit, line_indent, newline_of
+from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.places import CannotInsert, line_end, lines_before
 from kesco.ir import program as ir
 from kesco.ir.turns import GIVE, PLACE, TAKE, TURN, TURNED, TURNS, Turns
@@ -36,7 +36,7 @@ def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Ed
         begins.append(f"{PLACE}({own}, {place}, &{buffer});")
     behind = f"{TURNED}({own});  // kesco: the host waits"
     edits = [lines_before(source, one.span.start, [before]), _behind(source, one, behind)]
-    first = lines_before(source, one.first.start, begins)
+    first = _opened(source, one.first.start, begins) if one.lone else lines_before(source, one.first.start, begins)
     edits.append(Edit(first.start, first.end, first.text, _AHEAD))
     for index, memory in enumerate(one.taken):
         for call, text in ((memory.allocates, f"{TAKE}({own}, {index}, "), (memory.frees, f"{GIVE}({own}, ")):
@@ -44,10 +44,23 @@ def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Ed
     return edits
 
 
+def _opened(source: bytes, offset: int, lines: Sequence[str]) -> Edit:
+    """A block begins in front of the statement there, with these lines; on the line of the head where that ends one."""
+    newline, indent = newline_of(source), line_indent(source, offset)
+    if not at_line_start(source, offset):
+        inner = newline + indent + "  "
+        return Edit(offset, offset, "{" + "".join(inner + line for line in lines) + inner)
+    head = len(source[:offset].rstrip())
+    if source[head - 1 : head] == b")":
+        return Edit(head, head, " {" + "".join(newline + indent + line for line in lines))
+    return Edit(offset, offset, "{" + "".join(newline + indent + line for line in lines) + newline + indent)
+
+
 def _behind(source: bytes, one: Turns, line: str) -> Edit:
-    end = one.span.end
+    end = one.span.end + one.lone  # behind the semicolon
     rest = source[end : line_end(source, end)].strip()
     if rest and not rest.startswith(b"//"):
         raise CannotInsert(f"line {one.span.line}: something stands right behind the loop")
     end = line_end(source, end)
-    return Edit(end, end, f"{newline_of(source)}{line_indent(source, one.span.start)}{line}")
+    start = newline_of(source) + line_indent(source, one.span.start)
+    return Edit(end, end, f"{f'{start}}}' if one.lone else ''}{start}{line}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kesco.ir import program as ir
@@ -12,6 +12,8 @@ TURNS, TURN, TURNED = "kesco_turns", "kesco_turn", "kesco_turned"
 PLACE, TAKE, GIVE = "kesco_place", "kesco_take", "kesco_give"
 """What the prologue calls them: before the loop, where a turn begins, behind the loop; where a buffer is in this turn;
 and the allocation and the end of what a turn has for itself."""
+
+_POOL = 8  # streams
 
 Steering = Mapping[str, Mapping[int, frozenset[int]]]
 """Kernel → parameter → the parameters that decide which bytes the kernel touches through it, by their numbers.
@@ -33,7 +35,8 @@ class Taken:
 class Turns:
     """One such loop: its text, the statement that a turn begins with, and what each turn has of its own.
 
-    `buffers` are variables whose memory gets a second place; `frees` are the sites that end what is `taken`.
+    `buffers` are variables whose memory gets a second place; `frees` are the sites that end what is `taken`. With
+    `lone` the body is this one statement, without braces.
     """
 
     loop: str
@@ -42,6 +45,16 @@ class Turns:
     buffers: tuple[str, ...]
     taken: tuple[Taken, ...]
     frees: tuple[int, ...]
+    lone: bool = False
+
+
+def in_flight(turns: Sequence[Turns], streams: int) -> int:
+    """How many turns of a function's loops may be in flight, with so many streams each; 0 without such a loop.
+
+    Two where each has memory of its own, else as many as a small pool of streams has room for.
+    """
+    plain = any(not one.buffers and not one.taken for one in turns)
+    return max(2, _POOL // streams if plain else 0) if turns else 0
 
 
 def turning(program: ir.Program) -> frozenset[int]:

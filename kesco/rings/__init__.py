@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.failures import runs_at_exit
-from kesco.ir.flow import EXCEPTION, Mark, Region, Role, Site, SiteKind
+from kesco.ir.flow import EXCEPTION, Held, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_turns, as_if_in_one_turn
@@ -130,9 +130,9 @@ class _Loop:
         if len(own) != len(taken):
             return None
         shared = self._shared(work, own)
-        waits = any(s.role is Role.DEVICE_SYNC for s in work)  # as copies do: without, the plan needs no turns
+        waits = any(s.role is Role.DEVICE_SYNC for s in work) or self._waits_behind(sites)
         if shared is None or not (taken or ((shared or waits) and not self.body.around)):
-            return None
+            return None  # the host waits behind turns that overlap: a loop that gains no more keeps its order
         names = self._names(work, shared)
         ends = runs_at_exit(self.program) and self.body.may_end_the_process(self.program)
         if self._may_throw(sites) or (names and ends):
@@ -142,11 +142,23 @@ class _Loop:
         first = self.body.first({s.operation for s in work if s.role is Role.MOVABLE}, taken)
         if first is None:
             return None
-        return Turns(self.body.key, self.body.loop.span, first.span, names, taken, tuple(sorted(frees)))
+        return Turns(self.body.key, self.body.loop.span, first.span, names, taken, tuple(sorted(frees)), self.body.lone)
 
     def _is_in(self, site: Site) -> bool:
         entering = site.mark is Mark.ENTERS and site.loop == self.body.key
         return is_in(site, self.body.loop.span) and not entering
+
+    def _waits_behind(self, sites: list[Site]) -> bool:
+        """Whether the host waits for the device right behind the loop, in the program as it is."""
+        inside = {s.number for s in sites}
+        behind = {n for s in sites for n in self.region.successors[s.number]} - inside
+        found = [self.region.sites[n] for n in behind if self.region.sites[n].mark is not Mark.ENTERS]
+        return bool(found) and all(
+            s.held is Held.ALL
+            or s.role in (Role.DEVICE_SYNC, Role.JOIN)
+            or (s.role is Role.LEGACY and s.kind is SiteKind.COPY)
+            for s in found
+        )
 
     def _may_throw(self, sites: list[Site]) -> bool:
         """Whether an exception may leave the function from within."""

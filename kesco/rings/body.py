@@ -28,12 +28,16 @@ _ENDS = ("exit", "quick_exit")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A loop and the statements of its body; `around` tells that it is inside another loop."""
+    """A loop and the statements of its body.
+
+    `around` tells that it is inside another loop, and `lone` that its body is one statement without braces.
+    """
 
     key: str
     loop: ir.Loop
     statements: tuple[ir.Stmt, ...]
     around: bool
+    lone: bool
     function: ir.Function
 
     def index(self, node: ir.Expr | ir.Stmt) -> int:
@@ -155,23 +159,25 @@ class Body:
 
 
 def body_of(program: ir.Program, function: ir.Function, key: str) -> Body | None:
-    """The loop of this number, if it is a statement of a block and its body is one, and nothing jumps about there."""
+    """The loop of this number, if it is a statement of a block, and nothing jumps about there."""
     if not key.isdigit() or any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
         return None
     for node in ir.walk(function.body):
         if not isinstance(node, ir.Block) or program.text[node.span.start : node.span.start + 1] != b"{":
             continue
         loop = next((s for s in _flat(node) if isinstance(s, ir.Loop) and s.number == int(key)), None)
-        if loop is None or not isinstance(loop.body, ir.Block):
+        if loop is None:
             continue
         span = loop.body.span
         braces = program.text[span.start : span.start + 1] + program.text[span.end - 1 : span.end]
+        statements = tuple(_flat(loop.body)) if isinstance(loop.body, ir.Block) else (loop.body,)
+        lone = braces != b"{}" and len(statements) == 1 and program.text[span.end : span.end + 1] == b";"
         leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(loop))
-        if braces != b"{}" or leaves or loop.tested_after or span.end != loop.span.end:
+        if not (braces == b"{}" or lone) or leaves or loop.tested_after or span.end != loop.span.end:
             return None
         outer = [n for n in ir.walk(function.body) if isinstance(n, ir.Loop) and n is not loop]
         around = any(any(one is loop for one in ir.walk(n)) for n in outer)
-        return Body(key, loop, tuple(_flat(loop.body)), around, function)
+        return Body(key, loop, statements, around, lone, function)
     return None
 
 

@@ -41,7 +41,7 @@ _READERS = re.compile(
     r"std::(?:vector|array|(?:__cxx11::)?basic_string)::(?:data|size|empty|operator\[\]|c?begin|front|back)"
 )
 _WORDS = {ir.Shape.INTEGER: 16, ir.Shape.POINTER: 8}
-_OTHERS = {"(anonymous namespace)::KescoTurns": 160, "float": 4, "double": 8, "long double": 16, "bool": 1, "dim3": 12}
+_OTHERS = {"(anonymous namespace)::KescoTurns": 256, "float": 4, "double": 8, "long double": 16, "bool": 1, "dim3": 12}
 
 
 def source_problems(program: ir.Program) -> tuple[Problem, ...]:

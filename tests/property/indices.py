@@ -161,8 +161,16 @@ class Indices:
 
     def access(self) -> str:
         index = self.expression(1) if self.random.random() < 0.5 else self.random.choice(self.names)
+        if self.random.random() < 0.2:
+            index = self.element()
         base = self.random.choice(("x", "x", "x", "BYTES(x)", "DOUBLES(x)", f"(x + {self.leaf()})"))
         return f"TOUCH({base}, {index});"
+
+    def element(self) -> str:
+        """Of a matrix, or of one of several, with sizes and numbers that may be negative."""
+        which, rows, columns = (self.random.choice(("n", "w", "n", "w", "h", "u", "m")) for _ in range(3))
+        plane = f"({which} * {columns})" if self.random.random() < 0.5 else f"(({which} * {rows}) * {columns})"
+        return f"(({plane} + ({self.leaf()} * {columns})) + {self.leaf()})"
 
     def block(self, depth: int, count: int) -> list[str]:
         found, known = [], list(self.names)

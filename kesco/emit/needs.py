@@ -1,0 +1,65 @@
+"""What the prologue of a file must have: how many streams, and which parts.
+
+In: the functions that are rewritten. Out: `Parts` and a number of streams. Apart from the places of lines, which say
+nothing of the prologue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kesco.emit.places import Rewrite, filled, marks_of
+from kesco.emit.prologue import Parts
+from kesco.ir import program as ir
+from kesco.ir.flow import Role, SiteKind
+from kesco.ir.schedule import joined_ranks
+from kesco.ir.transfers import OWN
+from kesco.ir.turns import in_flight
+
+QUEUES = 8
+"""Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
+_TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
+"""What gains by more of them."""
+
+
+def streams_of(rewrites: Sequence[Rewrite]) -> int:
+    """How many streams a file has; as often as many as a function needs as turns of its loops are in flight."""
+    turns = _turns(rewrites) or 1
+    count = max(r.schedule.streams * (in_flight(r.turns, r.schedule.streams) or 1) for r in rewrites)
+    return -(-count // turns) * turns
+
+
+def _turns(rewrites: Sequence[Rewrite]) -> int:
+    return max(in_flight(r.turns, r.schedule.streams) for r in rewrites)
+
+
+def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int, paces: int) -> Parts:
+    """What the prologue must have for these functions of a file."""
+    sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
+    own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
+    ranks = joined_ranks([r.schedule for r in rewrites], streams_of(rewrites))
+    return Parts(
+        guards=any(r.region.guards for r in rewrites),
+        prefetches=any(r.prefetches for r in rewrites),
+        copies=bool(own) or any(s.holds for _, s in sites),
+        planes=OWN["cudaMemcpy2D"] in own,
+        to_symbols=OWN["cudaMemcpyToSymbol"] in own,
+        from_symbols=OWN["cudaMemcpyFromSymbol"] in own,
+        stretches=stretches,
+        replays=replays,
+        sends=any(r.sends is not None for r in rewrites),
+        fetches=any(r.fetches is not None for r in rewrites),
+        urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
+        ranks=ranks,
+        leaves=any(r.watched for r in rewrites),
+        memory=any(s.kind is SiteKind.ALLOC and s.number in r.schedule.as_dict() for r, s in sites),
+        marks=sum(len(marks_of(r)) for r in rewrites),
+        fills=any(filled(program, r) != program.operations for r in rewrites),
+        calls=any(s.kind is SiteKind.CALL for _, s in sites),
+        turns=_turns(rewrites),
+        paces=paces,
+        queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
+        and any(
+            r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites
+        ),
+    )
