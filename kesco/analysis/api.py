@@ -10,6 +10,7 @@ from functools import reduce
 from operator import or_
 
 from kesco.analysis.evaluate import kernel_named
+from kesco.analysis.families import member
 from kesco.analysis.integers import ZERO, size_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.region import Draft
@@ -93,10 +94,14 @@ class CudaApi(Transfers):
         kind = _MEMORY.get(entry.memory or "device", BufferKind.UNKNOWN)
         size = values[entry.size] if entry.size is not None and entry.size < len(values) else NOTHING
         length = None if size.integer is None or size.integer.counters else size.integer  # of this trip only
-        buffer = Buffer(base.key, name, kind, call.span, size.number, length)
-        made = Object(base.key, name, ObjectKind.BUFFER, buffer, many=base.many)
+        element = next((p.element for p in target.places if len(target.places) == 1 and base.many), None)
+        if element is None:
+            buffer, at = Buffer(base.key, name, kind, call.span, size.number, length), ZERO
+        else:  # one of a family, all of which is no allocation
+            buffer, at = Buffer(f"{base.key}[]", name, kind, call.span), member(element)
+        made = Object(buffer.key, name, ObjectKind.BUFFER, buffer, many=base.many)
         held = [state.store.read(place) for place in target.places if state.store.has(place)]  # kept if the call fails
-        value = reduce(or_, (one.without_shape() for one in held), pointer(Place(made, (), ZERO)))
+        value = reduce(or_, (one.without_shape() for one in held), pointer(Place(made, (), at)))
         self.assign(state, target.places, target.unknown, value)
         if draft is not None and draft.name == ALLOCATE:
             draft.touch(buffer, "alloc", AccessMode.WRITE)

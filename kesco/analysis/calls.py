@@ -21,6 +21,7 @@ from kesco.analysis.own_streams import streams_act
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
 from kesco.analysis.transfers import COPIED_AS
+from kesco.analysis.vectors import constructed, members, of_pointers
 from kesco.frontend.api_table import CudaCall, HostCall, cuda_call, host_call, is_cuda_name
 from kesco.frontend.library_table import UNKNOWN_HANDLE, setter_of
 from kesco.ir import program as ir
@@ -49,8 +50,6 @@ _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:fl
 class Calls(Launches):
     """Walks calls; control flow is left to the subclass."""
 
-    # ---- calls ------------------------------------------------------------------------------------------------------
-
     def call(self, state: State, call: ir.Call) -> Value:
         """Any call that is not written with ``<<<…>>>``."""
         if self.streams and call.name.rpartition("::")[2] in COPIED_AS:
@@ -59,6 +58,8 @@ class Calls(Launches):
             return self._memory(state, call, call.name.rpartition("::")[2])
         if self.streams and is_kesco(call.name):
             return self._kesco_stream(state, call)
+        if (found := of_pointers(self, state, call)) is not None:
+            return found
         if call.copies and call.receiver is not None:
             return self._copy_fields(state, call, call.receiver, call.arguments[0])
         if call.constructs and call.standard and _CUDA_VALUE_TYPE.fullmatch(call.name.rpartition("::")[2]):
@@ -79,7 +80,7 @@ class Calls(Launches):
         if cuda is not None and call.key not in self.functions:
             return self.cuda(state, call, cuda)
         if call.constructs and call.implicit and self._is_simple(call):
-            return self._standard(state, call)
+            return self._standard(state, call) if call.arguments else members(self.program, call)
         function = self.functions.get(call.key)
         if function is not None and self.can_walk(function) and not call.constructs:
             return self.walk_call(state, call, function)
@@ -157,18 +158,18 @@ class Calls(Launches):
 
     def _is_plain(self, call: ir.Call) -> bool:
         """Whether a constructor that the compiler wrote does nothing but copy fields, or nothing at all."""
-        record = self.program.records.get(call.type.record if call.type is not None else "")
+        record = constructed(self.program, call)
         return record is not None and record.plain
 
     def _is_simple(self, call: ir.Call) -> bool:
         """Whether a constructor that the compiler wrote runs no code but that of the library's members."""
-        record = self.program.records.get(call.type.record if call.type is not None else "")
+        record = constructed(self.program, call)
         if record is None or record.code or record.bases:
             return False
         return not any(self.is_made_by_code(one.type) for one in record.fields)
 
     def _has_defaults(self, call: ir.Call) -> bool:
-        record = self.program.records.get(call.type.record if call.type is not None else "")
+        record = constructed(self.program, call)
         return record is not None and record.defaults
 
     def _calls_back(self, call: ir.Call) -> bool:

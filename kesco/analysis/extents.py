@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from kesco.analysis.families import whole_member
 from kesco.analysis.integers import converted, holds, written_type
 from kesco.analysis.memory import Place, Value
 from kesco.ir import program as ir
@@ -82,7 +83,7 @@ def _counted(size: Poly) -> Poly | None:
 
 def touched(place: Place, footprint: Footprint | None, given: LaunchValues) -> ByteRange | None:
     """The bytes that a launch touches through a pointer to a place."""
-    return None if place.path else extent(place.offset, footprint, given)
+    return None if place.path else extent(place.offset, footprint, given) or whole_member(place.offset)
 
 
 def extent(offset: Poly | None, footprint: Footprint | None, given: LaunchValues) -> ByteRange | None:
@@ -125,7 +126,7 @@ def _any(symbol: Symbol) -> Poly:
 def copied(place: Place, length: Poly | None) -> ByteRange | None:
     """The bytes of a copy or memset of so many bytes, at a place."""
     if length is None or place.offset is None or place.path:
-        return None
+        return None if place.path else whole_member(place.offset)
     plain = unwrapped(length, 1 << 64)
     least, most = plain.bounds()
     if not (least >= -(1 << 63) and most < 1 << 63):

@@ -12,9 +12,11 @@ every other write adds.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from kesco.analysis.families import filed, found
 from kesco.ir.access import Buffer
 from kesco.ir.flow import Handle
 from kesco.ir.poly import Poly, constant
@@ -62,15 +64,27 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A location inside an object; `offset` is how many bytes it is behind a buffer's beginning, None if not known."""
+    """A location inside an object; `offset` is how many bytes it is behind a buffer's beginning, None if not known.
+
+    `index` is what is known of an element's number, where that is none.
+    """
 
     object: Object
     path: Path = ()
     offset: Poly | None = None
+    index: Poly | None = None
 
-    def within(self, step: str | int | None) -> Place:
+    def within(self, step: str | int | None, index: Poly | None = None) -> Place:
         """The part that a step leads to."""
-        return self if OVERLAID in self.path else Place(self.object, (*self.path, step))
+        return self if OVERLAID in self.path else Place(self.object, (*self.path, step), None, self.index or index)
+
+    @property
+    def element(self) -> Poly | None:
+        """The number of the one element that it is, or is a part of; None where it is in none, or in several."""
+        steps = [step for step in self.path if not isinstance(step, str)]
+        if len(steps) != 1:
+            return None
+        return self.index if steps[0] is None else constant(steps[0])
 
     @property
     def name(self) -> str:
@@ -116,6 +130,17 @@ class Value:
         for _, part in self.fields:
             result |= part.every_place()
         return result
+
+    def moved(self, offset: Callable[[Poly | None], Poly | None]) -> Value:
+        """The value with other offsets of all that it may point to."""
+        if not any(place.offset is not None and place.offset.terms for place in self.every_place()):
+            return self
+        return self.elsewhere(lambda place: replace(place, offset=offset(place.offset)))
+
+    def elsewhere(self, moved: Callable[[Place], Place]) -> Value:
+        """The value with other places."""
+        fields = tuple((path, part.elsewhere(moved)) for path, part in self.fields)
+        return replace(self, places=frozenset(map(moved, self.places)), fields=fields)
 
     def without_shape(self) -> Value:
         """What may be pointed to from anywhere in the value, for who cannot tell its parts apart."""
@@ -190,6 +215,11 @@ class Store:
 
     def read(self, place: Place) -> Value:
         """What the place may hold, with its parts when it is an aggregate."""
+        value = self._read(place)
+        inside = any(not isinstance(step, str) for step in place.path)
+        return value.moved(partial(found, element=place.element)) if inside else value
+
+    def _read(self, place: Place) -> Value:
         entries = self.objects.get(place.object)
         result = TOP if place.object in self.clobbered else NOTHING
         if not entries:
@@ -220,7 +250,7 @@ class Store:
         targets = tuple(places)
         certain = is_certain(targets)
         for place in targets:
-            self._write(place, value, certain)
+            self._write(place, value.moved(partial(filed, element=place.element)), certain)
 
     def _write(self, place: Place, value: Value, certain: bool) -> None:
         entries = dict(self.objects.get(place.object, {}))

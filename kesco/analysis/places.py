@@ -8,9 +8,11 @@ one through an unknown pointer makes everything that could be meant unknown.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from kesco.analysis.escapes import Escapes
 from kesco.analysis.extents import distance
+from kesco.analysis.families import filed, is_settled
 from kesco.analysis.integers import ZERO, pointee, size_of
 from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Place, Value, pointer
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
@@ -192,6 +194,8 @@ class Places(Escapes):
         """Store a value; a store through an unknown pointer may change everything that has escaped."""
         for place in places:
             self.touch(place, AccessMode.WRITE)
+        if len(places) == 1:
+            value = value.moved(partial(filed, element=next(iter(places)).element))
         state.store.write(places, self.settled(value))
         self._overlapping(state, places)
         if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
@@ -208,12 +212,8 @@ class Places(Escapes):
 
         Else a pointer that walks through a buffer would be somewhere new in each round of the analysis.
         """
-        if not self.rolled or all(p.offset is None or not p.offset.terms for p in value.every_place()):
-            return value
-        places = frozenset(replace(p, offset=None) if p.offset is not None and p.offset.terms else p
-                           for p in value.places)  # fmt: skip
-        fields = tuple((path, self.settled(part)) for path, part in value.fields)
-        return replace(value, places=places, fields=fields)
+        known = (poly for p in value.every_place() for poly in (p.offset, p.index) if poly is not None)
+        return value.elsewhere(_settled) if self.rolled and not all(map(is_settled, known)) else value
 
     def fixed(self, variable: ir.Variable, value: Value) -> Value:
         """A value as a variable begins with it; a pointer begins anew wherever its declaration is executed."""
@@ -292,7 +292,8 @@ class Places(Escapes):
                 return value.places, False
             if expression.reference:
                 if not value.places:  # such as std::max: to one of its arguments, perhaps
-                    self.escape_names(state, expression)
+                    element = expression.standard and expression.name.endswith(("::operator[]", "::at"))
+                    self.escape_names(state, (expression.receiver if element else None) or expression)
                 return value.places, value.unknown or not value.places
             return self._temporary(state, value, expression.operation), False
         self.evaluate(state, expression)
@@ -345,16 +346,16 @@ class Places(Escapes):
         index = subscript.number
         if expression.array:
             bases, unknown = self.places(state, expression.base)
-            return frozenset(b.within(index) for b in bases), unknown
+            return frozenset(b.within(index, subscript.integer) for b in bases), unknown
         value = self.evaluate(state, expression.base)
         if subscript.places or (subscript.unknown and not value.places):  # ``i[t]``
             self.escape_names(state, expression)
             return frozenset(), True
-        moved = self.offset(value, index, self.distance(expression.base, subscript))
+        moved = self.offset(value, index, self.distance(expression.base, subscript), subscript.integer)
         return moved.places, moved.unknown or not moved.places
 
-    def offset(self, value: Value, by: int | None, bytes_: Poly | None = None) -> Value:
-        """A pointer moved by a number of elements, which are so many bytes, where that is known."""
+    def offset(self, value: Value, by: int | None, bytes_: Poly | None = None, count: Poly | None = None) -> Value:
+        """A pointer moved by a number of elements, `by` or `count`, which are so many bytes, where that is known."""
         if by == 0 or not value.places:
             return value
         places, unknown = set(), value.unknown
@@ -367,8 +368,10 @@ class Places(Escapes):
             elif sum(not isinstance(step, str) for step in place.path) > 1:  # it may run into the next row
                 places.add(Place(place.object, tuple(s if isinstance(s, str) else None for s in place.path)))
             elif place.path and not isinstance(place.path[-1], str):
-                last = place.path[-1]
-                places.add(Place(place.object, (*place.path[:-1], None if last is None or by is None else last + by)))
+                last, element = place.path[-1], place.element
+                index = None if element is None or count is None else element + count
+                step = None if last is None or by is None else last + by
+                places.add(Place(place.object, (*place.path[:-1], step), None, index))
             else:
                 places.add(place)
                 unknown = True
@@ -386,3 +389,8 @@ class Places(Escapes):
     def call(self, state: State, call: ir.Call) -> Value:
         """Left to the subclass."""
         raise NotImplementedError
+
+
+def _settled(place: Place) -> Place:
+    offset, index = (poly if poly is not None and is_settled(poly) else None for poly in (place.offset, place.index))
+    return replace(place, offset=offset, index=index)

@@ -281,10 +281,15 @@ def without(value: Value, loop: str) -> Value:
     """A value that says nothing that depends on a counter of the loop."""
     if not _depends(value, loop):
         return value
-    places = frozenset(replace(p, offset=None) if _of_trip(p.offset, loop) else p for p in value.places)
+    places = frozenset(_without(p, loop) for p in value.places)
     fields = tuple((path, without(part, loop)) for path, part in value.fields)
     formula = None if _of_trip(value.formula, loop) else value.formula
     return replace(value, places=places, fields=fields, formula=formula)
+
+
+def _without(place: Place, loop: str) -> Place:
+    offset, index = (None if _of_trip(poly, loop) else poly for poly in (place.offset, place.index))
+    return place if (offset, index) == (place.offset, place.index) else replace(place, offset=offset, index=index)
 
 
 def _depends(value: Value, loop: str) -> bool:
@@ -292,7 +297,7 @@ def _depends(value: Value, loop: str) -> bool:
     if value.formula is not None and _of_trip(value.formula, loop):
         return True
     for place in value.places:
-        if place.offset is not None and _of_trip(place.offset, loop):
+        if _of_trip(place.offset, loop) or _of_trip(place.index, loop):
             return True
     for _, part in value.fields:  # noqa: SIM110 (this runs for all values of a program in each trip of each loop)
         if _depends(part, loop):

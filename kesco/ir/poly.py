@@ -52,6 +52,8 @@ class Symbol:
 
 
 Monomial = tuple[Symbol, ...]
+APART = 1 << 200
+"""More bytes than any allocation has: so far apart those are thought to be that are taken for parts of one memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,8 @@ class Poly:
             names = "*".join(s.name for s in monomial)
             sign = "-" if factor < 0 else "+"
             size = abs(factor)
+            if size % APART == 0:
+                size, names = size // APART, f"apart*{names}" if names else "apart"
             part = names if names and size == 1 else f"{size}*{names}" if names else str(size)
             text += f" {sign} {part}" if text else f"{'-' if factor < 0 else ''}{part}"
         return text or "0"
