@@ -155,7 +155,8 @@ class Invocations(Expressions):
     ) -> ir.Expr:
         name = qualified_name(target) if target is not None else ""
         standard = target is not None and self.types.is_standard(target)
-        own = target if target is not None and not standard and kind_of(target) in _CALLED else None
+        mine = not standard or name == "std::function::operator()"  # which runs what it holds
+        own = target if mine and target is not None and kind_of(target) in _CALLED else None
         moves = own is not None or (target is None and not called)
         number = self._operation(cursor, None, name if standard else called, arguments, own, moves=moves)
         constructs = target is not None and kind_of(target) is K.CONSTRUCTOR
