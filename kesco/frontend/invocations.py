@@ -269,8 +269,7 @@ class Invocations(Expressions):
 
         `own` is a function of the user's that is called; it `moves` if that, or what is not known to be called, might.
         """
-        number = len(self.operations)
-        anchor, path, text = self.anchor, self.source.path, self.text
+        number, anchor, path, text = len(self.operations), self.anchor, self.source.path, self.text
         span = self.span(cursor)
         stuck, stream, rename = "", None, None
         macro: ir.LaunchMacro | None = None
