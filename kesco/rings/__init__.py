@@ -149,16 +149,20 @@ class _Loop:
         return is_in(site, self.body.loop.span) and not entering
 
     def _waits_behind(self, sites: list[Site]) -> bool:
-        """Whether the host waits for the device right behind the loop, in the program as it is."""
-        inside = {s.number for s in sites}
-        behind = {n for s in sites for n in self.region.successors[s.number]} - inside
-        found = [self.region.sites[n] for n in behind if self.region.sites[n].mark is not Mark.ENTERS]
-        return bool(found) and all(
-            s.held is Held.ALL
-            or s.role in (Role.DEVICE_SYNC, Role.JOIN)
-            or (s.role is Role.LEGACY and s.kind is SiteKind.COPY)
-            for s in found
-        )
+        """Whether the first that the host has to do with the device behind the loop, if anything, is to wait for it."""
+        seen, found = {s.number for s in sites}, False
+        todo = {n for s in sites for n in self.region.successors[s.number]} - seen
+        while todo:
+            one = self.region.sites[todo.pop()]
+            seen.add(one.number)
+            waits = one.held is Held.ALL or one.role in (Role.DEVICE_SYNC, Role.JOIN)
+            if waits or (one.role is Role.LEGACY and one.kind is SiteKind.COPY):
+                found = True
+            elif one.role is Role.HOST:
+                todo |= set(self.region.successors[one.number]) - seen
+            elif one.role is not Role.EXIT:
+                return False
+        return found
 
     def _may_throw(self, sites: list[Site]) -> bool:
         """Whether an exception may leave the function from within."""
