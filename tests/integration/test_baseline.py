@@ -87,6 +87,7 @@ def model() -> Results:
     return predicted(load(WORKLOADS), COSTS, ("1gb",), (32, 256))
 
 
+@pytest.mark.thorough
 def test_the_model_is_near_what_was_measured(model: Results) -> None:
     compared = errors(model, MEASURED)
     near: dict[str, bool] = {}
