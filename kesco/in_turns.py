@@ -48,8 +48,15 @@ def in_turns(
         before = region if copies == "move" else None
         planned = ask(as_planned(more, found), before, replace(options, copies=copies), found)
         if planned.rewritten:
-            return replace(planned, before=region)
+            turns = tuple(replace(one, streams=_width(planned, one.span)) for one in planned.turns)
+            return replace(planned, before=region, turns=turns)
     return None
+
+
+def _width(result: FunctionResult, loop: Span) -> int:
+    """From the first stream of the operations in a loop to the last."""
+    used = {result.schedule.as_dict()[number] for number in _inside(result, loop)}
+    return max(used) - min(used) + 1 if used else 1
 
 
 def may_turn(results: Iterable[FunctionResult], options: Options) -> frozenset[int]:
@@ -89,5 +96,9 @@ def _is_asked(options: Options) -> bool:
 def _overlaps(result: FunctionResult, loop: Span) -> bool:
     """Whether operations of a loop are on several streams already."""
     streams = result.schedule.as_dict()
-    inside = (s.number for s in result.region.sites if loop.start <= s.span.start < loop.end)
-    return result.rewritten and len({streams[number] for number in inside if number in streams}) > 1
+    return result.rewritten and len({streams[number] for number in _inside(result, loop)}) > 1
+
+
+def _inside(result: FunctionResult, loop: Span) -> list[int]:
+    sites = [s for s in result.region.sites if loop.start <= s.span.start < loop.end]
+    return [s.number for s in sites if s.number in result.schedule.as_dict()]

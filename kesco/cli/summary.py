@@ -20,7 +20,7 @@ def summary(result: Compilation, target: Path | None) -> str:
     parts = []
     for one in done:
         removed = len(one.plan.removed)
-        operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(_streams(one), "stream")
+        operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(_streams(one, result), "stream")
         waits = _count(len(one.plan.waits), "wait")
         moved = {s.operation for s in one.region.sites if s.held is not None and s.role is Role.MOVABLE}
         gone = len({one.region.sites[n].operation for n in one.plan.needless} - moved)
@@ -59,11 +59,12 @@ def tally(result: Compilation) -> str:
     return f"{result.path}: {', '.join(parts)}"
 
 
-def _streams(one: FunctionResult) -> int:
+def _streams(one: FunctionResult, result: Compilation) -> int:
     """How many streams a function uses: turns of a loop may have others."""
-    from kesco.ir.turns import in_flight
+    from kesco.ir.turns import in_flight, width
 
-    return one.schedule.streams * (in_flight(one.turns, one.schedule.streams) or 1)
+    turns = [each for other in result.functions for each in other.turns]
+    return max(one.schedule.streams, in_flight(turns) * width(turns) if one.turns else 0)
 
 
 def _listed(members: Any) -> str:
@@ -86,7 +87,7 @@ def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
             "follows": one.follows,
             "because": one.left_because,
             "operations": len(one.schedule.stream_of) if one.rewritten else 0,
-            "streams": _streams(one) if one.rewritten else 1,
+            "streams": _streams(one, result) if one.rewritten else 1,
             "waits": len(one.plan.waits) if one.rewritten else 0,
             "waits_not_needed": len(one.plan.removed) if one.rewritten else 0,
             "verdict": one.verdict.word.value if one.verdict is not None else "",

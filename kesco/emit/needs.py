@@ -14,7 +14,7 @@ from kesco.ir import program as ir
 from kesco.ir.flow import Role, SiteKind
 from kesco.ir.schedule import joined_ranks
 from kesco.ir.transfers import OWN
-from kesco.ir.turns import in_flight
+from kesco.ir.turns import Turns, in_flight, width
 
 QUEUES = 8
 """Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
@@ -23,14 +23,14 @@ _TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
 
 
 def streams_of(rewrites: Sequence[Rewrite]) -> int:
-    """How many streams a file has; as often as many as a function needs as turns of its loops are in flight."""
-    turns = _turns(rewrites) or 1
-    count = max(r.schedule.streams * (in_flight(r.turns, r.schedule.streams) or 1) for r in rewrites)
-    return -(-count // turns) * turns
+    """How many streams a file has: room for all turns of its loops that are in flight."""
+    turns = _turns(rewrites)
+    count = max(in_flight(turns) * width(turns), *(r.schedule.streams for r in rewrites))
+    return -(-count // in_flight(turns)) * in_flight(turns) if turns else count
 
 
-def _turns(rewrites: Sequence[Rewrite]) -> int:
-    return max(in_flight(r.turns, r.schedule.streams) for r in rewrites)
+def _turns(rewrites: Sequence[Rewrite]) -> list[Turns]:
+    return [one for r in rewrites for one in r.turns]
 
 
 def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int, paces: int) -> Parts:
@@ -56,7 +56,7 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
         marks=sum(len(marks_of(r)) for r in rewrites),
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
-        turns=_turns(rewrites),
+        turns=in_flight(_turns(rewrites)),
         paces=paces,
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(

@@ -36,7 +36,8 @@ class Turns:
     """One such loop: its text, the statement that a turn begins with, and what each turn has of its own.
 
     `buffers` are variables whose memory gets a second place; `frees` are the sites that end what is `taken`. With
-    `lone` the body is this one statement, without braces.
+    `lone` the body is this one statement, without braces; with `copies` some of its work are copies.
+    `streams` are those of one turn, from the first to the last.
     """
 
     loop: str
@@ -46,15 +47,23 @@ class Turns:
     taken: tuple[Taken, ...]
     frees: tuple[int, ...]
     lone: bool = False
+    copies: bool = False
+    streams: int = 1
 
 
-def in_flight(turns: Sequence[Turns], streams: int) -> int:
-    """How many turns of a function's loops may be in flight, with so many streams each; 0 without such a loop.
+def in_flight(turns: Sequence[Turns]) -> int:
+    """How many turns of a file's loops may be in flight; 0 without such a loop.
 
-    Two where each has memory of its own, else as many as a small pool of streams has room for.
+    Two where each has memory of its own, or copies, which share their engines; else as many as a small pool of streams
+    has room for.
     """
-    plain = any(not one.buffers and not one.taken for one in turns)
-    return max(2, _POOL // streams if plain else 0) if turns else 0
+    plain = any(not one.buffers and not one.taken and not one.copies for one in turns)
+    return max(2, _POOL // width(turns) if plain else 0) if turns else 0
+
+
+def width(turns: Sequence[Turns]) -> int:
+    """How many streams one turn has."""
+    return max((one.streams for one in turns), default=1)
 
 
 def turning(program: ir.Program) -> frozenset[int]:

@@ -142,7 +142,8 @@ class _Loop:
         first = self.body.first({s.operation for s in work if s.role is Role.MOVABLE}, taken)
         if first is None:
             return None
-        return Turns(self.body.key, self.body.loop.span, first.span, names, taken, tuple(sorted(frees)), self.body.lone)
+        span, copies = self.body.loop.span, any(s.kind is SiteKind.COPY for s in work)
+        return Turns(self.body.key, span, first.span, names, taken, tuple(sorted(frees)), self.body.lone, copies)
 
     def _is_in(self, site: Site) -> bool:
         entering = site.mark is Mark.ENTERS and site.loop == self.body.key

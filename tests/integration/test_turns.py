@@ -459,3 +459,23 @@ def test_loops_of_known_trips_have_turns_where_unrolled_they_overlap_in_nothing(
     assert one.result.text.count(b"= kesco_turns(") == beside
     verdicts = verify_files(str(tmp_path / "input.cu"), str(tmp_path / "output.cu"), Options())
     assert [v.problems for v in verdicts if v.problems] == []
+
+
+MANY = (
+    "  float* all[64];\n  for (int b = 0; b < turns; ++b) CHECK(cudaMalloc(&all[b], n * sizeof(float)));\n"
+    "  for (int b = 0; b < turns; ++b) bump<<<n / 32, 32>>>(all[b], n);\n  cudaDeviceSynchronize();\n"
+)
+
+
+@pytest.mark.parametrize(("most", "streams"), [("64", 8), ("1", 1)])
+def test_how_many_turns_are_in_flight(most: str, streams: int, tmp_path: Path) -> None:
+    """Where there is always work of the turn before, as many as there are streams; on one stream it is one."""
+    one = compile_and_keep(written(tmp_path, HEAD + MAIN.replace("n = 64", "n = (1 << 16) + argc") + MANY + END))
+    assert [(len(f.turns), f.turns[0].lone, f.turns[0].copies) for f in one.rewritten] == [(1, True, False)]
+    output = tmp_path / "output.cu"
+    output.write_bytes(one.result.text)
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "KESCO_COPIES": "move", "KESCO_STREAMS": most}
+    done = run((sys.executable, "-m", "kesco", "check", str(output), "--", "20"), timeout=300, env=environment)
+    said = re.search(r"on (\d+) streams?, (\d+) kernels among them: no race", done.stdout.decode() + done.stderr)
+    assert done.returncode == 0 and said is not None, done.stderr
+    assert (int(said[1]), int(said[2])) == (streams, 20)
