@@ -469,7 +469,7 @@ MANY = (
 
 @pytest.mark.parametrize(("most", "streams"), [("64", 8), ("1", 2)])
 def test_how_many_turns_are_in_flight(most: str, streams: int, tmp_path: Path) -> None:
-    """Where there is always work of the turn before, as many as there are streams; with one it is the default stream, by its two names."""
+    """As many as there are streams; of one stream, which is made, nothing is left but the default stream."""
     one = compile_and_keep(written(tmp_path, HEAD + MAIN.replace("n = 64", "n = (1 << 16) + argc") + MANY + END))
     assert [(len(f.turns), f.turns[0].lone, f.turns[0].copies) for f in one.rewritten] == [(1, True, False)]
     output = tmp_path / "output.cu"
