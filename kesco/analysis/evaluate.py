@@ -198,11 +198,12 @@ class Evaluator(Casts):
             sign = 1 if expression.operator == "+" else -1
             if left.places and not right.places:
                 step = None if right.number is None else sign * right.number
-                moved = self.offset(left, step, self.distance(expression.left, right, sign))
+                count = None if right.integer is None else right.integer.times(sign)
+                moved = self.offset(left, step, self.distance(expression.left, right, sign), count)
                 strays = right.unknown and not is_moved(expression, expression.left, expression.right)
                 return Value(moved.places, None, moved.unknown or strays)
             if right.places and not left.places and sign == 1:
-                moved = self.offset(right, left.number, self.distance(expression.right, left))
+                moved = self.offset(right, left.number, self.distance(expression.right, left), left.integer)
                 strays = left.unknown and not is_moved(expression, expression.right, expression.left)
                 return Value(moved.places, None, moved.unknown or strays)
         mixed = left.places | right.places

@@ -64,7 +64,8 @@ def _what(call: ir.Call) -> str:
     numbers = all(_is_integer(one) for one in given)
     if call.constructs:
         made = call.type is not None and _OF_POINTERS.fullmatch(call.type.spelling) is not None
-        return "made" if made and numbers and len(given) < 2 and call.receiver is None else ""
+        empty = len(given) < 2 or (len(given) == 2 and _is_null(given[1]))
+        return "made" if made and empty and all(map(_is_integer, given[:1])) and call.receiver is None else ""
     if call.name == "std::vector::operator[]":
         return "element" if call.type is not None and call.type.shape is ir.Shape.POINTER else ""
     kind = kind_of(call.receiver) if call.receiver is not None else None
@@ -73,6 +74,12 @@ def _what(call: ir.Call) -> str:
     if call.name in _SIZES and numbers and len(given) == 1:
         return "sized"
     return "asked" if call.name in _ASKS else ""
+
+
+def _is_null(argument: ir.Expr) -> bool:
+    while isinstance(argument, ir.Cast):
+        argument = argument.operand
+    return argument in (ir.Constant(0), ir.Literal("nullptr"))
 
 
 def _is_integer(argument: ir.Expr) -> bool:

@@ -58,9 +58,12 @@ def _opened(source: bytes, offset: int, lines: Sequence[str]) -> Edit:
 
 def _behind(source: bytes, one: Turns, line: str) -> Edit:
     end = one.span.end + one.lone  # behind the semicolon
-    rest = source[end : line_end(source, end)].strip()
-    if rest and not rest.startswith(b"//"):
-        raise CannotInsert(f"line {one.span.line}: something stands right behind the loop")
-    end = line_end(source, end)
+    rest = source[end : line_end(source, end)]
     start = newline_of(source) + line_indent(source, one.span.start)
-    return Edit(end, end, f"{f'{start}}}' if one.lone else ''}{start}{line}")
+    text = f"{f'{start}}}' if one.lone else ''}{start}{line}"
+    if rest.strip() and not rest.strip().startswith(b"//"):  # the rest of the line goes to a line of its own
+        if rest.rstrip().endswith(b"\\"):
+            raise CannotInsert(f"line {one.span.line}: something stands right behind the loop")
+        return Edit(end, end + len(rest) - len(rest.lstrip()), f"{text}{start}")
+    end = line_end(source, end)
+    return Edit(end, end, text)

@@ -131,7 +131,7 @@ class _Loop:
             return None
         shared = self._shared(work, own)
         waits = any(s.role is Role.DEVICE_SYNC for s in work) or self._waits_behind(sites)
-        if shared is None or not (taken or ((shared or waits) and not self.body.around)):
+        if shared is None or not (taken or waits or shared) or (shared and self.body.around and not taken):
             return None  # the host waits behind turns that overlap: a loop that gains no more keeps its order
         names = self._names(work, shared)
         ends = runs_at_exit(self.program) and self.body.may_end_the_process(self.program)
