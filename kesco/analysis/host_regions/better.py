@@ -176,7 +176,7 @@ def _calls(region: Region) -> bool:
 
 
 def _either(one: Region, other: Region | None) -> Region:
-    if other is None or other.serial_because or _gain(other) < (0, 2):
+    if other is None or other.serial_because or (_gain(other) < (0, 2) and not one.serial_because):
         return one
     if _calls(one) and other.calling is None:
         return one
