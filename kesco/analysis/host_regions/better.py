@@ -176,13 +176,21 @@ def _calls(region: Region) -> bool:
 
 
 def _either(one: Region, other: Region | None) -> Region:
-    if other is None or other.serial_because or (_gain(other) < (0, 2) and not one.serial_because):
+    if other is None or other.serial_because:
+        return one
+    if _gain(other) < (0, 2) and not (one.serial_because and _is_known(other)):
         return one
     if _calls(one) and other.calling is None:
         return one
     as_one = one.linked is not None  # operations of several functions weigh more than calls of these
     ours, theirs = ((_gain(x, calls=not as_one), _gain(x)) for x in (one, other))
     return other if one.serial_because or theirs > ours else one
+
+
+def _is_known(region: Region) -> bool:
+    """Whether it is known what all of its work touches: then what is said of the region is the reason."""
+    touched = (a.buffer for s in region.sites if s.role is Role.MOVABLE for a in s.accesses)
+    return UNKNOWN not in touched
 
 
 def _gain(region: Region, *, calls: bool = True) -> tuple[int, int, int, int]:
