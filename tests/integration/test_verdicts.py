@@ -112,7 +112,7 @@ LOOPS = {
     ),
     "parts of one array": (
         f"float* x; cudaMalloc(&x, n * 4L * argc); {TURN} inc{ON}(x + i * (long)n, n);",
-        "lost: 'inc' and 'inc' of the next turn could overlap",
+        "concurrent",
     ),
     "parts whose bounds are not known": (
         f"{TURN} far<<<1, 256>>>(a, i, argc * argc);",
