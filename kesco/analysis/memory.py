@@ -86,6 +86,15 @@ class Place:
             return None
         return self.index if steps[0] is None else constant(steps[0])
 
+    def renumbered(self, value: Value, how: Callable[..., Poly | None]) -> Value:
+        """A value as it goes into this place or comes out; what is in an array of its own is in no one element."""
+        own = replace(value, fields=()).moved(partial(how, element=self.element))
+        parts = []
+        for path, part in value.fields:
+            element = self.element if all(isinstance(step, str) for step in path) else None
+            parts.append((path, part.moved(partial(how, element=element))))
+        return replace(own, fields=tuple(parts))
+
     @property
     def name(self) -> str:
         """As a person would write it, such as ``x[3]`` or ``d.rows``."""
@@ -217,7 +226,7 @@ class Store:
         """What the place may hold, with its parts when it is an aggregate."""
         value = self._read(place)
         inside = any(not isinstance(step, str) for step in place.path)
-        return value.moved(partial(found, element=place.element)) if inside else value
+        return place.renumbered(value, found) if inside else value
 
     def _read(self, place: Place) -> Value:
         entries = self.objects.get(place.object)
@@ -250,7 +259,7 @@ class Store:
         targets = tuple(places)
         certain = is_certain(targets)
         for place in targets:
-            self._write(place, value.moved(partial(filed, element=place.element)), certain)
+            self._write(place, place.renumbered(value, filed), certain)
 
     def _write(self, place: Place, value: Value, certain: bool) -> None:
         entries = dict(self.objects.get(place.object, {}))

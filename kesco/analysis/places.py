@@ -8,7 +8,6 @@ one through an unknown pointer makes everything that could be meant unknown.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from kesco.analysis.escapes import Escapes
 from kesco.analysis.extents import distance
@@ -195,7 +194,7 @@ class Places(Escapes):
         for place in places:
             self.touch(place, AccessMode.WRITE)
         if len(places) == 1:
-            value = value.moved(partial(filed, element=next(iter(places)).element))
+            value = next(iter(places)).renumbered(value, filed)
         state.store.write(places, self.settled(value))
         self._overlapping(state, places)
         if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):

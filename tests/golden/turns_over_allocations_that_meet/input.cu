@@ -57,3 +57,17 @@ int main(int argc, char** argv) {
   cudaMemcpy(&host, half[0], sizeof(float), cudaMemcpyDeviceToHost);
   printf("%f\n", host);
 }
+
+struct Set {
+  float* of[8];
+};
+
+void copied(int count) {
+  Set set, sets[3];
+  for (int i = 0; i < count; ++i) cudaMalloc(&set.of[i], 4096);
+  sets[1] = set;
+  Set same = sets[1];
+  add<<<4, 256>>>(set.of[0], set.of[2], 1024);
+  add<<<4, 256>>>(same.of[0], same.of[3], 1024);
+  cudaDeviceSynchronize();
+}
