@@ -75,15 +75,21 @@ def served(
     command: Sequence[str], beside: Sequence[str], socket: Path, kept: Sequence[int], tell: Callable[[str], None]
 ) -> int:
     """Runs the daemon until it ends or a signal ends it, with the words `beside` while MPS lives; its exit code."""
-    child = subprocess.Popen((*command, *beside), pass_fds=kept)
+    child: subprocess.Popen[bytes] | None = None
+    asked: list[int] = []
 
     def pass_on(number: int, _: object) -> None:
-        child.send_signal(number)
+        asked.append(number)
+        if child is not None:
+            child.send_signal(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, pass_on)
+    child = subprocess.Popen((*command, *beside), pass_fds=kept)
     with_mps = True
     while True:
+        if asked:  # perhaps before the daemon that runs now was known here
+            child.send_signal(asked.pop())
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = child.wait(_LOOK)
             stop(socket)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -178,6 +179,23 @@ def test_where_mps_dies_the_daemon_goes_on_without(yard: Yard, machine: Path) ->
     child.terminate()
     assert child.wait(LIMIT) == 0
     assert "MPS has ended" in child.communicate()[1]
+
+
+def test_a_signal_that_comes_as_the_daemon_is_started_ends_it(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = subprocess.Popen
+
+    def told(*words: Any, **options: Any) -> Any:
+        child = started(*words, **options)
+        os.kill(os.getpid(), signal.SIGTERM)  # before its caller knows it
+        return child
+
+    monkeypatch.setattr(subprocess, "Popen", told)
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        assert mps.served(("sleep", "20"), (), machine, (), print) == 128 + signal.SIGTERM
+    finally:
+        for one, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(one, handler)
 
 
 def test_where_the_daemon_dies_mps_is_asked_to_end(yard: Yard, machine: Path) -> None:

@@ -81,5 +81,9 @@ class Yard:
     def close(self) -> None:
         for child in self.children:
             if child.poll() is None:
+                inner = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
                 child.send_signal(signal.SIGKILL)
-            child.communicate()
+                for one in inner:  # else they keep its output open, and nobody ever reads its end
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(one), signal.SIGKILL)
+            child.communicate(timeout=LIMIT)
