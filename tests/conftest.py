@@ -20,6 +20,10 @@ from tests.taken import THOROUGH
 
 FEWEST, SHARE = 1, 16
 """Of the cases of one test, where the whole suite runs: never fewer than so many, and one in so many."""
+PAGES = 3
+"""Of the pages of the documentation: one in so many."""
+KEPT = {"tests/integration/": 3, "tests/wrapper/": 3}
+"""Where all but one in so many tests run."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,17 +64,26 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Which of many cases of one test do not run: the same ones each time, and only of tests that take a compiler."""
+    """Which tests and cases do not run: the same ones each time, and only of tests that take a compiler."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         quick = "toolchain" not in getattr(item, "fixturenames", ())
-        if not (item.nodeid.startswith("tests/test_") or (quick and item.nodeid.startswith("tests/unit/"))):
+        top = item.nodeid.startswith("tests/test_") and "a_page_shows" not in item.nodeid
+        if not (top or (quick and item.nodeid.startswith("tests/unit/"))):
             cases[item.nodeid.partition("[")[0]].append(item)
     left: set[pytest.Item] = set()
-    for alike in cases.values():
-        alike.sort(key=lambda item: hashlib.sha256(item.nodeid.encode()).digest())
-        left.update(alike[max(FEWEST, len(alike) // SHARE) :])
+    for name, alike in cases.items():
+        share = PAGES if "a_page_shows" in name else SHARE
+        among = next((number for folder, number in KEPT.items() if name.startswith(folder)), 0)
+        out = among and _drawn(name) % among == 0
+        alike.sort(key=lambda item: _drawn(item.nodeid))
+        left.update(alike if out else alike[max(FEWEST, len(alike) // share) :])
     return left
+
+
+def _drawn(name: str) -> int:
+    """A number that is drawn for a name, the same one each time."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 def _has_gpu() -> bool:

@@ -99,6 +99,7 @@ def test_the_model_is_near_what_was_measured(model: Results) -> None:
     assert max(small_blocks) <= 0.06
 
 
+@pytest.mark.thorough
 def test_the_model_ranks_the_variants_as_the_gpu_does(model: Results) -> None:
     for setting in model.settings():
         there = ("graph",) if setting.workload in OF_OLD_PLANS else ("kesco", "graph")
