@@ -6,6 +6,7 @@ order open (compilers differ, and nvcc with GCC goes from right to left), so no 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 
 from kesco.frontend.api_table import cuda_call
@@ -16,6 +17,16 @@ _ONLY_TELL = frozenset(  # of the standard library's members, those that change 
     ("operator[]", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
      "size", "length", "empty", "begin", "end", "cbegin", "cend", "count", "find", "c_str", "str", "value", "has_value")
 )  # fmt: skip
+_SEALED = re.compile(
+    r"(?:const )?std::(?:mersenne_twister_engine|linear_congruential_engine|subtract_with_carry_engine|\w+_distribution"
+    r"|random_device|basic_[io]?f?stream)\b.*"
+)
+"""Classes of the library into whose objects no pointer leads, and that are no part of another one but its own kind."""
+_HOLDS = re.compile(
+    r"(?:std::(?:__cxx11::)?(?:vector|array|basic_string|deque|list|(?:unordered_)?(?:multi)?(?:map|set)|pair|optional"
+    r"|chrono::\w+)|__gnu_cxx::__normal_iterator)::[^:]*"
+)
+"""Members of classes of the library that have no virtual ones."""
 _VALUES = frozenset(
     ("dim3", "min", "max", "abs", "fabs", "ceil", "ceilf", "floor", "floorf", "round", "sqrt", "sqrtf", "pow", "log2")
 )
@@ -42,13 +53,22 @@ def order_matters(
         others = set().union(*(m for i, m in enumerate(mentioned) if i != index))
         if keys & others:
             return True
-        rest = (a for i, a in enumerate(arguments) if i != index)
-        changes = (n.variable for n in ir.walk(arguments[index]) if isinstance(n, ir.Name) and n.variable.key in keys)
-        if (_ANYTHING in keys or any(map(exposed, changes))) and any(
-            _is_exposed(n, exposed) for a in rest for n in ir.walk(a)
+        rest = [n for i, a in enumerate(arguments) if i != index for n in ir.walk(a)]
+        changes = [n.variable for n in ir.walk(arguments[index]) if isinstance(n, ir.Name) and n.variable.key in keys]
+        changes = [one for one in changes if exposed(one)]
+        if (_ANYTHING in keys or changes) and any(
+            _is_exposed(n, exposed) and (_ANYTHING in keys or any(_may_meet(one, n) for one in changes)) for n in rest
         ):
             return True
     return False
+
+
+def _may_meet(changed: ir.Variable, node: ir.Expr | ir.Stmt) -> bool:
+    """Whether what an expression reads may be a part of a variable's object."""
+    kind = changed.type.element if changed.type.shape is ir.Shape.REFERENCE else changed.type
+    if kind is None or not _SEALED.fullmatch(kind.spelling):
+        return True
+    return isinstance(node, ir.Name) and kind.spelling.removeprefix("const ") in node.variable.type.spelling
 
 
 def changes_nothing(arguments: tuple[ir.Expr, ...], pure: Collection[str]) -> bool:
@@ -87,14 +107,27 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
             found.add(_ANYTHING)
         elif isinstance(node, ir.Call) and node.key not in pure and not says_where(node):
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
+            given = [a for a in given if not _is_temporary(a)]
             given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
-            tells = node.standard and node.name.rpartition("::")[2] in _ONLY_TELL and "map::operator[]" not in node.name
+            asks = node.name.rpartition("::")[2] in _ONLY_TELL and "map::operator[]" not in node.name
+            tells = node.standard and (asks or (_is_const(node) and _HOLDS.fullmatch(node.name) is not None))
             if node.receiver is not None and not tells:
                 given.append(node.receiver)
             found |= {key for one in given for key in _mentioned(one)}
             if not (node.standard or (node.constructs and node.implicit)) or node.destroys or node.runs:
                 found.add(_ANYTHING)
     return found
+
+
+def _is_temporary(argument: ir.Expr) -> bool:
+    """Whether it is a text that a call gives, which nothing else names: it is no view of another object."""
+    kind = argument.type if isinstance(argument, ir.Call) and not argument.reference else None
+    return kind is not None and "basic_string<" in kind.spelling
+
+
+def _is_const(call: ir.Call) -> bool:
+    """Whether it is a const member function, by its USR: one of the library changes nothing ([res.on.data.races])."""
+    return call.receiver is not None and call.key.endswith("#1")
 
 
 def pure_functions(program: ir.Program) -> frozenset[str]:

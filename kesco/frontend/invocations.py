@@ -39,7 +39,7 @@ _ONLY_ASKS = {"__builtin_constant_p", "__builtin_object_size", "__builtin_dynami
 _RESUMES = "std::__n4861::coroutine_handle::", "std::coroutine_handle::"  # whatever coroutine it stands for
 _ONLY_KEEPS = ("std::vector::", "std::array::", "std::initializer_list::")  # what may be functions, and calls none
 _POINTS = re.compile(r"std::(?:unique_ptr|shared_ptr|__shared_ptr\w*)::(?:get|operator->)")
-_HOLDS = re.compile(r"std::(array|vector)::(?:operator\[\]|at|front|back|data)")
+_HOLDS = re.compile(r"std::(array|vector)::(?:operator\[\]|at|front|back|data|size|empty|capacity|c?begin|c?end)")
 
 
 def kernel_symbol(cursor: Cursor) -> str:

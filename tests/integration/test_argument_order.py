@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("toolchain")
 TEXT = """#include <iostream>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +49,27 @@ static int even(int n) { return n > 0 ? odd(n - 1) : ++made; }
 static int odd(int n) { return n > 0 ? even(n - 1) : 0; }
 static int filled(int* p) { return *p = 1; }
 int far(), farther();
+struct Counting {
+  using result_type = unsigned;
+  static constexpr unsigned min() { return 0; }
+  static constexpr unsigned max() { return ~0u; }
+  unsigned operator()() { return ++made; }
+};
+struct Part { ~Part() { ++made; } };
+struct Shape {
+  virtual int sides() const = 0;
+  virtual int corners() const = 0;
+  virtual ~Shape() {}
+};
+struct Square : Shape {
+  int sides() const override { return 4; }
+  int corners() const override { return 4; }
+};
+struct Cube : Shape {
+  int sides() const override { return 12; }
+  int corners() const override { return ++made; }
+};
+static int read(std::vector<float>& v, std::mt19937& engine) { return v[0] + engine(); }
 int main(int argc, char**) {
   float *x, *y;
   cudaMalloc(&x, 4096);
@@ -55,6 +77,15 @@ int main(int argc, char**) {
   Tensor t;
   std::map<int, int> m;
   std::unordered_map<int, int> u;
+  std::vector<float> v(9);
+  auto it = v.begin();
+  std::mt19937 engine(7);
+  std::normal_distribution<float> normal;
+  Counting counting;
+  std::vector<std::unique_ptr<Part>> parts;
+  std::string name = "a";
+  const Shape* shape = argc > 1 ? (const Shape*)new Square : new Cube;
+  auto scaled = [](double x) { return int(x * 2); };
   %s;
   inc<<<1, 32>>>(x, 1);
   inc<<<1, 32>>>(y, 2);
@@ -87,10 +118,29 @@ int main(int argc, char**) {
         ("numbers(far(), farther())", False),
         ("numbers(now(), odd(1)), numbers(even(2), one())", True),
         ("std::cout << now() << later()", False),
+        ("numbers(v.begin() == v.end() - 1, v.end() - v.begin())", False),
+        ("numbers(*it++, it == v.end())", True),
+        ("v[0] + normal(engine)", False),
+        ("normal(engine) + normal(engine)", True),
+        ("v[0] + normal(counting)", False),
+        ("now() + normal(counting)", True),
+        ("read(v, engine) + engine()", True),
+        ("numbers(parts.size(), parts.empty())", False),
+        ("numbers(parts.size(), (parts.clear(), 1))", True),
+        ("numbers(scaled(2.0), scaled(3.0))", False),
+        ("numbers(made, counted())", True),
+        ("numbers(made, shape->sides())", False),
+        ("numbers(made, shape->corners())", True),
+        ("numbers(std::string(t.all.size(), 'a') < name + std::to_string(argc), t.all[0])", False),
     ],
 )
 def test_what_leaves_the_order_open(tmp_path: Path, written: str, open_: bool) -> None:
-    assert is_open(tmp_path, TEXT % written) is open_
+    text = TEXT % written
+    if "counted" in written:
+        text = text.replace(
+            "auto scaled = [](double x) {", "auto counted = [] { return ++made; };\n  auto scaled = [](double x) {"
+        )
+    assert is_open(tmp_path, text) is open_
 
 
 @pytest.mark.parametrize(("told", "open_"), [('"failed"', False), ('(++made, "failed")', True)])

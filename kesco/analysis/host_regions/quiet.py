@@ -8,6 +8,7 @@ What it refuses: calls through pointers, functions without a body that do more t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from kesco.analysis.host.engine import REPLACED
@@ -17,6 +18,7 @@ from kesco.ir import program as ir
 from kesco.llvm.values import Function, Instruction, Local, Symbol
 
 _DOES = frozenset(("atomicrmw", "cmpxchg", "fence", "callbr", "va_arg"))
+_LAMBDA = re.compile(r"U[lL]\w*E\d*_cl")  # what one is called, in a function's symbol
 _PARTS = ("getelementptr", "bitcast", "addrspacecast")
 
 
@@ -34,6 +36,11 @@ class Quiet:
         named = [one for one in map(module.function, (n for n in module.defined() if part in n)) if one is not None]
         instances = [one.name for one in named if self.texts.function(one) is function]
         return bool(instances) and all(map(self._is_quiet, instances))
+
+    def lambdas(self) -> bool:
+        """Whether this is so of all lambdas of the file."""
+        found = [name for name in self.texts.module.defined() if _LAMBDA.search(name)]
+        return bool(found) and all(map(self._is_quiet, found))
 
     def _is_quiet(self, name: str) -> bool:
         if name not in self._known:

@@ -12,10 +12,11 @@ not followed here. What is promised to them the serial program says.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from kesco.analysis.called_order import Meetings, bound, shifts
 from kesco.analysis.evaluation_order import changes_nothing, order_matters, pure_functions
+from kesco.analysis.host_regions.quiet import Quiet
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
@@ -38,16 +39,14 @@ _SAME = frozenset(
     ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
      "inline assembly", ir.CLOSURE)
 )  # fmt: skip
+_OF_A_LAMBDA = "@Sa@F@operator()"  # in the USR of what is called
 _IN_ORDER = ("&&", "||", ",", "<<", ">>")
 _WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")
 _NAMES = ("a name of unknown form", "an object that a lambda holds")
 
 
-def order_of(program: ir.Program, quiet: Callable[[ir.Function], bool]) -> str:
-    """Why the order in which arguments are evaluated matters, or an empty text.
-
-    `quiet` says of a function of the text whether all that its IR calls changes nothing.
-    """
+def order_of(program: ir.Program, quiet: Quiet) -> str:
+    """Why the order in which arguments are evaluated matters, or an empty text."""
     pure, meetings = pure_functions(program), Meetings(program)
     # of a template its instances, in which it is known what is called
     every = [node for function in program.functions if not function.template for node in ir.walk(function.body)]
@@ -74,12 +73,27 @@ def order_of(program: ir.Program, quiet: Callable[[ir.Function], bool]) -> str:
             called = {n.key for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call)}
             asked = (f for f in program.functions if f.key in called and not f.virtual)
             known = pure | {f.key for f in asked if f.key not in pure and quiet(f)}
+            lambdas = {key for key in called if _OF_A_LAMBDA in key}
+            known |= lambdas if lambdas and quiet.lambdas() else set()
+            calls = (n for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call) and n.key not in known)
+            known |= {one.key for one in calls if _is_quiet_in_each_class(program, one, quiet)}
             if changes_nothing(arguments, known) or not matters(arguments, known):
                 continue
             span = node.span if isinstance(node, (ir.Launch, ir.Call)) else None
             line = f" (line {span.line})" if span is not None else ""
             return f"the order in which parts of an expression are evaluated is open, and matters{line}"
     return ""
+
+
+def _is_quiet_in_each_class(program: ir.Program, call: ir.Call, quiet: Quiet) -> bool:
+    """Whether it calls a virtual member of a class of this file, which changes nothing in whatever class has it."""
+    owner, _, name = call.name.rpartition("::")
+    if call.standard or call.receiver is None or not owner:
+        return False
+    of_class = rf"\b(?:class|struct)\s+{re.escape(owner.rpartition('::')[2])}\b[^;{{]*\{{"
+    mine = [f for f in program.functions if f.virtual and f.name.rpartition("::")[2] == name]
+    alone = any(f.name == "main" for f in program.functions) and re.search(of_class.encode(), program.text) is not None
+    return alone and bool(mine) and all(f.here and quiet(f) for f in mine)
 
 
 def _is_a_stream_of_ours(argument: ir.Expr) -> bool:
