@@ -203,7 +203,8 @@ class Watching:
         if not self.streams:
             return None
         follows = not why_not_followed(inner, CURRENT)
-        statement, stream = self.now.setting
+        # what a ``std::function`` runs is in the statement of the text
+        statement, stream = next((one for one in reversed(self.levels) if one.is_text), self.now).setting
         if statement < 0 or statement != self._statement():
             return CURRENT if follows else None
         if not follows:
@@ -255,7 +256,8 @@ class Watching:
             activation.stay_serial(f"{name} has no place of its own in the text", span)
             return None
         if not own:
-            kind, role, name = SiteKind.CALL, Role.JOIN, self._written(activation, operation, through)
+            role = role if kind is SiteKind.CALL and on is not None else Role.JOIN
+            kind, name = SiteKind.CALL, self._written(activation, operation, through)
         known = self.texts.program.operations[operation]
         if role is Role.MOVABLE and on is None and (known.stuck or (known.stream_text or known.handle) is None):
             role = Role.LEGACY

@@ -30,7 +30,7 @@ struct Stage {
   std::function<void(float*, int)> run;
 };
 
-// <prologue: 2 streams, 0 events>
+// <prologue: 5 streams, 0 events, copies>
 
 int main() {
   const int n = 1 << 20;
@@ -40,17 +40,24 @@ int main() {
   std::function<void(float*)> again = [n](float* x) { scale<<<(n + 255) / 256, 256, 0, kesco_current()>>>(x, 3.0f, n); };
   auto a = allocate(n), b = allocate(n);
   std::vector<float> from(n, 1.0f), to(n);
-  cudaMemcpy(a.get(), from.data(), n * sizeof(float), cudaMemcpyHostToDevice);
-  cudaMemcpy(b.get(), from.data(), n * sizeof(float), cudaMemcpyHostToDevice);
   KescoStreams* kesco = &kesco_streams();
+  kesco_copy(a.get(), from.data(), n * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[0]);
+  kesco_copy(b.get(), from.data(), n * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[1]);
   for (const auto& stage : stages) {
     KescoOn(kesco->stream[0]), stage.run(a.get(), n);
     KescoOn(kesco->stream[1]), stage.run(b.get(), n);
   }
   KescoOn(kesco->stream[0]), again(a.get());
   KescoOn(kesco->stream[1]), again(b.get());
-  cudaMemcpy(to.data(), a.get(), n * sizeof(float), cudaMemcpyDeviceToHost);
+  float *c, *d;
+  cudaMalloc(&c, n * sizeof(float));
+  cudaMalloc(&d, n * sizeof(float));
+  std::function<void(float*)> doubled = [&](float* x) { scale<<<(n + 255) / 256, 256, 0, kesco_current()>>>(x, 2.0f, n); };
+  KescoOn(kesco->stream[2]), doubled(c);
+  offset<<<(n + 255) / 256, 256, 0, kesco->stream[3]>>>(d, 1.0f, n);
+  KescoOn(kesco->stream[2]), doubled(c);
+  kesco_copy(to.data(), a.get(), n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[0], true);
   printf("%f\n", to[0]);
-  cudaMemcpy(to.data(), b.get(), n * sizeof(float), cudaMemcpyDeviceToHost);
+  kesco_copy(to.data(), b.get(), n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[4], true);
   printf("%f\n", to[0]);
 }

@@ -46,6 +46,13 @@ int main() {
   }
   again(a.get());
   again(b.get());
+  float *c, *d;
+  cudaMalloc(&c, n * sizeof(float));
+  cudaMalloc(&d, n * sizeof(float));
+  std::function<void(float*)> doubled = [&](float* x) { scale<<<(n + 255) / 256, 256>>>(x, 2.0f, n); };
+  doubled(c);
+  offset<<<(n + 255) / 256, 256>>>(d, 1.0f, n);
+  doubled(c);
   cudaMemcpy(to.data(), a.get(), n * sizeof(float), cudaMemcpyDeviceToHost);
   printf("%f\n", to[0]);
   cudaMemcpy(to.data(), b.get(), n * sizeof(float), cudaMemcpyDeviceToHost);
