@@ -53,7 +53,7 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
                 raise
             observe("unproven", error)
             # What the IR says of some functions, or of turns: the text alone says less. First of these functions only.
-            only_text = bool(apart) or not error.functions
+            only_text = apart.issuperset(error.functions)
             options = replace(options, turns=not only_text)
             apart = apart.union(error.functions or [("", Span(path, 0, 1, 1, 1))])
 

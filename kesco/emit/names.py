@@ -60,6 +60,10 @@ def free_name(program: Program) -> str:
 
 
 def counter(program: Program) -> str:
-    """A name for the counter of an inserted loop: ``s``, unless a macro is called so."""
-    defined = macros(program)
-    return next(name for name in ("s", *(f"kesco_s{n or ''}" for n in range(len(defined) + 1))) if name not in defined)
+    """A name for the counter of an inserted loop: ``s``, unless a macro, or anything in the text, is called so.
+
+    A counter of the same name around it would be hidden: right in C++, but it is a warning of many compilers, and two
+    counters of one name are not told apart by who proves the text.
+    """
+    taken = macros(program) | (words(program.text.decode("utf-8", "replace")) & {"s"})
+    return next(name for name in ("s", *(f"kesco_s{n or ''}" for n in range(len(taken) + 1))) if name not in taken)
