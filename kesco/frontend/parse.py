@@ -18,9 +18,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from os.path import normpath
 from pathlib import Path
 
-from clang.cindex import Cursor, CursorKind
+from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
@@ -193,14 +194,14 @@ def _referring(source: SourceFile, texts: tuple[OwnText, ...], statements: Funct
     words = [{w.decode() for w in _WORD.findall(t.bare)} for t in texts]
     left = set(range(1, len(texts)))
     while left:
-        own = {texts[0].name, *(texts[i].name for i in set(range(1, len(texts))) - left)}
+        own = {normpath(texts[i].name) for i in set(range(len(texts))) - left}
         names: dict[str, int] = {}
         for variable in statements.variables.values():
             if variable.internal and variable.scope is ir.Scope.GLOBAL and variable.constant is None:
                 at = variable.span.start if variable.span.path == source.path else -1
                 names[variable.name] = min(at, names.get(variable.name, at))
         for function in lower.functions:
-            if function.internal and function.span.path in own:
+            if function.internal and normpath(function.span.path) in own:
                 path, at = statements.first.get(function.key, ("", -1))
                 at = at if path == source.path else -1
                 names[function.name] = min(at, names.get(function.name, at))
@@ -208,8 +209,8 @@ def _referring(source: SourceFile, texts: tuple[OwnText, ...], statements: Funct
         if not found:
             return
         left -= found
-        files = {texts[i].name for i in found}
-        cursors = [c for c in source.unit.cursor.get_children() if (f := c.location.file) and f.name in files]
+        files = {normpath(texts[i].name) for i in found}  # of a file in this folder libclang has ``./name.h``
+        cursors = [c for c in source.unit.cursor.get_children() if (f := c.location.file) and normpath(f.name) in files]
         lower.here = False
         lower.walk(cursors, "")
         lower.functions += _elsewhere(statements, {f.key for f in lower.functions})
@@ -280,6 +281,8 @@ class _Walk:
         self.statements.anchor = None
         value = self.statements.unanchored(initial) if initial is not None else None
         variable = self.statements.variable(cursor)
+        if value is None and variable.type.shape is ir.Shape.ARRAY and cursor.storage_class is not StorageClass.EXTERN:
+            value = ir.InitList(())  # zeros
         if self.here:
             self.variables.append((variable, value))
         if value is not None and any(isinstance(n, (ir.Call, ir.Unknown)) for n in ir.walk(value)):

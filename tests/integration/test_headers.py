@@ -19,6 +19,7 @@ from kesco.pipeline import compile_file
 from kesco.session import Session
 from kesco.toolchain.compile import check_compiles, host_arguments
 from kesco.toolchain.model import Toolchain
+from tests.integration.compiled import compile_and_keep
 
 STEPS = """#pragma once
 #include "sizes.h"
@@ -239,3 +240,22 @@ def test_a_header_behind_the_first_declaration_is_looked_at(folder: Folder, tool
     arguments = host_arguments(toolchain)
     found = own_texts(SourceFile("src/app.cu", text.encode(), arguments), arguments)
     assert "src/steps.cuh" in {os.path.relpath(one.name) for one in found}
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_header_of_the_same_folder_is_seen_by_a_relative_name(
+    folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it does before ``main`` to what only this file can name, too."""
+    (tmp_path / "before.h").write_text(
+        "struct Before { Before() { cudaMalloc(&kept[0], 256); kept[1] = kept[0]; } };\nstatic Before before;\n"
+    )
+    (tmp_path / "app.cu").write_text(
+        "__global__ void up(float* x) { x[threadIdx.x] += 1; }\nstatic float* kept[2];\n"
+        '#include "before.h"\n'
+        "int main() {\n  up<<<1, 32>>>(kept[0]);\n  up<<<1, 32>>>(kept[1]);\n  cudaDeviceSynchronize();\n}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    one = compile_and_keep(tmp_path / "app.cu" if folder else Path("app.cu"))
+    assert not one.rewritten
+    assert any(f.name == "Before" for f in one.session.program.functions)
