@@ -20,6 +20,7 @@ from kesco.ir.compilation import FunctionResult
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 from kesco.ir.summary import Summary
 from kesco.model.forecast import Price, Prices
+from kesco.rings import is_in
 from kesco.source import Span
 
 Key = tuple[str, Span]
@@ -192,9 +193,11 @@ def overlaps_itself(result: FunctionResult) -> bool:
 
 
 def _overlap(result: FunctionResult) -> bool:
-    """Whether a call runs beside something."""
+    """Whether a call runs beside something: another call, perhaps its own in another turn."""
     from kesco.scheduling.levels import overlaps
 
+    if any(is_moving(s.role, s.kind) and is_in(s, one.span) for one in result.turns for s in result.region.sites):
+        return True
     calls = [s.number for s in result.dfg.region.sites if is_moving(s.role, s.kind)]
     return overlaps(result.dfg, result.schedule, calls)
 

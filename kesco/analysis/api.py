@@ -10,9 +10,10 @@ from functools import reduce
 from operator import or_
 
 from kesco.analysis.evaluate import kernel_named
-from kesco.analysis.families import member
+from kesco.analysis.families import member, newcomer
 from kesco.analysis.integers import ZERO, size_of
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.numbering import begin
 from kesco.analysis.region import Draft
 from kesco.analysis.state import State
 from kesco.analysis.transfers import KINDS, Transfers
@@ -95,11 +96,15 @@ class CudaApi(Transfers):
         size = values[entry.size] if entry.size is not None and entry.size < len(values) else NOTHING
         length = None if size.integer is None or size.integer.counters else size.integer  # of this trip only
         element = next((p.element for p in target.places if len(target.places) == 1 and base.many), None)
-        if element is None:
+        new = element is None and base.many and call.operation in self.learned.filing
+        if element is None and not new:
             buffer, at = Buffer(base.key, name, kind, call.span, size.number, length), ZERO
         else:  # one of a family, all of which is no allocation
-            buffer, at = Buffer(f"{base.key}[]", name, kind, call.span), member(element)
+            at = newcomer() if element is None else member(element)
+            buffer = Buffer(f"{base.key}[]", name, kind, call.span)
         made = Object(buffer.key, name, ObjectKind.BUFFER, buffer, many=base.many)
+        if new:
+            begin(state.store, made)
         held = [state.store.read(place) for place in target.places if state.store.has(place)]  # kept if the call fails
         value = reduce(or_, (one.without_shape() for one in held), pointer(Place(made, (), at)))
         self.assign(state, target.places, target.unknown, value)

@@ -11,6 +11,7 @@ work on that stream. A stream that is set for any other call is not followed: th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kesco.analysis.following import by_host, why_not_followed
@@ -35,7 +36,7 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     if callee.throws and not callee.touches_device:
         walk.may_throw(state, name, call.operation, call.span)
     now.throws = now.throws or (callee.throws and not now.failing)
-    touched = touched_in(callee)
+    touched = touched_in(callee, walk.in_loops())
     if not callee.touches_device:
         for (buffer, _), mode in (entry for one in touched.values() for entry in one.items()):
             now.host[buffer] = now.host.get(buffer, AccessMode.NONE) | mode
@@ -60,13 +61,17 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
         now.unseen_in = now.statement
 
 
-def touched_in(callee: Walked) -> dict[str, _Touched]:
-    """What is touched in a function, by `Access.why` at its call, in few parts that mean something in its caller."""
+def touched_in(callee: Walked, around: Collection[str] = ()) -> dict[str, _Touched]:
+    """What is touched in a function, by `Access.why` at its call, in few parts that mean something in its caller.
+
+    `around` are the loops that its caller is in, whose counters keep their values during the call.
+    """
     touched: dict[str, _Touched] = {IN_CALL: {}, HELD_IN_CALL: {}, BY_HOST_IN_CALL: {}}
     for draft in callee.builder.drafts:
         for (buffer, why, part), mode in draft.accesses.items():
             found = touched[BY_HOST_IN_CALL if draft.role is Role.HOST else _at_call(draft, why, mode)]
-            at = buffer, None if part is not None and part.counters else part
+            gone = part is not None and any(c.turn is None or c.turn.loop not in around for c in part.counters)
+            at = buffer, None if gone else part
             found[at] = found.get(at, AccessMode.NONE) | mode
     return {why: _with_few_parts(one) for why, one in touched.items()}
 

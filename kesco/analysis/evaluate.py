@@ -98,6 +98,8 @@ class Evaluator(Casts):
             self.escape_values(state, *inner)
             state.store.clobber(p.object for v in inner for p in v.places)  # placement
             made = self.fresh(f"new:{expression.span.start}", "new")
+            if expression.bare:
+                return pointer(Place(made, (0,)))
             state.store.clobber((made,))
             self.escaped.add(made)  # it may lie in memory that has a name
             return pointer(Place(made, (0,)))

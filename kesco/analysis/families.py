@@ -10,6 +10,8 @@ numbers never meet. Members of one number may be the same.
 2. Where such a pointer lies in the element that its number names, the store keeps that in place of a number which turns
 with a loop (`filed`): whoever reads any element knows the number of what is there (`found`).
 3. What is done through a pointer stays in its allocation, or the program has no meaning (`whole_member`).
+4. What a call allocates for a plain variable gets its number later, from the element that it is stored to first
+(`newcomer`; `analysis/numbering.py` says when).
 """
 
 from __future__ import annotations
@@ -18,10 +20,27 @@ from kesco.ir.poly import APART, ByteRange, Poly, Symbol, constant, of
 
 _ELEMENT = Symbol("?element", -(1 << 63), 1 << 63)  # the number of the element that a pointer lies in
 
+_NEW = Symbol("?new", -(1 << 63), 1 << 63)  # the number that the latest allocation of a call will be given
+
 
 def member(element: Poly) -> Poly:
     """Where the allocation for an element begins."""
     return element.times(APART)
+
+
+def newcomer() -> Poly:
+    """Where the latest allocation of a call begins, before it has a number."""
+    return member(of(_NEW))
+
+
+def is_new(offset: Poly | None) -> bool:
+    """Whether an offset is in an allocation that has no number yet."""
+    return offset is not None and _NEW in offset.symbols
+
+
+def numbered(offset: Poly, element: Poly) -> Poly:
+    """An offset in a newcomer that gets the number of an element."""
+    return offset - newcomer() + member(element)
 
 
 def filed(offset: Poly | None, element: Poly | None) -> Poly | None:
@@ -43,12 +62,12 @@ def found(offset: Poly | None, element: Poly | None) -> Poly | None:
 
 def is_settled(offset: Poly) -> bool:
     """Whether an offset says the same in each trip of a loop: a number, maybe in an allocation for its element."""
-    return not offset.symbols - {_ELEMENT}
+    return not offset.symbols - {_ELEMENT, _NEW}
 
 
 def whole_member(offset: Poly | None) -> ByteRange | None:
     """All of the allocation of a family that an offset is in; None where it is in no family."""
-    if offset is None or not (number := _number(offset)).terms:
+    if offset is None or is_new(offset) or not (number := _number(offset)).terms:
         return None
     return ByteRange(member(number), member(number + constant(1)))
 

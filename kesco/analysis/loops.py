@@ -11,6 +11,7 @@ unroll where the body may change the counter, and gives up (the function stays s
 from __future__ import annotations
 
 from kesco.analysis.memory import Place, Value
+from kesco.analysis.numbering import end_trip
 from kesco.analysis.references import changes
 from kesco.analysis.state import Activation, State, converted
 from kesco.analysis.turns import Counters, Turns, forget
@@ -209,11 +210,16 @@ class Loops(Turns):
                 return None, out
         if counters is not None:
             self.begin_trip(loop, counters, state)
+        begun = state.store.copy()
         self.now.breaks.append([])
         self.now.continues.append([])
         end = self.execute(loop.body, state)
         for again in self.now.continues.pop():
             end = again.merge(end)
+        if end is not None:
+            self.learned.look(loop, begun, end.store, [p for p, _ in counters.values] if counters else ())
+            if self.learned.filing:
+                end_trip(end.store)
         if counters is not None and end is not None:
             forget(end.store, counters.loop)
         for left in self.now.breaks.pop():
@@ -245,9 +251,9 @@ class Loops(Turns):
 
 
 def counter_of(loop: ir.Loop) -> ir.Variable | None:
-    """The counter of a counting loop, if its body leaves it alone."""
+    """The counter of a counting loop, if its body leaves it alone; the text cannot name one over a range."""
     step = loop.step
-    if not isinstance(step, ir.Assign) or not isinstance(step.target, ir.Name):
+    if loop.ranged or not isinstance(step, ir.Assign) or not isinstance(step.target, ir.Name):
         return None
     variable = step.target.variable
     if variable.scope not in (ir.Scope.LOCAL, ir.Scope.PARAMETER) or variable.type.shape is not ir.Shape.INTEGER:

@@ -22,6 +22,8 @@ from kesco.ir.flow import Handle
 from kesco.ir.poly import Poly, constant
 
 Path = tuple[str | int | None, ...]
+SIZE = "#"
+"""A step to how many elements a container has, which is none of them."""
 OVERLAID = "|"
 """A step to one of several fields that share their storage, or their name; nothing below it is told apart."""
 
@@ -176,7 +178,9 @@ def pointer(*places: Place) -> Value:
 
 def may_equal(a: Path, b: Path) -> bool:
     """Whether two paths may lead to the same part of an object."""
-    return len(a) == len(b) and all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
+    if len(a) != len(b):
+        return False
+    return all(x == y or ((x is None or y is None) and SIZE not in (x, y)) for x, y in zip(a, b, strict=True))
 
 
 def _may_begin(prefix: Path, path: Path) -> bool:

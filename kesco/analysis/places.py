@@ -12,8 +12,10 @@ from dataclasses import replace
 from kesco.analysis.escapes import Escapes
 from kesco.analysis.extents import distance
 from kesco.analysis.families import filed, is_settled
+from kesco.analysis.growing import Learned
 from kesco.analysis.integers import ZERO, pointee, size_of
 from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.numbering import given, made_for_variables
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
 from kesco.ir import program as ir
 from kesco.ir.access import UNSEEN_HOST, AccessMode, Buffer, BufferKind
@@ -39,8 +41,8 @@ class Places(Escapes):
         self.watched: set[Buffer] = set()  # what the host may look at again and again, to see how far the device is
         self.reached: dict[str, Buffer] = {}  # memory of the host that the device is given, by its object
         self.volatile: set[int] = set()  # the operations that are given a pointer to volatile memory
-        self.deciding = False  # whether it is decided where to go on
-        self.watching = False  # whether what is read only decides that, and is volatile
+        self.learned = Learned()  # for the next walk
+        self.deciding = self.watching = False  # it is decided where to go on, by what is read, which is volatile
         self.rolled = 0  # loops around the current point whose iterations are not told apart
 
     @property
@@ -194,7 +196,9 @@ class Places(Escapes):
         for place in places:
             self.touch(place, AccessMode.WRITE)
         if len(places) == 1:
-            value = next(iter(places)).renumbered(value, filed)
+            place = next(iter(places))
+            self.learned.filing |= made_for_variables(value, place)
+            value = place.renumbered(given(state.store, place, value), filed)
         state.store.write(places, self.settled(value))
         self._overlapping(state, places)
         if any(p.object.buffer is not None and p.object.buffer.kind is BufferKind.ENTRY for p in places):
@@ -215,8 +219,8 @@ class Places(Escapes):
         return value.elsewhere(_settled) if self.rolled and not all(map(is_settled, known)) else value
 
     def fixed(self, variable: ir.Variable, value: Value) -> Value:
-        """A value as a variable begins with it; a pointer begins anew wherever its declaration is executed."""
-        return value if variable.type.shape is ir.Shape.POINTER else self.settled(value)
+        """A value as a variable begins with it; pointers and references begin anew wherever they are declared."""
+        return value if variable.type.shape in (ir.Shape.POINTER, ir.Shape.REFERENCE) else self.settled(value)
 
     def _overlapping(self, state: State, places: frozenset[Place]) -> None:
         """``*this`` and what parameters refer to, as it was at entry, may be each other or global objects."""

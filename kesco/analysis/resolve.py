@@ -19,6 +19,7 @@ from kesco.analysis.alike import rolled
 from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
+from kesco.analysis.growing import Learned
 from kesco.analysis.guards import guards_of, needs_names_of_callers, steps_of
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import calls_of, linked, members_of, only_called
@@ -26,6 +27,7 @@ from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store
 from kesco.analysis.region import RegionBuilder, Walked, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.state import Activation, State, is_kesco
+from kesco.analysis.zero_arrays import only_main_fills
 from kesco.analysis.zeroes import only_certain
 from kesco.ir import program as ir
 from kesco.ir.access import Buffer, BufferKind
@@ -53,6 +55,7 @@ def resolve(
     strays: bool = False,
     uncounted: set[int] | None = None,
     rolling: bool = False,
+    learned: Learned | None = None,
 ) -> tuple[Region, ...]:
     """The regions of all functions; with `streams`, stream and event operations of the text become sites.
 
@@ -60,12 +63,13 @@ def resolve(
     wrap around (``-fwrapv``): then those that are not known are not followed. With `strays`, what the host does through
     pointers that are not known becomes sites, and stores of zero are told apart. The loops in `uncounted` are not
     unrolled; those that turn out to be of that kind are added to it, and with `rolling` those are not unrolled whose
-    trips are alike.
+    trips are alike. `learned` is what a walk of it has found out already.
     """
     uncounted = set[int]() if uncounted is None else uncounted
     how = {"streams": streams, "looks": looks, "wraps": wraps, "strays": strays, "rolling": rolling}
     walker = Interpreter(program, dict(effects), streams=streams)
-    walker.unroll = dict.fromkeys(uncounted, False)
+    learned = Learned() if learned is None else learned
+    walker.unroll, walker.learned = dict.fromkeys(uncounted, False), learned.copy()
     walker.looks, walker.symbols.off, walker.strays = looks, wraps, strays
     walker.written_outside, walker.static_keys = _written_by_others(program), _statics(program)
     regions: list[Region] = []
@@ -78,9 +82,9 @@ def resolve(
     for function in sorted(plain, key=lambda f: f.name == "main"):
         # before main it is decided which loops are unrolled, with nothing known but constants
         (_walk_main if function.name == "main" else _walk_generic)(walker, function)
-    if walker.uncounted:  # known where control first comes there, and not later
+    if walker.uncounted or walker.learned != learned:  # known where control first comes there, and not later
         uncounted |= walker.uncounted
-        return resolve(program, effects, uncounted=uncounted, **how)
+        return resolve(program, effects, uncounted=uncounted, learned=walker.learned, **how)
     if not streams:  # what is promised to whoever watches the serial program says
         tasks = {operation: name for operation, (name, _) in task_of(program).items()}
         mark_releases(walker.activations, Watchers.of(walker.watched, walker.volatile, walker.told, tasks))
@@ -113,7 +117,7 @@ def resolve(
         return done
 
     def again(loops: Collection[int]) -> tuple[Region, ...]:
-        return resolve(program, effects, uncounted=uncounted | {*loops}, **{**how, "rolling": False})
+        return resolve(program, effects, uncounted=uncounted | {*loops}, learned=learned, **{**how, "rolling": False})
 
     return rolled(done, again)
 
@@ -272,7 +276,23 @@ def _walk_main(walker: Interpreter, function: ir.Function) -> None:
     for parameter in function.parameters:
         integer = parameter.type.shape is ir.Shape.INTEGER
         state.store.write((Place(walker.object_of(parameter)),), NOTHING if integer else TOP)
+    for variable, initial in walker.program.globals:
+        if initial == ir.InitList(()) and only_main_fills(walker.program, variable):
+            _begin_with_zeros(walker, state, variable.type, Place(walker.object_of(variable)))
     walker.walk_function(function, state, "main", False, frozenset())
+
+
+def _begin_with_zeros(walker: Interpreter, state: State, kind: ir.Type, place: Place) -> None:
+    """Arrays of pointers, and of structs that hold them, that the program does not initialise."""
+    record = walker.program.records.get(kind.record) if kind.shape is ir.Shape.RECORD else None
+    if kind.shape is ir.Shape.ARRAY and kind.element is not None:
+        _begin_with_zeros(walker, state, kind.element, place.within(None))
+    elif record is not None and record.plain and not record.ambiguous:
+        for one in record.fields:
+            _begin_with_zeros(walker, state, one.type, place.within(one.name))
+    elif kind.shape is ir.Shape.POINTER and not kind.volatile:
+        state.store.objects.setdefault(place.object, {})[place.path] = Value(number=0)
+        state.store.plain[place.object] = -2
 
 
 def _region(

@@ -8,7 +8,8 @@ counters are good for is decided by whoever compares two accesses (`parts`, and 
 1. A variable counts if one assignment of the loop changes it, which adds or takes away what is the same in all trips,
    and which runs once in each trip: the loop's own step, or a statement of its body that nothing leaps over.
 2. Signed variables do not overflow. Unsigned ones count only where the loop's test shows that they do not.
-3. A counter means the trip that is walked. So it is forgotten where a trip ends, where the loop is left and where the
+3. The size of a container counts where each trip was seen to change it by the same number (`growing`).
+4. A counter means the trip that is walked. So it is forgotten where a trip ends, where the loop is left and where the
    function returns.
 """
 
@@ -66,6 +67,10 @@ class Turns(Calls):
             found = self._aliased[function.key] = aliased(function.body, self.references)
         return found
 
+    def in_loops(self) -> tuple[str, ...]:
+        """The loops around what is walked whose trips are marked, those of callers too."""
+        return tuple(self._open)
+
     # ---- marks ------------------------------------------------------------------------------------------------------
 
     def enter_loop(self, loop: ir.Loop, state: State) -> Counters | None:
@@ -76,7 +81,8 @@ class Turns(Calls):
         key = f"{loop.number}" + (f"[{trips}]" if trips else "")
         if key in self._open:
             return None
-        values = tuple(self._counters(loop, state, key))
+        grown = self.learned.counters(loop, key, tuple(self._open), state.store)
+        values = (*self._counters(loop, state, key), *grown)
         if not values:
             return None
         self._open.append(key)

@@ -115,7 +115,11 @@ class Expressions(Declarations):
         if kind is K.CXX_DELETE_EXPR:
             return self._delete(cursor)
         if kind is K.CXX_NEW_EXPR:
-            made = ir.New(tuple(self.lower(c) for c in self.children(cursor)), self.span(cursor))
+            given, made_of = tuple(self.lower(c) for c in self.children(cursor)), self.types.lower(cursor.type).element
+            simple = made_of is not None and made_of.shape in (ir.Shape.INTEGER, ir.Shape.POINTER)
+            written = [token.spelling for token in cursor.get_tokens()] if simple else []  # neither ``(p)`` nor a value
+            bare = len(given) == 1 and written[:1] == ["new"] and written[1:2] != ["("] and written[-1:] == ["]"]
+            made = ir.New(given, self.span(cursor), bare)
             return ir.Unknown((made,), "operator new", self.span(cursor)) if self.types.allocates else made
         if kind is K.CXX_THIS_EXPR:
             return ir.AddressOf(ir.Dereference(ir.Literal("this"), self.span(cursor)))

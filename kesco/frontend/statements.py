@@ -37,6 +37,7 @@ _OBSTACLES = {
     K.CXX_CATCH_STMT: "a try block",
     K.SEH_TRY_STMT: "a try block",
 }
+_COUNTS = ir.Type(ir.Shape.INTEGER, "long")  # what counts the elements of a range: there are never so many
 _WAYS_OUT = {K.RETURN_STMT: "return", K.CXX_THROW_EXPR: "throw"}
 _JUMPS = {K.BREAK_STMT: "break", K.CONTINUE_STMT: "continue"}
 _DECLARATIONS_WITHOUT_EFFECT = {
@@ -309,16 +310,25 @@ class Statements(Bindings):
         runs = self.range_runs_code(inner[0], variables[0])
         test: ir.Expr = ir.Unknown((over,), "range-based for over a class", span) if runs else ir.Literal()
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
+        kind = self.types.lower(inner[0].type)
+        held = ir.held_by(kind, self.types.records) if not runs and _is_fixed(over) else None
         element: ir.Expr = ir.Unknown((over,), "range element", span)
-        if self.types.lower(inner[0].type).shape is ir.Shape.ARRAY:
-            element = ir.Subscript(base, ir.Literal(), True, span)
+        counter = ir.Variable(f"range:{number}", "#", _COUNTS, ir.Scope.LOCAL, span)
+        count = ir.Name(counter, span)
+        if kind.shape is ir.Shape.ARRAY:
+            element = ir.Subscript(base, count, True, span)
+        elif held is not None:
+            name = "std::vector::operator[]"
+            element = ir.Call(name, name, (count,), span, -1, over, standard=True, type=held, reference=True)
         apart = self.decomposed(variables[0], element) if is_binding(variables[0]) else None
         if apart is None and is_binding(variables[0]):
             return self._refused(cursor, "a range-based for statement of unknown form")
         declared = apart or [ir.Declare(span, self.variable(variables[0]), element)]
         body = self._body(inner[-1])
         each = ir.Block(span, (*declared, body))
-        loop = ir.Loop(span, number, (), test, None, each, ranged=True)
+        begins = ir.Declare(span, counter, ir.Constant(0))
+        step = ir.Assign(count, "+", ir.Constant(1), span)
+        loop = ir.Loop(span, number, (begins,), test, step, each, ranged=True)
         return ir.Block(span, (loop, ir.Evaluate(span, test))) if runs else loop  # a temporary is destroyed behind it
 
     def _switch(self, cursor: Cursor) -> ir.Stmt:
@@ -374,6 +384,13 @@ class Statements(Bindings):
             template=kind_of(called) is K.FUNCTION_TEMPLATE, method_of=called.semantic_parent.get_usr(), top=self.top,
             result=self.types.lower(called.result_type),
         )  # fmt: skip
+
+
+def _is_fixed(over: ir.Expr) -> bool:
+    """Whether an lvalue is the same object each time: it was bound once."""
+    while isinstance(over, ir.Select) and not over.arrow and over.base is not None:
+        over = over.base
+    return isinstance(over, ir.Name)
 
 
 def _call_operator(cursor: Cursor) -> Cursor | None:

@@ -112,7 +112,9 @@ class TypeTable:
     def _class(self, canonical: ClangType, spelling: str, volatile: bool) -> Type:
         name = canonical.get_declaration().get_usr() or spelling
         self._record(name, canonical)
-        return Type(Shape.RECORD, spelling, record=name, volatile=volatile)
+        vector = spelling.removeprefix("const ").startswith("std::vector<")
+        holds = self.lower(canonical.get_template_argument_type(0)) if vector else None
+        return Type(Shape.RECORD, spelling, record=name, volatile=volatile, holds=holds)
 
     def _record(self, name: str, canonical: ClangType) -> None:
         if name in self.records:

@@ -66,8 +66,7 @@ def _statements(program: ir.Program, node: ir.Expr | ir.Stmt) -> list[tuple[ir.S
     if isinstance(node, ir.If):
         return [(one, True) for one in (node.then, node.other) if one is not None]
     if isinstance(node, ir.Loop):
-        inner = node.body.body[-1] if node.ranged and isinstance(node.body, ir.Block) and node.body.body else node.body
-        return [(inner, True)]
+        return [(node.inner, True)]
     return []
 
 
@@ -84,8 +83,7 @@ def _end(program: ir.Program, one: ir.Stmt) -> int:
     if isinstance(one, ir.Block):
         return one.span.end if _has_braces(program, one) and text[one.span.end - 1 : one.span.end] == b"}" else -1
     if isinstance(one, ir.Loop) and not one.tested_after and text.startswith((b"for", b"while"), start):
-        whole = one.body.body[-1] if one.ranged and isinstance(one.body, ir.Block) and one.body.body else one.body
-        return _end(program, whole)
+        return _end(program, one.inner)
     if isinstance(one, ir.If) and text.startswith(b"if", start):
         return _end(program, one.then if one.other is None else one.other)
     operation = _operation(program, one)

@@ -153,10 +153,14 @@ class Literal(Expr):
 
 @dataclass(frozen=True, slots=True)
 class New(Expr):
-    """``new T`` or ``new T[n]``, a fresh host object; `inner` are the arguments."""
+    """``new T`` or ``new T[n]``, a fresh host object; `inner` are the arguments.
+
+    `bare`: it is an array of numbers or pointers, in memory of its own, which no code of anybody's makes.
+    """
 
     inner: tuple[Expr, ...]
     span: Span
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +299,11 @@ class Loop(Stmt):
     body: Stmt
     tested_after: bool = False
     ranged: bool = False
+
+    @property
+    def inner(self) -> Stmt:
+        """The body as it stands in the text: behind what a range-based ``for`` declares."""
+        return self.body.body[-1] if self.ranged and isinstance(self.body, Block) and self.body.body else self.body
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kesco.source import Span
@@ -21,7 +22,10 @@ class Shape(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record."""
+    """A canonical type. `element` is the pointee, array element or referenced type; `record` names a record.
+
+    `holds` is what a ``std::vector`` has elements of.
+    """
 
     shape: Shape
     spelling: str
@@ -30,6 +34,7 @@ class Type:
     record: str = ""
     volatile: bool = False
     restrict: bool = False
+    holds: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +94,12 @@ class Variable:
     mangled: str = ""
     managed: bool = False
     qualified: str = ""
+
+
+def held_by(kind: Type | None, records: Mapping[str, Record]) -> Type | None:
+    """What a vector, or a reference to one, has elements of: pointers or structs that are only copied; else None."""
+    kind = kind.element if kind is not None and kind.shape is Shape.REFERENCE else kind
+    held = kind.holds if kind is not None else None
+    record = records.get(held.record) if held is not None else None
+    plain = record is not None and record.plain and not (record.standard or record.ambiguous or record.bases)
+    return held if held is not None and (held.shape is Shape.POINTER or plain) else None

@@ -41,11 +41,16 @@ def rings(program: ir.Program, region: Region) -> tuple[Turns, ...]:
     function = next((f for f in program.functions if f.here and f.span == region.span), None)
     if function is None or region.serial_because or region.members or function.template:
         return ()
-    found: list[Turns] = []
-    for body in filter(None, (body_of(program, function, loop) for loop in region.loops)):
-        inside = any(one.span.start <= body.loop.span.start < one.span.end for one in found)
-        one = None if inside else _Loop(program, function, region, body).turns()
+    alone: list[Turns] = []
+    calls = frozenset(s.operation for s in region.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE)
+    bodies = [body_of(program, function, loop, calls) for loop in region.loops]
+    for body in reversed([one for one in bodies if one is not None]):
+        one = _Loop(program, function, region, body, tuple(alone)).turns()
         if one is not None:
+            alone.append(one)
+    found: list[Turns] = []
+    for one in reversed(alone):
+        if not any(outer.span.start <= one.span.start < outer.span.end for outer in found):
             found.append(one)
     return tuple(found)
 
@@ -107,12 +112,13 @@ def _with_wait(region: Region, at: int, before: set[int], behind: set[int], span
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """One loop."""
+    """One loop; `later` are those behind it whose turns may overlap."""
 
     program: ir.Program
     function: ir.Function
     region: Region
     body: Body
+    later: tuple[Turns, ...] = ()
 
     def turns(self) -> Turns | None:
         """The loop, if its turns may overlap and need not be in order as they are."""
@@ -150,14 +156,18 @@ class _Loop:
         return is_in(site, self.body.loop.span) and not entering
 
     def _waits_behind(self, sites: list[Site]) -> bool:
-        """Whether the first that the host has to do with the device behind the loop, if anything, is to wait for it."""
-        seen, found = {s.number for s in sites}, False
+        """Whether the first that the host has to do with the device behind the loop, if anything, is to wait for it.
+
+        It waits before another loop with turns, too.
+        """
+        seen, found, end = {s.number for s in sites}, False, self.body.loop.span.end
         todo = {n for s in sites for n in self.region.successors[s.number]} - seen
         while todo:
             one = self.region.sites[todo.pop()]
             seen.add(one.number)
             waits = one.held is Held.ALL or one.role in (Role.DEVICE_SYNC, Role.JOIN)
-            if waits or (one.role is Role.LEGACY and one.kind is SiteKind.COPY):
+            turns = any(is_in(one, other.span) and other.span.start >= end for other in self.later)
+            if waits or turns or (one.role is Role.LEGACY and one.kind is SiteKind.COPY):
                 found = True
             elif one.role is Role.HOST:
                 todo |= set(self.region.successors[one.number]) - seen
@@ -175,7 +185,8 @@ class _Loop:
         if site.foreign or site.outside or any(a.buffer.kind in _NOT_KNOWN for a in site.accesses):
             return False
         if site.role is Role.MOVABLE:
-            return site.kind in _WORK  # whether the host waits for a copy is known when all is planned
+            # whether the host waits for a copy is known when all is planned
+            return site.kind in _WORK or (site.kind is SiteKind.CALL and not site.holds and not site.looks)
         return site.role is Role.HOST or (site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC)
 
     def _shared(self, work: list[Site], own: set[Buffer]) -> set[Buffer] | None:

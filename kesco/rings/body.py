@@ -30,7 +30,8 @@ _ENDS = ("exit", "quick_exit")
 class Body:
     """A loop and the statements of its body.
 
-    `around` tells that it is inside another loop, and `lone` that its body is one statement without braces.
+    `around` tells that it is inside another loop, and `lone` that its body is one statement without braces. `calls` are
+    the operations of calls that are work on one stream as a whole.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Body:
     around: bool
     lone: bool
     function: ir.Function
+    calls: frozenset[int] = frozenset()
 
     def index(self, node: ir.Expr | ir.Stmt) -> int:
         """In which statement of the body a node is; before all of them where it is in none."""
@@ -55,14 +57,17 @@ class Body:
 
     def begins(self) -> int:
         """The first statement that gives the device anything, or asks it for memory."""
-        return next((n for n, s in enumerate(self.statements) if any(map(_is_of_cuda, ir.walk(s)))), 0)
+        return next((n for n, s in enumerate(self.statements) if any(map(self._is_given, ir.walk(s)))), 0)
+
+    def _is_given(self, node: ir.Expr | ir.Stmt) -> bool:
+        return _is_of_cuda(node) or (isinstance(node, ir.Call) and node.operation in self.calls)
 
     def first(self, operations: Collection[int], taken: Collection[Taken]) -> ir.Stmt | None:
         """The statement that a turn begins with; None where some of its work is not behind that."""
         start = self.begins()
         head: list[ir.Expr | ir.Stmt | None] = [*self.loop.before, self.loop.condition, self.loop.step]
         elsewhere = [n for one in head if one is not None for n in ir.walk(one)]
-        if any(map(_is_of_cuda, elsewhere)) or not self.statements:
+        if any(map(self._is_given, elsewhere)) or not self.statements:
             return None
         nodes = [n for s in self.statements[start:] for n in ir.walk(s)]
         found = {n.operation for n in nodes if isinstance(n, (ir.Launch, ir.Call))}
@@ -147,6 +152,8 @@ class Body:
         def calm(node: ir.Expr | ir.Stmt, depth: int) -> bool:
             if isinstance(node, (ir.New, ir.Obstacle)):
                 return False
+            if isinstance(node, ir.Call) and node.operation in self.calls:
+                return True
             if not isinstance(node, ir.Call) or node.span in known:
                 return not (depth and isinstance(node, ir.Launch))
             if node.key in functions:
@@ -158,7 +165,7 @@ class Body:
         return all(calm(one, 0) for one in ir.walk(self.loop))
 
 
-def body_of(program: ir.Program, function: ir.Function, key: str) -> Body | None:
+def body_of(program: ir.Program, function: ir.Function, key: str, calls: frozenset[int] = frozenset()) -> Body | None:
     """The loop of this number, if it is a statement of a block, and nothing jumps about there."""
     if not key.isdigit() or any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
         return None
@@ -168,16 +175,16 @@ def body_of(program: ir.Program, function: ir.Function, key: str) -> Body | None
         loop = next((s for s in _flat(node) if isinstance(s, ir.Loop) and s.number == int(key)), None)
         if loop is None:
             continue
-        span = loop.body.span
+        whole, span = loop.inner, loop.inner.span
         braces = program.text[span.start : span.start + 1] + program.text[span.end - 1 : span.end]
-        statements = tuple(_flat(loop.body)) if isinstance(loop.body, ir.Block) else (loop.body,)
+        statements = tuple(_flat(whole)) if isinstance(whole, ir.Block) else (whole,)
         lone = braces != b"{}" and len(statements) == 1 and program.text[span.end : span.end + 1] == b";"
         leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(loop))
         if not (braces == b"{}" or lone) or leaves or loop.tested_after or span.end != loop.span.end:
             return None
         outer = [n for n in ir.walk(function.body) if isinstance(n, ir.Loop) and n is not loop]
         around = any(any(one is loop for one in ir.walk(n)) for n in outer)
-        return Body(key, loop, statements, around, lone, function)
+        return Body(key, loop, statements, around, lone, function, calls)
     return None
 
 

@@ -82,7 +82,7 @@ def stray_calls(program: ir.Program) -> Iterator[tuple[Span, str]]:
 
 def _ring(function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop) -> Ring:
     wrong: list[str] = []
-    body = _flat(loop.body) if isinstance(loop.body, ir.Block) else []
+    body = _flat(loop.inner) if isinstance(loop.inner, ir.Block) else []
     begins = next((n for n, s in enumerate(body) if _call_in(s, TURN) is not None), -1)
     if begins < 0 or any(_is_of_cuda(n) for s in body[:begins] for n in ir.walk(s)):
         wrong.append("a turn of it does not begin before its work")

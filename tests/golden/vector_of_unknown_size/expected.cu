@@ -8,7 +8,7 @@ __global__ void scale(float* x, int n) {
   if (i < n) x[i] *= 2;
 }
 
-// <prologue: 2 streams, 0 events>
+// <prologue: 8 streams, 0 events>
 
 int main(int argc, char**) {
   const int n = 1 << 16;
@@ -20,8 +20,18 @@ int main(int argc, char**) {
     cudaMalloc(&y[i], n * sizeof(float));
   }
   KescoStreams* kesco = &kesco_streams();
-  for (float* one : x) scale<<<n / 256, 256, 0, kesco->stream[0]>>>(one, n);
-  for (size_t i = 0; i < y.size(); ++i) scale<<<n / 256, 256, 0, kesco->stream[1]>>>(y[i], n);
+  KescoTurns kesco_loop = kesco_turns(kesco);  // kesco: turns overlap
+  for (float* one : x) {
+    KescoStreams* kesco = kesco_turn(kesco_loop);
+    scale<<<n / 256, 256, 0, kesco->stream[0]>>>(one, n);
+  }
+  kesco_turned(kesco_loop);  // kesco: the host waits
+  KescoTurns kesco_loop1 = kesco_turns(kesco);  // kesco: turns overlap
+  for (size_t i = 0; i < y.size(); ++i) {
+    KescoStreams* kesco = kesco_turn(kesco_loop1);
+    scale<<<n / 256, 256, 0, kesco->stream[0]>>>(y[i], n);
+  }
+  kesco_turned(kesco_loop1);  // kesco: the host waits
   cudaDeviceSynchronize();
   return 0;
 }
