@@ -18,7 +18,7 @@ struct State {
   int n;
 };
 
-float* fields[32];
+static float* fields[32];
 
 void begin(State* s, int n) {
   s->n = n;
