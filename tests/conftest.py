@@ -20,9 +20,9 @@ from tests.taken import THOROUGH
 
 FEWEST, SHARE = 1, 16
 """Of the cases of one test, where the whole suite runs: never fewer than so many, and one in so many."""
-PAGES = 3
+PAGES = 6
 """Of the pages of the documentation: one in so many."""
-FEW = ("tests/integration/", "tests/wrapper/")
+FEW = ("tests/integration/", "tests/wrapper/", "tests/property/", "tests/execution/")
 """Where a third of the tests run."""
 _OUT = (0, 1, 3, 4, 5, 6, 9, 10)  # of the twelve numbers that they may have
 
