@@ -19,9 +19,9 @@ _ONLY_TELL = frozenset(  # of the standard library's members, those that change 
 )  # fmt: skip
 _SEALED = re.compile(
     r"(?:const )?std::(?:mersenne_twister_engine|linear_congruential_engine|subtract_with_carry_engine|\w+_distribution"
-    r"|random_device|basic_[io]?f?stream)\b.*"
+    r"|random_device)\b.*"
 )
-"""Classes of the library into whose objects no pointer leads, and that are no part of another one but its own kind."""
+"""Classes of the library without bases, into whose objects no pointer leads."""
 _HOLDS = re.compile(
     r"(?:std::(?:__cxx11::)?(?:vector|array|basic_string|deque|list|(?:unordered_)?(?:multi)?(?:map|set)|pair|optional"
     r"|chrono::\w+)|__gnu_cxx::__normal_iterator)::[^:]*"

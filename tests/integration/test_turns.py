@@ -479,3 +479,33 @@ def test_how_many_turns_are_in_flight(most: str, streams: int, tmp_path: Path) -
     said = re.search(r"on (\d+) streams?, (\d+) kernels among them: no race", done.stdout.decode() + done.stderr)
     assert done.returncode == 0 and said is not None, done.stderr
     assert (int(said[1]), int(said[2])) == (streams, 20)
+
+
+# ---- calls that are work of a turn ---------------------------------------------------------------------------------
+
+CALLED = {
+    "no stream is set": ("KescoOn(kesco->stream[0]), step(&states[i]);", "step(&states[i]);"),
+    "before the turn": (
+        "KescoStreams* kesco = kesco_turn(kesco_loop);\n      KescoOn(kesco->stream[0]), step(&states[i]);",
+        "KescoOn(kesco->stream[0]), step(&states[i]);\n      KescoStreams* kesco = kesco_turn(kesco_loop);",
+    ),
+    "one for all turns": ("step(&states[i])", "step(&states[0])"),
+    "a neighbour": ("smooth(others[i])", "smooth(others[i + 1])"),
+    "the streams of all turns": ("kesco = kesco_turn(kesco_loop1)", "k = kesco_turn(kesco_loop1)"),
+    "no wait behind": ("  kesco_turned(kesco_loop1);  // kesco: the host waits\n", ""),
+    "the function does not follow": ("s->n + 255) / 256, 256, 0, kesco_current()>>>", "s->n + 255) / 256, 256>>>"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def calling(repository: Path, toolchain: Toolchain) -> Compiled:
+    return compile_and_keep(repository / "tests" / "golden" / "turns_of_calls" / "input.cu")
+
+
+@pytest.mark.parametrize("how", CALLED)
+def test_forged_calls_in_turns_are_refused(calling: Compiled, how: str) -> None:
+    text = calling.result.text.decode()
+    wrong = text.replace(*CALLED[how], 1)
+    assert wrong != text
+    assert calling.refuses(wrong.split("\n")), how
+    assert not calling.refuses(calling.lines)
