@@ -168,13 +168,18 @@ class Interpreter(Objects):
                 state = self.execute(statement, state)
             return state
         declared: list[ir.Variable] = []
+        failing = self.now.failing
         self.now.scopes.append(declared)
         for statement in block.body:
             declared += (one.variable for one in _declarations(statement))
+            if isinstance(statement, ir.Case):
+                self.now.failing = failing
             state = self.execute(statement, state)
+            self.now.failing += _leaves_if_it_went_well(statement)
         self.now.scopes.pop()
         if state is not None:
             self.destroy(declared, state, block.end)
+        self.now.failing = failing
         return state
 
     def _execute(self, statement: ir.Stmt, state: State) -> State | None:
@@ -356,6 +361,16 @@ def _declarations(statement: ir.Stmt) -> list[ir.Declare]:
 def argument_defaults(call: ir.Call) -> bool:
     """Whether some arguments of a call are the callee's defaults, whose values are not followed."""
     return any(a == ir.Literal("default") for a in call.arguments)
+
+
+def _leaves_if_it_went_well(statement: ir.Stmt) -> bool:
+    """Whether what stands behind a statement is reached only where a call of CUDA has failed."""
+    if not isinstance(statement, ir.If) or statement.other is not None:
+        return False
+    last = statement.then
+    while isinstance(last, ir.Block) and last.body:
+        last = last.body[-1]
+    return where_it_failed(statement.condition) is False and isinstance(last, ir.Leave)
 
 
 def _has_default(statement: ir.Stmt) -> bool:

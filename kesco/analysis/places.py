@@ -161,8 +161,8 @@ class Places(Escapes):
             self.now.seen.add((buffer, AccessMode.WRITE, False))
 
     def see(self, certain: bool) -> None:
-        """Note that the host may look at memory that is not known."""
-        if certain:
+        """Note that the host may look at memory that is not known, unless a call of CUDA has failed."""
+        if certain and not self.now.failing:
             self.now.seen.add((UNSEEN_HOST, AccessMode.READ, False))
 
     def go_outside(self, certain: bool = True) -> None:
