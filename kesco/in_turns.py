@@ -1,10 +1,12 @@
 """Turns of loops beside each other, where that overlaps more than one turn behind the other.
 
 In: a function as it is planned one turn behind the other, and what plans it otherwise. Out: a `FunctionResult` in which
-turns run beside each other, or None. Apart from planning because that asks for it in the end, and is asked by it.
+turns run beside each other, or the given one. Apart from planning because that asks for it in the end, and is asked by
+it.
 
 1. `rings` says of which loops that may be asked, with copies where they are and with copies on streams. 2. A loop whose
-operations are on several streams already stays as it is. 3. One in which the host waits in each turn gains nothing.
+operations are on several streams already stays as it is, unless the host waits in each turn of it. 3. One in which it
+still waits then gains nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kesco.ir.flow import Held, Region, Role, SiteKind
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 from kesco.ir.tree import Loop
 from kesco.source import Span
 
@@ -32,25 +34,37 @@ def in_turns(
     options: Options,
     result: FunctionResult,
     ask: Callable[[Region, Region | None, Options, tuple[Turns, ...]], FunctionResult],
-) -> FunctionResult | None:
-    """The function with turns of its loops beside each other; `ask` plans it, told what it was before copies moved."""
-    from kesco.rings import as_planned, rings
+) -> FunctionResult:
+    """The function with turns of its loops beside each other; `ask` plans it, told what it was before copies moved.
+
+    One of which nothing is rewritten, since the host waits in each turn, says so.
+    """
+    from kesco.remarks.verdicts import HELD, NOTHING
+    from kesco.rings import as_planned, is_in, rings
     from kesco.transfers.copies import moved
+    from kesco.transfers.pinning import with_pins
 
     if not _is_asked(options) or program.tasks or not region.loops:
-        return None
+        return result
     renamed = {n for n, one in enumerate(program.operations) if one.rename is not None and not one.stuck}
     for copies in ("keep",) if options.copies == "keep" else ("keep", "move"):
         more = region if copies == "keep" else moved(region, renamed)
         found = rings(program, more)
-        if not found or (copies == "move" and more is region) or any(_overlaps(result, one.span) for one in found):
+        if not found or (copies == "move" and more is region) or any(_overlaps(result, one) for one in found):
             continue
+        if copies == "move":
+            found = tuple(with_pins(program, more, one) for one in found)
         before = region if copies == "move" else None
         planned = ask(as_planned(more, found), before, replace(options, copies=copies), found)
         if planned.rewritten:
             turns = tuple(replace(one, streams=_width(planned, one.span)) for one in planned.turns)
             return replace(planned, before=region, turns=turns)
-    return None
+        held = _waits_in(planned, planned.turns)
+        if held is not None and result.left_because == NOTHING:
+            loop = next(one for one in planned.turns if is_in(held, one.span))
+            why = f"turns of the loop in line {loop.span.line} could overlap, {HELD} '{held.label}'"
+            result = replace(result, left_because=why)
+    return result
 
 
 def _width(result: FunctionResult, loop: Span) -> int:
@@ -79,13 +93,20 @@ def turning(program: Program, results: Iterable[FunctionResult]) -> frozenset[in
     return frozenset(node.number for node in nodes if isinstance(node, Loop) and node.span in spans)
 
 
-def host_waits_in(result: FunctionResult) -> bool:
-    """Whether the host waits for the device in each turn of such a loop, so that none overlaps another."""
-    gone = result.plan.needless
-    waits = [s.span.start for s in result.region.sites if s.role is Role.DEVICE_SYNC and s.number not in gone]
-    waits += [s.span.start for s in result.region.sites if s.held is Held.ALL and s.role is Role.MOVABLE]
-    waits += (*result.fetches.before, *result.fetches.ends) if result.fetches is not None else ()
-    return any(one.span.start < at < one.span.end for at in waits for one in result.turns)
+def host_waits_in(result: FunctionResult, loops: Iterable[Turns]) -> bool:
+    """Whether the host waits for the device in each turn of one of these loops, so that none overlaps another."""
+    return _waits_in(result, loops) is not None
+
+
+def _waits_in(result: FunctionResult, loops: Iterable[Turns]) -> Site | None:
+    """What the host waits for in each turn of one of these loops."""
+    gone, sites = result.plan.needless, result.region.sites
+    waits = [(s.span.start, s) for s in sites if s.role is Role.DEVICE_SYNC and s.number not in gone]
+    waits += [(s.span.start, s) for s in sites if s.held is Held.ALL and s.role is Role.MOVABLE]
+    if (fetches := result.fetches) is not None:
+        later = next((s for s in sites if s.operation in fetches.operations), None)
+        waits += [(at, later) for at in (*fetches.before, *fetches.ends) if later is not None]
+    return next((s for at, s in waits for one in loops if one.span.start < at < one.span.end), None)
 
 
 def _is_asked(options: Options) -> bool:
@@ -93,10 +114,11 @@ def _is_asked(options: Options) -> bool:
     return options.turns and plain and options.streams != 1 and options.strategy != "serial"
 
 
-def _overlaps(result: FunctionResult, loop: Span) -> bool:
-    """Whether operations of a loop are on several streams already."""
+def _overlaps(result: FunctionResult, loop: Turns) -> bool:
+    """Whether operations of a loop are on several streams already, for which the host does not wait in each turn."""
     streams = result.schedule.as_dict()
-    return result.rewritten and len({streams[number] for number in _inside(result, loop)}) > 1
+    several = len({streams[number] for number in _inside(result, loop.span)}) > 1
+    return result.rewritten and several and not host_waits_in(result, (loop,))
 
 
 def _inside(result: FunctionResult, loop: Span) -> list[int]:

@@ -129,7 +129,7 @@ def plan(program: Program, region: Region, options: Options, prices: Prices | No
     def ask(more: Region, before: Region | None, own: Options, turns: tuple[Turns, ...]) -> FunctionResult:
         return _planned(program, more, own, prices, original=before, turns=turns)
 
-    return in_turns(program, region, options, result, ask) or result
+    return in_turns(program, region, options, result, ask)
 
 
 def _plan_in_order(program: Program, region: Region, options: Options, prices: Prices | None) -> FunctionResult:
@@ -252,9 +252,9 @@ def _planned(
     looked = checked(program, region)
     whole = removable(program, region, looked) if options.syncs == "move" else ()
     gone = needless(region, whole, waits_of_copies(region), looked)
-    fetches = None
+    fetches, pinned = None, frozenset[int]().union(*(one.pinned for one in turns))
     if options.copies == "move" and original is not None and not region.serial_because:
-        fetches = _fetches(program, region, gone, original)
+        fetches = _fetches(program, region, gone, original, pinned)
     if fetches is not None:
         region = fetched_later(region, fetches.operations)
     within = without(region, gone)
@@ -274,13 +274,13 @@ def _planned(
     if turns:
         result = replace(result, plan=replace(found, stretches=(), paces=()))
     if options.copies == "move" and not region.serial_because:
-        result = replace(result, sends=_sends(program, result))
+        result = replace(result, sends=_sends(program, result, pinned))
     if result.sends or result.fetches:  # threads of the prologue work for it
         result = replace(result, plan=replace(result.plan, paces=()))
     why = region.serial_because
     if not why and not any(s.role is Role.MOVABLE for s in region.sites):
         why = IMMOVABLE
-    if not why and host_waits_in(result):
+    if not why and host_waits_in(result, result.turns):
         why = NOTHING
     if not why and not options.force and width > 1 and not turns:
         why = _cannot_pay(result)
@@ -294,7 +294,7 @@ def _planned(
     return replace(result, left_because=why)
 
 
-def _sends(program: Program, result: FunctionResult) -> Sends | None:
+def _sends(program: Program, result: FunctionResult, pinned: frozenset[int]) -> Sends | None:
     """The copies of a function that are read in the background; none for which the host always waits."""
     from kesco.ir.flow import Held, Role
     from kesco.ir.transfers import LEAST
@@ -307,17 +307,22 @@ def _sends(program: Program, result: FunctionResult) -> Sends | None:
         for s in result.region.sites
         if s.role is Role.DEVICE_SYNC and s.number not in result.plan.needless
     }
-    large = [s for s in sites if s.held is Held.SOURCE and (s.bytes is None or s.bytes >= LEAST)]
+    sources = [s for s in sites if s.held is Held.SOURCE]
+    large = [s for s in sources if s.bytes is None or s.bytes >= LEAST or s.operation in pinned]
     copies = {s.operation for s in large if (s.operation, s.iterations) not in stay}
     waits, later = ({s.operation for s in sites if s.held is until} for until in (Held.ALL, Held.LATER))
-    return sends(program, _functions(program, result.region), copies, waits, later)
+    fetches = result.fetches
+    stops = (*fetches.before, *fetches.ends) if fetches is not None else ()
+    return sends(program, _functions(program, result.region), copies, waits, later, stops)
 
 
-def _fetches(program: Program, region: Region, gone: Collection[int], original: Region) -> Fetches | None:
+def _fetches(
+    program: Program, region: Region, gone: Collection[int], original: Region, pinned: frozenset[int]
+) -> Fetches | None:
     """The copies to the host that are waited for later; none for which the host always waits for the device.
 
-    Nor small ones into memory that is certainly pageable, as the `original` region shows: for them the host waits
-    anyway.
+    Nor small ones into memory that is certainly pageable, as the `original` region shows, and stays so: for them the
+    host waits anyway.
     """
     from kesco.ir.flow import Held, Role
     from kesco.ir.transfers import LEAST, LEAST_FETCHED
@@ -326,9 +331,10 @@ def _fetches(program: Program, region: Region, gone: Collection[int], original: 
 
     free = {region.sites[number].operation for number in gone}
     sites = [s for s in region.sites if s.role is Role.MOVABLE and s.held is not None and is_flat(s)]
-    large = [s for s in sites if s.held is Held.ALL and (s.bytes is None or s.bytes >= LEAST_FETCHED)]
+    results = [s for s in sites if s.held is Held.ALL]
+    large = [s for s in results if s.bytes is None or s.bytes >= LEAST_FETCHED or s.operation in pinned]
     copies = {s.operation for s in large if s.operation in free}
-    small = {s.operation for s in large if s.bytes is not None and s.bytes < LEAST}
+    small = {s.operation for s in large if s.bytes is not None and s.bytes < LEAST} - pinned
     if b"cudaHostRegister" in program.text:
         small = set()
     copies -= small & into_pageable(original)

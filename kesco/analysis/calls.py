@@ -29,7 +29,7 @@ from kesco.ir.access import UNKNOWN, AccessMode
 from kesco.ir.flow import CURRENT, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import FILL
-from kesco.ir.turns import GIVE, PLACE, TAKE, TURNED, TURNS
+from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURNED, TURNS
 from kesco.source import Span
 
 _BOTH = AccessMode.READ_WRITE
@@ -41,7 +41,7 @@ _THROWS = frozenset(
 _CLEANS = ("exit", "quick_exit")
 """What ends the process and runs what is left to be run, such as destructors."""
 _MEMORY = {ALLOCATE: "cudaMallocAsync", FREE: "cudaFreeAsync", FREED: "", FILL: "cudaMemsetAsync"}
-_MEMORY |= {PLACE: "cudaMalloc", TAKE: "cudaMalloc"} | dict.fromkeys((TURNS, TURNED, GIVE), "")
+_MEMORY |= {PLACE: "cudaMalloc", TAKE: "cudaMalloc"} | dict.fromkeys((TURNS, TURNED, GIVE, PIN), "")
 _CUDA_VALUE_TYPE = re.compile(r"dim3|u?(?:int|char|short|long|longlong)[1-4]|(?:float|double)[1-4]")
 _TEXT = re.compile(r"(?:const |volatile )*(?:(?:un)?signed )?char")
 _CUDA_MAKER = re.compile(r"make_(?:u?(?:char|short|int|long|longlong)[1-4]|(?:float|double)[1-4]|cuda[A-Z]\w+)")

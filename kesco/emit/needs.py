@@ -48,6 +48,7 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
         stretches=stretches,
         replays=replays,
         sends=any(r.sends is not None for r in rewrites),
+        pins=any(one.pins for r in rewrites for one in r.turns),
         fetches=any(r.fetches is not None for r in rewrites),
         urgent=() if ranks else tuple(sorted({stream for r in rewrites for stream in r.schedule.urgent})),
         ranks=ranks,

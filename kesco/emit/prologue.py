@@ -24,12 +24,12 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|turned|others|extent|place|take|give|trip\d*)"
+    r"|turns?|turned|others|extent|place|take|give|pin|trip\d*)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (
     "Kesco(?:Event|Streams|Stretch|Pace|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
-    "|Memory|Order|Leave|Marks|On|Turns)"
+    "|Memory|Order|Leave|Marks|On|Turns|Tried|Pins|Ranges)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
@@ -57,10 +57,11 @@ STAND_IN = (
     "template <typename Kesco> cudaError_t kesco_malloc(Kesco**, decltype(sizeof(0)), cudaStream_t); "
     "void kesco_free(const void*, cudaStream_t); cudaError_t kesco_freed(const void*); "
     "struct KescoTurns {{}}; template <typename... Kesco> KescoTurns kesco_turns(KescoStreams*, const Kesco*...); "
-    "KescoStreams* kesco_turn(KescoTurns&); void kesco_turned(KescoTurns&); "
+    "template <typename... Kesco> KescoStreams* kesco_turn(KescoTurns&, Kesco...); void kesco_turned(KescoTurns&); "
     "template <typename Kesco> void kesco_place(KescoTurns&, int, Kesco**); "
     "template <typename Kesco> cudaError_t kesco_take(KescoTurns&, int, Kesco**, decltype(sizeof(0))); "
     "cudaError_t kesco_give(KescoTurns&, const void*); "
+    "template <typename... Kesco> void kesco_pin(KescoTurns&, const Kesco&...); "
     "template <typename... Kesco> bool kesco_replay(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
@@ -95,6 +96,7 @@ class Parts:
     calls: bool = False
     turns: int = 0
     paces: int = 0
+    pins: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -169,7 +171,7 @@ def is_genuine(text: bytes) -> bool:
     parts = Parts(
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
-        "KescoOn" in written, turns, paces,
+        "KescoOn" in written, turns, paces, "KescoPins" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 

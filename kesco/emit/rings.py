@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.places import CannotInsert, line_end, lines_before
 from kesco.ir import program as ir
-from kesco.ir.turns import GIVE, PLACE, TAKE, TURN, TURNED, TURNS, Turns
+from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURN, TURNED, TURNS, Turns
 
 _AHEAD = -1  # of what waits for others at the same place
 
@@ -29,13 +29,15 @@ def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Ed
     said = "turns overlap"
     if one.buffers or one.taken:
         said = "turns that overlap have their own" + ("" if one.buffers else " memory")
-    before = f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"
-    begins = [f"KescoStreams* {name} = {TURN}({own});"]
+    before = [f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"]
+    if one.pins:
+        before.append(f"{PIN}({', '.join((own, *one.pins))});  // kesco: pinned in the loop, if that pays")
+    begins = [f"KescoStreams* {name} = {TURN}({', '.join((own, *one.alike))});"]
     for place, buffer in enumerate(one.buffers):
         begins.append(f"decltype({buffer}) {buffer};")
         begins.append(f"{PLACE}({own}, {place}, &{buffer});")
     behind = f"{TURNED}({own});  // kesco: the host waits"
-    edits = [lines_before(source, one.span.start, [before]), _behind(source, one, behind)]
+    edits = [lines_before(source, one.span.start, before), _behind(source, one, behind)]
     first = _opened(source, one.first.start, begins) if one.lone else lines_before(source, one.first.start, begins)
     edits.append(Edit(first.start, first.end, first.text, _AHEAD))
     for index, memory in enumerate(one.taken):

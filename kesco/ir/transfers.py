@@ -88,7 +88,7 @@ LEAVES = frozenset(
             "kesco_freed",
         ),
         *("kesco_mark", "kesco_hold", "kesco_memset", "kesco_current", "KescoOn"),
-        *("kesco_turns", "kesco_turn", "kesco_turned", "kesco_place", "kesco_take", "kesco_give"),
+        *("kesco_turns", "kesco_turn", "kesco_turned", "kesco_place", "kesco_take", "kesco_give", "kesco_pin"),
     }
 )
 """Calls that write no memory of the host, or none that is pageable, and run no code of the program."""

@@ -9,9 +9,9 @@ from kesco.ir import program as ir
 from kesco.source import Span
 
 TURNS, TURN, TURNED = "kesco_turns", "kesco_turn", "kesco_turned"
-PLACE, TAKE, GIVE = "kesco_place", "kesco_take", "kesco_give"
+PLACE, TAKE, GIVE, PIN = "kesco_place", "kesco_take", "kesco_give", "kesco_pin"
 """What the prologue calls them: before the loop, where a turn begins, behind the loop; where a buffer is in this turn;
-and the allocation and the end of what a turn has for itself."""
+the allocation and the end of what a turn has for itself; and what says before the loop which blocks may be pinned."""
 
 _POOL = 8  # streams
 
@@ -37,7 +37,9 @@ class Turns:
 
     `buffers` are variables whose memory gets a second place; `frees` are the sites that end what is `taken`. With
     `lone` the body is this one statement, without braces; with `copies` some of its work are copies.
-    `streams` are those of one turn, from the first to the last.
+    `streams` are those of one turn, from the first to the last. Only turns overlap in which the variables `alike` have
+    the same values as in all before. `pins` are variables that hold blocks of the host's memory (`ir.pins`) that may be
+    pinned in the loop, and `pinned` the copies from there and to there.
     """
 
     loop: str
@@ -49,6 +51,9 @@ class Turns:
     lone: bool = False
     copies: bool = False
     streams: int = 1
+    alike: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    pinned: frozenset[int] = frozenset()
 
 
 def in_flight(turns: Sequence[Turns]) -> int:

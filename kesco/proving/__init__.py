@@ -223,6 +223,7 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
     from kesco.emit.prologue import is_ours, replays_in
     from kesco.verify.destinations import destination_problems
     from kesco.verify.devices import device_problems
+    from kesco.verify.pins import pin_problems
     from kesco.verify.replays import replay_problems
     from kesco.verify.rings import stray_calls
     from kesco.verify.sources import source_problems
@@ -231,6 +232,7 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
         *replay_problems(program, regions, replays_in(text)),
         *source_problems(program),
         *destination_problems(program),
+        *pin_problems(program),
         *device_problems(program, regions),
         *stray_calls(program),
         *((f.span, f"'{f.name}' has a name of kesco's own") for f in program.functions if is_ours(f.name)),

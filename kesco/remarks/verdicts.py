@@ -31,10 +31,12 @@ NOTHING = "no two of its operations are independent"
 IMMOVABLE = "it launches nothing that could be moved"
 KEPT_APART = "what is independent in it is kept apart"
 ONLY_MEMSETS = "only memsets could overlap with anything, which does not pay for the streams"
+HELD = "but in each the host waits for"
 # What to do where a pair cannot be told, by words that occur in why.
 UNSURE = (
     ("writes all of", "if it does, give each use of the buffer one of its own"),
     ("which part of", "pass a pointer to the part instead of an index"),
+    (HELD, "let the host look at what is copied to it, and print, behind the loop"),
     ("the host uses", "if it does not, copy asynchronously with page-locked memory (cudaMallocHost)"),
 )
 _LINKS = 6  # operations of a chain that are named
@@ -77,6 +79,8 @@ def verdict(result: Planned, found: Independence) -> Verdict | None:
         return Verdict(Word.UNKNOWN, region.span, region.serial_because)
     if found.too_large:
         return Verdict(Word.UNKNOWN, region.span, f"more than {MOST} operations are not compared with each other")
+    if HELD in result.left_because:
+        return Verdict(Word.LOST, region.span, result.left_because)
     running = is_concurrent(result)
     word, why = _judged(found.pairs, found, running)
     if running:
@@ -104,7 +108,7 @@ def reason(left_because: str, given: Verdict) -> str:
 
 def advice(given: Verdict) -> str:
     """What to do so that it becomes known; empty where that is told elsewhere, or nobody knows."""
-    unsure = given.word is Word.UNKNOWN and given.reason
+    unsure = (given.word is Word.UNKNOWN and given.reason) or HELD in given.why
     return next((text for words, text in UNSURE if unsure and words in given.why), "")
 
 

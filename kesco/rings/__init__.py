@@ -9,8 +9,9 @@ memsets and copies, and nothing that another turn's work could show. 2. Memory t
 allocates and frees (`own`) is a turn's own. So is a buffer that two turns would otherwise share, where all that touches
 it does so through one variable. 3. That buffer gets a second place, which begins as a copy. So it holds in each turn
 what it did in the serial program if, turn by turn, first of all the same bytes are written (`first_writers`), whatever
-memory holds; and all that reads it, or writes to it otherwise, stands behind that. 4. All else that two turns touch is
-only read, or apart.
+memory holds; and all that reads it, or writes to it otherwise, stands behind that. Where variables of a turn decide
+which bytes these are, turns overlap as long as all have the same (`alike`): a last one that is shorter comes behind the
+one before, in the same place. 4. All else that two turns touch is only read, or apart.
 
 It refuses where the memory's address may be seen or kept, and where anything else in the loop allocates.
 """
@@ -29,7 +30,7 @@ from kesco.ir.poly import ByteRange
 from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_turns, as_if_in_one_turn
 from kesco.rings.body import Body, body_of
-from kesco.rings.uses import Use, is_settled, pointer_of, uses
+from kesco.rings.uses import Use, deciding_in, pointer_of, uses
 from kesco.source import Span
 
 _WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
@@ -139,7 +140,8 @@ class _Loop:
         waits = any(s.role is Role.DEVICE_SYNC for s in work) or self._waits_behind(sites)
         if shared is None or not (taken or waits or shared) or (shared and self.body.around and not taken):
             return None  # the host waits behind turns that overlap: a loop that gains no more keeps its order
-        names = self._names(work, shared)
+        alike: set[str] = set()
+        names = self._names(work, shared, alike)
         ends = runs_at_exit(self.program) and self.body.may_end_the_process(self.program)
         if self._may_throw(sites) or (names and ends):
             return None  # nothing would be put back, and somebody may look
@@ -149,7 +151,10 @@ class _Loop:
         if first is None:
             return None
         span, copies = self.body.loop.span, any(s.kind is SiteKind.COPY for s in work)
-        return Turns(self.body.key, span, first.span, names, taken, tuple(sorted(frees)), self.body.lone, copies)
+        return Turns(
+            self.body.key, span, first.span, names, taken, tuple(sorted(frees)), self.body.lone, copies,
+            alike=tuple(sorted(alike)),
+        )  # fmt: skip
 
     def _is_in(self, site: Site) -> bool:
         entering = site.mark is Mark.ENTERS and site.loop == self.body.key
@@ -213,8 +218,8 @@ class _Loop:
         turns = all(any(c.turn is not None and c.turn.loop == self.body.key for c in one.counters) for one in (x, y))
         return apart(x, y) or (turns and apart_in_turns(x, y, self.body.key))
 
-    def _names(self, work: list[Site], shared: set[Buffer]) -> tuple[str, ...] | None:
-        """The variables of the buffers that are shared, if each may have a second place."""
+    def _names(self, work: list[Site], shared: set[Buffer], alike: set[str]) -> tuple[str, ...] | None:
+        """The variables of the buffers that are shared, if each may have a second place in turns that are `alike`."""
         found: dict[Buffer, ir.Variable] = {}
         touching: defaultdict[Buffer, list[tuple[Site, Access, Use]]] = defaultdict(list)
         by_operation = uses(self.body.loop.body)
@@ -230,12 +235,15 @@ class _Loop:
         variables = [one.key for one in found.values()]
         if len(set(variables)) != len(variables) or not all(map(self.body.may_shadow, found.values())):
             return None
-        if not all(self._is_kept_in_turn(touching[one], found[one]) for one in shared):
+        if not all(self._is_kept_in_turn(touching[one], found[one], alike) for one in shared):
             return None
         return tuple(sorted(one.name for one in found.values()))
 
-    def _is_kept_in_turn(self, touching: list[tuple[Site, Access, Use]], pointer: ir.Variable) -> bool:
-        """Whether a turn writes the same bytes first, and then touches what is left of the buffer, if it does."""
+    def _is_kept_in_turn(self, touching: list[tuple[Site, Access, Use]], pointer: ir.Variable, alike: set[str]) -> bool:
+        """Whether a turn writes the same bytes first, and then touches what is left of the buffer, if it does.
+
+        Turns are `alike` in which the variables have the same values that are added to that.
+        """
         first: list[tuple[int, Access]] = []
         rest: list[tuple[int, Access]] = []
         for site, access, use in touching:
@@ -243,8 +251,12 @@ class _Loop:
             both = AccessMode.NONE
             for other in (a for s, a, _ in touching if s is site):
                 both |= other.mode
-            sure = _READ not in both and is_settled(self.region.steering, use, access, self.body)
-            (first if sure and self.body.is_always(use.node) else rest).append((place, access))
+            same = deciding_in(self.region.steering, use, access, self.body) if _READ not in both else None
+            if same is not None and self.body.is_always(use.node):
+                alike |= same
+                first.append((place, access))
+            else:
+                rest.append((place, access))
         if not first or self.body.leaves_between(max(place for place, _ in first)):
             return False
         last = max(place for place, _ in first)

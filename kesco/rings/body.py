@@ -24,6 +24,7 @@ _CALLS = frozenset(
 
 
 _ENDS = ("exit", "quick_exit")
+_PLAIN = (ir.Name, ir.Constant, ir.Literal, ir.Binary, ir.Unary, ir.Cast)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,30 @@ class Body:
         found = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
         found |= {key for n in inside if isinstance(n, ir.Assign) for key in _names(n.target)}
         return frozenset({*found, *_lent(self.function.body)})
+
+    def values(self) -> dict[str, ir.Expr | None]:
+        """The variables of a turn that keep their values from its beginning on, or from where they are declared.
+
+        For each what is reckoned from other variables alone, which have kept their values since, or None for a value
+        that has to be looked at, such as the lesser of two.
+        """
+        begins = self.begins()
+        rest = [self.loop.step, *self.statements[begins:]]
+        assigned = [n.target for s in rest if s is not None for n in ir.walk(s) if isinstance(n, ir.Assign)]
+        other = {key for one in assigned for key in _names(one)}.union(_lent(self.function.body))
+        head = [n.target for s in self.statements[:begins] for n in ir.walk(s) if isinstance(n, ir.Assign)]
+        chosen = {key for one in head for key in _names(one)}
+        found: dict[str, ir.Expr | None] = {}
+        for n, one in enumerate(self.statements):
+            if not isinstance(one, ir.Declare) or one.variable.key in other:
+                continue
+            plain = one.initial is not None and all(isinstance(part, _PLAIN) for part in ir.walk(one.initial))
+            kept = plain and one.initial is not None and chosen.isdisjoint((one.variable.key, *_names(one.initial)))
+            if n < begins:
+                found[one.variable.key] = one.initial if kept else None
+            elif one.initial is not None:
+                found[one.variable.key] = one.initial
+        return found
 
     def may_shadow(self, pointer: ir.Variable) -> bool:
         """Whether a variable's name may stand for another one in the body: its value is given to work and no more."""

@@ -1,4 +1,4 @@
-"""How a statement uses a pointer, and whether what it writes through it is the same in each turn.
+"""How a statement uses a pointer, and whether what it writes through it is the same in turns that are alike.
 
 In: launches and calls of a loop's body. Out: which argument an access goes through, and what decides which bytes it
 touches. Apart from the rest because this is about expressions.
@@ -6,7 +6,7 @@ touches. Apart from the rest because this is about expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +27,8 @@ class Use:
 
 class _Changing(Protocol):
     def changing(self) -> frozenset[str]: ...
+
+    def values(self) -> Mapping[str, ir.Expr | None]: ...
 
 
 def uses(body: ir.Stmt) -> dict[int, Use]:
@@ -74,11 +76,14 @@ def _argument(use: Use, access: Access) -> ir.Expr | None:
     return arguments[at] if len(arguments) > 2 and access.mode is not AccessMode.READ_WRITE else None
 
 
-def is_settled(steering: Steering, use: Use, access: Access, body: _Changing) -> bool:
-    """Whether the bytes that are written through an argument are the same in each turn, whatever memory holds."""
+def deciding_in(steering: Steering, use: Use, access: Access, body: _Changing) -> frozenset[str] | None:
+    """In turns with the same values of these variables the same bytes are written through an argument.
+
+    Whatever memory holds; None where that depends on anything else.
+    """
     node, argument = use.node, _argument(use, access)
     if argument is None:
-        return False
+        return None
     deciding = [argument]
     if isinstance(node, ir.Call):
         deciding.append(node.arguments[2])
@@ -87,27 +92,50 @@ def is_settled(steering: Steering, use: Use, access: Access, body: _Changing) ->
         for kernel in node.kernel.candidates:
             decides = steering.get(kernel, {}).get(at)
             if decides is None:
-                return False
+                return None
             deciding += [node.arguments[n] for n in decides if n < len(node.arguments)]
         deciding += node.configuration[:3]
-    changed = body.changing()
-    return all(_is_same(one, changed, pointer=one is argument) for one in deciding) and bool(deciding[1:])
+    same = _Same(body.changing(), body.values(), set())
+    alike = [same.expression(one, pointer=one is argument) for one in deciding]
+    return frozenset(same.found) if all(alike) and deciding[1:] else None
 
 
-def _is_same(expression: ir.Expr, changed: frozenset[str], *, pointer: bool) -> bool:
-    """Whether an expression of integers, and of one pointer where that may be, has one value in all turns."""
-    for node in ir.walk(expression):
-        if isinstance(node, ir.Name):
-            variable = node.variable
-            if variable.constant is not None or (pointer and variable.type.shape is ir.Shape.POINTER):
-                continue
-            own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not variable.type.volatile
-            kind = variable.type.shape is ir.Shape.INTEGER or variable.type.spelling in ("dim3", "const dim3")
-            if not own or not kind or variable.key in changed:
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """Which expressions are the same in turns with the same values of the variables `found`.
+
+    `changed` are those that change in the loop, and `values` what some of them are in each turn (`Body.values`).
+    """
+
+    changed: frozenset[str]
+    values: Mapping[str, ir.Expr | None]
+    found: set[str]
+
+    def expression(self, one: ir.Expr, *, pointer: bool = False) -> bool:
+        """Whether an expression of integers, and of one pointer where that may be, has one value in such turns."""
+        for node in ir.walk(one):
+            if isinstance(node, ir.Name):
+                through = pointer and node.variable.type.shape is ir.Shape.POINTER
+                if node.variable.constant is None and not through and not self._variable(node.variable):
+                    return False
+            elif isinstance(node, ir.Call):
+                if not node.constructs or not node.name.endswith("dim3"):
+                    return False
+            elif not isinstance(node, (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)):
                 return False
-        elif isinstance(node, ir.Call):
-            if not node.constructs or not node.name.endswith("dim3"):
-                return False
-        elif not isinstance(node, (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)):
+        return True
+
+    def _variable(self, one: ir.Variable) -> bool:
+        own = one.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not one.type.volatile
+        whole = one.type.shape is ir.Shape.INTEGER
+        if not own or not (whole or one.type.spelling in ("dim3", "const dim3")):
             return False
-    return True
+        if one.key not in self.changed:
+            return True
+        value = self.values.get(one.key)
+        if value is not None:
+            return self.expression(value)
+        if one.key in self.values and whole and "__int128" not in one.type.spelling:
+            self.found.add(one.name)
+            return True
+        return False

@@ -15,7 +15,8 @@ work behind them touches other memory than what was allocated since. 5. Where so
 memory, a wait goes only where nothing but launches and what touches no memory is between it and the next one. All stay
 where it touches what the host could look at in ways that are not seen here.
 
-6. A wait whose result is looked at stays unless that of the next one which stays is, too, on every path.
+6. A wait whose result is looked at stays unless that of the next one which stays is, too, on every path. A copy to the
+host is one that stays: it may be waited for later, but then with the same words.
 
 Errors that the device finds are reported by the wait that stays.
 """
@@ -67,6 +68,8 @@ def _for_the_report(
     """Further candidates to be kept: those that would report an error of the device which then might go unreported."""
     gone = set(candidates).difference(kept)
     asked = sorted(gone.intersection(whole).intersection(checked), reverse=True)
+    home = {s.operation for s in region.sites if s.role is Role.MOVABLE and s.held is Held.ALL}
+    told = {n for n in gone.difference(whole) if n in checked and region.sites[n].operation in home}
 
     def reports(wait: int, one: int) -> bool:
         return not _waits(region.sites[wait]) or (wait in checked and checked[wait] >= checked[one])
@@ -74,8 +77,9 @@ def _for_the_report(
     while True:
         before = len(gone)
         for wait in asked:
-            behind = _reached(region, (wait,), gone) if wait in gone else set()
-            if not all(reports(n, wait) for n in behind - gone):
+            silent = gone - told
+            behind = _reached(region, (wait,), silent) if wait in gone else set()
+            if not all(reports(n, wait) for n in behind - silent):
                 gone.discard(wait)
         if len(gone) == before:
             return set(asked) - gone

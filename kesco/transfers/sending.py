@@ -30,10 +30,12 @@ def sends(
     copies: Collection[int],
     waits: Collection[int],
     later: Collection[int] = (),
+    stops: Collection[int] = (),
 ) -> Sends | None:
     """What is read in the background, if anything; `copies` are operations to the device, `waits` those to the host.
 
-    `later` are copies to the host that nobody waits for there.
+    `later` are copies to the host that nobody waits for there; at the places `stops` the host waits for them, and then
+    for these, too.
     """
     harmless = Harmless(program, frozenset((*waits, *later)))
     operations: set[int] = set()
@@ -48,7 +50,7 @@ def sends(
         if any(isinstance(n, ir.Obstacle) for n in nodes):
             continue
         while chosen:
-            walk = Walk(program, chosen, harmless, frozenset(waits))
+            walk = Walk(program, chosen, harmless, frozenset(waits), frozenset(stops))
             walk.function(function)
             keep = (chosen & walk.useful) - walk.dropped
             if keep == chosen:
@@ -64,9 +66,14 @@ class Walk:
     """One walk through a function, with all of `chosen` in the background until what is not harmless, or `waits`."""
 
     def __init__(
-        self, program: ir.Program, chosen: Collection[int], harmless: Harmless, waits: frozenset[int] = frozenset()
+        self,
+        program: ir.Program,
+        chosen: Collection[int],
+        harmless: Harmless,
+        waits: frozenset[int] = frozenset(),
+        stops: frozenset[int] = frozenset(),
     ) -> None:
-        self.text, self.chosen, self.waits = program.text, frozenset(chosen), waits
+        self.text, self.chosen, self.waits, self.stops = program.text, frozenset(chosen), waits, stops
         self.harmless = harmless
         self.useful: set[int] = set()
         self.dropped: set[int] = set()
@@ -87,12 +94,16 @@ class Walk:
         room = self.text[start : start + 1] == b"{" and self.text[end - 1 : end] == b"}"
         for one in block.body:
             pending = self._statement(one, pending, room=room)
+        if end - 1 in self.stops:
+            pending = _NOTHING
         if pending and not block.declares and not all(self.harmless.fits(kind) for kind in _declared(block)):
             self._end(end - 1 if room else -1, pending)
             return _NOTHING
         return pending
 
     def _statement(self, one: ir.Stmt, pending: Pending, *, room: bool) -> Pending:
+        if one.span.start in self.stops:
+            pending = _NOTHING
         if self.harmless.statement(one):
             return self._through(one, pending)
         if pending and room:

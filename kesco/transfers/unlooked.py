@@ -60,6 +60,8 @@ class Unlooked(Harmless):
             case ir.Subscript():
                 begins = self._address(one.base) if one.array else self.expression(one.base)
                 return begins and self.expression(one.index)
+            case ir.Call(receiver=ir.Name()) if one.standard and one.name.rpartition("::")[2] in _LOOKS:
+                return one.name.startswith("std::vector::") and all(map(self.expression, one.arguments))
         return False
 
     def _inside(self, one: ir.Expr) -> bool:

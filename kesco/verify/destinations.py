@@ -169,6 +169,8 @@ class _Looks(Reader):
             case ir.Subscript():
                 inner = self._only_where(place.base) if place.array else self.calm_value(place.base)
                 return inner and self.calm_value(place.index)
+            case ir.Call(receiver=ir.Name()) if place.name.startswith("std::vector::") and word_of(place) in _ELEMENTS:
+                return all(map(self.calm_value, place.arguments))
             case ir.Call():
                 return word_of(place) in ("kesco_streams", "kesco_streams_if_distinct") and self.calm_value(place)
         return False

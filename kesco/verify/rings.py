@@ -8,7 +8,9 @@ body has ``kesco_turn(r)`` once, and ahead of that nothing of CUDA. 2. The loop 
 3. A buffer in two places has a variable of its own in the body, which is set right behind ``kesco_turn`` and takes the
 name of the one that was given to ``kesco_turns``. That one has one value in the loop. 4. Memory that a turn takes it
 gives back, in a later statement of the body, and its variable is declared there. 5. The value of all these variables
-goes to launches, copies and memsets, nowhere else. 6. All calls of these names belong to a ring.
+goes to launches, copies and memsets, nowhere else. 6. All calls of these names belong to a ring. 7. ``kesco_pin(r, …)``
+may stand right before the loop (`pins`). What else ``kesco_turn`` is given are integers that the turn has set by then,
+and does not change.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from dataclasses import dataclass
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, FILLS
-from kesco.ir.turns import GIVE, PLACE, TAKE, TURN, TURNED, TURNS
+from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
 from kesco.verify.sources import word_of
 
-_OURS = (TURNS, TURN, TURNED, PLACE, TAKE, GIVE)
+_OURS = (TURNS, TURN, TURNED, PLACE, TAKE, GIVE, PIN)
 _CALLED = re.compile(
     rb"(?<!KescoTurns )(?<!KescoStreams\* )(?<!void )(?<!cudaError_t )\b(?:" + "|".join(_OURS).encode() + rb")\s*\("
 )
@@ -36,7 +38,8 @@ _QUIET = ("cudaDeviceSynchronize", "cudaGetLastError", "cudaPeekAtLastError", "c
 class Ring:
     """One loop: its number, the statements of its body, and the calls that give a turn memory, by their operations.
 
-    `places` are buffers in two places; `taken` is memory of a turn's own, as the call that takes it.
+    Only turns overlap in which the variables `alike` have the same values. `places` are buffers in two places; `taken`
+    is memory of a turn's own, as the call that takes it. `pins` tells that the host's memory may be pinned in it.
     """
 
     loop: ir.Loop
@@ -45,6 +48,8 @@ class Ring:
     places: dict[int, ir.Variable]
     taken: dict[int, ir.Call]
     function: ir.Function
+    pins: bool
+    alike: frozenset[str]
     problems: tuple[str, ...]
 
     @property
@@ -58,13 +63,15 @@ def rings_of(function: ir.Function) -> tuple[Ring, ...]:
     found = []
     for block in (n for n in ir.walk(function.body) if isinstance(n, ir.Block) and not n.declares):
         flat = _flat(block)
-        for declared, loop, behind in zip(flat, flat[1:], flat[2:], strict=False):
+        for at, declared in enumerate(flat):
             call = _call_in(declared, TURNS)
-            if call is None or not isinstance(declared, ir.Declare) or not isinstance(loop, ir.Loop):
+            pin = _call_in(flat[at + 1], PIN) if call is not None and at + 1 < len(flat) else None
+            loop, behind = (*flat[at + 1 + (pin is not None) :][:2], None, None)[:2]
+            if call is None or not isinstance(declared, ir.Declare) or not isinstance(loop, ir.Loop) or behind is None:
                 continue
             end = _call_in(behind, TURNED)
             if end is not None and _is(end.arguments[0], declared.variable):
-                found.append(_ring(function, declared.variable, call, loop))
+                found.append(_ring(function, declared.variable, call, loop, pin))
     return tuple(found)
 
 
@@ -74,13 +81,13 @@ def stray_calls(program: ir.Program) -> Iterator[tuple[Span, str]]:
     if not _CALLED.search(text):
         return
     rings = [one for f in program.functions for one in rings_of(f)]
-    belong = sum(3 + len(one.places) + 2 * len(one.taken) for one in rings)
+    belong = sum(3 + len(one.places) + 2 * len(one.taken) + one.pins for one in rings)
     nodes = [n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call) and word_of(n) in _OURS]
     if len(nodes) != belong or len(_CALLED.findall(text)) != belong:
         yield Span(program.path, 0, 1, 1, 1), "turns of a loop begin, or have memory, where it cannot be followed"
 
 
-def _ring(function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop) -> Ring:
+def _ring(function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, pin: ir.Call | None) -> Ring:
     wrong: list[str] = []
     body = _flat(loop.inner) if isinstance(loop.inner, ir.Block) else []
     begins = next((n for n, s in enumerate(body) if _call_in(s, TURN) is not None), -1)
@@ -102,12 +109,34 @@ def _ring(function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop
     places = _places(function, ring, call, loop, body, begins, wrong)
     taken = _taken(function, loop, body, begins, wrong)
     mentions = sum(_is(n, ring) for n in ir.walk(function.body))
-    if mentions != 2 + len(places) + 2 * len(taken):
+    if pin is not None and not _is(pin.arguments[0], ring):
+        wrong.append("memory is pinned for another one")
+    if mentions != 2 + len(places) + 2 * len(taken) + (pin is not None):
         wrong.append("its turns are not all that its streams and memory are used for")
     for one in ir.walk(loop):
         if isinstance(one, ir.Call) and one.name.startswith("cu") and not _is_known(one):
             wrong.append(f"'{one.name}' is called in it")
-    return Ring(loop, tuple(body), begins, places, taken, function, tuple(wrong))
+    alike = _alike(function, loop, body, begins, wrong)
+    return Ring(loop, tuple(body), begins, places, taken, function, pin is not None, alike, tuple(wrong))
+
+
+def _alike(function: ir.Function, loop: ir.Loop, body: list[ir.Stmt], begins: int, wrong: list[str]) -> frozenset[str]:
+    """What is the same in turns that may overlap: variables of the body that keep their values in the turn."""
+    call = _call_in(body[begins], TURN) if begins >= 0 else None
+    rest = [s for s in (loop.step, loop.condition, *body[begins:]) if s is not None]
+    changed = {key for s in rest for n in ir.walk(s) if isinstance(n, ir.Assign) for key in _names(n.target)}
+    changed.update(lent_in(function.body))
+    before = {s.variable.key for s in body[: max(begins, 0)] if isinstance(s, ir.Declare)}
+    found = set()
+    for one in call.arguments[1:] if call is not None else ():
+        name = _bare(one)
+        whole = isinstance(name, ir.Name) and name.variable.type.shape is ir.Shape.INTEGER
+        whole = whole and isinstance(name, ir.Name) and "__int128" not in name.variable.type.spelling
+        if not isinstance(name, ir.Name) or not whole or name.variable.key not in before - changed:
+            wrong.append("what is compared from turn to turn need not be what the turn has")
+        else:
+            found.add(name.variable.key)
+    return frozenset(found)
 
 
 def _places(

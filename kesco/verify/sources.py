@@ -4,9 +4,10 @@ In: the concurrent program as read from its text. Out: what speaks against its c
 with its place. A stage of its own because it is about the host's memory, of which the order of the work says nothing.
 
 1. Walking back from each function's end, it is kept whether control may come to a *change* before a ``kesco_sent`` (or
-a copy to the host by ``kesco_copy``, which waits, too). No copy may stand where that is so. 2. A change is all that is
-not known to be none: calls of CUDA that only give the device work, variables too small to hold a source, functions that
-only do such things, and what says why the process ends, are none. To leave a function or a scope with objects is one.
+``kesco_fetched``, or a copy to the host by ``kesco_copy``, which wait, too). No copy may stand where that is so. 2. A
+change is all that is not known to be none: calls of CUDA that only give the device work, variables too small to hold a
+source, functions that only do such things, and what says why the process ends, are none. To leave a function or a scope
+with objects is one.
 3. A copy that cannot be found in a function that is read here is refused.
 """
 
@@ -170,7 +171,8 @@ class Reader:
         """Whether evaluating an expression always waits."""
         if isinstance(one, ir.Branch):
             return self.waits(one.condition)
-        if isinstance(one, ir.Call) and (word_of(one) == SENT or (word_of(one) == COPY and way_of(one) == TO_HOST)):
+        word = word_of(one) if isinstance(one, ir.Call) else ""
+        if word in (SENT, FETCHED) or (word == COPY and isinstance(one, ir.Call) and way_of(one) == TO_HOST):
             return True
         return any(self.waits(c) for c in ir.children(one) if isinstance(c, ir.Expr))
 

@@ -14,7 +14,8 @@ is left to show is that turns on other streams need no order, and that memory ho
    places begins as two copies. In each turn that begins, some operations write the same bytes of it each time, whatever
    memory holds: they are told the same, and what their kernels do depends on nothing else. Behind all of these stands
    whatever reads the buffer, and what writes it otherwise, and that only where a copy or memset has written all first.
-   So the place of the last turn holds what the serial program's buffer does.
+   So the place of the last turn holds what the serial program's buffer does. The first turn that has another value of
+   what ``kesco_turn`` is given stays there, and so do all behind it.
 4. All work of the loop is given the same as in the serial program.
 """
 
@@ -178,7 +179,7 @@ class Beside:
             if operation not in {_operation_of(key) for key in kept}:
                 yield f"'{variable.name}' of a turn is used by nothing"
         nodes = {n.operation: n for n in ir.walk(self.ring.loop) if isinstance(n, (ir.Launch, ir.Call))}
-        changing = _changing(self.ring)
+        fixed = _Fixed(self.ring)
         for key in sorted(kept):
             always: list[tuple[int, Access]] = []
             rest: list[tuple[int, Access]] = []
@@ -188,7 +189,7 @@ class Beside:
                 for access in accesses:
                     at = self._statement(node)
                     sure = all(a.mode is AccessMode.WRITE for a in accesses) and not site.iterations
-                    sure = sure and node is not None and self._is_same(node, access, changing)
+                    sure = sure and node is not None and self._is_same(node, access, fixed)
                     sure = sure and at >= 0 and on_each_way(self.ring.statements[at], node)
                     (always if sure else rest).append((at, access))
             name = next(a.buffer.name for s in self.sites for a in s.accesses if a.buffer.key == key)
@@ -217,11 +218,11 @@ class Beside:
         key = self.same[buffer.key]
         return next((a.buffer.length for s in self.serial.sites for a in s.accesses if a.buffer.key == key), None)
 
-    def _is_same(self, node: ir.Launch | ir.Call, access: Access, changing: Collection[str]) -> bool:
-        """Whether an operation writes the same bytes through an argument in each turn."""
+    def _is_same(self, node: ir.Launch | ir.Call, access: Access, fixed: _Fixed) -> bool:
+        """Whether an operation writes the same bytes through an argument in turns that are alike."""
         if isinstance(node, ir.Call):
             deciding_call = node.arguments[0:3:2]
-            return len(deciding_call) == 2 and all(map(_Fixed(changing).expression, deciding_call))
+            return len(deciding_call) == 2 and all(map(fixed.expression, deciding_call))
         index = next((n for n in range(len(node.arguments)) if access.why == through_parameter(n)), -1)
         deciding = {index}
         for kernel in node.kernel.candidates:
@@ -231,7 +232,6 @@ class Beside:
             deciding |= known
         given = [node.arguments[n] for n in deciding if 0 <= n < len(node.arguments)]
         pointers = sum(any(_is_pointer(n) for n in ir.walk(one)) for one in given)
-        fixed = _Fixed(changing)
         return (
             bool(node.kernel.candidates)
             and pointers == 1
@@ -240,10 +240,21 @@ class Beside:
 
 
 class _Fixed:
-    """Whether an expression has one value in all turns, where a pointer of the turn's own counts as one."""
+    """Whether an expression has one value in turns that are alike, where a pointer of the turn's own counts as one."""
 
-    def __init__(self, changing: Collection[str]) -> None:
-        self._changing = changing
+    def __init__(self, ring: Ring) -> None:
+        inside = list(ir.walk(ring.loop))
+        targets = (n.target for n in inside if isinstance(n, ir.Assign))
+        assigned = {n.variable.key for one in targets for n in ir.walk(one) if isinstance(n, ir.Name)}
+        assigned.update(lent_in(ring.function.body))
+        declared = {n.variable.key for n in inside if isinstance(n, ir.Declare)}
+        self._changing = (assigned | declared) - ring.alike
+        self._begins: dict[str, ir.Expr] = {}
+        for at, one in enumerate(ring.statements):
+            if isinstance(one, ir.Declare) and one.initial is not None and one.variable.key not in assigned:
+                names = {n.variable.key for n in ir.walk(one.initial) if isinstance(n, ir.Name)}
+                if at >= ring.begins or names.isdisjoint(assigned):  # what it was made of may be another value by then
+                    self._begins[one.variable.key] = one.initial
 
     def expression(self, one: ir.Expr | ir.Stmt) -> bool:
         if isinstance(one, ir.Name):
@@ -252,19 +263,12 @@ class _Fixed:
                 return True
             whole = variable.type.shape is ir.Shape.INTEGER or variable.type.spelling.removeprefix("const ") == "dim3"
             own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and not variable.type.volatile
-            return whole and own and variable.key not in self._changing
+            begins = self._begins.get(variable.key)
+            same = variable.key not in self._changing or (begins is not None and self.expression(begins))
+            return whole and own and same
         kinds = (ir.Constant, ir.Binary, ir.Unary, ir.Cast, ir.Literal)
         made = isinstance(one, ir.Call) and one.constructs and word_of(one) == "dim3"
         return (made or isinstance(one, kinds)) and all(map(self.expression, ir.children(one)))
-
-
-def _changing(ring: Ring) -> frozenset[str]:
-    """The variables that may have another value in another turn."""
-    inside = list(ir.walk(ring.loop))
-    targets = (n.target for n in inside if isinstance(n, ir.Assign))
-    found = {n.variable.key for one in targets for n in ir.walk(one) if isinstance(n, ir.Name)}
-    found |= {n.variable.key for n in inside if isinstance(n, ir.Declare)}
-    return frozenset({*found, *lent_in(ring.function.body)})
 
 
 def _is_pointer(node: ir.Expr | ir.Stmt) -> bool:

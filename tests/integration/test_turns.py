@@ -116,9 +116,26 @@ BESIDE = {
     "    cudaMemcpyAsync(dst + b * n, own, size, cudaMemcpyDeviceToHost);\n    cudaFree(own);\n  }\n"
     "  bump<<<2, 32>>>(in, n);\n  }\n",
 }
+SHORT = WORK.replace(", n)", ", m)")
+BESIDE |= {
+    name: FOR + f"    int {first};\n" + body + DOWN + "  }\n" + SEE
+    for name, first, body in (
+        ("short_copy", "part = b == turns - 1 ? size / 2 : size", UP.replace("size", "part") + WORK),
+        ("the last is shorter", "m = b == turns - 1 ? n / 2 : n", UP + SHORT),
+        ("the first is shorter", "m = b == 0 ? n / 2 : n", UP + SHORT),
+        ("now and then longer", "m = b % 3 == 2 ? n : n / 4", UP + SHORT),
+        ("set once more", "m = n;\n    if (b > 1) m = n / 2", UP + SHORT),
+        ("with a grid of its own", "m = b == turns - 1 ? n / 2 : n",
+         UP + "    int blocks = (m + 31) / 32;\n" + SHORT.replace("<<<2,", "<<<blocks,")),
+        ("made of what changes", "x = b % 3 ? n / 2 : n;\n    int m = x;\n    x = 5", UP + SHORT),
+        ("two sizes", "m = b == turns - 1 ? n / 2 : n;\n    int k = b % 4 == 3 ? n / 4 : n",
+         UP + SHORT.replace("out, m", "out, k")),
+    )
+}  # fmt: skip
 BEHIND = {
-    "short_copy": FOR + "    int part = b == turns - 1 ? size / 2 : size;\n"
-    + UP.replace("size", "part") + WORK + DOWN + "  }\n",
+    "changed in the turn": FOR + "    int m = b % 2 ? n / 2 : n;\n" + UP + "    twice<<<2, 32>>>(in, tmp, m);\n"
+    "    m = n / 2 + b % 3;\n    more<<<2, 32>>>(tmp, out, m);\n" + DOWN + "  }\n",
+    "another one each time": FOR + "    int m = n - b;\n" + UP + SHORT + DOWN + "  }\n",
     "shorter_each_time": FOR + UP + "    twice<<<2, 32>>>(in, tmp, n - b);\n    more<<<2, 32>>>(tmp, out, n);\n"
     + DOWN + "  }\n",
     "where_it_is_large": FOR + UP + "    some<<<2, 32>>>(in, tmp, n);\n    more<<<2, 32>>>(tmp, out, n);\n"
@@ -252,7 +269,7 @@ def test_blocking_copies_of_parts(tmp_path: Path, toolchain: Toolchain) -> None:
     done = run((sys.executable, "-m", "kesco", "check", str(output), "--", "6"), timeout=300, env=environment)
     assert done.returncode == 0 and "no race" in done.stdout.decode() + done.stderr, done.stderr
     assert "kesco_send(all + b * n, src + b * n, n * sizeof(float)," in one.result.text.decode()
-    for name in (b"kesco_turned(kesco_loop);", b"kesco_sent();", b"kesco_fetched();"):
+    for name in (b"kesco_turned(kesco_loop);", b"kesco_fetched();"):
         without = one.result.text.replace(b"\n  " + name + b"  //", b"\n  //")
         output.write_bytes(without)
         assert without != one.result.text
@@ -388,6 +405,14 @@ FORGED = {
                                  "int b = 0; b < turns; ++b) {\n    bump<<<1, 1>>>(in, n);\n"),
         "left for good": ("    cudaMemcpyAsync(dst + b", "    if (b == 7) return 2;\n    cudaMemcpyAsync(dst + b"),
     },
+    "with a grid of its own": {
+        "nothing is compared": ("kesco_turn(kesco_loop, m)", "kesco_turn(kesco_loop)"),
+        "something else is": ("kesco_turn(kesco_loop, m)", "kesco_turn(kesco_loop, n)"),
+        "what it was": ("    int blocks", "    m = n - b;\n    int blocks"),
+        "another grid": ("int blocks = (m + 31) / 32", "int blocks = (n - b + 31) / 32"),
+    },
+    "made of what changes": {"what it is now": ("kesco_turn(kesco_loop, m)", "kesco_turn(kesco_loop, x)")},
+    "two sizes": {"only one is compared": ("kesco_turn(kesco_loop, k, m)", "kesco_turn(kesco_loop, k)")},
     "allocates_only": {
         "freed": ("kesco_give(kesco_loop, own)", "cudaFree(own)"),
         "allocated for itself": ("kesco_take(kesco_loop, 0, &own, size)", "cudaMalloc(&own, size)"),

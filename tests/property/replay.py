@@ -828,6 +828,7 @@ class Run:
         if name == "kesco_fetch":
             return self._kesco_fetch(*values)
         if name == "kesco_fetched":
+            self.sending = 0
             return self._fetched() or 0
         if name == "kesco_sent":
             self.sending = 0

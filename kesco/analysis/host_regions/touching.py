@@ -28,7 +28,7 @@ _STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stret
 _COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol|_here)?|kesco_send|kesco_fetch)(?:E|I|P)")
 _CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKescoOnE")
 _WAITS = re.compile(
-    r"\d(?:kesco_sent|kesco_fetched|kesco_turned|kesco_give|kesco_turns|kesco_place|kesco_take)(?:E|I|R)"
+    r"\d(?:kesco_sent|kesco_fetched|kesco_turned|kesco_give|kesco_turns|kesco_place|kesco_take|kesco_pin)(?:E|I|R)"
 )
 _HINTS = re.compile(r"\d(?:kesco_prefetch|kesco_mark|kesco_hold)E")
 _FILLS = re.compile(r"\dkesco_memsetE")

@@ -36,7 +36,6 @@ int main(int argc, char** argv) {
     scale<<<n / 256, 256, 0, kesco->stream[1]>>>(d, b, n);
     check(cudaGetLastError());
     check(kesco_fetched());  // kesco: until what is copied to the host's memory is there
-    kesco_sent();  // kesco: until the host's memory that is copied to the device has been read
     first[round] = 1;  // which the copy may be reading
     check(kesco_fetch(result.data(), c, bytes, cudaMemcpyDeviceToHost, kesco->stream[0]));
     check(kesco_copy(second.data(), d, bytes, cudaMemcpyDeviceToHost, kesco->stream[1], true));

@@ -1,4 +1,4 @@
-// Turns that need something of the turn before, or memory that somebody else may know.
+// Turns that need something of the turn before, or memory that somebody else may know: only the first may overlap.
 #include <cstdio>
 #include <cstdlib>
 __global__ void scale(const float* a, float* b, int n) {
@@ -14,17 +14,28 @@ __global__ void add(const float* a, float* b, int n) {
   if (i < n) b[i] += a[i];
 }
 
-// The last copy is short, and the kernel reads all of the buffer: what is left of the turn before.
+// <prologue: 2 streams, 0 events, run-time check>
+
+// The last copy is short, and the kernel reads all of the buffer: that turn has the place of the one before.
 void short_copy(float* source, float* out, int n, int total) {
+  const void* const kesco_at_entry[] = {(const void*)out, (const void*)source};  // kesco: may these share memory?
   float *in, *middle;
   cudaMalloc(&in, n * sizeof(float));
   cudaMalloc(&middle, n * sizeof(float));
+  KescoStreams* kesco = &kesco_streams_if_distinct(kesco_at_entry[0], kesco_at_entry[1]);  // kesco: one stream if two of these share memory
+  KescoTurns kesco_loop = kesco_turns(kesco, in, middle);  // kesco: turns that overlap have their own
   for (int at = 0; at < total; at += n) {
     int part = total - at < n ? total - at : n;
-    cudaMemcpyAsync(in, out + at, part * sizeof(float), cudaMemcpyDeviceToDevice);
-    scale<<<(n + 255) / 256, 256>>>(in, middle, n);
-    add<<<(n + 255) / 256, 256>>>(middle, source + at, n);
+    KescoStreams* kesco = kesco_turn(kesco_loop, part);
+    decltype(in) in;
+    kesco_place(kesco_loop, 0, &in);
+    decltype(middle) middle;
+    kesco_place(kesco_loop, 1, &middle);
+    cudaMemcpyAsync(in, out + at, part * sizeof(float), cudaMemcpyDeviceToDevice, kesco->stream[0]);
+    scale<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(in, middle, n);
+    add<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(middle, source + at, n);
   }
+  kesco_turned(kesco_loop);  // kesco: the host waits
   cudaFree(in);
   cudaFree(middle);
 }

@@ -1,4 +1,4 @@
-// Turns that need something of the turn before, or memory that somebody else may know.
+// Turns that need something of the turn before, or memory that somebody else may know: only the first may overlap.
 #include <cstdio>
 #include <cstdlib>
 __global__ void scale(const float* a, float* b, int n) {
@@ -14,7 +14,7 @@ __global__ void add(const float* a, float* b, int n) {
   if (i < n) b[i] += a[i];
 }
 
-// The last copy is short, and the kernel reads all of the buffer: what is left of the turn before.
+// The last copy is short, and the kernel reads all of the buffer: that turn has the place of the one before.
 void short_copy(float* source, float* out, int n, int total) {
   float *in, *middle;
   cudaMalloc(&in, n * sizeof(float));

@@ -1,6 +1,6 @@
 // A CUDA runtime in host memory, whose work runs late and in any order that streams, events and the default stream
 // allow. FAKE_SEED chooses the order, FAKE_BYTES is how much memory there is. Kernels are functions; launches are
-// rewritten.
+// rewritten. FAKE_FAULT is the launch that fails as it runs, which every later wait says. At the end it says how often memory of the host was pinned, and fails if some still is.
 #pragma once
 #include <cstddef>
 #include <cstdio>
@@ -18,9 +18,14 @@ struct dim3 {
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 static dim3 blockIdx, threadIdx, blockDim, gridDim;
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9, cudaErrorNotReady = 600 };
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9, cudaErrorNotReady = 600, cudaErrorLaunchFailure = 719 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-enum { cudaEventDisableTiming = 2, cudaStreamDefault = 0, cudaEnableDefault = 0 };
+enum { cudaEventDisableTiming = 2, cudaStreamDefault = 0, cudaEnableDefault = 0, cudaDevAttrPageableMemoryAccess = 88 };
+enum { cudaHostAllocDefault = 0, cudaHostAllocMapped = 2, cudaHostRegisterDefault = 0 };
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost };
+struct cudaPointerAttributes {
+    cudaMemoryType type;
+};
 struct FakeStream {
     int last = -1;
     std::set<int> waits;
@@ -42,7 +47,8 @@ static std::vector<FakeStream *> fake_streams;
 static FakeStream fake_legacy;
 static std::map<char *, std::size_t> fake_memory;
 static std::size_t fake_used = 0;
-static cudaError_t fake_error = cudaSuccess;
+static cudaError_t fake_error = cudaSuccess, fake_fault = cudaSuccess;
+static int fake_left = std::getenv("FAKE_FAULT") != nullptr ? std::atoi(std::getenv("FAKE_FAULT")) : 0;
 
 inline unsigned fake_random() {
     static unsigned state = std::getenv("FAKE_SEED") ? std::atoi(std::getenv("FAKE_SEED")) * 2654435761u + 1 : 1;
@@ -65,9 +71,10 @@ inline void fake_issue(FakeStream *stream, std::function<void()> work) {
     fake_tasks.push_back(std::move(task));
 }
 
-inline void fake_run_all() {
+// Until this task is done, or all are: some of those that may run, one after the other.
+inline void fake_run(int last) {
     static std::size_t first = 0;
-    for (;;) {
+    while (last < 0 || !fake_tasks[last].done) {
         std::vector<int> ready;
         for (std::size_t i = first; i < fake_tasks.size(); ++i) {
             bool free = !fake_tasks[i].done;
@@ -82,7 +89,11 @@ inline void fake_run_all() {
         task.work();
         task.done = true;
     }
-    first = fake_tasks.size();
+    while (first < fake_tasks.size() && fake_tasks[first].done)
+        ++first;
+}
+inline void fake_run_all() {
+    fake_run(-1);
 }
 
 template <typename Kernel> void fake_launch(dim3 grid, dim3 block, unsigned, cudaStream_t stream, Kernel kernel) {
@@ -90,7 +101,10 @@ template <typename Kernel> void fake_launch(dim3 grid, dim3 block, unsigned, cud
         fake_error = cudaErrorInvalidConfiguration;
         return;
     }
+    const bool fails = --fake_left == 0;
     fake_issue(stream, [=] {
+        if (fails)
+            fake_fault = cudaErrorLaunchFailure;
         gridDim = grid, blockDim = block;
         for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
             for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x)
@@ -116,6 +130,45 @@ template <typename T> cudaError_t cudaMallocHost(T **pointer, std::size_t size) 
     *pointer = static_cast<T *>(std::calloc(size + 1, 1));
     return cudaSuccess;
 }
+struct FakePins {
+    std::map<const char *, std::size_t> ranges;
+    int often = 0;
+    ~FakePins() {
+        if (often > 0)
+            std::printf("pinned %d times\n", often);
+        if (!ranges.empty())
+            std::abort();
+    }
+    bool has(const void *pointer) const {
+        auto one = ranges.upper_bound(static_cast<const char *>(pointer));
+        return one != ranges.begin() && (--one, static_cast<const char *>(pointer) < one->first + one->second);
+    }
+};
+static FakePins fake_pins;
+inline cudaError_t cudaHostRegister(void *pointer, std::size_t size, unsigned) {
+    fake_pins.ranges[static_cast<const char *>(pointer)] = size;
+    return ++fake_pins.often, cudaSuccess;
+}
+inline cudaError_t cudaHostUnregister(void *pointer) {
+    fake_run_all();
+    return fake_pins.ranges.erase(static_cast<const char *>(pointer)) == 1 ? cudaSuccess : fake_error = cudaErrorNotReady;
+}
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
+    attributes->type = fake_pins.has(pointer) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
+}
+inline cudaError_t cudaHostAlloc(void **, std::size_t, unsigned) {
+    return fake_error = cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaHostGetDevicePointer(void **, void *, unsigned) {
+    return fake_error = cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaGetDevice(int *device) {
+    return *device = 0, cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int *value, int, int) {
+    return *value = 0, cudaSuccess;
+}
 inline cudaError_t cudaFree(void *pointer) {
     fake_run_all();
     const auto one = fake_memory.find(static_cast<char *>(pointer));
@@ -138,7 +191,7 @@ inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t size,
 inline cudaError_t cudaMemcpy(void *to, const void *from, std::size_t size, cudaMemcpyKind kind) {
     cudaMemcpyAsync(to, from, size, kind);
     fake_run_all();
-    return cudaSuccess;
+    return fake_fault;
 }
 inline cudaError_t cudaMemsetAsync(void *to, int value, std::size_t size, cudaStream_t stream = nullptr) {
     fake_issue(stream, [=] { std::memset(to, value, size); });
@@ -148,13 +201,20 @@ inline cudaError_t cudaMemset(void *to, int value, std::size_t size) {
     return cudaMemsetAsync(to, value, size);
 }
 inline cudaError_t cudaDeviceSynchronize() {
-    return fake_run_all(), cudaSuccess;
+    return fake_run_all(), fake_fault;
 }
 inline cudaError_t cudaGetLastError() {
     return std::exchange(fake_error, cudaSuccess);
 }
 inline cudaError_t cudaPeekAtLastError() {
     return fake_error;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    const FakeStream *const one = stream == nullptr ? &fake_legacy : stream;
+    return one->last >= 0 ? fake_run(one->last) : void(), fake_fault;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    return event->at >= 0 ? fake_run(event->at) : void(), fake_fault;
 }
 // Whether there is work left is a matter of chance; where there is none, all has been done.
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
