@@ -60,7 +60,7 @@ def _only_blocks(program: ir.Program, function: ir.Function, variable: ir.Variab
 
 def _is_block(program: ir.Program, value: ir.Expr, depth: int) -> bool:
     """Whether a value is null, or where a block begins: what an allocation gives, or a function that returns that."""
-    given = bare(value)
+    given = ir.bare(value)
     if given in (ir.Constant(0), ir.Literal("nullptr")):
         return True
     if not isinstance(given, ir.Call):
@@ -71,7 +71,7 @@ def _is_block(program: ir.Program, value: ir.Expr, depth: int) -> bool:
     if function is None or function.virtual or function.template or not depth:
         return False
     results = [n.value for n in ir.walk(function.body) if isinstance(n, ir.Leave) and n.how == "return"]
-    names = [bare(one) for one in results if one is not None]
+    names = [ir.bare(one) for one in results if one is not None]
     return bool(names) and all(
         _only_blocks(program, function, one.variable, depth - 1)
         if isinstance(one, ir.Name)
@@ -92,21 +92,14 @@ def _is_lent(node: ir.Expr | ir.Stmt, key: str) -> bool:
     return any(_is_lent(one, key) for one in ir.children(node))
 
 
-def bare(expression: ir.Expr) -> ir.Expr:
-    """What is cast, apart from the casts."""
-    while isinstance(expression, ir.Cast):
-        expression = expression.operand
-    return expression
-
-
 def _is(node: ir.Expr | ir.Stmt, key: str) -> bool:
-    node = bare(node) if isinstance(node, ir.Expr) else node
+    node = ir.bare(node) if isinstance(node, ir.Expr) else node
     return isinstance(node, ir.Name) and node.variable.key == key
 
 
 def base_of(address: ir.Expr) -> ir.Variable | None:
     """The variable that an address is reckoned from: of ``p + i``, ``&p[i]``, ``v.data() + i``, ``&v[i]``."""
-    one = bare(address)
+    one = ir.bare(address)
     match one:
         case ir.Name():
             return one.variable
@@ -115,9 +108,9 @@ def base_of(address: ir.Expr) -> ir.Variable | None:
         case ir.AddressOf(target=ir.Subscript(array=False) as element):
             return base_of(element.base)
         case ir.AddressOf(target=ir.Expr() as target):
-            return base_of(target) if isinstance(bare(target), ir.Call) else None
+            return base_of(target) if isinstance(ir.bare(target), ir.Call) else None
         case ir.Call(receiver=ir.Expr() as receiver) if one.standard and one.name.rpartition("::")[2] in _PLACES:
-            return base_of(receiver) if isinstance(bare(receiver), ir.Name) else None
+            return base_of(receiver) if isinstance(ir.bare(receiver), ir.Name) else None
     return None
 
 

@@ -1,4 +1,4 @@
-"""What is inside an expression or statement: ``children(node)``, ``walk(node)``, ``breaks(statement)``.
+"""What is inside an expression or statement: ``children(node)``, ``walk(node)``, ``breaks(statement)``, ``bare(one)``.
 
 In: a node of `tree`. Out: the nodes in it. Which fields hold nodes is read off their annotations, so that a new kind of
 node is walked, too, or refused.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from kesco.ir.tree import Block, Case, Expr, If, Leave, Stmt, Switch
+from kesco.ir.tree import Block, Case, Cast, Expr, If, Leave, Stmt, Switch
 
 _PLAIN = frozenset(
     {"str", "int", "bool", "Span", "Type", "Variable", "Type | None", "Kernel", "Kernel | None", "int | None",
@@ -84,3 +84,10 @@ def breaks(statement: Stmt) -> bool:
     if isinstance(statement, Case):
         return breaks(statement.body)
     return bool(isinstance(statement, Switch))
+
+
+def bare(expression: Expr) -> Expr:
+    """What is cast, apart from the casts."""
+    while isinstance(expression, Cast):
+        expression = expression.operand
+    return expression

@@ -132,8 +132,8 @@ def _candidate(
     program: ir.Program, function: ir.Function, region: Region, block: tuple[ir.Stmt, ...], at: int, call: ir.Call
 ) -> tuple[int, Moved] | None:
     """One allocation of a block: the position of the statement that frees it, and where it goes."""
-    target = _bare(call.arguments[0]) if len(call.arguments) == 2 else None
-    pointer = _bare(target.target) if isinstance(target, ir.AddressOf) else None
+    target = ir.bare(call.arguments[0]) if len(call.arguments) == 2 else None
+    pointer = ir.bare(target.target) if isinstance(target, ir.AddressOf) else None
     variable = _owner(pointer, block[at])
     if variable is None or not is_stable(function, call.arguments[1]):
         return None
@@ -141,7 +141,7 @@ def _candidate(
     if len(freed) != 1 or freed[0][0] <= at:
         return None
     end, free = freed[0]
-    if _owner(_bare(free.arguments[0]), block[end]) != variable or not _alike(program, block[at], block[end]):
+    if _owner(ir.bare(free.arguments[0]), block[end]) != variable or not _alike(program, block[at], block[end]):
         return None
     allowed = sum(_handed_on(function.body, variable))
     if sum(_is(n, variable) for n in ir.walk(function.body)) != allowed + 2:
@@ -178,7 +178,7 @@ def _owner(pointer: ir.Expr | None, statement: ir.Stmt) -> ir.Variable | None:
     """The local pointer, or array of pointers all of which a loop goes through, that an expression is of."""
     element = isinstance(pointer, ir.Subscript)
     if isinstance(pointer, ir.Subscript):
-        counter, loop = _bare(pointer.index), statement
+        counter, loop = ir.bare(pointer.index), statement
         pointer = _array(pointer)
         header = loop.before[0] if isinstance(loop, ir.Loop) and len(loop.before) == 1 else None
         if not isinstance(header, ir.Declare) or not _is(counter, header.variable):
@@ -224,12 +224,6 @@ def _calls(statement: ir.Stmt, name: str) -> list[ir.Call]:
     """The calls of an API function that stand in a statement by itself; none in one with loops and branches inside."""
     found = [n for n in ir.walk(statement) if isinstance(n, ir.Call) and n.name == name and n.operation >= 0]
     return found if len(found) == 1 else []
-
-
-def _bare(expression: ir.Expr) -> ir.Expr:
-    while isinstance(expression, ir.Cast):
-        expression = expression.operand
-    return expression
 
 
 def _is(node: ir.Expr | ir.Stmt, variable: ir.Variable) -> bool:

@@ -134,8 +134,8 @@ class Body:
                     yield n, node
 
     def _taken(self, program: ir.Program, function: ir.Function, at: int, call: ir.Call) -> Taken | None:
-        target = _bare(call.arguments[0]) if len(call.arguments) == 2 else None
-        name = _bare(target.target) if isinstance(target, ir.AddressOf) else None
+        target = ir.bare(call.arguments[0]) if len(call.arguments) == 2 else None
+        name = ir.bare(target.target) if isinstance(target, ir.AddressOf) else None
         if not isinstance(name, ir.Name) or name.variable.type.shape is not ir.Shape.POINTER:
             return None
         own = [s.variable.key for s in self.statements[:at] if isinstance(s, ir.Declare) and _is_empty(s.initial)]
@@ -252,12 +252,6 @@ def _is_of_cuda(node: ir.Expr | ir.Stmt) -> bool:
     return isinstance(node, ir.Launch) or (isinstance(node, ir.Call) and node.name.startswith("cuda"))
 
 
-def _bare(expression: ir.Expr) -> ir.Expr:
-    while isinstance(expression, ir.Cast):
-        expression = expression.operand
-    return expression
-
-
 def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
     return (n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name))
 
@@ -280,9 +274,9 @@ def _lent(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]:
 
 
 def _is_empty(initial: ir.Expr | None) -> bool:
-    return initial is None or _bare(initial) == ir.Constant(0)
+    return initial is None or ir.bare(initial) == ir.Constant(0)
 
 
 def _is_pointer(argument: ir.Expr, pointer: ir.Variable) -> bool:
-    bare = _bare(argument)
+    bare = ir.bare(argument)
     return isinstance(bare, ir.Name) and bare.variable.key == pointer.key

@@ -69,7 +69,7 @@ def _for_the_report(
     gone = set(candidates).difference(kept)
     asked = sorted(gone.intersection(whole).intersection(checked), reverse=True)
     home = {s.operation for s in region.sites if s.role is Role.MOVABLE and s.held is Held.ALL}
-    told = {n for n in gone.difference(whole) if n in checked and region.sites[n].operation in home}
+    told = {n for n in gone.difference(whole) if region.sites[n].operation in home}
 
     def reports(wait: int, one: int) -> bool:
         return not _waits(region.sites[wait]) or (wait in checked and checked[wait] >= checked[one])

@@ -11,7 +11,7 @@ shown where those are.
 from __future__ import annotations
 
 from kesco.ir import program as ir
-from kesco.ir.pins import bare, holds_block
+from kesco.ir.pins import holds_block
 from kesco.ir.turns import PIN, TURNED
 from kesco.verify.sources import Ahead, Problem, Reader, word_of
 
@@ -25,7 +25,7 @@ def pin_problems(program: ir.Program) -> tuple[Problem, ...]:
         if pins:
             reader.before(function.body, Ahead(True, True, True))
         for one in pins:
-            given = [bare(a) for a in one.arguments[1:]]
+            given = [ir.bare(a) for a in one.arguments[1:]]
             if not all(isinstance(a, ir.Name) and holds_block(program, function, a.variable) for a in given):
                 found.append((one.span, "what is pinned need not be where a block of memory begins"))
     found += [(span, "the host may free what is pinned before the loop has ended") for span in sorted(reader.late)]

@@ -129,7 +129,7 @@ def _alike(function: ir.Function, loop: ir.Loop, body: list[ir.Stmt], begins: in
     before = {s.variable.key for s in body[: max(begins, 0)] if isinstance(s, ir.Declare)}
     found = set()
     for one in call.arguments[1:] if call is not None else ():
-        name = _bare(one)
+        name = ir.bare(one)
         whole = isinstance(name, ir.Name) and name.variable.type.shape is ir.Shape.INTEGER
         whole = whole and isinstance(name, ir.Name) and "__int128" not in name.variable.type.spelling
         if not isinstance(name, ir.Name) or not whole or name.variable.key not in before - changed:
@@ -149,18 +149,18 @@ def _places(
     lent = set(lent_in(function.body, FILLS))
     changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in _names(n.target)}
     for at, one in enumerate(outer):
-        name = _bare(one)
+        name = ir.bare(one)
         here = begins + 1 + 2 * at
         declared, set_ = (*body[here : here + 2], None, None)[:2]
         place = _call_in(set_, PLACE) if set_ is not None else None
         if not isinstance(declared, ir.Declare) or place is None or not isinstance(name, ir.Name):
             wrong.append("a buffer of its turns is not declared where they begin")
             continue
-        inner, target = declared.variable, _bare(place.arguments[2])
+        inner, target = declared.variable, ir.bare(place.arguments[2])
         fits = (
             _is(place.arguments[0], ring) and place.arguments[1] == ir.Constant(at) and inner.name == name.variable.name
         )
-        if not fits or not isinstance(target, ir.AddressOf) or not _is(_bare(target.target), inner):
+        if not fits or not isinstance(target, ir.AddressOf) or not _is(ir.bare(target.target), inner):
             wrong.append(f"'{inner.name}' is not the buffer of its turns that has this name")
         if name.variable.key in lent or name.variable.key in changed or name.variable.scope is not ir.Scope.LOCAL:
             wrong.append(f"'{inner.name}' may be another buffer in each turn")
@@ -178,8 +178,8 @@ def _taken(
     numbers = set()
     for at, statement in enumerate(body):
         for call in (n for n in ir.walk(statement) if isinstance(n, ir.Call) and word_of(n) == TAKE):
-            target = _bare(call.arguments[2])
-            pointer = _bare(target.target) if isinstance(target, ir.AddressOf) else None
+            target = ir.bare(call.arguments[2])
+            pointer = ir.bare(target.target) if isinstance(target, ir.AddressOf) else None
             number = call.arguments[1]
             if not isinstance(pointer, ir.Name) or not isinstance(number, ir.Constant) or number.value in numbers:
                 wrong.append("memory of its turns has no variable or number of its own")
@@ -188,7 +188,7 @@ def _taken(
             found[call.operation] = call
             variable = pointer.variable
             calls = [(n, c) for n, s in enumerate(body) for c in ir.walk(s) if isinstance(c, ir.Call)]
-            gives = [n for n, c in calls if word_of(c) == GIVE and _is(_bare(c.arguments[1]), variable)]
+            gives = [n for n, c in calls if word_of(c) == GIVE and _is(ir.bare(c.arguments[1]), variable)]
             declared = any(isinstance(s, ir.Declare) and s.variable.key == variable.key for s in body[:at])
             between = sum(_is(n, variable) for s in body[at + 1 : min(gives, default=0)] for n in ir.walk(s))
             whole = sum(_is(n, variable) for n in ir.walk(function.body))
@@ -291,16 +291,10 @@ def _call_in(statement: ir.Stmt, name: str) -> ir.Call | None:
     """The call of this name that a statement consists of, or that a variable begins with."""
     whole = statement.expression if isinstance(statement, ir.Evaluate) else None
     whole = statement.initial if isinstance(statement, ir.Declare) else whole
-    bare = _bare(whole) if whole is not None else None
+    bare = ir.bare(whole) if whole is not None else None
     if isinstance(bare, ir.Call) and bare.constructs and len(bare.arguments) == 1:
-        bare = _bare(bare.arguments[0])
+        bare = ir.bare(bare.arguments[0])
     return bare if isinstance(bare, ir.Call) and word_of(bare) == name else None
-
-
-def _bare(one: ir.Expr) -> ir.Expr:
-    while isinstance(one, ir.Cast):
-        one = one.operand
-    return one
 
 
 def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
