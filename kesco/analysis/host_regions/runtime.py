@@ -128,7 +128,8 @@ class Runtime:
             "sync": Role.STREAM_SYNC, "event_sync": Role.EVENT_SYNC, "event_record": Role.RECORD,
             "event_wait": Role.WAIT,
         }[entry.kind]  # fmt: skip
-        if handle is None and not (event is not None and event.key.startswith("kesco:")):
+        *_, own = paths.where()
+        if own and handle is None and not (event is not None and event.key.startswith("kesco:")):
             paths.site(state, entry.name, entry.name, SiteKind.SYNC, Role.JOIN)
         draft = paths.site(state, entry.name, entry.name, SiteKind.SYNC, role)
         if draft is not None:
