@@ -131,6 +131,7 @@ class Runtime:
         *_, own = paths.where()
         if own and handle is None and not (event is not None and event.key.startswith("kesco:")):
             paths.site(state, entry.name, entry.name, SiteKind.SYNC, Role.JOIN)
+        # in a function that is called this is the call, which is one join as it is in the input
         draft = paths.site(state, entry.name, entry.name, SiteKind.SYNC, role)
         if draft is not None:
             draft.stream, draft.event = handle, event
