@@ -168,6 +168,7 @@ def stepped(base: Value, steps: Sequence[tuple[Value, int]], constant: int, esca
 
 
 _SIGNED = {"slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge}
+_FROM_ZERO = {("ult", True): False, ("uge", True): True, ("ugt", False): False, ("ule", False): True}
 _UNSIGNED = {"ult": operator.lt, "ule": operator.le, "ugt": operator.gt, "uge": operator.ge}
 
 
@@ -204,6 +205,8 @@ def _compared(relation: str, x: Atom, y: Atom, bits: int, apart: Apart) -> bool 
     place, other = (x, y) if type(x) is Pointer else (y, x)
     if type(place) is Pointer and other == 0 and relation in ("eq", "ne") and place.object.kind not in CAME_IN:
         return relation == "ne"
+    if 0 in (x, y):  # nothing is below it
+        return _FROM_ZERO.get((relation, y == 0))
     return None
 
 

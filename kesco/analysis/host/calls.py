@@ -287,7 +287,7 @@ class Calls:
         model = self.engine.models.of(name)
         read = [values[n] for n in model.reads if n < len(values)] if model is not None else []
         for one in set().union(*map(objects, read)):
-            if one.visible and (one.shared or one in state.device):
+            if one.visible and state.is_reached(one):
                 state.touch(one, writes=False)
         values = [value for value in values if not any(value is one for one in read)]
         start = set().union(*map(objects, values))

@@ -29,7 +29,7 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None
     targets, sources = pointers(to), pointers(source)
     for found, writes in ((targets, True), (sources, False)):
         for one, _ in found:
-            if one.shared or one in state.device:
+            if state.is_reached(one):
                 state.touch(one, writes=writes)
     if not is_known(to) or not is_known(source):
         state.touch(None, writes=not is_known(to))

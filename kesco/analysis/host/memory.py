@@ -57,7 +57,7 @@ def _may_be_same(one: Object, other: Object) -> bool:
 
 
 class State:
-    """Memory and values on one path. `escaped`: known outside; `device`: known to the device.
+    """Memory and values on one path. `escaped`: known outside; `device`: known to kernels; `copied`: to copies alone.
 
     `written` are the lazy objects that have been changed: others may be the same. `gone` may have been freed: what is
     made later may be where they were. `failing`: a call of CUDA has failed. `unwinds`: an exception is on its way.
@@ -65,8 +65,8 @@ class State:
     """
 
     __slots__ = (
-        "_own", "_settled", "_world", "device", "escaped", "failing", "frontier", "gone", "memory", "unwinds",
-        "values", "written",
+        "_own", "_settled", "_world", "copied", "device", "escaped", "failing", "frontier", "gone", "memory",
+        "unwinds", "values", "written",
     )  # fmt: skip
 
     def __init__(self, world: World) -> None:
@@ -77,6 +77,7 @@ class State:
         self.values: dict[str, Value] = {}
         self.escaped: frozenset[Object] = frozenset()
         self.device: frozenset[Object] = frozenset()
+        self.copied: frozenset[Object] = frozenset()
         self.frontier: frozenset[int] = frozenset()
         self.written: frozenset[Object] = frozenset()
         self.gone: frozenset[Object] = frozenset()
@@ -89,6 +90,7 @@ class State:
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
         other.frontier, other.written, other.gone = self.frontier, self.written, self.gone
+        other.copied = self.copied
         other.failing, other.unwinds = self.failing, self.unwinds
         return other
 
@@ -97,6 +99,7 @@ class State:
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
         self.frontier, self.written, self.gone = other.frontier, other.written, other.gone
+        self.copied = other.copied
         self.failing, self.unwinds = other.failing, other.unwinds
 
     def look(self, at: Object) -> Contents:
@@ -132,6 +135,8 @@ class State:
             self._settled = self.escaped if settled else None
         if not self.device.isdisjoint(gone):
             self.device = self.device.difference(gone)
+        if not self.copied.isdisjoint(gone):
+            self.copied = self.copied.difference(gone)
 
     def make(self, new: Object, rest: Scalar = NOTHING) -> None:
         """Begin an object; one that stands for many keeps what the others hold."""
@@ -164,8 +169,9 @@ class State:
         more = not (other.escaped <= self.escaped and other.device <= self.device)
         worked = self.failing and not other.failing
         less = other.frontier <= self.frontier and other.written <= self.written and other.gone <= self.gone
-        if not less or worked:
+        if not (less and other.copied <= self.copied) or worked:
             self.frontier |= other.frontier
+            self.copied |= other.copied
             self.written |= other.written
             self.gone |= other.gone
             self.failing = other.failing = self.failing and other.failing
@@ -209,6 +215,10 @@ class State:
             self.lose(self.reached(self.escaped))
             self._settled = self.escaped
 
+    def is_reached(self, one: Object) -> bool:
+        """Whether the device may be at an object while the host is."""
+        return one.shared or one in self.device or one in self.copied
+
     def touch(self, one: Object | None, *, writes: bool) -> None:
         """The host reads or writes an object; None where it is not known which."""
         self._world.touched(self, one, writes=writes)
@@ -235,7 +245,7 @@ class State:
     def _load(self, at: Object, offset: Offset, size: int) -> Scalar:
         if at.kind == "function":
             return NUMBER
-        if at.shared or at in self.device:
+        if self.is_reached(at):
             self.touch(at, writes=False)
         contents = self.look(at)
         if contents.volatile:
@@ -323,7 +333,7 @@ class State:
         for target, offset in targets:
             if target.kind == "function":
                 continue
-            if target.shared or target in self.device:
+            if self.is_reached(target):
                 self.touch(target, writes=True)
             contents = self.look(target)
             if contents.volatile:
@@ -370,7 +380,7 @@ class State:
             self.lose_escaped()
         targets = pointers(address)
         for target, (stride, rest) in targets:
-            if target.shared or target in self.device:
+            if self.is_reached(target):
                 self.touch(target, writes=True)
             if target.kind == "function" or self.look(target).volatile:
                 continue

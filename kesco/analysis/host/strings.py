@@ -72,5 +72,5 @@ def _become(state: State, string: Value, kept: set[Atom]) -> None:
 
 
 def _touch(state: State, one: Object, *, writes: bool) -> None:
-    if one.visible and (one.shared or one in state.device):
+    if one.visible and state.is_reached(one):
         state.touch(one, writes=writes)

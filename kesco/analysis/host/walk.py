@@ -25,6 +25,7 @@ from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joine
 from kesco.llvm.values import Function, Instruction
 
 _ROUNDS = 2  # trips to a fixed point before values grow faster
+_ACCESS = {"load": 0, "store": 1}  # which operand is the address
 _NESTED = 3  # loops of unknown trips around one whose first trip is not walked by itself: each takes five times as long
 _PEELED = 6  # loops in each other of which each trip's first is walked by itself, as `Engine.peels` asks
 
@@ -83,6 +84,8 @@ def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
             if engine.watcher is not None:
                 engine.watcher.turns(frame, instruction, state)
             _LAST[opcode](frame, instruction, state)
+        elif opcode in _ACCESS and evaluated(frame, instruction.operands[_ACCESS[opcode]], state) == ZERO:
+            return  # nothing is at a null pointer: control does not come here
         else:
             value = perform(frame, instruction, state)
             if instruction.result is not None:
@@ -113,8 +116,8 @@ def where_it_failed(frame: Frame, instruction: Instruction, state: State) -> str
     condition = instruction.operands[0]
     for one in frame.graph.blocks[frame.block].instructions:
         if one.result is not None and one.opcode == "icmp" and one.result == condition:
-            left, right = (evaluated(frame, operand, state) for operand in one.operands)
-            if left == STATUS and right == ZERO and one.words[-1] in ("ne", "eq"):
+            sides = [evaluated(frame, operand, state) for operand in one.operands]
+            if STATUS in sides and ZERO in sides and one.words[-1] in ("ne", "eq"):
                 return instruction.targets[0 if one.words[-1] == "ne" else 1]
     return ""
 

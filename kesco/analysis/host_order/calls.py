@@ -135,7 +135,7 @@ class Calls:
                 parts = self.watching.pointing.parts(values[index])
                 kinds.append({buffer.kind for buffer, _ in parts})
                 arguments.append(self.watching.pointing.argument(values[index]))
-                state.device |= objects(values[index])
+                state.copied |= objects(values[index])
         arguments.append(Argument(words="" if length is None else str(length)))
         if kind is StepKind.MEMSET and len(values) > 1:
             byte = number(values[1])

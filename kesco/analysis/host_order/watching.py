@@ -222,7 +222,7 @@ class Watching:
         if model is not None and (model.fills or model.copies):
             return  # what that reads and writes was told one by one
         for one in every:
-            if one.visible and (one.shared or one in state.device):
+            if one.visible and state.is_reached(one):
                 self.touches(state, one, writes=False)
                 self.touches(state, one, writes=True)
 
@@ -233,7 +233,7 @@ class Watching:
         if one is None:  # it leads to what has escaped, of which counts what the device reaches
             known = state.reached(state.escaped)
             for each in known:
-                if each.visible and each.kind not in ("entry", "outside") and (each.shared or each in state.device):
+                if each.visible and each.kind not in ("entry", "outside") and state.is_reached(each):
                     self._host(state, each, writes=writes, sure=False)
             return
         self._host(state, one, writes=writes, sure=not one.many)

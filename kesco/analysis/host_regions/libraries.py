@@ -130,7 +130,7 @@ class Libraries:
         """The host reads a number, now."""
         found = objects(value)
         for one in sorted(found, key=lambda one: one.number):
-            if one.visible and (one.shared or one in state.device):
+            if one.visible and state.is_reached(one):
                 self.paths.touches(state, one, writes=False)
         if not found:
             self.paths.touches(state, None, writes=False)

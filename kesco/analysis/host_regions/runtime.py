@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from kesco.analysis.host.leading import of_symbol
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
-from kesco.analysis.host.values import Pointer, Value, number, objects, scalar
+from kesco.analysis.host.values import Value, number, objects
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.libraries import Libraries
 from kesco.analysis.host_regions.pointing import Pointing
@@ -166,7 +166,7 @@ class Runtime:
         ):  # fmt: skip
             for index in indexes:
                 self._access(draft, values[index], mode, length, on_host=on_host)
-                state.device |= {a.object for a in scalar(values[index]) if type(a) is Pointer}
+                state.copied |= objects(values[index])
         if entry.kind == "prefetch":
             self._access(draft, values[0], AccessMode.WRITE)
 

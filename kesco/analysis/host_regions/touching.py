@@ -162,7 +162,7 @@ class Touching:
             self.runtime.libraries.reached(every, name, state)
             return
         for one in every:
-            if one.visible and (one.shared or one in state.device):
+            if one.visible and state.is_reached(one):
                 paths.touches(state, one, writes=False)
                 paths.touches(state, one, writes=True)
         if paths.looks and self._may_look(name):

@@ -462,3 +462,40 @@ void deep_inside() {
   }
   k<<<1, 1>>>(q);  // = amq am0 am1 am2 am3 am4 am5
 }
+void behind_null() {
+  float *a, *b, **q = nullptr;
+  cudaMalloc(&a, 8);  // @an1
+  cudaMalloc(&b, 8);  // @an2
+  float *p = a;
+  if (number()) {
+    *q = b;
+    p = b;
+  }
+  k<<<1, 1>>>(p);  // = an1
+  if (number()) p = b + (**q > 0);
+  k<<<1, 1>>>(p);  // = an1
+}
+void below_zero() {
+  float *a, *b;
+  cudaMalloc(&a, 8);  // @ao1
+  cudaMalloc(&b, 8);  // @ao2
+  float *p = a;
+  unsigned n = number();
+  if (n < 0u) p = b;
+  k<<<1, 1>>>(p);  // = ao1
+  if (n >= 0u) p = b;
+  k<<<1, 1>>>(p);  // = ao2
+  if (n > 0u) p = a;
+  k<<<1, 1>>>(p);  // = ao1 ao2
+}
+void grown_in_loops() {
+  float *a;
+  cudaMalloc(&a, 8);  // @ap
+  std::vector<int> v;
+  while (number()) {
+    v.resize(number());
+    for (int &one : v) one = 1;
+    v.push_back(number());
+  }
+  k<<<1, 1>>>(a);  // = ap
+}
