@@ -20,6 +20,7 @@ from kesco.analysis.transfers import KINDS, Transfers
 from kesco.frontend.api_table import CudaCall
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, Buffer, BufferKind
+from kesco.ir.failures import CLEANS
 from kesco.ir.flow import Handle, Role, SiteKind
 from kesco.ir.lifetimes import ALLOCATE, FREE
 from kesco.source import Span
@@ -52,7 +53,7 @@ class CudaApi(Transfers):
             return self._alias(state, call, entry)
         if kind in ("stream_create", "event_create"):
             return self._create(state, call, entry)
-        if kind in ("stream_destroy", "event_destroy"):
+        if kind in ("stream_destroy", "event_destroy") or (self.now.dying and entry.name in CLEANS):
             return self._evaluated(state, call)
         if kind in KINDS:
             return self.transfer(state, call, entry)

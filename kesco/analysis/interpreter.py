@@ -20,7 +20,7 @@ from kesco.analysis.region import RegionBuilder
 from kesco.analysis.state import Activation, State
 from kesco.analysis.turns import forget, without
 from kesco.ir import program as ir
-from kesco.ir.failures import EARLY, runs_at_exit, where_it_failed
+from kesco.ir.failures import EARLY, leaves_if_it_went_well, never_comes_back, runs_at_exit, where_it_failed
 from kesco.ir.flow import EXCEPTION, Role, SiteKind
 from kesco.source import Span
 
@@ -168,18 +168,20 @@ class Interpreter(Objects):
                 state = self.execute(statement, state)
             return state
         declared: list[ir.Variable] = []
-        failing = self.now.failing
+        failing, dying = self.now.failing, self.now.dying
         self.now.scopes.append(declared)
-        for statement in block.body:
+        for behind, statement in enumerate(block.body, start=1):
             declared += (one.variable for one in _declarations(statement))
             if isinstance(statement, ir.Case):
-                self.now.failing = failing
+                self.now.failing, self.now.dying = failing, dying
             state = self.execute(statement, state)
-            self.now.failing += _leaves_if_it_went_well(statement)
+            if leaves_if_it_went_well(statement):
+                self.now.failing += 1
+                self.now.dying += never_comes_back(ir.Block(block.span, block.body[behind:]))
         self.now.scopes.pop()
         if state is not None:
             self.destroy(declared, state, block.end)
-        self.now.failing = failing
+        self.now.failing, self.now.dying = failing, dying
         return state
 
     def _execute(self, statement: ir.Stmt, state: State) -> State | None:
@@ -269,12 +271,9 @@ class Interpreter(Objects):
         other: State | None = state.fork()
         sides = self.compared(state, statement.condition)
         failed = where_it_failed(statement.condition)
-        self.now.failing += failed is True
-        then = self.execute(statement.then, state)
-        self.now.failing += (failed is False) - (failed is True)
+        then = self._arm(statement.then, state, failed=failed is True)
         if statement.other is not None:
-            other = self.execute(statement.other, other)
-        self.now.failing -= failed is False
+            other = self._arm(statement.other, other, failed=failed is False)
         if then is None or other is None:
             return then or other
         merged = then.merge(other)
@@ -285,6 +284,15 @@ class Interpreter(Objects):
                 if chosen.formula is not None:
                     merged.store.write((at,), chosen)
         return merged
+
+    def _arm(self, branch: ir.Stmt, state: State | None, *, failed: bool) -> State | None:
+        dies = failed and never_comes_back(branch)
+        self.now.failing += failed
+        self.now.dying += dies
+        after = self.execute(branch, state)
+        self.now.failing -= failed
+        self.now.dying -= dies
+        return after
 
     def _switch(self, statement: ir.Switch, state: State) -> State | None:
         for one in statement.before:
@@ -361,16 +369,6 @@ def _declarations(statement: ir.Stmt) -> list[ir.Declare]:
 def argument_defaults(call: ir.Call) -> bool:
     """Whether some arguments of a call are the callee's defaults, whose values are not followed."""
     return any(a == ir.Literal("default") for a in call.arguments)
-
-
-def _leaves_if_it_went_well(statement: ir.Stmt) -> bool:
-    """Whether what stands behind a statement is reached only where a call of CUDA has failed."""
-    if not isinstance(statement, ir.If) or statement.other is not None:
-        return False
-    last = statement.then
-    while isinstance(last, ir.Block) and last.body:
-        last = last.body[-1]
-    return where_it_failed(statement.condition) is False and isinstance(last, ir.Leave)
 
 
 def _has_default(statement: ir.Stmt) -> bool:

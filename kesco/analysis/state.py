@@ -71,6 +71,7 @@ class Activation:
     outside: bool = False  # the host has touched memory that the function did not make
     turns: list[str] = field(default_factory=list)  # loops around this place whose trips are marked
     failing: int = 0  # how many branches around this place are taken only where a call of CUDA has failed
+    dying: int = 0  # of these, how many end the process
 
 
 ON = "KescoOn"

@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kesco.ir import program as ir
+from kesco.ir.replay import ENDS
 
 LEAVE = "KescoLeave"
 """The type of kesco's own object whose end, where a function is left early, waits for the device."""
 EARLY = "early"
 """Its member that says whether the function is being left early."""
+
+CLEANS = frozenset({"cudaDeviceReset", "cudaThreadExit", "cudaDeviceSynchronize", "cudaThreadSynchronize", "cudaFree"})
+"""What is nothing to the rest of a program where a call has failed and the process ends: it cleans up."""
+PRINTS = frozenset({"printf", "fprintf", "puts", "fputs", "perror", "fflush"})
+NAMES_ERRORS = frozenset({"cudaGetErrorString", "cudaGetErrorName"})
+SAYS = ENDS | PRINTS | {"operator<<"}
+"""What a program may call where a call of CUDA has failed."""
 
 _AT_EXIT = frozenset({"atexit", "at_quick_exit", "on_exit"})
 _STATUS = tuple(
@@ -69,6 +77,47 @@ def may_return(program: ir.Program, function: ir.Function, statement: ir.Stmt) -
     """Whether a statement may leave its function and the process goes on: not so in ``main``, if nothing runs there."""
     leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(statement))
     return leaves and not (ends_the_process(program, function) and leaves_where_it_failed(statement))
+
+
+def leaves_if_it_went_well(statement: ir.Stmt) -> bool:
+    """Whether what stands behind a statement is reached only where a call has failed."""
+    which = where_it_failed(statement.condition) if isinstance(statement, ir.If) else None
+    if not isinstance(statement, ir.If) or which is None:
+        return False
+    last = statement.other if which else statement.then
+    while isinstance(last, ir.Block) and last.body:
+        last = last.body[-1]
+    return isinstance(last, ir.Leave)
+
+
+def never_comes_back(branch: ir.Stmt) -> bool:
+    """Whether a branch ends the process by its last statement, and has no other way out: behind what cleans up there
+    only C's own functions print, which throw nothing.
+    """
+    statements = list(_flat(branch))
+    last = statements[-1].expression if statements and isinstance(statements[-1], ir.Evaluate) else None
+    if not (isinstance(last, ir.Call) and last.standard and last.name.rpartition("::")[2] in ENDS):
+        return False
+    may_call = SAYS | NAMES_ERRORS | CLEANS
+    for statement in statements:
+        nodes = list(ir.walk(statement))
+        calls = [n for n in nodes if isinstance(n, ir.Call)]
+        names = {call.name.rpartition("::")[2] for call in calls}
+        if not names.isdisjoint(CLEANS):
+            may_call -= {"operator<<"}
+        if not names <= may_call or any(not call.standard or call.runs for call in calls):
+            return False
+        if any(isinstance(n, (ir.Leave, ir.New, ir.Launch, ir.Obstacle, ir.Unknown)) for n in nodes):
+            return False
+    return True
+
+
+def _flat(statement: ir.Stmt) -> Iterator[ir.Stmt]:
+    if isinstance(statement, ir.Block):
+        for inner in statement.body:
+            yield from _flat(inner)
+    else:
+        yield statement
 
 
 def leaves_where_it_failed(statement: ir.Stmt) -> bool:

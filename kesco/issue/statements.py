@@ -22,15 +22,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kesco.ir import program as ir
-from kesco.ir.failures import may_return, where_it_failed
-from kesco.ir.replay import ENDS
+from kesco.ir.failures import (
+    CLEANS,
+    NAMES_ERRORS,
+    SAYS,
+    leaves_if_it_went_well,
+    may_return,
+    never_comes_back,
+    where_it_failed,
+)
 
 _PLAIN = (ir.Constant, ir.Literal, ir.FunctionName, ir.Subscript, ir.Dereference, ir.AddressOf, ir.Decay, ir.Binary,
           ir.Unary, ir.Branch, ir.Cast, ir.InitList)  # fmt: skip
 _GOES_ON = (ir.Assign, ir.Launch, ir.New, ir.Obstacle, ir.Declare, ir.Loop, ir.Unknown)
-_SAYS = ENDS | {"printf", "fprintf", "puts", "fputs", "perror", "fflush", "operator<<"}
-"""What a program may call where a call of CUDA has failed."""
-_NAMES_ERRORS = frozenset({"cudaGetErrorString", "cudaGetErrorName"})
 _CONTAINERS = ("std::vector::", "std::array::", "std::basic_string::", "std::unique_ptr::", "std::span::")
 _ONLY_SAY = frozenset({"data", "size", "empty", "get", "operator[]", "c_str"})
 _VALUES = frozenset({"dim3", "min", "max", "ceil", "ceilf", "floor", "floorf"})
@@ -142,7 +146,7 @@ class _Reader:
                 self.statement(other)
         elif isinstance(one, ir.Loop):
             self._loop(one)
-        else:
+        elif not (isinstance(one, ir.Leave) and one.how == "return" and one.value is None and self._depth):
             raise _OtherEffect
 
     def _loop(self, one: ir.Loop) -> None:
@@ -203,8 +207,12 @@ class _Reader:
             self._effect(argument)
         self._depth += 1
         own, self._own = self._own, set()
-        for inner in function.body.body if isinstance(function.body, ir.Block) else (function.body,):
+        body = function.body.body if isinstance(function.body, ir.Block) else (function.body,)
+        for behind, inner in enumerate(body, start=1):
             self.statement(inner)
+            if leaves_if_it_went_well(inner):
+                self._failed(ir.Block(function.span, body[behind:]))
+                break
         self._depth, self._own = 0, own
 
     def _failed(self, one: ir.Stmt | ir.Expr) -> None:
@@ -212,7 +220,8 @@ class _Reader:
         for node in ir.walk(one):
             if isinstance(node, ir.Call):
                 name = node.name.rpartition("::")[2]
-                if not node.standard or node.runs or name not in _SAYS | _NAMES_ERRORS:
+                cleans = name in CLEANS and isinstance(one, ir.Stmt) and never_comes_back(one)
+                if not node.standard or node.runs or not (cleans or name in SAYS | NAMES_ERRORS):
                     raise _OtherEffect
             elif isinstance(node, ir.Leave):
                 if node.how != "return" or self._depth:

@@ -5,9 +5,9 @@ device may be another one than where it was fetched. A stream belongs to the dev
 and a launch into it fails where another one is (CUDA guide, "Stream and Event Behavior").
 
 1. ``kesco_streams`` gives the streams of the current device; so does ``kesco_stretch``, but without comparing pointers.
-2. The device may change in a call of CUDA that sets or resets it, in functions of the file that come to one, and in
-what the region calls foreign. 3. Events are recorded and waited for in any stream. 4. A statement is followed along all
-its branches, loops twice; a jump leads to every label.
+2. The device may change in a call of CUDA that sets or resets it, in functions of the file that come to one and go on,
+and in what the region calls foreign. 3. Events are recorded and waited for in any stream. 4. A statement is followed
+along all its branches, loops twice; a jump leads to every label.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kesco.ir import program as ir
+from kesco.ir.failures import leaves_if_it_went_well, never_comes_back
 from kesco.ir.flow import Region, Role
 from kesco.source import Span
 
@@ -46,11 +47,23 @@ def device_problems(program: ir.Program, regions: Sequence[Region]) -> Iterator[
 
 def _changing(program: ir.Program) -> frozenset[str]:
     """The functions of the file that may change the device, by key."""
-    calls = {f.key: [n for n in ir.walk(f.body) if isinstance(n, ir.Call)] for f in program.functions}
+    calls = {f.key: [n for n in _that_comes_back(f.body) if isinstance(n, ir.Call)] for f in program.functions}
     found = {key for key, inside in calls.items() if any(map(_sets_device, inside))}
     while more := {k for k, inside in calls.items() if k not in found and any(n.key in found for n in inside)}:
         found |= more
     return frozenset(found)
+
+
+def _that_comes_back(one: ir.Stmt | ir.Expr) -> Iterator[ir.Stmt | ir.Expr]:
+    """All of a function's body but branches that end the process, and what stands behind a check as such a branch."""
+    yield one
+    for behind, inner in enumerate(ir.children(one), start=1):
+        if not (isinstance(one, ir.If) and isinstance(inner, ir.Stmt) and never_comes_back(inner)):
+            yield from _that_comes_back(inner)
+        if isinstance(one, ir.Block) and leaves_if_it_went_well(one.body[behind - 1]):
+            rest = ir.Block(one.span, one.body[behind:])
+            if never_comes_back(rest):
+                return
 
 
 def _sets_device(call: ir.Call) -> bool:

@@ -79,6 +79,12 @@ class Frame:
         return pad.words != ("cleanup",)
 
     @property
+    def is_last(self) -> bool:
+        """Whether the process ends behind where control is, whatever happens."""
+        start = self.graph.last.get(self.block)
+        return start is not None and any(one is self.at for one in self.graph.blocks[self.block].instructions[start:])
+
+    @property
     def around(self) -> tuple[str, ...]:
         """The loops around where control is."""
         return self.graph.inside[self.block]

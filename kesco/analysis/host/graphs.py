@@ -17,8 +17,13 @@ from itertools import repeat
 
 import networkx as nx
 
-from kesco.llvm.values import Block, Function, Instruction, Integer, Local, Value
+from kesco.ir.failures import CLEANS, NAMES_ERRORS, PRINTS
+from kesco.ir.replay import ENDS
+from kesco.llvm.values import Block, Function, Instruction, Integer, Local, Value, callee
 
+_ENDS = ENDS | {"_ZSt9terminatev"}
+_MAY_CALL = _ENDS | CLEANS | PRINTS | NAMES_ERRORS  # what throws nothing
+_END, _BACK = "end", ""  # no blocks have these names, which are numbers: the process ends, or goes on
 _Part = tuple[str, "nx.DiGraph[str] | None"]
 
 
@@ -26,7 +31,8 @@ _Part = tuple[str, "nx.DiGraph[str] | None"]
 class Graph:
     """See the module's docstring; `inside` are the heads around a block, outermost first.
 
-    `ends` are heads, and the blocks that lead back to them: there the paths of a trip meet.
+    `ends` are heads, and the blocks that lead back to them: there the paths of a trip meet. `last` are the blocks of
+    which control goes nowhere but to a call that ends the process, and from which instruction on: nothing throws there.
     """
 
     blocks: dict[str, Block]
@@ -36,6 +42,7 @@ class Graph:
     paying: frozenset[str]
     live: dict[str, tuple[str, ...]]  # of each block, the values that it or a later one uses, its own phis among them
     ends: frozenset[str]
+    last: dict[str, int]
 
     def leaves(self, source: str, target: str) -> tuple[str, ...]:
         """The loops that an edge leads out of."""
@@ -102,7 +109,31 @@ def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
     heads = {head for around in inside.values() for head in around}
     latches = {a for a in counted for b in blocks[a].instructions[-1].targets if b in heads and b in inside[a]}
     live = _live([blocks[name] for name in counted])
-    return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(heads | latches))
+    last = _last([blocks[name] for name in counted], latches)
+    return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(heads | latches), last)
+
+
+def _last(blocks: list[Block], latches: set[str]) -> dict[str, int]:
+    """See `Graph.last`."""
+    flow: nx.DiGraph[str] = nx.DiGraph()
+    flow.add_nodes_from((_END, _BACK))
+    ways: dict[str, tuple[str, ...]] = {}
+    quiet: dict[str, int] = {}  # from which instruction on a block calls nothing that may throw
+    for block in blocks:
+        calls = {at: callee(one) for at, one in enumerate(block.instructions) if one.opcode in ("call", "invoke")}
+        quiet[block.name] = 1 + max((at for at, name in calls.items() if not _is_mild(name)), default=-1)
+        end = block.instructions[-1]
+        targets = end.targets[:1] if end.opcode == "invoke" else end.targets
+        ways[block.name] = targets or (_BACK,) if _ENDS.isdisjoint(calls.values()) else (_END,)
+        flow.add_edges_from((block.name, way) for way in ways[block.name])
+        if quiet[block.name] or block.name in latches:
+            flow.add_edge(block.name, _BACK)
+    back = {_BACK, *nx.ancestors(flow, _BACK)}
+    return {name: quiet[name] for name in ways if name not in latches and back.isdisjoint(ways[name])}
+
+
+def _is_mild(name: str) -> bool:
+    return name in _MAY_CALL or name.startswith("llvm.")
 
 
 def _live(blocks: list[Block]) -> dict[str, tuple[str, ...]]:

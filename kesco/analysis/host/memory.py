@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from math import gcd
-from typing import Protocol
 
 from kesco.analysis.host.contents import FEW, WIDEST, Contents, may_overlap, signed
 from kesco.analysis.host.values import (
@@ -30,30 +29,10 @@ from kesco.analysis.host.values import (
     united,
     unknown,
 )  # fmt: skip
+from kesco.analysis.host.world import World, may_be_same
 
 _CHANGED = ("library", "descriptor")  # what code that is given it may change, though the host cannot look at it
 CHANGED = unknown("memory that code which is not followed may change")
-
-
-class World(Protocol):
-    """What a state asks the engine."""
-
-    def fresh(self, one: Object) -> Contents:
-        """What an object holds that no path has touched yet."""
-
-    def shown(self, function: Object) -> None:
-        """The address of a function is known outside."""
-
-    def held_at_first(self, one: Object, at: int, size: int) -> Scalar:
-        """What a lazy object held when the path began."""
-
-    def touched(self, state: State, one: Object | None, writes: bool) -> None:
-        """The host reads or writes an object; None where it is not known which."""
-
-
-def _may_be_same(one: Object, other: Object) -> bool:
-    """Whether two objects that were there when a path began may be one, though they have two names."""
-    return one is not other and not one.kind == other.kind == "global"
 
 
 class State:
@@ -273,7 +252,7 @@ class State:
         """What is read of an object that was there when the path began."""
         stride, rest = offset
         weak = any(may_overlap(offset, size, (s, r), length) for s, r, length in contents.weak)
-        same = at.kind != "kesco" and any(_may_be_same(at, one) for one in self.written)
+        same = at.kind != "kesco" and any(may_be_same(at, one) for one in self.written)
         if stride or weak or same:
             return CHANGED
         cell = contents.cells.get(rest)

@@ -1,0 +1,90 @@
+"""What only a failed call leads to: where it ends the process, cleaning up there is nothing to the functions around."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.compiled import Compiled, compile_and_keep
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+HEAD = """#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+void raise(int);
+#define CHECK(value) check((value), #value, __LINE__)
+__global__ void square(float* y, const float* x, long n) {
+  for (long i = threadIdx.x; i < n; i += 32) y[i] = x[i] * x[i];
+}
+"""
+WORK = """  CHECK(cudaMemset(x, 0, 4096));
+  square<<<1, 32>>>(y, x, 1024);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  square<<<1, 32>>>(z, x, 1024);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+"""
+MAIN = f"""int main() {{
+  float *x, *y, *z;
+  CHECK(cudaMalloc(&x, 4096)); CHECK(cudaMalloc(&y, 4096)); CHECK(cudaMalloc(&z, 4096));
+{WORK}  CHECK(cudaFree(x)); CHECK(cudaFree(y)); CHECK(cudaFree(z));
+}}
+"""
+# Only the reading of LLVM IR follows objects of class templates.
+BUFFER = """template <class T> struct Buffer {
+  T* at;
+  explicit Buffer(long n) { CHECK(cudaMalloc(&at, n * sizeof(T))); }
+  ~Buffer() { cudaFree(at); }
+};
+"""
+OBJECTS = f"""{BUFFER}int main() {{
+  Buffer<float> first(1024), second(1024), third(1024);
+  float *x = first.at, *y = second.at, *z = third.at;
+{WORK}}}
+"""
+
+
+def compiled(folder: Path, text: str) -> Compiled:
+    path = folder / "app.cu"
+    path.write_text(HEAD + text, "utf-8")
+    return compile_and_keep(path)
+
+
+def check(body: str) -> str:
+    return f"void check(cudaError_t result, const char* what, int line) {{\n  {body}\n}}\n"
+
+
+CLEANS = [
+    'if (result) { std::cerr << what << line << "\\n"; cudaDeviceReset(); exit(99); }',
+    'if (result != cudaSuccess) { printf("%s", what); cudaDeviceSynchronize(); cudaDeviceReset(); abort(); }',
+    'if (cudaSuccess == result) return; fprintf(stderr, "%d", line); cudaDeviceReset(); exit(1);',
+    'if (cudaSuccess == result) return; else { fprintf(stderr, "%d", line); cudaDeviceReset(); exit(1); }',
+]
+GOES_ON = [
+    "if (result) cudaDeviceReset();",
+    "if (result) { cudaDeviceReset(); if (line > 40) exit(99); }",
+    "if (!result) { cudaDeviceReset(); exit(99); }",
+    "if (line > 40) { cudaDeviceReset(); exit(99); }",
+    "if (result) { cudaDeviceReset(); if (line > 40) return; exit(99); }",
+    "if (result) { cudaDeviceReset(); raise(result); exit(99); }",
+    "if (result) { cudaDeviceReset(); std::cerr << line; exit(99); }",  # which may be told to throw
+]
+
+
+@pytest.mark.parametrize("body", CLEANS)
+@pytest.mark.parametrize("program", [MAIN, OBJECTS], ids=["tree", "ir"])
+def test_a_check_may_clean_up_before_it_ends_the_process(tmp_path: Path, body: str, program: str) -> None:
+    outcome = compiled(tmp_path, check(body) + program)
+    (one,) = outcome.rewritten
+    assert len(one.plan.waits) == 1
+    assert "kesco->stream[1]" in outcome.result.text.decode()
+    assert "K221" not in [d.code for d in outcome.result.diagnostics]
+
+
+@pytest.mark.parametrize("body", GOES_ON)
+@pytest.mark.parametrize("program", [MAIN, OBJECTS], ids=["tree", "ir"])
+def test_a_reset_that_the_program_survives_is_a_barrier(tmp_path: Path, body: str, program: str) -> None:
+    assert compiled(tmp_path, check(body) + program).rewritten == []
