@@ -17,6 +17,7 @@ from kesco.frontend.invocations import Invocations
 from kesco.frontend.operations import IN_HEAD, Anchor, closing_parenthesis
 from kesco.ir import program as ir
 from kesco.ir.failures import leaves_where_it_failed
+from kesco.ir.walking import breaks
 
 K = CursorKind
 _KEYWORDS = {
@@ -55,6 +56,8 @@ class Anchors(Invocations):
         inside = self._from_macro(cursor, start, end)
         if inside and end <= start:
             end = self._end_of_invocation(start)
+        elif self._first_token(end)[0] in self.macros and self.text[end - 1 : end] not in (b"}", b";"):
+            end = self._end_of_invocation(end)  # clang says that a macro's argument ends where the macro begins
         self.anchor = Anchor(start, end, lone)
         self._inside_macro = inside
         first, self._leaves = len(self.operations), False
@@ -62,9 +65,11 @@ class Anchors(Invocations):
             lowered = self._statement(cursor)
         finally:
             self.anchor, self._inside_macro = outer, False
-        if inside and self._leaves and not leaves_where_it_failed(lowered):
-            for number in range(first, len(self.operations)):  # what goes before the way out would go before it too
-                self._stick(number, "the macro around it may leave the function")
+        out = "the function" if self._leaves and not leaves_where_it_failed(lowered) else ""
+        out = "the loop" if breaks(lowered) else out
+        if inside and out:
+            for number in range(first, len(self.operations)):  # what goes behind it would not be come to
+                self._stick(number, f"the macro around it may leave {out}")
         return lowered
 
     _inside_macro = False

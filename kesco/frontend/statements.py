@@ -178,8 +178,8 @@ class Statements(Bindings):
         return ir.Declare(self.span(cursor), variable, value)
 
     def _header(self, cursors: list[Cursor]) -> tuple[ir.Stmt, ...]:
-        """Declarations and expressions that run once at the head of a statement."""
-        if self.anchor is None:
+        """Declarations and expressions that run once at the head of a statement, or of a macro's invocation."""
+        if self.anchor is None or self._inside_macro:
             return tuple(self._statement(c) for c in cursors)
         keep, self.anchor.stuck = self.anchor.stuck, self.anchor.stuck or "it stands in the head of a statement"
         try:
