@@ -4,14 +4,16 @@ In: a loop and the state before it. Out: the state behind it, with all sites of 
 statements because this is where it is decided whether iterations are told apart.
 
 1. A counting loop with constant bounds and few trips is walked once a trip, with the counter's value known: ``x[i]`` is
-then a different buffer each time. 2. Any other loop is walked until neither state nor region changes. It refuses to
-unroll where the body may change the counter, and gives up (the function stays serial) when the walk does not settle.
+then a different buffer each time. 2. Any other loop is walked until neither state nor region changes, as are all in
+functions that only compute. It refuses to unroll where the body may change the counter, and gives up (the function
+stays serial) when the walk does not settle.
 """
 
 from __future__ import annotations
 
 from kesco.analysis.memory import Place, Value
 from kesco.analysis.numbering import end_trip
+from kesco.analysis.paying import paying
 from kesco.analysis.references import changes
 from kesco.analysis.state import Activation, State, converted
 from kesco.analysis.turns import Counters, Turns, forget
@@ -32,6 +34,7 @@ class Loops(Turns):
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.activations: dict[str, dict[str, Activation]] = {}
+        self.paying = paying(self.program)
         self.unroll: dict[int, bool] = {}
         self.uncounted: set[int] = set()  # loops whose trips turned out not to be known each time
         self.rounds = 0
@@ -82,6 +85,8 @@ class Loops(Turns):
 
     def _trips(self, loop: ir.Loop, state: State) -> list[Iteration] | None:
         """The iterations of a loop whose counter has constant bounds, or None."""
+        if self.now.function.key not in self.paying:
+            return None
         decided = self.unroll.get(loop.number)
         if decided is False or loop.tested_after or loop.condition is None or loop.step is None:
             return None
