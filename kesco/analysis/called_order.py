@@ -14,12 +14,25 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from kesco.analysis.evaluation_order import says_where
+from kesco.frontend.api_table import cuda_call
+from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
 
 _MEMORY, _UNSEEN = "*", "?"
 _STREAMS = ("c:@stderr", "c:@stdout", "c:@stdin", "c:@N@std@")
 _KEEP_NOTHING = ("cuda", "std::swap", "std::exchange", "std::getline", "std::operator", "std::move", "std::min")
 _SHIFTS = ("operator<<", "operator>>")
+_FILLS = (
+    "alloc",
+    "alias",
+    "copy",
+    "device",
+    "event_create",
+    "query",
+    "stream_create",
+    "stream_destroy",
+    "event_destroy",
+)
 _Sets = tuple[frozenset[str], frozenset[str]]
 """What is read, and what is changed."""
 
@@ -106,9 +119,16 @@ class Meetings:
 
 
 def bound(program: ir.Program) -> frozenset[str]:
-    """The variables that may have a second name: a reference, one in an object or a lambda, or one that a call kept."""
-    found: list[ir.Expr] = []
-    for node in (node for function in program.functions for node in ir.walk(function.body)):
+    """The variables that may have a second name: a reference or a pointer, one in an object or a lambda, or one that a
+    call kept.
+    """
+    code = (*(function.body for function in program.functions), *program.inside)
+    every = [node for one in code for node in ir.walk(one)]
+    cuda = [n for n in every if isinstance(n, ir.Call) and _is_of_cuda(n)]
+    filled = {id(inner) for n in cuda for a in n.arguments for inner in ir.walk(a)}
+    taken = (n.target for n in every if isinstance(n, ir.AddressOf) and id(n) not in filled)
+    found: list[ir.Expr] = [one for one in taken if isinstance(one, ir.Name)]
+    for node in every:
         if isinstance(node, ir.Declare) and node.initial is not None:
             record = program.records.get(node.variable.type.record)
             held = record is not None and any(one.type.shape is ir.Shape.REFERENCE for one in record.fields)
@@ -119,6 +139,16 @@ def bound(program: ir.Program) -> frozenset[str]:
             given = (a for a, changes in zip(node.arguments, node.references, strict=False) if changes)
             found += [a for a in given if not isinstance(a, ir.Call) or a.reference]  # others are values
     return frozenset(n.variable.key for one in found for n in ir.walk(one) if isinstance(n, ir.Name))
+
+
+def _is_of_cuda(call: ir.Call) -> bool:
+    """Whether a call keeps no address of a variable that it fills."""
+    if not call.standard:
+        return False
+    entry = cuda_call(call.name, len(call.arguments))
+    if entry is not None:
+        return entry.kind in _FILLS
+    return library_call(call.name, len(call.arguments)) is not None
 
 
 def shifts(program: ir.Program, call: ir.Call) -> bool:

@@ -17,6 +17,9 @@ _ONLY_TELL = frozenset(  # of the standard library's members, those that change 
     ("operator[]", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
      "size", "length", "empty", "begin", "end", "cbegin", "cend", "count", "find", "c_str", "str", "value", "has_value")
 )  # fmt: skip
+_IN_ANY_ORDER = frozenset(
+    f"operator{one}" for one in ("+", "-", "*", "/", "%", "&", "|", "^", "==", "!=", "<", ">", "<=", ">=", "<=>")
+)
 _SEALED = re.compile(
     r"(?:const )?std::(?:mersenne_twister_engine|linear_congruential_engine|subtract_with_carry_engine|\w+_distribution"
     r"|random_device)\b.*"
@@ -36,6 +39,12 @@ _SAYS = frozenset(("size", "empty", "data", "get", "front", "back", "begin", "en
 _REACHES = frozenset(("operator[]", "operator*", "operator->"))
 """Those that say it, too, but where a map makes what it is asked for."""
 _THRUST = (*_SAYS, "raw_pointer_cast")
+
+
+def parts(call: ir.Call) -> tuple[ir.Expr, ...]:
+    """What is evaluated in any order for a call: its arguments, and the object of an operator that names no order."""
+    alone = call.receiver is None or call.name.rpartition("::")[2] not in _IN_ANY_ORDER
+    return call.arguments if alone or call.receiver is None else (call.receiver, *call.arguments)
 
 
 def order_matters(
@@ -92,7 +101,8 @@ def _is_exposed(node: ir.Expr | ir.Stmt, exposed: Callable[[ir.Variable], bool])
     if isinstance(node, ir.Name):
         return node.variable.constant is None and exposed(node.variable)
     reaches = isinstance(node, ir.Subscript) and not node.array
-    return reaches or isinstance(node, ir.Dereference) or (isinstance(node, ir.Select) and node.arrow)
+    member = isinstance(node, ir.Select) and (node.arrow or node.base is None)
+    return reaches or member or isinstance(node, ir.Dereference)
 
 
 def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:

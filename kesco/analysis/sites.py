@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from kesco.analysis.aggregates import Aggregates
 from kesco.analysis.called_order import Meetings, bound, shifts
-from kesco.analysis.evaluation_order import order_matters, pure_functions
+from kesco.analysis.evaluation_order import order_matters, parts, pure_functions
 from kesco.analysis.memory import TOP, Object, Place, Value
 from kesco.analysis.region import Draft
 from kesco.analysis.state import State
@@ -187,9 +187,12 @@ class Sites(Aggregates):
         ours = [self._is_of_kesco(value) for value in values]
         written = tuple(a for a, its in zip(arguments, ours, strict=True) if not its)
         ordered = isinstance(node, ir.Call) and shifts(self.program, node)
-        if not ordered and self.meetings.matter(written, self.pure):
+        its_object = parts(node)[: len(parts(node)) - len(arguments)] if isinstance(node, ir.Call) else ()
+        every = (*its_object, *written)
+        matters = order_matters(every, self.pure, self._is_exposed)
+        if not ordered and (self.meetings.matter(every, self.pure) or (its_object and matters)):
             self.stay_serial("the order in which parts of an expression are evaluated is open, and matters", node.span)
-        if not order_matters(written, self.pure, self._is_exposed):
+        if not matters:
             return values
         self.escape_values(state, *values)
         return [value if its else TOP for value, its in zip(values, ours, strict=True)]

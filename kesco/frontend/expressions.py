@@ -59,6 +59,7 @@ class Expressions(Declarations):
         self.elsewhere: dict[str, Cursor] = {}  # functions called here whose bodies are in headers or templates
         self.launched = False
         self.hidden = ""  # why the function being lowered cannot be followed
+        self.inside: list[ir.Stmt] = []  # what runs where something else is called
         self.on_lambda: Callable[[Cursor], None] = lambda cursor: None
 
     # ---- expressions ----------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ class Expressions(Declarations):
         arrow = bool(inner) and inner[0].type.get_canonical().kind is TypeKind.POINTER
         union = _shares_storage(target)
         kind = ir.Type(ir.Shape.OTHER, "bit-field") if target.is_bitfield() else self.types.lower(target.type)
-        return ir.Select(base, "" if union else target.spelling, arrow, kind)
+        return ir.Select(base, "" if union else target.spelling, arrow, kind, self.span(cursor))
 
     def _binary(self, cursor: Cursor) -> ir.Expr:
         operator = clang.binary_operator(cursor)
@@ -260,7 +261,7 @@ class Expressions(Declarations):
             return ir.Branch(left, ir.Constant(1), right)
         if operator in (".*", "->*", "?"):
             return ir.Unknown((left if operator == "->*" else ir.AddressOf(left), right), operator, self.span(cursor))
-        return ir.Binary(operator, left, right, self.types.lower(cursor.type))
+        return ir.Binary(operator, left, right, self.types.lower(cursor.type), self.span(cursor))
 
     def _unary(self, cursor: Cursor) -> ir.Expr:
         operator = clang.unary_operator(cursor)

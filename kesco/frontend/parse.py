@@ -125,7 +125,7 @@ def parse(
     return ir.Program(
         source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
         tuple(kernels), said.stated(), statements.launched, said.tasks(done) if earlier is None else (),
-        by_pragma(text.bare for text in texts),
+        by_pragma(text.bare for text in texts), tuple(statements.inside),
     )  # fmt: skip
 
 
@@ -254,6 +254,8 @@ class _Walk:
                 self._function(cursor, record)
             elif kind is K.VAR_DECL:
                 self._variable(cursor)
+            elif kind is K.FIELD_DECL:
+                self._member(cursor)
             elif kind in _CONTAINERS:
                 owner = cursor.get_usr() if kind in CLASSES else "" if kind is K.FRIEND_DECL else record
                 self.walk(cursor.get_children(), owner, outermost=False)
@@ -290,6 +292,14 @@ class _Walk:
             body = ir.Evaluate(variable.span, value)
             key = f"initialiser of {variable.key}"
             self.functions.append(ir.Function(key, "", (), body, variable.span, False, True, here=False))
+
+    def _member(self, cursor: Cursor) -> None:
+        hidden = self.statements.hidden
+        for initial in (one for one in clang.children(cursor) if kind_of(one).is_expression()):
+            if any(kind_of(one) is K.CALL_EXPR for one in initial.walk_preorder()):
+                value = self.statements.unanchored(initial)
+                self.statements.inside.append(ir.Evaluate(self.statements.span(cursor), value))
+        self.statements.hidden = hidden
 
 
 def _is_class(cursor: Cursor | None) -> bool:

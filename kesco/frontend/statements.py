@@ -368,6 +368,7 @@ class Statements(Bindings):
         if self.closures is not None and called is not None and body is not None and launches and not inside:
             self.closures.append(self._closure(cursor, called, body))
         else:
+            self.inside += [ir.Block(self.span(cursor), (body,))] if body is not None else []
             for number in range(before, len(self.operations)):
                 self._stick(number, "it stands in a lambda")
         self.anchor, self._inside_macro = keep, inside

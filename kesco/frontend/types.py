@@ -78,7 +78,7 @@ class TypeTable:
         if lowered.shape is Shape.RECORD:
             known = self.records.get(lowered.record)
             return known is not None and known.standard
-        return lowered.shape in (Shape.INTEGER, Shape.POINTER, Shape.OTHER)
+        return lowered.shape in (Shape.INTEGER, Shape.POINTER, Shape.OTHER, Shape.REFERENCE)
 
     def is_standard(self, declaration: Cursor) -> bool:
         """`is_standard`, asked once for each declaration."""

@@ -159,7 +159,8 @@ class Program:
     `constructs` names file-wide facts that decide what is safe: ``"threads"`` (other host threads), ``"openmp"``,
     ``"coroutines"``, ``"second names"``, ``"per-thread-stream"``,
     ``"managed"`` (variables that host and device share), each with the place it was seen at.
-    `text` is the file as bytes, `weak` are symbols that a pragma lets another file replace.
+    `text` is the file as bytes, `weak` are symbols that a pragma lets another file replace. `inside` is what runs where
+    something else is called: the bodies of lambdas that launch nothing, and initialisers of members.
     """
 
     path: str
@@ -174,3 +175,4 @@ class Program:
     launches: bool = True
     tasks: tuple[Task, ...] = ()
     weak: frozenset[str] = frozenset()
+    inside: tuple[Stmt, ...] = ()

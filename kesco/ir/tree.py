@@ -6,7 +6,7 @@ is `Unknown` with its parts, so that nothing with an effect is dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kesco.ir.types import Type, Variable
 from kesco.source import Span
@@ -51,6 +51,7 @@ class Select(Expr):
     member: str
     arrow: bool
     type: Type
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Binary(Expr):
     left: Expr
     right: Expr
     type: Type | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from dataclasses import fields
 from kesco.ir.tree import Block, Case, Cast, Expr, If, Leave, Stmt, Switch
 
 _PLAIN = frozenset(
-    {"str", "int", "bool", "Span", "Type", "Variable", "Type | None", "Kernel", "Kernel | None", "int | None",
-     "tuple[bool, ...]"}
+    {"str", "int", "bool", "Span", "Span | None", "Type", "Variable", "Type | None", "Kernel", "Kernel | None",
+     "int | None", "tuple[bool, ...]"}
 )  # fmt: skip
 """The annotations of fields that hold no expression or statement."""
 _HOLDS = frozenset({"Expr", "Stmt", "Expr | None", "Stmt | None", "tuple[Expr, ...]", "tuple[Stmt, ...]"})

@@ -26,6 +26,7 @@ from kesco.analysis.host.own_classes import OwnClasses
 from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.steps import evaluated
 from kesco.analysis.host.values import (
+    ANYWHERE,
     EXCEPTION,
     NOTHING,
     NUMBER,
@@ -118,6 +119,7 @@ class Calls:
         if "12basic_string" in name and self.own.new:  # it may call that
             return self.unseen(frame, instruction, state, values, name)
         if model is not None and not (model.keeps or model.given):
+            _reads(state, {o for v in values for o in objects(v)})
             if engine.watcher is not None:
                 engine.watcher.runs(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
             return modelled(frame, instruction, state, model, values)
@@ -187,7 +189,8 @@ class Calls:
         keep = state.values
         context = engine.context(frame.context, instruction, frame.function.name)
         values, copies = self._by_value(frame, instruction, state, function, values, context)
-        watcher = engine.watcher
+        watcher, orders = engine.watcher, engine.orders
+        around, orders.around = orders.around, orders.of(frame)
         entered = watcher.enters(frame, instruction, function, context, state) if watcher is not None else None
         try:
             if name in engine.stack or name in self.recursions:
@@ -202,6 +205,8 @@ class Calls:
             if watcher is not None:
                 watcher.leaves(entered, None, None)
             raise
+        finally:
+            orders.around = around
         if watcher is not None:
             watcher.leaves(entered, outcome.state, outcome.thrown)
         for left in (outcome.state, outcome.thrown):
@@ -242,6 +247,7 @@ class Calls:
         engine = self.engine
         known = self.recursions.get(function.name)
         if known is not None:  # one that its own fixed point meets
+            engine.orders.lose()
             new = [joined(a, b, widen=True) for a, b in zip(known.arguments, values, strict=False)]
             known.state, changed = join_states(known.state, state, widen=True)
             if changed or new != known.arguments:
@@ -294,6 +300,7 @@ class Calls:
         if not all(type(a) is not Unknown for v in values for a in scalar(v)) or escaped or self.own.streams:
             start |= state.escaped
         reached = self._lost(state, start)
+        _reads(state, reached)
         if self.engine.watcher is not None:
             self.engine.watcher.runs(frame, name, reached, state, seen=True)
         if model is None or escaped:
@@ -305,6 +312,7 @@ class Calls:
         start = set().union(*(objects(value) for value in values)) if values else set()
         start |= state.escaped | (self.engine.variables_in(name) if self.engine.module.has_body(name) else frozenset())
         reached = self._lost(state, start)
+        _reads(state, reached)
         state.gone |= reached
         if self.engine.watcher is not None:
             self.engine.watcher.runs(frame, name, reached, state, seen=False)
@@ -331,6 +339,12 @@ class Calls:
         if "~{memory}" not in text.text and "*" not in text.text and not any(objects(v) for v in values):
             return Outcome(frame.engine.constants.uniform(instruction.type, NUMBER), state)
         return self.library(frame, instruction, state, values, "inline assembly", escaped=True)
+
+
+def _reads(state: State, every: Iterable[Object]) -> None:
+    """Code that is not walked reads these."""
+    for one in every:
+        state.note(one, ANYWHERE, 1, NUMBER, writes=False)
 
 
 def _ended(frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:

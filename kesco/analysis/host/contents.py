@@ -51,6 +51,13 @@ class Contents:
         yield from self.weak.values()
         yield self.rest
 
+    def held_at(self, offset: Offset, size: int) -> Iterable[Value] | None:
+        """What may be held there, or anywhere in the object where that is not told; None: what was there at first."""
+        cell = self.cells.get(offset[1]) if not offset[0] and not self.weak else None
+        if cell is not None and cell[0] == size:
+            return [cell[1]]
+        return None if self.lazy else self.held()
+
     def overlapping(self, at: int, size: int) -> list[int]:
         """Where cells begin that have a byte in this range."""
         if size > FEW:

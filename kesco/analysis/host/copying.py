@@ -8,7 +8,9 @@ from __future__ import annotations
 from kesco.analysis.host.contents import FEW
 from kesco.analysis.host.memory import CHANGED, State
 from kesco.analysis.host.values import (
+    ANYWHERE,
     NOTHING,
+    Atom,
     Object,
     Pointer,
     Scalar,
@@ -31,23 +33,21 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None
         for one, _ in found:
             if state.is_reached(one):
                 state.touch(one, writes=writes)
+    strange = [one for one in scalar(source) if type(one) is Unknown]
+    held = _held(state, sources, strange)
+    for found, writes in ((targets, True), (sources, False)):
+        for one, offset in found:
+            state.note(one, offset, size, held, writes=writes)
     if not is_known(to) or not is_known(source):
         state.touch(None, writes=not is_known(to))
-    strange = [one for one in scalar(source) if type(one) is Unknown]
+        if not is_known(source):
+            state.note(None, ANYWHERE, 1, NOTHING, writes=False)
     if len(targets) == 1 and len(sources) == 1 and not strange and size is not None:
         (target, (a, b)), (origin, (c, d)) = targets[0], sources[0]
         code = "function" in (target.kind, origin.kind)
         if not a and not c and not target.many and not code and is_known(to):
             _copy_exactly(state, target, b, origin, d, size)
             return
-    held: Scalar = frozenset(strange)
-    for origin, _ in sources:
-        if origin.kind != "function":
-            contents = state.look(origin)
-            held |= CHANGED if contents.volatile else NOTHING
-            for value in contents.held():
-                held |= scalar(value)
-    held = united(held)
     if not is_known(to):
         state.escape(held)
         state.lose_escaped()
@@ -61,6 +61,18 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None
         if contents.lazy:
             state.written |= {target}
         contents.add((8, 0), 8, held)
+
+
+def _held(state: State, sources: list[Pointer], strange: list[Unknown]) -> Scalar:
+    """What may be held by all that is copied from."""
+    held: set[Atom] = set(strange)
+    for origin, _ in sources:
+        if origin.kind != "function":
+            contents = state.look(origin)
+            held |= CHANGED if contents.volatile else NOTHING
+            for value in contents.held():
+                held |= scalar(value)
+    return united(frozenset(held))
 
 
 def _copy_exactly(state: State, target: Object, to: int, origin: Object, at: int, size: int) -> None:

@@ -47,8 +47,9 @@ from kesco.analysis.host.values import (
 from kesco.frontend.api_table import CudaCall, is_cuda_name
 from kesco.frontend.library_table import library_call
 from kesco.llvm.layouts import layout_of
-from kesco.llvm.types import POINTER
-from kesco.llvm.values import Instruction
+from kesco.llvm.module import Module
+from kesco.llvm.types import POINTER, Type
+from kesco.llvm.values import Instruction, Integer, Local
 
 POP = "__cudaPopCallConfiguration"
 _PARTS = 64  # of a structure that is passed by value
@@ -101,6 +102,32 @@ def launched_unseen(frame: Frame, state: State, launch: Launch, stub: str, value
     _launch(frame, state, launch, stub, found, {one for value in values for one in objects(value)}, {})
 
 
+def signature(module: Module, stub: str) -> tuple[Type, ...]:
+    """The types of a kernel's parameters, from its stub, which puts the places of each into an array."""
+    function = module.function(stub)
+    if function is None:
+        return ()
+    types: dict[str, Type] = {}
+    for one in function.parameters:
+        byval = one.promised("byval")
+        if byval is not None and byval.type is not None:
+            types[one.value.name] = byval.type
+    slots: dict[str, int] = {}
+    found: dict[int, Type] = {}
+    for instruction in (one for block in function.blocks for one in block.instructions):
+        operands = instruction.operands
+        if instruction.opcode == "alloca" and instruction.result is not None and instruction.about is not None:
+            types[instruction.result.name] = instruction.about
+        elif instruction.opcode == "getelementptr" and instruction.result is not None:
+            if instruction.about == POINTER and len(operands) == 2 and isinstance(operands[1], Integer):
+                slots[instruction.result.name] = operands[1].value
+        elif instruction.opcode == "store":
+            value, place = (one.name if isinstance(one, Local) else "" for one in operands)
+            if place in slots and value in types:
+                found[slots[place]] = types[value]
+    return tuple(found[index] for index in sorted(found))
+
+
 def _arguments(
     frame: Frame, state: State, stub: str, given: Value
 ) -> tuple[list[tuple[str, Value]], set[Object], dict[int, int]]:
@@ -114,7 +141,7 @@ def _arguments(
     held: set[Object] = set()
     numbers: dict[int, int] = {}
     distances: Scalar = NOTHING
-    for index, type_ in enumerate(engine.signature(stub)):
+    for index, type_ in enumerate(signature(engine.module, stub)):
         place = state.load(_at(state, given, index * _POINTER), _POINTER)
         for one in objects(place):
             held |= {o for value in state.look(one).held() for o in objects(value)}

@@ -15,12 +15,12 @@ from kesco.analysis.host.contents import Contents
 from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
+from kesco.analysis.host.orders import Orders
 from kesco.analysis.host.record import OutOfBudget, Record, Refused, Watcher
-from kesco.analysis.host.values import BEFORE, Object, Scalar, unknown
+from kesco.analysis.host.values import BEFORE, Object, Offset, Scalar, Value, unknown
 from kesco.frontend.api_table import host_call, is_cuda_name
 from kesco.llvm.module import Module
-from kesco.llvm.types import POINTER, Type
-from kesco.llvm.values import Function, Instruction, Integer, Local, callee, symbols_in
+from kesco.llvm.values import Function, Instruction, Integer, callee, symbols_in
 
 if TYPE_CHECKING:
     from kesco.analysis.host.cuda import Launch
@@ -52,6 +52,7 @@ class Engine:
         self.knows_globals = True
         self.launch: Launch | None = None  # the one that a stub is about
         self.watcher: Watcher | None = None
+        self.orders = Orders()
         self.whole = False  # there are no files beside this one, so nothing has run before it and nobody else calls it
         self.peels = False  # a loop's first trip is walked by itself each time, and no loop ends by a call that fails
         self.weak: frozenset[str] = frozenset()  # beside those that the module marks: another file may define them
@@ -224,31 +225,6 @@ class Engine:
         variable = self.module.variable(name)
         return variable is not None and not _OWN.intersection(variable.words)
 
-    def signature(self, stub: str) -> tuple[Type, ...]:
-        """The types of a kernel's parameters, from its stub, which puts the places of each into an array."""
-        function = self.module.function(stub)
-        if function is None:
-            return ()
-        types: dict[str, Type] = {}
-        for one in function.parameters:
-            byval = one.promised("byval")
-            if byval is not None and byval.type is not None:
-                types[one.value.name] = byval.type
-        slots: dict[str, int] = {}
-        found: dict[int, Type] = {}
-        for instruction in (one for block in function.blocks for one in block.instructions):
-            operands = instruction.operands
-            if instruction.opcode == "alloca" and instruction.result is not None and instruction.about is not None:
-                types[instruction.result.name] = instruction.about
-            elif instruction.opcode == "getelementptr" and instruction.result is not None:
-                if instruction.about == POINTER and len(operands) == 2 and isinstance(operands[1], Integer):
-                    slots[instruction.result.name] = operands[1].value
-            elif instruction.opcode == "store":
-                value, place = (one.name if isinstance(one, Local) else "" for one in operands)
-                if place in slots and value in types:
-                    found[slots[place]] = types[value]
-        return tuple(found[index] for index in sorted(found))
-
     # ---- budgets
 
     def allow(self, roots: int) -> None:
@@ -388,6 +364,14 @@ class Engine:
         """The host reads or writes what the device may reach."""
         if self.watcher is not None and not self.in_runtime:
             self.watcher.touches(state, one, writes=writes)
+        if not self.in_runtime:
+            self.orders.looks(self.frame)
+
+    def accessed(
+        self, state: State, at: Object | None, where: tuple[Offset, int], value: Value, *, writes: bool
+    ) -> None:
+        """A value is read or written there."""
+        self.orders.access(self.frame, state, at, where, value, writes=writes)
 
     def shown(self, function: Object) -> None:
         """Code that is not followed may call a function."""

@@ -11,6 +11,7 @@ from math import gcd
 
 from kesco.analysis.host.contents import FEW, WIDEST, Contents, may_overlap, signed
 from kesco.analysis.host.values import (
+    ANYWHERE,
     NOTHING,
     NUMBER,
     ZERO,
@@ -180,6 +181,7 @@ class State:
         self._show(gone - self.escaped)
         self.escaped |= gone
         for one in gone:
+            self.note(one, ANYWHERE, 1, ZERO, writes=True)
             if (one.visible or one.kind in _CHANGED) and not self.look(one).volatile:
                 self.change(one).volatile = True
 
@@ -190,6 +192,7 @@ class State:
 
     def lose_escaped(self) -> None:
         """Somebody who is not followed may have changed whatever has escaped."""
+        self.note(None, ANYWHERE, 1, ZERO, writes=True)
         if self._settled is not self.escaped:
             self.lose(self.reached(self.escaped))
             self._settled = self.escaped
@@ -202,6 +205,12 @@ class State:
         """The host reads or writes an object; None where it is not known which."""
         self._world.touched(self, one, writes=writes)
 
+    def note(self, at: Object | None, offset: Offset, size: int | None, value: Value, *, writes: bool) -> None:
+        """This value is read or written there: what matters where compilers evaluate in different orders."""
+        if at is None or at.kind != "function":
+            where = (offset, size) if size is not None else (ANYWHERE, 1)
+            self._world.accessed(self, at, where, value, writes=writes)
+
     # ---- reading
 
     def load(self, address: Value, size: int) -> Scalar:
@@ -211,15 +220,21 @@ class State:
         if len(address) == 1:
             (atom,) = address
             if type(atom) is Pointer:
-                return self._load(atom.object, atom.offset, size)
+                return self._noted(atom, size)
         result: Value = NOTHING
         for one in address:
             if type(one) is Pointer:
-                result = joined(result, self._load(one.object, one.offset, size))
+                result = joined(result, self._noted(one, size))
             elif type(one) is Unknown:
                 self.touch(None, writes=False)
+                self.note(None, ANYWHERE, 1, NOTHING, writes=False)
                 result = joined(result, frozenset((one,)))
         return scalar(result)
+
+    def _noted(self, place: Pointer, size: int) -> Scalar:
+        value = self._load(place.object, place.offset, size)
+        self.note(place.object, place.offset, size, value, writes=False)
+        return value
 
     def _load(self, at: Object, offset: Offset, size: int) -> Scalar:
         if at.kind == "function":
@@ -312,6 +327,7 @@ class State:
         for target, offset in targets:
             if target.kind == "function":
                 continue
+            self.note(target, offset, size, value, writes=True)
             if self.is_reached(target):
                 self.touch(target, writes=True)
             contents = self.look(target)
@@ -359,6 +375,7 @@ class State:
             self.lose_escaped()
         targets = pointers(address)
         for target, (stride, rest) in targets:
+            self.note(target, (stride, rest), size, value, writes=True)
             if self.is_reached(target):
                 self.touch(target, writes=True)
             if target.kind == "function" or self.look(target).volatile:

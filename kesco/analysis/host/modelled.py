@@ -168,6 +168,8 @@ def receive(state: State, address: Value, value: Scalar) -> None:
 def _free(state: State, address: Value) -> None:
     targets = pointers(address)
     state.gone |= {one.object for one in targets}
+    for place in targets:
+        state.note(place.object, ANYWHERE, 1, ZERO, writes=True)
     if len(targets) == 1 and not targets[0].object.many and not targets[0].offset[0]:
         one = targets[0].object
         if one.kind in ("heap", "device", "pinned", "managed"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kesco.analysis.host.contents import Contents
-from kesco.analysis.host.values import Object, Scalar
+from kesco.analysis.host.values import Object, Offset, Scalar, Value
 
 if TYPE_CHECKING:
     from kesco.analysis.host.memory import State
@@ -25,6 +25,11 @@ class World(Protocol):
 
     def touched(self, state: State, one: Object | None, writes: bool) -> None:
         """The host reads or writes an object; None where it is not known which."""
+
+    def accessed(
+        self, state: State, at: Object | None, where: tuple[Offset, int], value: Value, *, writes: bool
+    ) -> None:
+        """This value is read or written there; None: in any object that has escaped."""
 
 
 def may_be_same(one: Object, other: Object) -> bool:

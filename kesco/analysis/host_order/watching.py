@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kesco.analysis.host.cuda import Launch
+from kesco.analysis.host.cuda import Launch, signature
 from kesco.analysis.host.engine import PUSH, STUB, Engine
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
@@ -158,7 +158,7 @@ class Watching:
         draft.note = draft.note or note
         for name, value in found:
             draft.pointed.setdefault(name, set()).update(b.key for b, _ in self.pointing.parts(value))
-        types = self.engine.signature(stub)
+        types = signature(self.engine.module, stub)
         outer = next((f for f in self.steps.activations() if f.at is launch.instruction), None)
         arguments = [Argument(words=kernel)]
         arguments += [self._dimension(name, settings, outer) for name in ("grid", "block", "shared")]

@@ -35,9 +35,10 @@ from kesco.analysis.host_regions.counting import Counting
 from kesco.analysis.host_regions.entries import MARK, Entries
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.libraries import Libraries, settled
+from kesco.analysis.host_regions.open_orders import OpenOrders
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.quiet import Quiet
-from kesco.analysis.host_regions.refusing import order_of, unreadable, watched
+from kesco.analysis.host_regions.refusing import unreadable, watched
 from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.texts import Texts
 from kesco.analysis.host_regions.touching import Touching
@@ -82,19 +83,19 @@ def host_regions(
     texts = Texts(program, module)
     counting = Counting(texts)
     seen = {name for name, _ in program.constructs}
-    why = next((why for name, why in _NOT_READ.items() if name in seen), "") or order_of(
-        program, Quiet(texts, Models())
-    )
-    walk = first = _walked(texts, counting, effects, streams, looks, sizes)
+    why = next((why for name, why in _NOT_READ.items() if name in seen), "")
+    opened = OpenOrders(texts)
+    opened.find(Quiet(texts, Models()))
+    walk = first = _walked(texts, counting, opened, effects, streams, looks, sizes)
     if not walk.refused and counting.settle(turning):
-        walk = _walked(texts, counting, effects, streams, looks, sizes)
+        walk = _walked(texts, counting, opened, effects, streams, looks, sizes)
     found = _read(walk, why)
 
     def again(loops: Collection[int]) -> tuple[Region, ...]:
         if all(known is None or number in loops for number, known in counting.trips.items()):
             return _read(first, why)  # nothing was counted then
         other = replace(counting, trips=counting.trips | dict.fromkeys(loops))
-        return _read(_walked(texts, other, effects, streams, looks, sizes), why)
+        return _read(_walked(texts, other, opened, effects, streams, looks, sizes), why)
 
     return rolled(found, again) if rolling and not walk.refused else found
 
@@ -118,6 +119,7 @@ def _read(walk: _Walk, why: str) -> tuple[Region, ...]:
 def _walked(
     texts: Texts,
     counting: Counting,
+    opened: OpenOrders,
     effects: Mapping[str, KernelEffects],
     streams: bool,
     looks: bool,
@@ -133,9 +135,10 @@ def _walked(
     pointing = Pointing(paths)
     libraries = Libraries(pointing)
     walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries)
+    engine.orders = opened.orders()
     engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing, libraries))
     engine.first = entries.held_at_first
-    walk.refused = refused_by(walk.all)
+    walk.refused = refused_by(walk.all) or opened.why(engine.orders)
     return walk
 
 

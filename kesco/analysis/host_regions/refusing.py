@@ -12,29 +12,18 @@ not followed here. What is promised to them the serial program says.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from kesco.analysis.called_order import Meetings, bound, shifts
-from kesco.analysis.evaluation_order import changes_nothing, order_matters, pure_functions
+from kesco.analysis.evaluation_order import changes_nothing, order_matters, parts, pure_functions
 from kesco.analysis.host_regions.quiet import Quiet
-from kesco.frontend.api_table import cuda_call
-from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role
 from kesco.ir.volatiles import is_watched
+from kesco.source import Span
 
-_FILLS = (
-    "alloc",
-    "alias",
-    "copy",
-    "device",
-    "event_create",
-    "query",
-    "stream_create",
-    "stream_destroy",
-    "event_destroy",
-)
 _SAME = frozenset(
     ("goto", "a label", "a try block", "a statement of unknown form", "a computed goto", "an OpenMP directive",
      "inline assembly", ir.CLOSURE)
@@ -42,17 +31,31 @@ _SAME = frozenset(
 _OF_A_LAMBDA = "@Sa@F@operator()"  # in the USR of what is called
 _IN_ORDER = ("&&", "||", ",", "<<", ">>")
 _WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")
+_CONSTANT = re.compile(rb"=\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|\"\w*\"|'.')\s*[,)]")
+"""A default argument that is one."""
 _NAMES = ("a name of unknown form", "an object that a lambda holds")
 
 
-def order_of(program: ir.Program, quiet: Quiet) -> str:
-    """Why the order in which arguments are evaluated matters, or an empty text."""
+class Open(NamedTuple):
+    """An expression whose parts may be evaluated in any order, and where the function is that it stands in.
+
+    `matters`: the text says that the order may matter. Without it, one part changes something, and what that is only
+    the paths tell. There are no parts where some of them are default arguments, which stand elsewhere.
+    """
+
+    inside: Span
+    node: ir.Launch | ir.Call | ir.Binary
+    parts: tuple[ir.Expr, ...]
+    matters: bool
+
+
+def open_orders(program: ir.Program, quiet: Quiet) -> Iterator[Open]:
+    """The expressions whose order of evaluation may matter."""
     pure, meetings = pure_functions(program), Meetings(program)
     # of a template its instances, in which it is known what is called
-    every = [node for function in program.functions if not function.template for node in ir.walk(function.body)]
-    given = {id(a) for n in every if isinstance(n, ir.Call) and _is_of_cuda(n) for p in n.arguments for a in ir.walk(p)}
-    taken = (n.target for n in every if isinstance(n, ir.AddressOf) and id(n) not in given)
-    named = {target.variable.key for target in taken if isinstance(target, ir.Name)} | bound(program)
+    every = [(f.span, node) for f in program.functions if not f.template for node in ir.walk(f.body)]
+    every += [(one.span, node) for one in program.inside for node in ir.walk(one)]
+    named = bound(program)
 
     def exposed(variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
@@ -61,28 +64,41 @@ def order_of(program: ir.Program, quiet: Quiet) -> str:
     def matters(arguments: tuple[ir.Expr, ...], pure: Collection[str]) -> bool:
         return order_matters(arguments, pure, exposed) or meetings.matter(arguments, pure)
 
-    for node in every:
-        arguments: tuple[ir.Expr, ...] = ()
-        if isinstance(node, ir.Launch):
-            arguments = (*(one for one in node.configuration if not _is_a_stream_of_ours(one)), *node.arguments)
-        elif isinstance(node, ir.Call):
-            arguments = () if shifts(program, node) else node.arguments
-        elif isinstance(node, ir.Binary) and node.operator not in _IN_ORDER:
-            arguments = (node.left, node.right)
-        if len(arguments) > 1 and matters(arguments, pure):
-            called = {n.key for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call)}
-            asked = (f for f in program.functions if f.key in called and not f.virtual)
-            known = pure | {f.key for f in asked if f.key not in pure and quiet(f)}
-            lambdas = {key for key in called if _OF_A_LAMBDA in key}
-            known |= lambdas if lambdas and quiet.lambdas() else set()
-            calls = (n for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call) and n.key not in known)
-            known |= {one.key for one in calls if _is_quiet_in_each_class(program, one, quiet)}
-            if changes_nothing(arguments, known) or not matters(arguments, known):
-                continue
-            span = node.span if isinstance(node, (ir.Launch, ir.Call)) else None
-            line = f" (line {span.line})" if span is not None else ""
-            return f"the order in which parts of an expression are evaluated is open, and matters{line}"
-    return ""
+    for inside, node in every:
+        if not isinstance(node, (ir.Launch, ir.Call, ir.Binary)):
+            continue
+        arguments = _parts(program, node)
+        if len(arguments) < 2 or changes_nothing(arguments, pure):
+            continue
+        called = {n.key for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call)}
+        asked = (f for f in program.functions if f.key in called and not f.virtual)
+        known = pure | {f.key for f in asked if f.key not in pure and quiet(f)}
+        lambdas = {key for key in called if _OF_A_LAMBDA in key}
+        known |= lambdas if lambdas and quiet.lambdas() else set()
+        calls = (n for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call) and n.key not in known)
+        known |= {one.key for one in calls if _is_quiet_in_each_class(program, one, quiet)}
+        if not changes_nothing(arguments, known):
+            hidden = isinstance(node, ir.Call) and _evaluates_more(program, node)
+            yield Open(inside, node, () if hidden else arguments, hidden or matters(arguments, known))
+
+
+def _parts(program: ir.Program, node: ir.Launch | ir.Call | ir.Binary) -> tuple[ir.Expr, ...]:
+    """What is evaluated in any order for an expression."""
+    if isinstance(node, ir.Launch):
+        return (*(one for one in node.configuration if not _is_a_stream_of_ours(one)), *node.arguments)
+    if isinstance(node, ir.Binary):
+        return () if node.operator in _IN_ORDER else (node.left, node.right)
+    return () if shifts(program, node) else parts(node)
+
+
+def _evaluates_more(program: ir.Program, call: ir.Call) -> bool:
+    """Whether default arguments of a call, which are evaluated with the others, may be more than constants."""
+    left_out = sum(one == ir.Literal("default") for one in call.arguments)
+    if not left_out or call.standard:
+        return False
+    called = next((f for f in program.functions if f.key == call.key and f.here), None)
+    head = b"" if called is None else program.text[called.span.start : called.body.span.start]
+    return len(_CONSTANT.findall(head)) < left_out
 
 
 def _is_quiet_in_each_class(program: ir.Program, call: ir.Call, quiet: Quiet) -> bool:
@@ -102,16 +118,6 @@ def _is_a_stream_of_ours(argument: ir.Expr) -> bool:
     called = (n.name.rpartition("::")[2] for n in nodes if isinstance(n, ir.Call))
     ours = any(isinstance(n, ir.Name) and n.variable.type.spelling.endswith("KescoStreams *") for n in nodes)
     return ours or "kesco_current" in called
-
-
-def _is_of_cuda(call: ir.Call) -> bool:
-    """Whether a call keeps no address of a variable that it fills."""
-    if not call.standard:
-        return False
-    entry = cuda_call(call.name, len(call.arguments))
-    if entry is not None:
-        return entry.kind in _FILLS
-    return library_call(call.name, len(call.arguments)) is not None
 
 
 def unreadable(function: ir.Function) -> str:

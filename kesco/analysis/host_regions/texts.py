@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from kesco.ir import program as ir
 from kesco.ir.pieces import pieces
 from kesco.llvm.module import Module
-from kesco.llvm.values import Function
+from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
 
 LAUNCH = "<<<"
@@ -106,6 +106,25 @@ class Texts:
                     return None  # two of one name on one line
                 found = function
         return found
+
+    def code(self) -> list[tuple[int, Function, Instruction]]:
+        """The instructions of the functions that begin in the file, by their offsets in the text."""
+        found: list[tuple[int, Function, Instruction]] = []
+        for name in self.module.defined():
+            head = self.module.head(name)
+            number = -1 if head is None else next((n for what, n in head.metadata if what == "dbg"), -1)
+            place = self.module.place(number)
+            one = self.module.function(name) if place is not None and self._here(place.file) else None
+            for instruction in () if one is None else (i for block in one.blocks for i in block.instructions):
+                offset = self.offset(instruction.place)
+                if one is not None and offset >= 0:
+                    found.append((offset, one, instruction))
+        return sorted(found, key=lambda entry: entry[0])
+
+    def has_code(self, code: list[tuple[int, Function, Instruction]], span: Span) -> bool:
+        """Whether any of these instructions stands on the same lines."""
+        first, last = (bisect_right(self._lines, at) for at in (span.start, span.end))
+        return any(first <= bisect_right(self._lines, offset) <= last for offset, _, _ in code)
 
     # ---- operations
 

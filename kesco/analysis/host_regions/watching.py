@@ -35,8 +35,6 @@ from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
-
-
 Trips = tuple[tuple[int, int], ...]
 """The counted loops around a call, in all functions around, and the trip of each."""
 
@@ -261,11 +259,12 @@ class Watching:
         known = self.texts.program.operations[operation]
         if role is Role.MOVABLE and on is None and (known.stuck or (known.stream_text or known.handle) is None):
             role = Role.LEGACY
-        draft, state.frontier = activation.builder.add(
-            (operation, role.value, self.iterations()), name, kind, role, known.span if own else span, state.frontier
-        )
+        key, place = (operation, role.value, self.iterations()), known.span if own else span
+        draft, state.frontier = activation.builder.add(key, name, kind, role, place, state.frontier)
         if role is Role.LEGACY and known.stuck:
             draft.note = known.stuck
+        if role is not Role.JOIN:
+            self.engine.orders.works(self.engine.orders.at(at))
         activation.touches_device = True
         return draft
 
@@ -366,6 +365,7 @@ class Watching:
         """What the host does may show how far the device is."""
         if state.failing:
             return
+        self.engine.orders.looks(self.engine.frame)
         self.used(state).looks = True
 
     def used(self, state: State) -> Draft:

@@ -1,0 +1,153 @@
+"""Whether parts of an expression meet that compilers evaluate in different orders: `Orders`.
+
+In: which parts control is in, and what the host reads, writes and gives the device there, as the interpreter comes to
+it. Out: the expressions in which two parts met. Apart from the walk as most files have no such expression.
+
+1. A *part* is an argument or an operand, of an expression whose order C++ leaves open. Control is in it by the place of
+the instruction in the text, or of one of the calls that led there. 2. Two parts meet where one may change what the
+other reads or changes. 3. They do not where nothing but numbers that are not known is put in place of numbers, and what
+is read is one: in either order it is. 4. That is so only where neither gives the device work: then any memory of both
+counts, and so does the host that looks at what the device reaches, or at how far it is. What a function does that is
+called there is done when it comes back, or the call is moved, which only one that is alone in its statement is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import TYPE_CHECKING, NamedTuple
+
+from kesco.analysis.host.contents import Contents, may_overlap
+from kesco.analysis.host.values import DISTANCE, STATUS_ATOM, Atom, Object, Offset, Unknown, Value, scalar
+from kesco.analysis.host.world import may_be_same
+from kesco.llvm.values import Instruction
+
+if TYPE_CHECKING:
+    from kesco.analysis.host.frames import Frame
+    from kesco.analysis.host.memory import State
+
+_CAME_IN = ("entry", "outside", "global")  # of which two may be one where a path begins with what came in
+
+
+class Part(NamedTuple):
+    """An argument of an expression: numbers of both."""
+
+    expression: int
+    argument: int
+
+
+class _Access(NamedTuple):
+    """`vague`: nothing but a number that is not known was put in place of a number, or such a one was read.
+
+    `known`: somebody outside may know the object, and where it is not known which one it is, it is one of those.
+    """
+
+    object: Object | None
+    offset: Offset
+    size: int
+    writes: bool
+    vague: bool
+    known: bool
+
+
+@dataclass(slots=True)
+class Orders:
+    """Told by the interpreter; `parts_at` says which parts an instruction belongs to by its place, if any has some."""
+
+    parts_at: Callable[[Instruction], frozenset[Part]] | None = None
+    around: frozenset[Part] = frozenset()  # what the calls that led here belong to
+    _accesses: dict[Part, set[_Access]] = field(default_factory=dict)
+    _works: set[Part] = field(default_factory=set)  # they give the device work
+    _looks: set[Part] = field(default_factory=set)  # the host may see there how far that is
+    _lost: set[int] = field(default_factory=set)  # expressions of which not all was followed
+    _known: dict[int, frozenset[Part]] = field(default_factory=dict)  # by instruction
+
+    def at(self, instruction: Instruction | None) -> frozenset[Part]:
+        """The parts that an instruction is in by its own place."""
+        if self.parts_at is None or instruction is None:
+            return frozenset()
+        if id(instruction) not in self._known:
+            self._known[id(instruction)] = self.parts_at(instruction)
+        return self._known[id(instruction)]
+
+    def of(self, frame: Frame | None) -> frozenset[Part]:
+        """The parts that control is in."""
+        return self.around | self.at(frame.at) if frame is not None else self.around
+
+    def access(
+        self,
+        frame: Frame | None,
+        state: State,
+        at: Object | None,
+        where: tuple[Offset, int],
+        value: Value,
+        *,
+        writes: bool,
+    ) -> None:
+        """The host reads this value there, or writes it; None: in any memory that has escaped."""
+        parts = self.of(frame) if self.parts_at is not None else ()
+        if not parts:
+            return
+        plain = list(map(_is_plain, scalar(value)))
+        vague = all(plain) if writes else any(plain)
+        if vague and writes:
+            vague = at is not None and _is_of_numbers(state.look(at), *where)
+        one = _Access(at, *where, writes, vague, at is None or at in state.escaped)
+        for part in parts:
+            self._accesses.setdefault(part, set()).add(one)
+
+    def works(self, parts: Iterable[Part]) -> None:
+        """The device is given work that may stay pending, or waited for."""
+        self._works.update(parts)
+
+    def looks(self, frame: Frame | None) -> None:
+        """The host looks at the device, or at memory that the device reaches."""
+        self._looks |= self.of(frame)
+
+    def lose(self) -> None:
+        """What is done where control is has been followed before, as a part of something else."""
+        self._lost |= {part.expression for part in self.around}
+
+    def met(self) -> Collection[int]:
+        """The expressions in which parts met."""
+        every = {*self._accesses, *self._works, *self._looks}
+        pairs = ((a, b) for a, b in permutations(every, 2) if a.expression == b.expression)
+        return self._lost | {a.expression for a, b in pairs if self._meet(a, b)}
+
+    def _meet(self, one: Part, other: Part) -> bool:
+        works = one in self._works or other in self._works
+        if one in self._works and (other in self._works or other in self._looks):
+            return True
+        written = [a for a in self._accesses.get(one, ()) if a.writes]
+        return any(
+            _may_touch(a, b) and (works or not (a.vague and b.vague))
+            for a in written
+            for b in self._accesses.get(other, ())
+        )
+
+
+def _is_plain(atom: Atom) -> bool:
+    """Whether that is a number that is not known, and cannot lead to what is."""
+    return type(atom) is Unknown and atom not in (DISTANCE, STATUS_ATOM)
+
+
+def _is_of_numbers(contents: Contents, offset: Offset, size: int) -> bool:
+    """Whether nothing is there but numbers, or what is not known anyway."""
+    if contents.volatile:
+        return True
+    held = contents.held_at(offset, size)
+    return held is not None and all(type(one) is int or _is_plain(one) for value in held for one in scalar(value))
+
+
+def _may_touch(write: _Access, other: _Access) -> bool:
+    """Whether both may be about the same bytes."""
+    if write.object is None or other.object is None:
+        return write.known and other.known
+    if write.object is not other.object:
+        return _may_be_one(write.object, other.object)
+    return write.object.many or may_overlap(write.offset, write.size, other.offset, other.size)
+
+
+def _may_be_one(one: Object, other: Object) -> bool:
+    return one.kind in _CAME_IN and other.kind in _CAME_IN and may_be_same(one, other)

@@ -1,0 +1,219 @@
+"""Parts of an expression that may be evaluated in any order: only where they meet is nothing known of the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kesco.options import Options
+from kesco.session import Session
+from tests.integration.compiled import Compiled, compile_and_keep
+
+WHY = "the order in which parts of an expression are evaluated is open, and matters"
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+# Only the reading of LLVM IR follows objects of class templates.
+PROGRAM = """#include <cstdio>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+__global__ void square(float* y, const float* x) { y[threadIdx.x] = x[threadIdx.x] * x[threadIdx.x]; }
+template <class T> struct Buffer {
+  T* at;
+  explicit Buffer(long n) { cudaMalloc(&at, n * sizeof(T)); }
+  ~Buffer() { cudaFree(at); }
+};
+struct Shape { struct { int n; } size; };
+static float* lists[2];
+static int at = 0;
+static float* next() { return lists[at++]; }
+static float* keep(float*& where, float* what) { return where = what; }
+static long sum(const std::vector<int>& v) { long s = 0; for (int x : v) s += x; return s; }
+static float total(const float* x) {
+  std::vector<float> host(32);
+  cudaMemcpy(host.data(), x, 128, cudaMemcpyDeviceToHost);
+  float s = 0;
+  for (float one : host) s += one;
+  return s;
+}
+static void take(float* y, float* x) { square<<<1, 32>>>(y, x); }
+static int number(int n) { return n; }
+static int use(int a, int b) { return a + b; }
+static float* both(int, float* x) { return x; }
+struct Chosen { int n; float* x; };
+static Chosen chosen;
+static float* other(Chosen& which) { float* old = which.x; which.x = lists[1]; return old; }
+static int copied(float* to, const float* from) { return cudaMemcpy(to, from, 128, cudaMemcpyHostToDevice); }
+static float* deep(int n) { return n > 1 ? both(n, deep(n - 1)) : next(); }
+static float* chosen_by(int i) { return lists[i & 1]; }
+struct Either {
+  static int first(float*& p, float* to) { p = to; return 1; }
+  static int second(float*& p) { return p == lists[0]; }
+};
+struct Moves {
+  int n; float*& p; float* to;
+  Moves(float*& p, float* to) : n(1), p(p), to(to) {}
+  ~Moves() { p = to; }
+};
+static Moves made(float*& p, float* to) { return Moves(p, to); }
+static void by_value(Moves, Moves) {}
+static void take_one(float* y, int n = 1, float* x = nullptr) { take(y, y + n); }
+static void take_another(float* y, float* x = next()) { take(y, x); }
+#define TWICE(f, g) take(f, g)
+#define FIRST(what) what
+int main(int n, char**) {
+  Buffer<float> x(1024), y(1024), z(1024);
+  lists[0] = x.at;
+  lists[1] = y.at;
+  Shape shape{{n}};
+  std::vector<int> v(n), w(n);
+  std::map<int, std::unique_ptr<int>> table;
+  table[n] = std::make_unique<int>(3);
+  std::mt19937 random(n);
+  float* p = x.at;
+  int i = 0;
+  struct { float *first, *second; } pair{x.at, y.at};
+  std::vector<float> host(32);
+  chosen.x = x.at;
+  STATEMENT
+  take(y.at, p);
+  take(y.at, chosen.x);
+  take(y.at, pair.first);
+  square<<<1, 32>>>(y.at, x.at);
+  square<<<1, 32>>>(z.at, x.at);
+  cudaDeviceSynchronize();
+}
+"""
+APART = [
+    'printf("%ld %ld\\n", sum(v), sum(w));',
+    'printf("%d %d\\n", *table.at(n), n);',
+    'printf("%f\\n", total(x.at) * 2.0 / shape.size.n);',
+    'printf("%f %f\\n", total(x.at), total(y.at));',
+    'printf("%d\\n", int(random() % 7) - int(random() % 9));',
+    "use(copied(x.at, host.data()), copied(y.at, host.data()));",
+    "take_one(next());",
+]
+MEET = [  # what the walked paths show
+    "take(next(), next());",
+    "take(keep(p, y.at), p);",
+    "take(p, keep(p, y.at));",
+    "take([&] { p = z.at; return y.at; }(), p);",
+    "take(p, both(1, [&] { p = z.at; return y.at; }()));",
+    "take((&chosen)->x, other(chosen));",
+    "take(((&chosen))->x, other(chosen));",
+    "use(copied(x.at, host.data()), (host[0] = 1, 1));",
+    "use((host[0] = 1, 1), copied(x.at, host.data()));",
+    "take(deep(2), deep(3));",
+    "square<<<1, number(32)>>>(next(), next());",
+    "use(1, Either::first(p, z.at) > Either::second(p));",
+]
+TEXT = [  # what the text shows
+    "TWICE(next(), next());",
+    "take(lists[at++], lists[at]);",
+    "take(lists[i], chosen_by(++i));",
+    "take(chosen_by(i++), lists[i]);",
+    "take(FIRST(lists[i]), chosen_by(i += 1));",
+    "take(pair.first, (pair.first = y.at, x.at));",
+    "use(Moves(p, y.at).n, Moves(p, z.at).n);",
+    "by_value(Moves(p, y.at), Moves(p, z.at));",
+    "take_another(next());",
+    "by_value(made(p, y.at), made(p, z.at));",
+]
+
+
+def compiled(folder: Path, statement: str) -> Compiled:
+    path = folder / "app.cu"
+    path.write_text(PROGRAM.replace("STATEMENT", statement), "utf-8")
+    return compile_and_keep(path)
+
+
+@pytest.mark.parametrize("statement", APART)
+def test_parts_that_do_not_meet_are_followed(tmp_path: Path, statement: str) -> None:
+    assert [one.serial.function for one in compiled(tmp_path, statement).rewritten] == ["main"]
+
+
+@pytest.mark.parametrize("statement", [*MEET, *TEXT])
+def test_parts_that_meet_are_not(tmp_path: Path, statement: str) -> None:
+    outcome = compiled(tmp_path, statement)
+    assert outcome.rewritten == []
+    regions = Session(str(tmp_path / "app.cu"), Options()).of_ir()
+    assert {region.serial_because.partition(" (")[0] for region in regions if region.sites} == {WHY}
+
+
+# In clang's order `q` is z, in that of a compiler that goes from right to left it is x, which the others use.
+OTHER_ORDER = """#include <cstdlib>
+__global__ void twice(const float* a, float* b, int n) { b[threadIdx.x] = a[threadIdx.x] * n; }
+__global__ void bump(float* a, int n) { a[threadIdx.x] += n; }
+static float* second(float*, float* b) { return b; }
+static float* first(float* a, float*) { return a; }
+static int number(int n) { return n; }
+static float *gx, *gy;
+static float* change() { float* old = gy; gx = gy; return old; }
+TOP
+int main(int argc, char** argv) {
+  float *x, *y, *z, *w;
+  cudaMalloc(&x, 256), cudaMalloc(&y, 256), cudaMalloc(&z, 256), cudaMalloc(&w, 256);
+  gx = x, gy = z;
+  BODY
+  for (int i = 0; i < atoi(argv[1]); ++i) {
+    bump<<<1, 32>>>(q, i);
+    twice<<<1, 32>>>(x, y, i);
+    twice<<<1, 32>>>(w, x, i);
+  }
+  return cudaDeviceSynchronize();
+}
+"""
+MEMBERS = """struct B { float *px, *py; }; struct S : B { float* v; };
+static S gg;
+static float* put() { float* old = gg.py; gg.px = gg.py; return old; }"""
+HIDDEN = {
+    "a register by a reference": ("", "float* p = z; float*& r = p; float* q = first(r, (p = x, number(1), y));"),
+    "a reference to a register": ("", "float* p = x; float*& r = p; float* q = second((number(1), r = z, y), p);"),
+    "a register by a pointer": ("", "float* p = z; float** r = &p; float* q = first(*r, (p = x, number(1), y));"),
+    "a structured binding": (
+        "struct P { float *a, *b; };",
+        "P p{x, z}; auto& [a, b] = p; float* q = second((number(1), a = z, y), p.a);",
+    ),
+    "a comment in front of a member": (MEMBERS, "gg.px = x, gg.py = z; float* q = second(put(), gg /* it */ .px);"),
+    "a member of a base": (MEMBERS, "gg.px = x, gg.py = z; float* q = second(put(), gg.B::px);"),
+    "two functions of one line": (
+        "static float* pick(int) { return second(change(), gx); } static float* pick(float) { return nullptr; }",
+        "float* q = pick(1);",
+    ),
+    "a function with another symbol": (
+        'float* pick(int) __asm__("elsewhere"); float* pick(int) { return second(change(), gx); }',
+        "float* q = pick(1);",
+    ),
+    "members of this": (
+        """struct S {
+  float *px, *py;
+  float* set() { float* old = py; px = py; return old; }
+  float* go() { return second(set(), px); }
+};""",
+        "S s{x, z}; float* q = s.go();",
+    ),
+    "an initialiser of a member": ("struct D { float* q = second(change(), gx); };", "D d; float* q = d.q;"),
+    "an operator and its object": (
+        """struct E { float* p; E(float* p) : p(p) {} E operator+(E o) const { return o; } };
+static E made() { return E(change()); }""",
+        "float* q = (made() + E(gx)).p;",
+    ),
+    "a lambda": ("", "auto get = [] { return second(change(), gx); }; float* q = get();"),
+    "a default argument": ("static float* pick(float*, float* b = gx) { return b; }", "float* q = pick(change());"),
+}
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_another_order_is_never_forgotten(tmp_path: Path, case: str) -> None:
+    top, body = HIDDEN[case]
+    path = tmp_path / "app.cu"
+    path.write_text(OTHER_ORDER.replace("TOP", top).replace("BODY", body), "utf-8")
+    assert compile_and_keep(path).rewritten == []
+
+
+def test_one_order_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "app.cu"
+    path.write_text(OTHER_ORDER.replace("TOP", "").replace("BODY", "change(); float* q = z;"), "utf-8")
+    assert [one.serial.function for one in compile_and_keep(path).rewritten] == ["main"]
