@@ -28,9 +28,15 @@ FOLLOWS = "launches on the stream of whoever calls it"
 
 
 def with_calls(
-    regions: Sequence[Region], found: Mapping[Key, FunctionResult], plan: Callable[[Region], FunctionResult] | None
+    regions: Sequence[Region],
+    found: Mapping[Key, FunctionResult],
+    plan: Callable[[Region], FunctionResult] | None,
+    without_own: Collection[Key] = (),
 ) -> dict[Key, FunctionResult]:
-    """The results with calls as operations; `plan` is asked for further ones, and None where there are to be none."""
+    """The results with calls as operations; `plan` is asked for further ones, and None where there are to be none.
+
+    The functions `without_own` get no streams of their own.
+    """
     results = dict(found)
     if plan is None:
         return results
@@ -39,7 +45,8 @@ def with_calls(
     follow: set[Key] = set()
     for key in _called_first(by_key):
         calling = by_key[key].calling
-        if calling is None or key in follow or key not in results or results[key].region.members:
+        left = key in follow or key in without_own or key not in results
+        if calling is None or left or results[key].region.members:
             continue
         candidate = _staying(calling, by_key, own | {key})
         moving = {s.number for s in candidate.sites if _may_move(s)}

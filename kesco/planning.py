@@ -37,14 +37,15 @@ def plan_all(
     In others calls become operations. What would make a function one with those it calls is left where two calls of one
     function overlap: as one, they would share its streams.
     """
-    from kesco.calling import overlaps_itself, with_calls
+    from kesco.calling import overlaps_itself
     from kesco.judging import judged
     from kesco.tasks import marked
+    from kesco.whose_streams import with_outer_calls
 
     regions = marked(program, regions)
     found = {(region.function, region.span): plan(program, region, options, prices) for region in regions}
     ask = _calling_plan(program, options, prices)
-    called = with_calls(regions, found, ask)
+    called = with_outer_calls(program, regions, found, ask)
     for region in regions:
         if region.linked is None or options.prefetch or options.emit != "streams":
             continue
@@ -58,7 +59,7 @@ def plan_all(
             found[here] = replace(whole, joins_saved=joins - len(whole.plan.joins))
             for member in inside:
                 del found[member]
-            called = with_calls(regions, found, ask)
+            called = with_outer_calls(program, regions, found, ask)
     unlinked = {region.span: region for region in regions}
 
     def on_streams(one: FunctionResult) -> FunctionResult:

@@ -35,6 +35,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ),
     ("choosing", "judging"),
     ("replaying", "calling", "in_turns"),
+    ("whose_streams",),
     ("planning", "session"),
     ("proving",),
     ("ordering",),

@@ -223,14 +223,22 @@ def _whole(node: ir.Expr | ir.Stmt) -> ir.Expr | None:
     if isinstance(node, ir.Evaluate):
         return node.expression
     if isinstance(node, ir.Declare) and node.variable.scope is ir.Scope.LOCAL:
-        return node.initial if node.variable.type.shape is not ir.Shape.REFERENCE else None
+        bound = _without_assignment(node.initial) if node.initial is not None else None
+        lasts = isinstance(bound, ir.Binary) or (isinstance(bound, ir.Call) and bound.reference)  # it is no temporary
+        return node.initial if lasts or node.variable.type.shape is not ir.Shape.REFERENCE else None
     return None
 
 
 def _without_assignment(whole: ir.Expr) -> ir.Expr:
-    """The value that an expression converts or assigns to something."""
-    while isinstance(whole, (ir.Cast, ir.Assign)):
-        whole = whole.operand if isinstance(whole, ir.Cast) else whole.value
+    """The value that an expression converts or assigns to something, or takes the address of."""
+    while isinstance(whole, (ir.Cast, ir.Assign, ir.AddressOf)):
+        whole = (
+            whole.operand
+            if isinstance(whole, ir.Cast)
+            else whole.value
+            if isinstance(whole, ir.Assign)
+            else whole.target
+        )
     return whole
 
 

@@ -262,11 +262,9 @@ class Places(Escapes):
 
     def _places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:
         if isinstance(expression, ir.Name):
-            variable = expression.variable
-            place = Place(self.object_of(variable))
-            if variable.type.shape is ir.Shape.REFERENCE:
-                return self._bound(state, frozenset((place,)))
-            return frozenset((place,)), False
+            place = frozenset((Place(self.object_of(expression.variable)),))
+            refers = expression.variable.type.shape is ir.Shape.REFERENCE
+            return self._bound(state, place) if refers else (place, False)
         if isinstance(expression, ir.Select):
             return self._select(state, expression)
         if isinstance(expression, ir.Subscript):
@@ -280,6 +278,9 @@ class Places(Escapes):
             return self.places(state, expression.operand)[0], True
         if isinstance(expression, ir.Decay):
             return self.places(state, expression.array)
+        if isinstance(expression, ir.Binary) and expression.operator == ",":
+            self.evaluate(state, expression.left)
+            return self.places(state, expression.right)
         if isinstance(expression, ir.Assign):
             return self._assigned(state, expression)
         if isinstance(expression, ir.Branch):

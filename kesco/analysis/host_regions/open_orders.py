@@ -123,7 +123,7 @@ class OpenOrders:
             nodes = list(ir.walk(part))
             if any(isinstance(n, ir.Assign) for n in nodes):
                 return False
-            acts = any(isinstance(n, (ir.Call, ir.New, ir.Launch)) for n in nodes)
+            acts = any(isinstance(n, (ir.Call, ir.New, ir.Launch)) and not _is_copy(n) for n in nodes)
             if acts and not any(map(where.has, calls)):
                 return False
         bodies = {one.name: one for _, one, _ in code}
@@ -148,6 +148,11 @@ class OpenOrders:
         ]
         ours = _OF_THE_LIBRARY.match(name) is None or any(f"{len(one)}{one}" in name for one in mine)
         return ours and _DESTRUCTOR.search(name) is not None
+
+
+def _is_copy(node: ir.Expr | ir.Stmt) -> bool:
+    """Whether it is a constructor that the compiler wrote, of which there may be no call."""
+    return isinstance(node, ir.Call) and node.constructs and node.implicit
 
 
 def _core(part: ir.Expr) -> tuple[int, int] | None:
