@@ -177,7 +177,9 @@ def _launch(
     numbers: dict[int, int],
 ) -> None:
     engine = frame.engine
-    reached = state.reached({*state.device, *held, *(one for _, value in found for one in objects(value))})
+    # an address that is not known, in memory or given as a number, may lead to what the device shares with the host
+    hidden = (one for one in state.escaped if one.kind in ("pinned", "managed"))
+    reached = state.reached({*state.device, *held, *hidden, *(one for _, value in found for one in objects(value))})
     state.device |= reached
     state.escaped |= reached
     state.lose(one for one in reached if not engine.is_constant(one))
