@@ -25,6 +25,8 @@ SAYS = ENDS | PRINTS | {"operator<<"}
 """What a program may call where a call of CUDA has failed."""
 
 _AT_EXIT = frozenset({"atexit", "at_quick_exit", "on_exit"})
+_RUNS_AT_EXIT: dict[int, tuple[ir.Program, bool]] = {}
+"""What was found of the program that was asked for last: each check of a file asks again."""
 _STATUS = tuple(
     f"{const}{name}"
     for const in ("", "const ")
@@ -59,6 +61,14 @@ def destroyed(program: ir.Program, variable: ir.Variable) -> ir.Record | None:
 
 def runs_at_exit(program: ir.Program) -> bool:
     """Whether code of the file may run when the process ends: destructors, or what it asked for."""
+    known = _RUNS_AT_EXIT.get(id(program))
+    if known is None or known[0] is not program:
+        _RUNS_AT_EXIT.clear()
+        known = _RUNS_AT_EXIT[id(program)] = (program, _runs_at_exit(program))
+    return known[1]
+
+
+def _runs_at_exit(program: ir.Program) -> bool:
     nodes = [n for f in program.functions for n in ir.walk(f.body)]
     kept = [n.variable for n in nodes if isinstance(n, ir.Declare) and n.variable.scope is ir.Scope.STATIC]
     kept += [variable for variable, _ in program.globals]

@@ -29,8 +29,10 @@ from kesco.ir.failures import (
     leaves_if_it_went_well,
     may_return,
     never_comes_back,
+    runs_at_exit,
     where_it_failed,
 )
+from kesco.ir.replay import ENDS
 
 _PLAIN = (ir.Constant, ir.Literal, ir.FunctionName, ir.Subscript, ir.Dereference, ir.AddressOf, ir.Decay, ir.Binary,
           ir.Unary, ir.Branch, ir.Cast, ir.InitList)  # fmt: skip
@@ -123,6 +125,7 @@ class _Reader:
     def __init__(self, program: ir.Program, work: frozenset[int], *, asks: bool = False) -> None:
         self.work, self.found = work, set[int]()
         self.may_ask, self.asked = asks, False
+        self._program = program
         self._functions = {f.key: f for f in program.functions}
         self._stated = {one.kernel for one in program.stated}
         self._own: set[str] = set()
@@ -222,6 +225,8 @@ class _Reader:
                 name = node.name.rpartition("::")[2]
                 cleans = name in CLEANS and isinstance(one, ir.Stmt) and never_comes_back(one)
                 if not node.standard or node.runs or not (cleans or name in SAYS | NAMES_ERRORS):
+                    raise _OtherEffect
+                if name in ENDS and runs_at_exit(self._program):  # what runs there may look at the device
                     raise _OtherEffect
             elif isinstance(node, ir.Leave):
                 if node.how != "return" or self._depth:

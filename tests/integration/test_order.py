@@ -184,6 +184,19 @@ def test_statements_that_stay(name: str, tmp_path: Path) -> None:
     assert moved(one) == 0, body(one)
 
 
+AT_EXIT = {
+    "a static object": 'struct Told { ~Told() { printf("%d\\n", failed); } };\nstatic Told told;\n',
+    "what was asked for": 'static void tell() { printf("%d\\n", failed); }\nstatic int asked = atexit(tell);\n',
+}
+
+
+@pytest.mark.parametrize("what", AT_EXIT)
+def test_what_runs_at_exit_may_look_so_nothing_goes_past_a_check_that_ends_the_process(
+    what: str, tmp_path: Path
+) -> None:
+    assert moved(compiled(tmp_path, program(before=AT_EXIT[what]))) == 0
+
+
 def test_what_must_keep_its_order_does_before_the_proof_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
