@@ -69,6 +69,8 @@ _COMMENT = re.compile(
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _IN_OUR_MANNER = re.compile(rb"\b[Kk]esco\w*")
+_OUR_MEMBERS = re.compile(rb"\bkesco\w*\s*->\s*\w+|\bnamespace \{ struct Kesco[^\n]*")
+"""What kesco's own text names that a function of the program's may be called, too."""
 
 
 def parse(
@@ -103,7 +105,7 @@ def parse(
     if earlier is None:
         _referring(source, texts, statements, lower)
     statements.share()
-    names = Counter(w.decode() for w in _WORD.findall(texts[0].bare))
+    names = Counter(w.decode() for w in _WORD.findall(_OUR_MEMBERS.sub(b"", texts[0].bare)))
     declared = Counter(c.get_usr() for c in source.top_level() if kind_of(c) is K.FUNCTION_DECL)
     asks = f"code that may depend on the compiler ({unsure})" if unsure else ""
     replaced = replaceable((text.bare for text in texts), _given(arguments, "-D"))

@@ -95,3 +95,26 @@ def test_the_value_of_a_call_may_be_used(tmp_path: Path, written: str) -> None:
     outcome = compile_and_keep(path)
     assert names(outcome) == (["main"], ["step"])
     assert outcome.rewritten[0].width == 2
+
+
+@pytest.mark.parametrize("name", ["part", "done", "tail", "stream"])
+def test_a_function_may_have_the_name_of_a_member_of_kescos(tmp_path: Path, name: str) -> None:
+    """Its mentions are counted: whoever names it but to call it may call it with anything."""
+    path = tmp_path / "app.cu"
+    path.write_text(
+        f"""__global__ void add(float* y, const float* x, int n) {{ y[threadIdx.x] += n * x[threadIdx.x]; }}
+static void {name}(float* a, float* b, float* c, int n) {{
+  add<<<1, 32>>>(b, a, n);
+  add<<<1, 32>>>(c, a, n);
+}}
+static void both(float* a, float* b, float* c, int n) {{ {name}(a, b, c, n); }}
+int main(int argc, char**) {{
+  float *x, *y, *z;
+  cudaMalloc(&x, 4096), cudaMalloc(&y, 4096), cudaMalloc(&z, 4096);
+  for (int i = 0; i < argc; ++i) both(x, y, z, i);
+  return cudaDeviceSynchronize();
+}}
+""",
+        "utf-8",
+    )
+    assert names(compile_and_keep(path))[0] == [name]
