@@ -43,7 +43,8 @@ def with_outer_calls(
     for key in tried[:_MOST] if plan is not None else ():
         without = {**found, **{one: _serial(found[one]) for one in (*given_up, key) if one in found}}
         other = with_calls(regions, without, plan, (*given_up, key))
-        if other[key].follows and _Times(regions, other).score() < _Times(regions, best).score():
+        follow = all(other[one].follows for one in (*given_up, key))  # one that nobody's stream is set for is serial
+        if follow and _Times(regions, other).score() < _Times(regions, best).score():
             best = other
             given_up.add(key)
     return best

@@ -231,14 +231,9 @@ def _whole(node: ir.Expr | ir.Stmt) -> ir.Expr | None:
 
 def _without_assignment(whole: ir.Expr) -> ir.Expr:
     """The value that an expression converts or assigns to something, or takes the address of."""
-    while isinstance(whole, (ir.Cast, ir.Assign, ir.AddressOf)):
-        whole = (
-            whole.operand
-            if isinstance(whole, ir.Cast)
-            else whole.value
-            if isinstance(whole, ir.Assign)
-            else whole.target
-        )
+    match whole:
+        case ir.Cast(operand=inner) | ir.Assign(value=inner) | ir.AddressOf(target=inner):
+            return _without_assignment(inner)
     return whole
 
 

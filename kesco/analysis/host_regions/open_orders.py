@@ -142,12 +142,14 @@ class OpenOrders:
                     yield from (where for where in places if where.has(offset))
 
     def _is_destructor(self, name: str) -> bool:
-        records = self.texts.program.records.values()
-        mine = [
-            one.name.rpartition("::")[2].partition("<")[0] for one in records if one.destructor and not one.standard
-        ]
-        ours = _OF_THE_LIBRARY.match(name) is None or any(f"{len(one)}{one}" in name for one in mine)
-        return ours and _DESTRUCTOR.search(name) is not None
+        """Whether a function is a destructor of the program's, or one of the library's for classes with such."""
+        if _DESTRUCTOR.search(name) is None:
+            return False
+        if _OF_THE_LIBRARY.match(name) is None:
+            return True
+        records = (one for one in self.texts.program.records.values() if one.destructor and not one.standard)
+        mine = (one.name.rpartition("::")[2].partition("<")[0] for one in records)
+        return any(f"{len(one)}{one}" in name for one in mine)
 
 
 def _is_copy(node: ir.Expr | ir.Stmt) -> bool:
