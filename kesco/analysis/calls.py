@@ -196,14 +196,6 @@ class Calls(Launches):
             and not has_obstacle(function.body)
         )
 
-    def arguments(self, state: State, call: ir.Call) -> list[Value]:
-        """The values of the receiver, if any, and of the arguments."""
-        values = []
-        if call.receiver is not None:
-            places, unknown = self.places(state, call.receiver)
-            values.append(Value(places, None, unknown))
-        return values + self.argument_values(state, call)
-
     def _host(self, state: State, call: ir.Call, host: HostCall) -> Value:
         gives = call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
         plain_swap = host.kind == "swap" and call.name == "std::swap" and call.receiver is None

@@ -7,7 +7,7 @@ order open (compilers differ, and nvcc with GCC goes from right to left), so no 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from kesco.frontend.api_table import cuda_call
 from kesco.ir import program as ir
@@ -20,6 +20,8 @@ _ONLY_TELL = frozenset(  # of the standard library's members, those that change 
 _IN_ANY_ORDER = frozenset(
     f"operator{one}" for one in ("+", "-", "*", "/", "%", "&", "|", "^", "==", "!=", "<", ">", "<=", ">=", "<=>")
 )
+_ASSIGNS = frozenset(f"operator{one}=" for one in ("", *"+-*/%&|^", "<<", ">>"))
+"""With these the argument comes first."""
 _SEALED = re.compile(
     r"(?:const )?std::(?:mersenne_twister_engine|linear_congruential_engine|subtract_with_carry_engine|\w+_distribution"
     r"|random_device)\b.*"
@@ -47,16 +49,56 @@ def parts(call: ir.Call) -> tuple[ir.Expr, ...]:
     return call.arguments if alone or call.receiver is None else (call.receiver, *call.arguments)
 
 
+def before_arguments(call: ir.Call) -> tuple[ir.Expr, ...]:
+    """What of the object of a call is taken to be evaluated before the arguments, and may be behind them."""
+    if call.receiver is None or call.name.rpartition("::")[2] not in _ASSIGNS:
+        return parts(call)[: len(parts(call)) - len(call.arguments)]
+    where = tuple(_read_for(call.receiver))
+    return (ir.InitList(where),) if where else ()
+
+
+def assigned(node: ir.Assign) -> tuple[ir.Expr, ...]:
+    """The sides of an assignment: what says where it goes, and the value.
+
+    C++17 has the value first. The host's compiler takes it so, but for what a call there changes of variables that the
+    other side reads.
+    """
+    where = tuple(_read_for(node.target))
+    return (ir.InitList(where), node.value) if where and not isinstance(node.value, (ir.Constant, ir.Literal)) else ()
+
+
+def _read_for(target: ir.Expr) -> Iterator[ir.Expr]:
+    """What is read to say where a target is."""
+    if isinstance(target, ir.Subscript):
+        yield from _read_for(target.base) if target.array else (target.base,)
+        yield target.index
+    elif isinstance(target, ir.Dereference):
+        yield target.pointer
+    elif isinstance(target, ir.Select):
+        if target.base is not None:
+            yield from (target.base,) if target.arrow else _read_for(target.base)
+    elif not isinstance(target, ir.Name):
+        yield target
+
+
 def order_matters(
-    arguments: tuple[ir.Expr, ...], pure: Collection[str], exposed: Callable[[ir.Variable], bool]
+    arguments: tuple[ir.Expr, ...],
+    pure: Collection[str],
+    exposed: Callable[[ir.Variable], bool],
+    *,
+    strict: bool = True,
 ) -> bool:
-    """Whether one argument may change what another mentions.
+    """Whether one argument may change what another mentions; `strict`: or what another one's call reads.
 
     `pure` are the keys of functions that change nothing; `exposed` tells whether unseen code may change a variable.
     """
     changed = [_changed_by(argument, pure) for argument in arguments]
     if not any(changed):
         return False
+    put = [i for i, a in enumerate(arguments) if strict and any(_is_seen(n, exposed) for n in ir.walk(a))]
+    called = [i for i, a in enumerate(arguments) if any(map(is_of_the_program, ir.walk(a)))]
+    if any(i != j for i in put for j in called):
+        return True
     mentioned = [_mentioned(argument) for argument in arguments]
     for index, keys in enumerate(changed):
         others = set().union(*(m for i, m in enumerate(mentioned) if i != index))
@@ -70,6 +112,23 @@ def order_matters(
         ):
             return True
     return False
+
+
+def _is_seen(node: ir.Expr | ir.Stmt, exposed: Callable[[ir.Variable], bool]) -> bool:
+    """Whether it assigns to what code that does not name it may read."""
+    if not isinstance(node, ir.Assign):
+        return False
+    return not isinstance(node.target, ir.Name) or exposed(node.target.variable)
+
+
+def is_of_the_program(node: ir.Expr | ir.Stmt) -> bool:
+    """Whether code of the program's runs in a call."""
+    return isinstance(node, ir.Call) and (not node.standard or node.runs or node.destroys)
+
+
+def names_what_changes(one: ir.Expr, other: ir.Expr, pure: Collection[str]) -> bool:
+    """Whether one expression mentions a variable that the other changes by its name."""
+    return bool(_changed_by(one, pure) & _mentioned(other)) or bool(_changed_by(other, pure) & _mentioned(one))
 
 
 def _may_meet(changed: ir.Variable, node: ir.Expr | ir.Stmt) -> bool:
@@ -113,7 +172,7 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
             found |= _mentioned(node.target)
             if not isinstance(node.target, ir.Name):
                 found.add(_ANYTHING)
-        elif isinstance(node, (ir.Launch, ir.New)):
+        elif isinstance(node, ir.Launch) or (isinstance(node, ir.New) and not node.bare) or runs_defaults(node):
             found.add(_ANYTHING)
         elif isinstance(node, ir.Call) and node.key not in pure and not says_where(node):
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
@@ -127,6 +186,11 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
             if not (node.standard or (node.constructs and node.implicit)) or node.destroys or node.runs:
                 found.add(_ANYTHING)
     return found
+
+
+def runs_defaults(node: ir.Expr | ir.Stmt) -> bool:
+    """Whether code runs where a class gives its members what a list does not: it stands in the class."""
+    return isinstance(node, ir.Unknown) and node.what == "default of a member"
 
 
 def _is_temporary(argument: ir.Expr) -> bool:

@@ -10,7 +10,13 @@ from collections.abc import Iterable
 
 from kesco.analysis.aggregates import Aggregates
 from kesco.analysis.called_order import Meetings, bound, shifts
-from kesco.analysis.evaluation_order import order_matters, parts, pure_functions
+from kesco.analysis.evaluation_order import (
+    assigned,
+    before_arguments,
+    is_of_the_program,
+    order_matters,
+    pure_functions,
+)
 from kesco.analysis.memory import TOP, Object, Place, Value
 from kesco.analysis.region import Draft
 from kesco.analysis.state import State
@@ -19,6 +25,8 @@ from kesco.ir.access import UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Handle, Role, SiteKind
 from kesco.ir.volatiles import points_to_volatile
 from kesco.source import Span
+
+_OPEN = "the order in which parts of an expression are evaluated is open, and matters"
 
 
 class Sites(Aggregates):
@@ -176,6 +184,14 @@ class Sites(Aggregates):
                 values.append(self.evaluate(state, argument))
         return self.in_any_order(state, call, call.arguments, values)
 
+    def arguments(self, state: State, call: ir.Call) -> list[Value]:
+        """The values of the receiver, if any, and of the arguments."""
+        values = []
+        if call.receiver is not None:
+            places, unknown = self.places(state, call.receiver)
+            values.append(Value(places, None, unknown))
+        return values + self.argument_values(state, call)
+
     def in_any_order(
         self, state: State, node: ir.Call | ir.Launch, arguments: tuple[ir.Expr, ...], values: list[Value]
     ) -> list[Value]:
@@ -187,15 +203,22 @@ class Sites(Aggregates):
         ours = [self._is_of_kesco(value) for value in values]
         written = tuple(a for a, its in zip(arguments, ours, strict=True) if not its)
         ordered = isinstance(node, ir.Call) and shifts(self.program, node)
-        its_object = parts(node)[: len(parts(node)) - len(arguments)] if isinstance(node, ir.Call) else ()
+        its_object = before_arguments(node) if isinstance(node, ir.Call) else ()
         every = (*its_object, *written)
         matters = order_matters(every, self.pure, self._is_exposed)
         if not ordered and (self.meetings.matter(every, self.pure) or (its_object and matters)):
-            self.stay_serial("the order in which parts of an expression are evaluated is open, and matters", node.span)
+            self.stay_serial(_OPEN, node.span)
         if not matters:
             return values
         self.escape_values(state, *values)
         return [value if its else TOP for value, its in zip(values, ours, strict=True)]
+
+    def _assign(self, state: State, expression: ir.Assign) -> Value:
+        """The function stays serial where a call in the value may change what says where that goes."""
+        sides = assigned(expression) if any(map(is_of_the_program, ir.walk(expression))) else ()
+        if sides and self.meetings.matters_to(sides, self.pure):
+            self.stay_serial(_OPEN, expression.span)
+        return super()._assign(state, expression)
 
     def _is_of_kesco(self, value: Value) -> bool:
         handle = self.handle_of(value) if self.streams else None

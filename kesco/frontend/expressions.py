@@ -287,8 +287,7 @@ class Expressions(Declarations):
         self.hidden = hidden
         names = self.captured.pop()
         for capture in clang.children(cursor):  # ``[&r = p]`` mentions p nowhere else
-            declared = capture.referenced if kind_of(capture) is K.VARIABLE_REF else None
-            initial = clang.initializer(declared) if declared is not None and kind_of(declared) is K.VAR_DECL else None
+            initial = _initial(capture)
             for inner in initial.walk_preorder() if initial is not None else ():
                 named = self.lower(inner) if kind_of(inner) is K.DECL_REF_EXPR else None
                 if isinstance(named, ir.Name):
@@ -303,6 +302,13 @@ class Expressions(Declarations):
         if self.in_method:
             parts.append(ir.AddressOf(ir.Dereference(ir.Literal("this"), span)))
         return ir.Unknown(tuple(parts), "lambda", span)
+
+    def captured_by(self, capture: Cursor) -> None:
+        """What a lambda holds; what it is made of runs where the lambda is."""
+        self.lower(capture)
+        initial = _initial(capture)
+        if initial is not None and any(kind_of(one) is K.CALL_EXPR for one in initial.walk_preorder()):
+            self.inside.append(ir.Evaluate(self.span(capture), self.lower(initial)))
 
     def _copies_with_code(self, variable: ir.Variable) -> bool:
         """Whether code of the user's runs where a variable is copied, or where the copy goes."""
@@ -337,3 +343,9 @@ def _shares_storage(field: Cursor) -> bool:
 def is_kernel(cursor: Cursor) -> bool:
     """Whether a function declaration is a ``__global__`` function."""
     return any(kind_of(c) is K.CUDAGLOBAL_ATTR for c in clang.children(cursor))
+
+
+def _initial(capture: Cursor) -> Cursor | None:
+    """What a capture is made of, if that is said: ``[p = next()]``."""
+    declared = capture.referenced if kind_of(capture) is K.VARIABLE_REF else None
+    return clang.initializer(declared) if declared is not None and kind_of(declared) is K.VAR_DECL else None

@@ -362,7 +362,7 @@ class Statements(Bindings):
             if kind_of(child) is K.COMPOUND_STMT:
                 body = self.statement(child)
             elif kind_of(child) is K.VARIABLE_REF:
-                self.lower(child)
+                self.captured_by(child)
         launches = body is not None and any(isinstance(n, ir.Launch) for n in ir.walk(body))
         called = _call_operator(cursor)
         if self.closures is not None and called is not None and body is not None and launches and not inside:

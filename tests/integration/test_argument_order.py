@@ -8,7 +8,7 @@ import pytest
 
 from kesco.analysis.host.models import Models
 from kesco.analysis.host_regions.quiet import Quiet
-from kesco.analysis.host_regions.refusing import open_orders
+from kesco.analysis.host_regions.refusing import OrdersOfText
 from kesco.analysis.host_regions.texts import Texts
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
@@ -174,7 +174,8 @@ def is_open(tmp_path: Path, text: str) -> bool:
     session = Session(path, options, lambda *_: None)
     module = Module(canonical(host_ir_of(session.toolchain, path, options), "host", sroa=True))
     quiet = Quiet(Texts(session.program, module), Models())
-    return any(one.matters for one in open_orders(session.program, quiet))
+    said = OrdersOfText(session.program, quiet)
+    return any(said.matters(one) or (said.has_more(one) and said.changes(one) is not None) for one in said.every())
 
 
 CALLS = """#include <utility>

@@ -207,6 +207,8 @@ class Calls:
             raise
         finally:
             orders.around = around
+        if outcome.state is None and outcome.thrown is not None:
+            orders.stops(instruction)
         if watcher is not None:
             watcher.leaves(entered, outcome.state, outcome.thrown)
         for left in (outcome.state, outcome.thrown):

@@ -109,6 +109,10 @@ class Orders:
         """What is done where control is has been followed before, as a part of something else."""
         self._lost |= {part.expression for part in self.around}
 
+    def stops(self, instruction: Instruction) -> None:
+        """A call always throws: what else belongs to the expression is not come to, and may be elsewhere."""
+        self._lost |= {part.expression for part in self.at(instruction)}
+
     def met(self) -> Collection[int]:
         """The expressions in which parts met."""
         every = {*self._accesses, *self._works, *self._looks}

@@ -4,24 +4,25 @@ In: the parsed file and its module; whether parts met on the paths that were wal
 instruction belongs to, and why the file cannot be followed, if two parts met. C++ leaves open in which order arguments
 are evaluated: clang has one, the host's compiler may have another.
 
-Some things the paths do not show, and then the text decides: 1. what a part assigns, as the variable may be in a
-register; 2. calls without a place of their own in the IR (all that a macro expands to has that of its invocation);
-3. destructors of temporary objects of two parts, which run behind both, the last one that was made first.
+The IR says whether a part changes anything. Some things the paths do not show, and then the text decides: 1. what a
+part assigns, as the variable may be in a register; 2. calls without a place of their own in the IR (all that a macro
+expands to has that of its invocation); 3. default arguments, which stand elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from kesco.analysis.evaluation_order import runs_defaults
 from kesco.analysis.host.orders import Orders, Part
 from kesco.analysis.host_regions.quiet import Quiet
-from kesco.analysis.host_regions.refusing import Open, open_orders
+from kesco.analysis.host_regions.refusing import Open, OrdersOfText, assigns
 from kesco.analysis.host_regions.texts import Texts
 from kesco.ir import program as ir
 from kesco.llvm.values import Function, Instruction, Local, callee
@@ -31,6 +32,7 @@ _WHY = "the order in which parts of an expression are evaluated is open, and mat
 _DESTRUCTOR = re.compile(r"D[0-2]Ev$")
 _Code = tuple[int, Function, Instruction]
 """An instruction, the function that it is in, and its offset in the text."""
+_BLOCK = 256  # bytes of the text
 _OF_THE_LIBRARY = re.compile(r"_ZN[KVRO]*(?:S[a-z]|9__gnu_cxx)")
 
 
@@ -55,31 +57,68 @@ class OpenOrders:
 
     texts: Texts
     _parts: dict[Span, list[tuple[_Place, Part]]] = field(default_factory=dict)  # by the whole expression
+    _near: dict[int, list[Span]] = field(default_factory=dict)  # the expressions around a place of the text, roughly
+    _ends: dict[int, frozenset[Part]] = field(default_factory=dict)  # of each destructor's call, whose object it ends
     _lines: list[str] = field(default_factory=list)  # of each expression
     _unseen: str = ""  # the first one that the paths do not show
 
     def find(self, quiet: Quiet) -> None:
         """Look for such expressions, and for their parts."""
-        every: list[_Code] | None = None
-        for one in open_orders(self.texts.program, quiet):
-            if every is None:
-                every = self.texts.code()
-            whole, line = one.node.span, ""
-            code: list[_Code] = []
-            if whole is not None and one.inside.path == self.texts.program.path:
-                line = f" (line {whole.line})"
-                first, last = (bisect_left(every, at, key=itemgetter(0)) for at in (whole.start, whole.end + 1))
-                code = every[first:last]
-                if not code and not self.texts.has_code(every, whole):
-                    continue  # no code of the host's is made of it
-            places = self._places(one) if code else []
-            if places and self._are_shown(one.parts, places, code):
-                parts = [(where, Part(len(self._lines), at)) for at, where in enumerate(places)]
-                assert whole is not None
-                self._parts.setdefault(whole, []).extend(parts)
-                self._lines.append(line)
-            elif one.matters:
-                self._unseen = self._unseen or _WHY + line
+        program, said = self.texts.program, OrdersOfText(self.texts.program, quiet)
+        every = self.texts.code()
+        hidden = list(accumulate((quiet.hides(one) for _, _, one in every), initial=0))
+        if said.expands_calls():
+            self._unseen = _WHY
+        for one in said.every():
+            whole = one.node.span
+            if whole is None or one.inside.path != program.path:
+                self._as_said(one, said)
+                continue
+            first, last = (bisect_left(every, at, key=itemgetter(0)) for at in (whole.start, whole.end + 1))
+            if first == last:
+                if self.texts.has_code(every, whole):  # else no code of the host's is made of it
+                    self._as_said(one, said)
+            elif (
+                hidden[first] < hidden[last]
+                or any(assigns(n) or runs_defaults(n) for a in one.parts for n in ir.walk(a))
+                or said.changes(one) is not None
+            ):
+                self._with_code(one, whole, every[first:last], said)
+
+    def _with_code(self, one: Open, whole: Span, code: list[_Code], said: OrdersOfText) -> None:
+        places = self._places(one)
+        if not places or not self._are_shown(one.parts, places, code):
+            self._as_said(one, said)
+            return
+        stores = [sum(e.opcode == "store" and where.has(offset) for offset, _, e in code) for where in places]
+        some = any(assigns(n) for a in one.parts for n in ir.walk(a))
+        changes = said.changes(one) is not None
+        if some and (said.meet_by_name(one, stores) or said.matters(one, strict=False)):
+            self._unseen = self._unseen or f"{_WHY} (line {whole.line})"
+            return
+        parts = [(where, Part(len(self._lines), at)) for at, where in enumerate(places)]
+        ends = self._destructors({id(body): body for _, body, _ in code}.values(), whole, parts)
+        hidden = {
+            at for at, where in enumerate(places) for offset, _, e in code if said.quiet.hides(e) and where.has(offset)
+        }
+        if not (changes or hidden or len(set(ends.values())) > 1):
+            return
+        if said.has_more(one):
+            self._unseen = self._unseen or f"{_WHY} (line {whole.line})"
+        if whole not in self._parts:
+            for block in range(whole.start // _BLOCK, whole.end // _BLOCK + 1):
+                self._near.setdefault(block, []).append(whole)
+        self._parts.setdefault(whole, []).extend(parts)
+        self._lines.append(f" (line {whole.line})")
+        for number, mine in ends.items():
+            self._ends[number] = self._ends.get(number, frozenset()) | mine
+
+    def _as_said(self, one: Open, said: OrdersOfText) -> None:
+        """The paths do not show what the parts do to each other."""
+        if said.matters(one) or (said.has_more(one) and said.changes(one) is not None):
+            here = one.node.span is not None and one.inside.path == self.texts.program.path
+            line = f" (line {one.node.span.line})" if here and one.node.span is not None else ""
+            self._unseen = self._unseen or _WHY + line
 
     def orders(self) -> Orders:
         """What is to be told of the paths."""
@@ -92,8 +131,9 @@ class OpenOrders:
 
     def _parts_at(self, at: Instruction) -> frozenset[Part]:
         offset = self.texts.offset(at.place)
-        around = (parts for whole, parts in self._parts.items() if whole.start <= offset <= whole.end)
-        return frozenset(part for parts in around for where, part in parts if where.has(offset))
+        around = (one for one in self._near.get(offset // _BLOCK, ()) if one.start <= offset <= one.end)
+        found = frozenset(part for one in around for where, part in self._parts[one] if where.has(offset))
+        return found | self._ends.get(id(at), frozenset())
 
     def _places(self, one: Open) -> list[_Place]:
         """Where each part may stand: up to the others, as names of members have no place in the text of their own."""
@@ -102,6 +142,12 @@ class OpenOrders:
         known = [core for core in cores if core is not None]
         if whole is None or not known or any(a[1] > b[0] for a, b in pairwise(known)):
             return []
+        if isinstance(one.node, ir.Assign):
+            return (
+                [_Place(*known[0], -1, cores[0]), _Place(known[-1][0], whole.end + 1, -1, cores[1])]
+                if all(cores)
+                else []
+            )
         first = self.texts.program.text.find(b"(", whole.start) if isinstance(one.node, ir.Call) else whole.start
         its_own = -1
         if isinstance(one.node, ir.Call) and one.node.name.rpartition("::")[2].startswith("operator"):
@@ -112,34 +158,48 @@ class OpenOrders:
         for at, core in enumerate(cores):
             before = [one[1] for one in cores[:at] if one is not None]
             behind = [one[0] for one in cores[at + 1 :] if one is not None]
+            if core is None and all(isinstance(n, (ir.Constant, ir.Literal)) for n in ir.walk(one.parts[at])):
+                found.append(_Place(0, 0, -1, None))  # no code is made of it
+                continue
             start = before[-1] if before else core[0] if core is not None else first
             found.append(_Place(start, behind[0] if behind else whole.end + 1, its_own, core))
         return found
 
     def _are_shown(self, parts: tuple[ir.Expr, ...], places: list[_Place], code: list[_Code]) -> bool:
-        """Whether the paths show all that parts do to each other."""
+        """Whether all that parts call stands in them: what a macro expands to has its invocation's place."""
         calls = [offset for offset, _, one in code if one.opcode in ("call", "invoke")]
         for part, where in zip(parts, places, strict=True):
             nodes = list(ir.walk(part))
-            if any(isinstance(n, ir.Assign) for n in nodes):
+            if any(map(runs_defaults, nodes)):
                 return False
             acts = any(isinstance(n, (ir.Call, ir.New, ir.Launch)) and not _is_copy(n) for n in nodes)
             if acts and not any(map(where.has, calls)):
                 return False
-        bodies = {one.name: one for _, one, _ in code}
-        return len({where for body in bodies.values() for where in self._makes(body, places)}) < 2
+        return True
 
-    def _makes(self, body: Function, places: list[_Place]) -> Iterator[_Place]:
-        """The parts that make an object whose destructor is the program's, or leads to one."""
-        code = [one for block in body.blocks for one in block.instructions]
-        own = {one.operands[0] for one in code if self._is_destructor(callee(one)) and one.operands}
-        made: set[str] = set()
-        for one in code if own else ():
-            for operand in one.operands:
-                if operand in own and isinstance(operand, Local) and operand.name not in made:
-                    made.add(operand.name)
+    def _destructors(
+        self, bodies: Iterable[Function], whole: Span, parts: list[tuple[_Place, Part]]
+    ) -> dict[int, frozenset[Part]]:
+        """The ends of temporary objects, each with the part that makes it: the last one that was made ends first."""
+        found: dict[int, frozenset[Part]] = {}
+        for body in bodies:
+            code = [one for block in body.blocks for one in block.instructions]
+            ends: dict[str, list[Instruction]] = {}
+            uses: dict[str, list[int]] = {}
+            for one in code:
+                first = one.operands[0] if one.operands else None
+                if isinstance(first, Local) and self._is_destructor(callee(one)):
+                    ends.setdefault(first.name, []).append(one)
+            for one in code if ends else ():
+                if not callee(one).startswith(("llvm.lifetime", "llvm.dbg")) and not self._is_destructor(callee(one)):
                     offset = self.texts.offset(one.place)
-                    yield from (where for where in places if where.has(offset))
+                    for name in {each.name for each in one.operands if isinstance(each, Local)} & set(ends):
+                        uses.setdefault(name, []).append(offset)
+            for name, offsets in uses.items():
+                mine = frozenset(part for where, part in parts if any(map(where.has, offsets)))
+                temporary = all(whole.start <= offset <= whole.end for offset in offsets if offset >= 0)
+                found |= {id(end): mine for end in ends[name] if mine and temporary}
+        return found
 
     def _is_destructor(self, name: str) -> bool:
         """Whether a function is a destructor of the program's, or one of the library's for classes with such."""

@@ -11,14 +11,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from kesco.analysis.host.engine import REPLACED
+from kesco.analysis.host.engine import REPLACED, STUB
 from kesco.analysis.host.models import Model, Models
 from kesco.analysis.host_regions.texts import Texts
+from kesco.frontend.standard import is_standard_path
 from kesco.ir import program as ir
 from kesco.llvm.values import Function, Instruction, Local, Symbol
 
 _DOES = frozenset(("atomicrmw", "cmpxchg", "fence", "callbr", "va_arg"))
 _LAMBDA = re.compile(r"U[lL]\w*E\d*_cl")  # what one is called, in a function's symbol
+_LIBRARY = ("llvm.", "_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", "_Zn", "_Zd", "__",
+            "_ZN6thrust", "_ZNK6thrust", "_ZN3cub", "_ZNK3cub", "_ZN4cuda", "_ZNK4cuda")  # fmt: skip
 _PARTS = ("getelementptr", "bitcast", "addrspacecast")
 
 
@@ -41,6 +44,27 @@ class Quiet:
         """Whether this is so of all lambdas of the file."""
         found = [name for name in self.texts.module.defined() if _LAMBDA.search(name)]
         return bool(found) and all(map(self._is_quiet, found))
+
+    def hides(self, one: Instruction) -> bool:
+        """Whether an instruction runs code of the program's that the text need not show, and that changes something.
+
+        Constructors and destructors are so, and what a variable of a thread begins with. What is called through a
+        pointer, or by the library, the text shows.
+        """
+        if one.opcode not in ("call", "invoke"):
+            return one.opcode in _DOES
+        called = one.operands[-1]
+        name = called.name if isinstance(called, Symbol) else ""
+        if not name or STUB in name or name.startswith(_LIBRARY) or self.models.knows(name):
+            return False
+        return not self._is_quiet(name) and not self._is_standard(name)
+
+    def _is_standard(self, name: str) -> bool:
+        """Whether a function is of a header of the library or of CUDA."""
+        head = self.texts.module.head(name)
+        number = -1 if head is None else next((n for what, n in head.metadata if what == "dbg"), -1)
+        place = self.texts.module.place(number) if number >= 0 else None
+        return place is not None and is_standard_path(place.file)
 
     def _is_quiet(self, name: str) -> bool:
         if name not in self._known:

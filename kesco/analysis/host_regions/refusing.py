@@ -12,11 +12,12 @@ not followed here. What is promised to them the serial program says.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kesco.analysis.called_order import Meetings, bound, shifts
-from kesco.analysis.evaluation_order import changes_nothing, order_matters, parts, pure_functions
+from kesco.analysis.evaluation_order import assigned, changes_nothing, order_matters, parts, pure_functions
 from kesco.analysis.host_regions.quiet import Quiet
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
@@ -31,59 +32,137 @@ _SAME = frozenset(
 _OF_A_LAMBDA = "@Sa@F@operator()"  # in the USR of what is called
 _IN_ORDER = ("&&", "||", ",", "<<", ">>")
 _WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")
-_CONSTANT = re.compile(rb"=\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|\"\w*\"|'.')\s*[,)]")
+_CONSTANT = re.compile(rb"=\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|\"\w*\"|'.')\s*$")
 """A default argument that is one."""
+_EXPANDED = re.compile(rb"(\w+)\s*(?:<[^;{}()]*(?:\([^;{}()]*\))?>)?\s*\([^;{}()]*\)\s*(?:[-+*/%&|^]\s*)?\.\.\.")
+"""A call in what a pack is expanded with; with a comma the order is said."""
 _NAMES = ("a name of unknown form", "an object that a lambda holds")
 
 
 class Open(NamedTuple):
-    """An expression whose parts may be evaluated in any order, and where the function is that it stands in.
-
-    `matters`: the text says that the order may matter. Without it, one part changes something, and what that is only
-    the paths tell. There are no parts where some of them are default arguments, which stand elsewhere.
-    """
+    """An expression whose parts may be evaluated in any order, and where the function is that it stands in."""
 
     inside: Span
-    node: ir.Launch | ir.Call | ir.Binary
+    node: ir.Launch | ir.Call | ir.Binary | ir.Assign
     parts: tuple[ir.Expr, ...]
-    matters: bool
 
 
-def open_orders(program: ir.Program, quiet: Quiet) -> Iterator[Open]:
-    """The expressions whose order of evaluation may matter."""
-    pure, meetings = pure_functions(program), Meetings(program)
-    # of a template its instances, in which it is known what is called
-    every = [(f.span, node) for f in program.functions if not f.template for node in ir.walk(f.body)]
-    every += [(one.span, node) for one in program.inside for node in ir.walk(one)]
-    named = bound(program)
+@dataclass(slots=True)
+class OrdersOfText:
+    """What the text says of such expressions."""
 
-    def exposed(variable: ir.Variable) -> bool:
-        own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
-        return not own or variable.type.shape is ir.Shape.REFERENCE or variable.key in named
+    program: ir.Program
+    quiet: Quiet
+    _pure: frozenset[str] = field(init=False)
+    _meetings: Meetings = field(init=False)
+    _bound: frozenset[str] = field(init=False)
 
-    def matters(arguments: tuple[ir.Expr, ...], pure: Collection[str]) -> bool:
-        return order_matters(arguments, pure, exposed) or meetings.matter(arguments, pure)
+    def __post_init__(self) -> None:
+        self._pure, self._meetings = pure_functions(self.program), Meetings(self.program)
+        self._bound = bound(self.program)
 
-    for inside, node in every:
-        if not isinstance(node, (ir.Launch, ir.Call, ir.Binary)):
-            continue
-        arguments = _parts(program, node)
-        if len(arguments) < 2 or changes_nothing(arguments, pure):
-            continue
-        called = {n.key for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call)}
-        asked = (f for f in program.functions if f.key in called and not f.virtual)
-        known = pure | {f.key for f in asked if f.key not in pure and quiet(f)}
+    def every(self) -> Iterator[Open]:
+        """The expressions with several parts; of a template its instances, in which it is known what is called."""
+        program = self.program
+        every = [(f.span, node) for f in program.functions if not f.template for node in ir.walk(f.body)]
+        every += [(one.span, node) for one in program.inside for node in ir.walk(one)]
+        for inside, node in every:
+            if isinstance(node, (ir.Launch, ir.Call, ir.Binary, ir.Assign)):
+                arguments = _parts(program, node)
+                if len(arguments) > 1:
+                    yield Open(inside, node, arguments)
+
+    def expands_calls(self) -> bool:
+        """Whether a lambda expands a pack with calls, of which its text shows one."""
+        texts = (self.program.text[one.span.start : one.span.end] for one in self.program.inside)
+        every = (one[1] for text in texts if b"..." in text for one in _EXPANDED.finditer(text))
+        return any(not name.endswith((b"forward", b"move")) for name in every)
+
+    def changes(self, one: Open) -> frozenset[str] | None:
+        """The functions that change nothing, if a part may change something: None if none does."""
+        if changes_nothing(one.parts, self._pure):
+            return None
+        called = {n.key for a in one.parts for n in ir.walk(a) if isinstance(n, ir.Call)}
+        asked = (f for f in self.program.functions if f.key in called and not f.virtual)
+        known = self._pure | {f.key for f in asked if f.key not in self._pure and self.quiet(f)}
         lambdas = {key for key in called if _OF_A_LAMBDA in key}
-        known |= lambdas if lambdas and quiet.lambdas() else set()
-        calls = (n for a in arguments for n in ir.walk(a) if isinstance(n, ir.Call) and n.key not in known)
-        known |= {one.key for one in calls if _is_quiet_in_each_class(program, one, quiet)}
-        if not changes_nothing(arguments, known):
-            hidden = isinstance(node, ir.Call) and _evaluates_more(program, node)
-            yield Open(inside, node, () if hidden else arguments, hidden or matters(arguments, known))
+        known |= lambdas if lambdas and self.quiet.lambdas() else set()
+        calls = (n for a in one.parts for n in ir.walk(a) if isinstance(n, ir.Call) and n.key not in known)
+        known |= {n.key for n in calls if _is_quiet_in_each_class(self.program, n, self.quiet)}
+        return None if changes_nothing(one.parts, known) else known
+
+    def matters(self, one: Open, *, strict: bool = True) -> bool:
+        """Whether the order may matter; not `strict`: the paths show what calls read in memory."""
+        known = self.changes(one)
+        if known is None:
+            return False
+        named = order_matters(one.parts, known, self._is_exposed, strict=strict)
+        return named or self._meetings.matter(one.parts, known)
+
+    def has_more(self, one: Open) -> bool:
+        """Whether parts of an expression stand elsewhere: default arguments that may be more than constants."""
+        return isinstance(one.node, ir.Call) and _evaluates_more(self.program, one.node)
+
+    def meet_by_name(self, one: Open, stores: Sequence[int]) -> bool:
+        """Whether a part assigns to a variable that another one names, or may have another name for.
+
+        Such a name leads to a register where a part has fewer `stores` than it assigns.
+        """
+        put = [list(filter(None, map(_target, ir.walk(a)))) for a in one.parts]
+        if not any(put):
+            return False
+        roots = [{_root(target) for target in each} - {""} for each in put]
+        named = [{n.variable.key for n in ir.walk(a) if isinstance(n, ir.Name)} for a in one.parts]
+        others = [any(map(_is_another_name, ir.walk(a))) for a in one.parts]
+        return any(
+            roots[i] & named[j] or (len(put[i]) > stores[i] and others[j])
+            for i in range(len(put))
+            for j in range(len(put))
+            if i != j
+        )
+
+    def _is_exposed(self, variable: ir.Variable) -> bool:
+        own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
+        return not own or variable.type.shape is ir.Shape.REFERENCE or variable.key in self._bound
 
 
-def _parts(program: ir.Program, node: ir.Launch | ir.Call | ir.Binary) -> tuple[ir.Expr, ...]:
+def assigns(node: ir.Expr | ir.Stmt) -> bool:
+    """Whether it assigns to a variable, which may be in a register."""
+    return _target(node) is not None
+
+
+def _target(node: ir.Expr | ir.Stmt) -> ir.Expr | None:
+    """What is assigned to, by an assignment or one of a class that copies its fields."""
+    if isinstance(node, ir.Call):
+        return node.receiver if node.copies else None
+    return node.target if isinstance(node, ir.Assign) else None
+
+
+def _is_another_name(node: ir.Expr | ir.Stmt) -> bool:
+    """Whether it may be another name of a variable of the function."""
+    if isinstance(node, ir.Name):
+        return node.variable.type.shape is ir.Shape.REFERENCE or not node.variable.key
+    reaches = isinstance(node, ir.Subscript) and not node.array
+    return reaches or isinstance(node, (ir.Dereference, ir.Unknown)) or (isinstance(node, ir.Select) and node.arrow)
+
+
+def _root(target: ir.Expr) -> str:
+    """The variable that an assignment is to, or to a part of."""
+    inner: ir.Expr | None = target
+    while inner is not None:
+        if isinstance(inner, ir.Name):
+            return inner.variable.key
+        if isinstance(inner, ir.Select):
+            inner = None if inner.arrow else inner.base
+        else:
+            inner = inner.base if isinstance(inner, ir.Subscript) and inner.array else None
+    return ""
+
+
+def _parts(program: ir.Program, node: ir.Launch | ir.Call | ir.Binary | ir.Assign) -> tuple[ir.Expr, ...]:
     """What is evaluated in any order for an expression."""
+    if isinstance(node, ir.Assign):
+        return assigned(node)
     if isinstance(node, ir.Launch):
         return (*(one for one in node.configuration if not _is_a_stream_of_ours(one)), *node.arguments)
     if isinstance(node, ir.Binary):
@@ -98,7 +177,22 @@ def _evaluates_more(program: ir.Program, call: ir.Call) -> bool:
         return False
     called = next((f for f in program.functions if f.key == call.key and f.here), None)
     head = b"" if called is None else program.text[called.span.start : called.body.span.start]
-    return len(_CONSTANT.findall(head)) < left_out
+    given = _split(head.rpartition(b")")[0])[-left_out:]
+    return len(given) < left_out or not all(map(_CONSTANT.search, given))
+
+
+def _split(text: bytes) -> list[bytes]:
+    """The parameters at the end of a head, up to where the brackets around them open."""
+    found, depth, end = list[bytes](), 0, len(text)
+    for at in range(len(text) - 1, -1, -1):
+        one = text[at : at + 1]
+        depth += (one in b")]}>") - (one in b"([{<")
+        if one == b"," and not depth:
+            found.append(text[at + 1 : end])
+            end = at
+        elif depth < 0:
+            return [text[at + 1 : end], *found[::-1]]
+    return []
 
 
 def _is_quiet_in_each_class(program: ir.Program, call: ir.Call, quiet: Quiet) -> bool:

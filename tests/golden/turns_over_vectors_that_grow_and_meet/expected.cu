@@ -26,6 +26,8 @@ static void twice(std::vector<float*>& all, float* one) {
   all.push_back(one);
 }
 
+// <prologue: 6 streams, 0 events>
+
 int main(int argc, char** argv) {
   int count = atoi(argv[1]), n = atoi(argv[2]);
   std::vector<float*> doubled, again, before, cached, moved, inner, left, failed, earlier, later;
@@ -53,29 +55,30 @@ int main(int argc, char** argv) {
   }
   moved.insert(moved.begin(), moved.back());
   before.push_back(before[0]);
-  for (float* one : doubled) scale<<<4, 256>>>(one, n);
-  cudaDeviceSynchronize();
-  for (float* one : again) scale<<<4, 256>>>(one, n);
-  cudaDeviceSynchronize();
-  for (float* one : before) scale<<<4, 256>>>(one, n);
-  cudaDeviceSynchronize();
-  for (float* one : cached) scale<<<4, 256>>>(one, n);
-  cudaDeviceSynchronize();
-  for (float* one : moved) scale<<<4, 256>>>(one, n);
-  cudaDeviceSynchronize();
-  for (float* one : inner) scale<<<4, 256>>>(one, n);
-  cudaDeviceSynchronize();
+  KescoStreams* kesco = &kesco_streams();
+  for (float* one : doubled) scale<<<4, 256, 0, kesco->stream[0]>>>(one, n);
+  // kesco: not needed here: cudaDeviceSynchronize();
+  for (float* one : again) scale<<<4, 256, 0, kesco->stream[1]>>>(one, n);
+  // kesco: not needed here: cudaDeviceSynchronize();
+  for (float* one : before) scale<<<4, 256, 0, kesco->stream[2]>>>(one, n);
+  // kesco: not needed here: cudaDeviceSynchronize();
+  for (float* one : cached) scale<<<4, 256, 0, kesco->stream[3]>>>(one, n);
+  // kesco: not needed here: cudaDeviceSynchronize();
+  for (float* one : moved) scale<<<4, 256, 0, kesco->stream[4]>>>(one, n);
+  // kesco: not needed here: cudaDeviceSynchronize();
+  for (float* one : inner) scale<<<4, 256, 0, kesco->stream[5]>>>(one, n);
+  // kesco: not needed here: cudaDeviceSynchronize();
   for (size_t i = 0; i < left.size(); ++i) {
-    scale<<<4, 256>>>(left[i], n);
-    scale<<<4, 256>>>(failed[i], n);
+    scale<<<4, 256, 0, kesco->stream[5]>>>(left[i], n);
+    scale<<<4, 256, 0, kesco->stream[5]>>>(failed[i], n);
   }
-  cudaDeviceSynchronize();
+  // kesco: not needed here: cudaDeviceSynchronize();
   for (size_t i = 0; i < earlier.size(); ++i) {
-    scale<<<4, 256>>>(earlier[i], n);
-    scale<<<4, 256>>>(later[i], n);
+    scale<<<4, 256, 0, kesco->stream[5]>>>(earlier[i], n);
+    scale<<<4, 256, 0, kesco->stream[5]>>>(later[i], n);
   }
   cudaDeviceSynchronize();
-  for (int i = 0; i < count; ++i) scale<<<4, 256>>>(late[i], n);
+  for (int i = 0; i < count; ++i) scale<<<4, 256, 0, kesco->stream[0]>>>(late[i], n);
   float host = 0;
   cudaMemcpy(&host, late[0], sizeof(float), cudaMemcpyDeviceToHost);
   printf("%f\n", host);
