@@ -30,6 +30,7 @@ class StepKind(enum.Enum):
     SYNC = "sync"  # of the host: with a stream, an event, or all
     HOST = "host"  # it reads or writes what the device reaches
     QUESTION = "question"  # by which a loop is left; its name is in words
+    ANSWER = "answer"  # to a question that is asked elsewhere, too
     LOOP = "loop"  # where a trip of a loop begins that is not the first
     ENTRY = "entry"
     EXIT = "exit"
@@ -96,7 +97,9 @@ class Step:
     `streams` and `events`: one of these; empty: none, or with `astray`, any. `waits`: until when it keeps the host.
     `certain` are the keys of buffers which it touches for sure, if it touches anything. `finished` are those that it
     has done with when it returns. `loops` are those around it, outermost first, whose trips share this step.
-    `conditions` are the questions of the program that decide whether it happens.
+    `conditions` are the questions of the program that decide whether it happens, with their answers. `answer`: of a
+    question, until a trip of any loop begins; `carries`, of such a beginning: questions of the trip before with those
+    of this one that have the same answers.
     """
 
     number: int
@@ -116,6 +119,8 @@ class Step:
     loops: tuple[int, ...] = ()
     conditions: tuple[str, ...] = ()
     note: str = ""
+    answer: tuple[str, int] | None = None
+    carries: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_work(self) -> bool:

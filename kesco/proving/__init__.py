@@ -96,7 +96,7 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
             before.rolling, after.rolling = before.rolling and rolling, after.rolling and rolling
             verdicts = _of_texts(before, after)
             if not any(one.problems for one in verdicts):
-                return verdicts
+                return verdicts if _PROLOGUE in after.text else _with_numbers(before, after, verdicts)
     except InputError as error:
         verdicts = (FunctionVerdict("", 0, error.diagnostics),)
         if _PROLOGUE in after.text or not any(one.effects for one in (before, after)):
@@ -104,21 +104,31 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     return verdicts if _PROLOGUE in after.text else _by_execution(before, after, verdicts)
 
 
+def _with_numbers(
+    before: Session, after: Session, verdicts: tuple[FunctionVerdict, ...]
+) -> tuple[FunctionVerdict, ...]:
+    """What the proof of texts has found, unless operations of a pair that somebody wrote are given other numbers."""
+    from kesco.proving.executions import executed_pair
+
+    found = executed_pair(before, after)
+    return (FunctionVerdict("main", found.pairs, found.problems),) if found.other else verdicts
+
+
 def _by_execution(
     before: Session, after: Session, verdicts: tuple[FunctionVerdict, ...]
 ) -> tuple[FunctionVerdict, ...]:
-    """What the proof of a pair that somebody wrote finds; that of texts where neither can be followed."""
+    """What the proof of a pair that somebody wrote finds; where neither can be followed, one thing that texts show."""
     from kesco.proving.executions import executed_pair
 
-    pairs, problems, why = executed_pair(before, after)
+    found = executed_pair(before, after)
     paired = all(one.code == "K401" for verdict in verdicts for one in verdict.problems)
-    if not why and not (problems and paired):
-        return (FunctionVerdict("main", pairs, problems),)
+    if not found.refused and not (found.problems and paired):
+        return (FunctionVerdict("main", found.pairs, found.problems),)
     if paired:
         return verdicts
-    told = tuple(one for verdict in verdicts for one in verdict.problems)
-    note = Note(f"what the programs do as they run cannot be compared, either: {why}")
-    return (FunctionVerdict("", 0, (replace(told[0], notes=(*told[0].notes, note)), *told[1:])),)
+    told = next(one for verdict in verdicts for one in verdict.problems if one.code != "K401")
+    note = Note(f"what the programs do as they run cannot be compared, either: {found.refused}")
+    return (FunctionVerdict("", 0, (replace(told, notes=(*told.notes, note)),)),)
 
 
 def _of_texts(before: Session, after: Session) -> tuple[FunctionVerdict, ...]:

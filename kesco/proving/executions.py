@@ -76,16 +76,30 @@ def _alone(path: str, options: Options) -> Found:
 _CHECK = "'kesco check' runs the program, and follows whatever happens in that run"
 
 
-def executed_pair(before: Session, after: Session) -> tuple[int, tuple[Diagnostic, ...], str]:
-    """The pairs that conflict, what speaks against the concurrent program, and why either cannot be followed."""
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What a pair does: the pairs that conflict, what speaks against it, and why either cannot be followed.
+
+    `other`: for certain they do not do the same, whatever the order.
+    """
+
+    pairs: int = 0
+    problems: tuple[Diagnostic, ...] = ()
+    refused: str = ""
+    other: bool = False
+
+
+def executed_pair(before: Session, after: Session) -> Executed:
+    """Compare what the programs of a pair do."""
     from kesco.verify.executions.agreement import agreement
 
     (serial, one), (concurrent, two) = _executed(before), _executed(after)
     if serial.refused or concurrent.refused or not any(step.is_work for step in serial.steps):
         which = f"{before.path}: {serial.refused}" if serial.refused else f"{after.path}: {concurrent.refused}"
-        return 0, (), which
+        return Executed(refused=which)
     found = agreement(serial, concurrent, (one, two))
-    return found.pairs, tuple(_against(found, after.path)), ""
+    other = bool(found.unpaired) and not found.work and not found.lost
+    return Executed(found.pairs, tuple(_against(found, after.path)), other=other)
 
 
 def _executed(session: Session) -> tuple[Execution, Asked]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kesco.analysis.host.arithmetic import stepped
+from kesco.analysis.host.arguments import arguments, place_at
 from kesco.analysis.host.copying import copy_bytes
+from kesco.analysis.host.cuda_graphs import graph_call
 from kesco.analysis.host.engine import PUSH, STUB
 from kesco.analysis.host.frames import SETTINGS, Frame, Outcome
 from kesco.analysis.host.libraries import library
@@ -25,7 +26,6 @@ from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.record import Visit
 from kesco.analysis.host.values import (
     BEFORE,
-    DISTANCE,
     NOTHING,
     NUMBER,
     NUMBER_ATOM,
@@ -46,13 +46,10 @@ from kesco.analysis.host.values import (
 )
 from kesco.frontend.api_table import CudaCall, is_cuda_name
 from kesco.frontend.library_table import library_call
-from kesco.llvm.layouts import layout_of
-from kesco.llvm.module import Module
-from kesco.llvm.types import POINTER, Type
-from kesco.llvm.values import Instruction, Integer, Local
+from kesco.llvm.types import POINTER
+from kesco.llvm.values import Instruction
 
 POP = "__cudaPopCallConfiguration"
-_PARTS = 64  # of a structure that is passed by value
 _POINTER = 8
 _FROM_DEVICE = unknown("what the device wrote")
 _KINDS = {"managed": "managed", "pinned": "pinned", "mapped": "pinned"}
@@ -102,71 +99,6 @@ def launched_unseen(frame: Frame, state: State, launch: Launch, stub: str, value
     _launch(frame, state, launch, stub, found, {one for value in values for one in objects(value)}, {})
 
 
-def signature(module: Module, stub: str) -> tuple[Type, ...]:
-    """The types of a kernel's parameters, from its stub, which puts the places of each into an array."""
-    function = module.function(stub)
-    if function is None:
-        return ()
-    types: dict[str, Type] = {}
-    for one in function.parameters:
-        byval = one.promised("byval")
-        if byval is not None and byval.type is not None:
-            types[one.value.name] = byval.type
-    slots: dict[str, int] = {}
-    found: dict[int, Type] = {}
-    for instruction in (one for block in function.blocks for one in block.instructions):
-        operands = instruction.operands
-        if instruction.opcode == "alloca" and instruction.result is not None and instruction.about is not None:
-            types[instruction.result.name] = instruction.about
-        elif instruction.opcode == "getelementptr" and instruction.result is not None:
-            if instruction.about == POINTER and len(operands) == 2 and isinstance(operands[1], Integer):
-                slots[instruction.result.name] = operands[1].value
-        elif instruction.opcode == "store":
-            value, place = (one.name if isinstance(one, Local) else "" for one in operands)
-            if place in slots and value in types:
-                found[slots[place]] = types[value]
-    return tuple(found[index] for index in sorted(found))
-
-
-def _arguments(
-    frame: Frame, state: State, stub: str, given: Value
-) -> tuple[list[tuple[str, Value]], set[Object], dict[int, int]]:
-    """What a kernel gets, from the array of places where its arguments are: pointers, and whatever holds addresses.
-
-    Also all that these lead to, and its numbers where they are known. With the distance to another allocation it may
-    come to that from any of its pointers.
-    """
-    engine = frame.engine
-    found: list[tuple[str, Value]] = []
-    held: set[Object] = set()
-    numbers: dict[int, int] = {}
-    distances: Scalar = NOTHING
-    for index, type_ in enumerate(signature(engine.module, stub)):
-        place = state.load(_at(state, given, index * _POINTER), _POINTER)
-        for one in objects(place):
-            held |= {o for value in state.look(one).held() for o in objects(value)}
-        whole = engine.layouts.resolved(type_).kind == "ptr"
-        if engine.layouts.resolved(type_).kind == "int":
-            given_number = state.load(place, engine.layouts.size(type_))
-            distances |= given_number & {DISTANCE}
-            one_number = number(given_number)
-            if one_number is not None:
-                numbers[index] = one_number
-        layout = layout_of(type_, engine.layouts)
-        words = dict.fromkeys(layout.pointers, True)
-        for offset, scalar_ in engine.layouts.scalars(type_, 0, _PARTS):
-            if scalar_.kind == "int" and scalar_.number == 64:
-                words.setdefault(offset, False)
-        for begin, size in layout.raw:
-            words |= {at: False for at in range(begin, begin + size - _POINTER + 1, _POINTER) if at not in words}
-        for offset, is_pointer in sorted(words.items()):
-            value = state.load(_at(state, place, offset), _POINTER)
-            distances |= value & {DISTANCE}
-            if is_pointer or objects(value):
-                found.append((str(index) if whole else f"{index}.{offset}", value))
-    return [(name, joined(value, distances)) for name, value in found], held, numbers
-
-
 def _launch(
     frame: Frame,
     state: State,
@@ -187,10 +119,6 @@ def _launch(
     if engine.watcher is not None:
         engine.watcher.launches(stub, launch, found, numbers, state)
     engine.record.visit(Visit(launch.instruction, launch.function, stub, found, settings, launch.context))
-
-
-def _at(state: State, address: Value, offset: int) -> Scalar:
-    return stepped(address, (), offset, state.escape)
 
 
 def called(frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome | None:
@@ -223,6 +151,10 @@ def _called(frame: Frame, instruction: Instruction, state: State, name: str, val
         frame.engine.watcher.calls(frame, instruction, name, values, state)
     if entry is not None and entry.kind not in ("opaque", "graph", "capture", "host_func"):
         return _runtime(frame, instruction, state, entry, values)
+    if frame.engine.graphs and entry is not None and entry.kind in ("graph", "capture"):
+        outcome = graph_call(frame, instruction, state, entry, values)
+        if outcome is not None:
+            return outcome
     known = library_call(name, len(values))
     shown = [(str(i), v) for i, v in enumerate(values) if instruction.operands[i].type.kind == "ptr"]
     frame.engine.record.visit(Visit(instruction, frame.function.name, name, shown, [], frame.context))
@@ -245,7 +177,7 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
         state.make(new)
         _give(state, values[call.allocates], pointer(new))
         if call.beside is not None:
-            state.fill(_at(state, values[call.allocates], _POINTER), call.beside, NUMBER)
+            state.fill(place_at(state, values[call.allocates], _POINTER), call.beside, NUMBER)
     elif call.kind == "alias" and call.allocates is not None and call.aliases is not None:
         _give(state, values[call.allocates], scalar(values[call.aliases]))
     elif call.symbol is not None and call.kind == "query" and call.out:
@@ -325,7 +257,7 @@ def _launch_by_call(frame: Frame, instruction: Instruction, state: State, values
     strange = not is_known(function) or any(STUB not in one.name for one in objects(function))
     for name in names:
         if engine.module.has_body(name):
-            _launch(frame, state, launch, name, *_arguments(frame, state, name, given))
+            _launch(frame, state, launch, name, *arguments(frame, state, name, given))
         else:
             strange = True
     if strange or not names:

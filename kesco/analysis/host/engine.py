@@ -16,7 +16,7 @@ from kesco.analysis.host.graphs import Graph, graph_of
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import Models
 from kesco.analysis.host.orders import Orders
-from kesco.analysis.host.record import OutOfBudget, Record, Refused, Watcher
+from kesco.analysis.host.record import OutOfBudget, Record, Refused, Watcher, Words
 from kesco.analysis.host.values import BEFORE, Object, Offset, Scalar, Value, unknown
 from kesco.frontend.api_table import host_call, is_cuda_name
 from kesco.llvm.module import Module
@@ -53,6 +53,8 @@ class Engine:
         self.launch: Launch | None = None  # the one that a stub is about
         self.watcher: Watcher | None = None
         self.orders = Orders()
+        self.graphs = False  # what graphs of CUDA do is followed
+        self.words: Words | None = None  # how the program comes by numbers, for who wants to know
         self.whole = False  # there are no files beside this one, so nothing has run before it and nobody else calls it
         self.peels = False  # a loop's first trip is walked by itself each time, and no loop ends by a call that fails
         self.weak: frozenset[str] = frozenset()  # beside those that the module marks: another file may define them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -25,6 +25,8 @@ class Outcome:
 Way = tuple[object, ...]  # what tells paths apart that come to one block
 _MAIN, _HANDLER = "main", "_ZSt13set_terminatePFvvE"
 SETTINGS = "<<<"  # the name of the launch settings among an activation's values
+_IN_WORDS = "= "
+
 Caller = Callable[["Frame", Instruction, State], Outcome]
 
 
@@ -49,6 +51,7 @@ class Frame:
     deep: dict[str, State] = field(default_factory=dict)  # what loops in many others were entered with
     outcome: Outcome = field(default_factory=Outcome)
     caller: Frame | None = None
+    values: Mapping[str, Value] = field(default_factory=dict)  # what `Engine.words` is asked about, at a call
     number: int = field(default_factory=count().__next__)  # its own, whereas its id may come again
     counters: dict[str, dict[str, int]] = field(
         default_factory=dict
@@ -65,6 +68,8 @@ class Frame:
         state.values = {name: values[name] for name in self.graph.live[block] if name in values}
         if SETTINGS in values:
             state.values[SETTINGS] = values[SETTINGS]
+        if self.engine.words is not None:
+            state.values |= {name: value for name, value in values.items() if name.startswith(_IN_WORDS)}
 
     def way(self, state: State, block: str) -> Way:
         """Whether a call of CUDA has failed: such paths are not joined with others before a trip of a loop ends."""
@@ -92,6 +97,11 @@ class Frame:
     def first_deep(self, around: tuple[str, ...]) -> int:
         """The outermost of loops in each other that are in many others; 0 if none is."""
         return next((index for index, head in enumerate(around) if head in self.deep), 0)
+
+
+def in_words(name: str) -> str:
+    """Among an activation's values, the name of how the program came by what it loaded."""
+    return _IN_WORDS + name
 
 
 def ends_the_process(frame: Frame) -> bool:

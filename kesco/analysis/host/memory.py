@@ -23,6 +23,7 @@ from kesco.analysis.host.values import (
     Value,
     is_known,
     joined,
+    nameless,
     number,
     objects,
     pointers,
@@ -343,7 +344,7 @@ class State:
             if certain and size <= WIDEST:
                 contents.cells[offset[1]] = (size, value)
             else:
-                contents.add(offset, size, value)
+                contents.add(offset, size, nameless(value))
         return known
 
     def cut(self, contents: Contents, at: int, size: int) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object, Value, joined
 from kesco.llvm.values import Function, Instruction
+from kesco.llvm.values import Value as Operand
 
 if TYPE_CHECKING:
     from kesco.analysis.host.cuda import Launch
@@ -82,6 +83,16 @@ def _both(a: list[tuple[str, Value]], b: list[tuple[str, Value]]) -> list[tuple[
     return list(found.items())
 
 
+class Words(Protocol):
+    """Who knows how the program comes by numbers that are not known; only values in memory have such names."""
+
+    def loaded(self, frame: Frame, instruction: Instruction, state: State, value: Value) -> Value:
+        """What was loaded is so called from now on; the value without its name."""
+
+    def stored(self, frame: Frame, operand: Operand, state: State, value: Value) -> Value:
+        """What is to be stored, with its name."""
+
+
 class Watcher(Protocol):
     """Who is told what happens on the paths, in their order; `State.frontier` is its own."""
 
@@ -99,6 +110,9 @@ class Watcher(Protocol):
 
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
+
+    def takes(self, frame: Frame, target: str, state: State) -> None:
+        """Control goes on with one of several blocks that it may go on with."""
 
     def begins(self, frame: Frame, head: str, state: State) -> None:
         """Control comes to where a trip of a loop begins."""

@@ -20,6 +20,7 @@ from kesco.analysis.host.values import (
     Scalar,
     Value,
     joined,
+    name_of,
     number,
     numbers,
     scalar,
@@ -77,7 +78,7 @@ def load(frame: Frame, state: State, address: Value, type_: Type) -> Value:
         value = state.load(address, layouts.size(real))
         if real.kind == "float":
             state.escape(value)
-            return NUMBER if value else NOTHING
+            return NOTHING if not value else value if name_of(value) else NUMBER
         return value
     if real.kind in ("struct", "packed", "array") and len(list(layouts.scalars(real, 0, _PARTS))) <= _PARTS:
         return _load_parts(frame, state, address, real)
@@ -119,11 +120,15 @@ def _at(address: Value, offset: int, state: State) -> Scalar:
 
 def _load(frame: Frame, instruction: Instruction, state: State) -> Value:
     value = load(frame, state, evaluated(frame, instruction.operands[0], state), instruction.type)
-    return joined(value, NUMBER) if "volatile" in instruction.words else value  # others may have changed it
+    if "volatile" in instruction.words:
+        value = joined(value, NUMBER)  # others may have changed it
+    return value if frame.engine.words is None else frame.engine.words.loaded(frame, instruction, state, value)
 
 
 def _store(frame: Frame, instruction: Instruction, state: State) -> Value:
     value, address = (evaluated(frame, one, state) for one in instruction.operands)
+    if frame.engine.words is not None:
+        value = frame.engine.words.stored(frame, instruction.operands[0], state, value)
     if not store(frame, state, address, value, instruction.operands[0].type):
         frame.engine.lose(f"a store through an unknown pointer in {frame.function.name}")
     return NOTHING

@@ -21,6 +21,7 @@ Offset: TypeAlias = tuple[int, int]
 ANYWHERE: Offset = (1, 0)
 _INTEGERS, _OFFSETS = 6, 4  # kept apart in one value
 _LEAST_STRIDE = 2
+_NAMED = "= "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +80,27 @@ ONE: Scalar = frozenset((1,))
 EITHER: Scalar = frozenset((0, 1))
 NUMBER: Scalar = frozenset((NUMBER_ATOM,))
 STATUS: Scalar = frozenset((STATUS_ATOM,))
+
+
+def named(words: str) -> Scalar:
+    """A number that is not known, of which it is known how the program comes by it (`record.Words`)."""
+    return frozenset((Unknown(_NAMED + words),))
+
+
+def name_of(value: Value) -> str:
+    """How the program comes by a number; nothing where that is not known."""
+    if isinstance(value, frozenset) and len(value) == 1:
+        (atom,) = value
+        if type(atom) is Unknown and atom.reason.startswith(_NAMED):
+            return atom.reason.removeprefix(_NAMED)
+    return ""
+
+
+def nameless(value: Value) -> Value:
+    """A value whose numbers are just numbers."""
+    if isinstance(value, tuple):
+        return tuple(nameless(one) for one in value)
+    return frozenset(NUMBER_ATOM if type(a) is Unknown and a.reason.startswith(_NAMED) else a for a in value)
 
 
 def unknown(reason: str) -> Scalar:
@@ -202,6 +224,8 @@ def united(atoms: frozenset[Atom], *, widen: bool = False) -> Scalar:
         return atoms
     integers = [one for one in atoms if type(one) is int]
     unknowns = [one for one in atoms if type(one) is Unknown]
+    if any(one.reason.startswith(_NAMED) for one in unknowns):
+        return united(scalar(nameless(atoms)), widen=widen)
     by: dict[Object, list[Offset]] = {}
     for one in atoms:
         if type(one) is Pointer:

@@ -21,7 +21,7 @@ from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.steps import evaluated, perform
-from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joined, number, numbers, scalar
+from kesco.analysis.host.values import NOTHING, STATUS, ZERO, Atom, Value, joined, nameless, number, numbers, scalar
 from kesco.llvm.values import Function, Instruction
 
 _ROUNDS = 2  # trips to a fixed point before values grow faster
@@ -70,6 +70,7 @@ def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
         if opcode == "phi":
             continue
         if opcode in ("call", "invoke"):
+            frame.values = state.values
             outcome = call(frame, instruction, state)
             if outcome.thrown is not None:
                 _thrown(frame, instruction, outcome.thrown)
@@ -77,10 +78,12 @@ def _block(frame: Frame, name: str, state: State, call: Caller) -> None:
                 return
             state = outcome.state
             if instruction.result is not None:
-                state.values[instruction.result.name] = outcome.value
+                value = outcome.value if engine.words is None else nameless(outcome.value)
+                state.values[instruction.result.name] = value
             if opcode == "invoke":
                 _go(frame, instruction.targets[0], state)
         elif opcode in _LAST:
+            frame.values = state.values
             if engine.watcher is not None:
                 engine.watcher.turns(frame, instruction, state)
             _LAST[opcode](frame, instruction, state)
@@ -191,8 +194,12 @@ def _choose(frame: Frame, targets: tuple[str, ...], state: State, failed: str = 
     for target in targets[1:]:
         other = state.copy()
         other.failing = state.failing or target == failed
+        if frame.engine.watcher is not None:
+            frame.engine.watcher.takes(frame, target, other)
         _go(frame, target, other)
     state.failing = state.failing or targets[0] == failed
+    if frame.engine.watcher is not None and len(targets) > 1:
+        frame.engine.watcher.takes(frame, targets[0], state)
     _go(frame, targets[0], state)
 
 

@@ -55,7 +55,8 @@ def execution_of(
     engine.whole = not engine.open
     engine.peels = True
     watching = Watching(engine, path, effects, deciding)
-    engine.watcher = watching
+    engine.graphs = True
+    engine.watcher, engine.words = watching, watching.words
     refused = refused_by(lambda: _walk(engine, watching)) or watching.refused
     if len(watching.steps.drafts) > _MOST:
         refused = refused or "more happens in it than can be compared"

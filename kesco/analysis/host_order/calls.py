@@ -17,6 +17,7 @@ from kesco.analysis.host.leading import of_symbol
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.models import cuda_entry
 from kesco.analysis.host.values import Object, Value, number, objects, scalar
+from kesco.analysis.host_order.graphs import Graphs
 from kesco.frontend.api_table import CudaCall
 from kesco.frontend.library_table import library_call
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, BufferKind
@@ -32,13 +33,13 @@ _BOTH = AccessMode.READ_WRITE
 _DIRECTIONS = {"HostToHost": 0, "HostToDevice": 1, "DeviceToHost": 2, "DeviceToDevice": 3}
 _NAMES = {number_: name for name, number_ in _DIRECTIONS.items()}
 _NON_BLOCKING = 1
+_ON_HOST = (StepKind.ENTRY, StepKind.HOST, StepKind.QUESTION, StepKind.ANSWER, StepKind.LOOP)
 _HOST_SIDE = {"HostToDevice": 1, "DeviceToHost": 0}  # of what is written and read
 _NOTHING = ("query", "advise", "prefetch", "event_create", "event_destroy", "stream_destroy", "alias")
 _HARMLESS = (
     "cudaProfilerStart", "cudaProfilerStop", "cudaDeviceGetDefaultMemPool", "cudaDeviceGetMemPool",
     "cudaMemPoolSetAttribute", "cudaMemPoolGetAttribute", "cudaGetDriverEntryPoint",
 )  # fmt: skip
-_GRAPHS = ("cudaGraphLaunch", "cudaGraphAdd")
 
 
 @dataclass(slots=True)
@@ -46,16 +47,22 @@ class Calls:
     """Makes steps of calls."""
 
     watching: Watching
+    graphs: Graphs = field(init=False)
     _creating: bool | None = None  # whether the stream that is made next blocks
     _allocating: Draft | None = field(default=None)
     _made: bool = False  # whether anything has been made or done on a device
     _chosen: int | None = 0  # which device, if that is known
 
+    def __post_init__(self) -> None:
+        self.graphs = Graphs(self.watching, self)
+
     def makes(self, one: Object) -> None:
         """Memory, a stream or an event is made."""
         pointing = self.watching.pointing
         self._made = self._made or one.kind in ("stream", "event", "device", "managed", "pinned")
-        if one.kind == "stream":
+        if one.kind in ("graph", "node", "exec"):
+            self.graphs.makes(one)
+        elif one.kind == "stream":
             known = pointing.blocking.get(one, self._creating)
             pointing.blocking[one] = known if known == self._creating else None
         elif self._allocating is not None:
@@ -67,9 +74,11 @@ class Calls:
     def calls(self, name: str, values: list[Value], state: State) -> None:
         """The runtime, or one of CUDA's libraries, is called."""
         self._allocating = None
-        self._made = self._made or len(self.watching.steps.drafts) > 1
+        self._made = self._made or any(one.kind not in _ON_HOST for one in self.watching.steps.drafts)
         entry = cuda_entry(name, len(values))
-        if entry is None or entry.kind in ("opaque", "graph", "capture", "host_func", "launch"):
+        if entry is not None and entry.kind in ("graph", "capture"):
+            self.graphs.called(entry.name, values, state)
+        elif entry is None or entry.kind in ("opaque", "host_func", "launch"):
             self._strange(name, entry, values, state)
         elif entry.kind == "stream_create":
             flags = number(values[entry.flags]) if entry.flags is not None else 0
@@ -147,6 +156,25 @@ class Calls:
                 for buffer, _ in self.watching.pointing.parts(values[index]):
                     if buffer.kind in (BufferKind.HOST, BufferKind.UNSEEN_HOST, BufferKind.UNKNOWN):
                         draft.finished.add(buffer.key)
+
+    def copied(
+        self, draft: Draft, to: Value, source: Value, length: int | None, words: str, direction: int | None
+    ) -> None:
+        """What a node of a graph copies."""
+        way = _NAMES.get(direction) if direction is not None else None
+        given = [self.watching.pointing.argument(one) for one in (to, source)]
+        for name, value, mode, host in (
+            ("0", to, AccessMode.WRITE, way in ("DeviceToHost", "HostToHost")),
+            ("1", source, AccessMode.READ, way in ("HostToDevice", "HostToHost")),
+        ):
+            self._access(draft, name, value, mode, length, on_host=host)
+        draft.given([*given, Argument(words=words if length is None else str(length))])
+
+    def put(self, draft: Draft, to: Value, length: int | None, byte: str) -> None:
+        """What a node of a graph sets."""
+        self._access(draft, "0", to, AccessMode.WRITE, length)
+        size = Argument(words="" if length is None else str(length))
+        draft.given([self.watching.pointing.argument(to), size, Argument(words=byte)])
 
     def _way(self, entry: CudaCall, values: list[Value]) -> str | None:
         """Where a copy goes, as it says or as its memory is."""
@@ -230,12 +258,7 @@ class Calls:
             if known.kind == "work":
                 self._library(name, known.all_read, known.all_written, values, state)
             return
-        if entry is not None and entry.kind == "capture" and entry.name.startswith("cudaStreamBegin"):
-            self.watching.refuse("it captures streams into graphs")
-            return
-        if entry is not None and entry.kind == "graph" and entry.name.startswith(_GRAPHS):
-            self.watching.refuse("it makes or launches graphs")
-        if name in _HARMLESS or (entry is not None and entry.kind in ("graph", "capture")):
+        if name in _HARMLESS:
             return
         draft = self.watching.step(StepKind.OPAQUE, name, state)
         if draft is not None:

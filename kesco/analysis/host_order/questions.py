@@ -20,12 +20,12 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.steps import evaluated
 from kesco.analysis.host.values import numbers
 from kesco.analysis.host.walk import where_it_failed
-from kesco.analysis.host_order.steps import Key, Steps, trips
+from kesco.analysis.host_order.steps import Key, Scope, Steps, Trips, trips
 from kesco.analysis.host_order.words import Words
 from kesco.llvm.values import Function, Instruction
 
 _END = "\0end"
-Trips = tuple[tuple[str, int], ...]
+_PLACED = "what is asked at"
 
 
 @dataclass(slots=True)
@@ -36,8 +36,9 @@ class Questions:
     steps: Steps
     words: Words
     leaving: dict[int, dict[str, None]] = field(default_factory=dict)
-    _open: dict[Key, dict[tuple[str, Trips], str]] = field(default_factory=dict)
-    _depends: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
+    _open: dict[Key, dict[tuple[str, Trips], list[str]]] = field(default_factory=dict)
+    _depends: dict[str, dict[str, frozenset[tuple[str, int]]]] = field(default_factory=dict)
+    _last: tuple[int, str, str] = (-1, "", "")  # the activation, its block, and what was asked at its end
 
     def comes_to(self, frame: Frame, instruction: Instruction, state: State) -> str:
         """Control comes to the end of a block; what is returned is a question by which a loop is left."""
@@ -50,18 +51,23 @@ class Questions:
             return ""
         asked = self.words.of(frame, instruction.operands[0]) or self._placed(instruction)
         around = trips(frame, frame.block)
-        self._open.setdefault(self._outer(frame), {})[frame.block, around] = asked
-        left = {head for target in instruction.targets for head in frame.graph.leaves(frame.block, target)}
+        answers = _answers(asked, instruction)
+        self._open.setdefault(self._outer(frame), {})[frame.block, around] = answers
+        steady = self.words.is_steady(frame, instruction.operands[0])
+        self._last = frame.number, frame.block, asked if steady and instruction.opcode == "br" else _PLACED
+        leaves = [frame.graph.leaves(frame.block, target) for target in instruction.targets]
+        left = {head for each in leaves for head in each}
         fixed = [head for head, trip in around if trip < 0]
         for head, number in zip(reversed(fixed), reversed(self.steps.loops()), strict=False):
-            if head in left:
-                self.leaving.setdefault(number, {})[asked] = None
+            for which, each in enumerate(leaves):
+                if head in each:
+                    self.leaving.setdefault(number, {})[answers[which]] = None
         told = any(trip < 0 or head != frame.block for head, trip in around if head in left)
         return asked if told and self.engine.leads_to_cuda(frame.function.name) else ""
 
     def _placed(self, instruction: Instruction) -> str:
         place = self.engine.module.place(instruction.place)
-        return f"what is asked at {place}" if place is not None else "a question without a place"
+        return f"{_PLACED} {place}" if place is not None else "a question without a place"
 
     def around(self) -> list[str]:
         """The questions on which it depends that control is here."""
@@ -70,13 +76,27 @@ class Questions:
             asked = self._open.get(self._outer(frame))
             if not asked:
                 continue
-            controlling = self._controlling(frame.function).get(frame.block, frozenset())
+            controlling: dict[str, list[int]] = {}
+            for one, which in sorted(self._controlling(frame.function).get(frame.block, ())):
+                controlling.setdefault(one, []).append(which)
             here = dict(trips(frame, frame.block))
-            for (block, there), words in asked.items():
+            for (block, there), answers in asked.items():
                 same = all(here.get(head, trip) == trip for head, trip in there)
-                if block in controlling and same and not self._leaves(frame, block):
-                    found.append(words)
+                if same and not self._leaves(frame, block):
+                    found += [answers[which] for which in controlling.get(block, ())]
         return found
+
+    def answer(self, frame: Frame, target: str) -> tuple[Scope, str, int] | None:
+        """Which question has just been answered by going on with a block: where, in words, and how."""
+        number, block, asked = self._last
+        if (number, block) != (frame.number, frame.block) or asked.startswith(_PLACED):
+            return None
+        return self.scope(frame, block), asked, frame.graph.blocks[block].instructions[-1].targets.index(target)
+
+    def scope(self, frame: Frame, block: str) -> Scope:
+        """Where the same words are the same question: an activation, and the trips of the loops around a block."""
+        calls = (f"{name} {at} {around}" for name, at, around in self._outer_calls(frame))
+        return "/".join((frame.function.name, *calls)), trips(frame, block)
 
     def _leaves(self, frame: Frame, block: str) -> bool:
         """Whether a branch leaves a loop around where control is."""
@@ -85,18 +105,28 @@ class Questions:
         return any(head in around for target in targets for head in frame.graph.leaves(block, target))
 
     def _outer(self, frame: Frame) -> Key:
-        frames = self.steps.activations()
-        behind = frames[frames.index(frame) + 1 :]
-        return (frame.function.name, *((f.function.name, id(f.at), trips(f, f.block)) for f in behind))
+        return (frame.function.name, *self._outer_calls(frame))
 
-    def _controlling(self, function: Function) -> dict[str, frozenset[str]]:
+    def _outer_calls(self, frame: Frame) -> list[tuple[str, int, Trips]]:
+        frames = self.steps.activations()
+        return [(f.function.name, id(f.at), trips(f, f.block)) for f in frames[frames.index(frame) + 1 :]]
+
+    def _controlling(self, function: Function) -> dict[str, frozenset[tuple[str, int]]]:
         if function.name not in self._depends:
             self._depends[function.name] = _control_dependence(function)
         return self._depends[function.name]
 
 
-def _control_dependence(function: Function) -> dict[str, frozenset[str]]:
-    """Of each block, the blocks whose branches decide whether control comes to it."""
+def _answers(asked: str, instruction: Instruction) -> list[str]:
+    """A question with each of its answers, by the ways that control may take."""
+    if instruction.opcode == "br":
+        return [asked, f"not {asked}"]
+    values = instruction.indices
+    return [f"{asked} is none of {sorted(values)}", *(f"{asked} is {value}" for value in values)]
+
+
+def _control_dependence(function: Function) -> dict[str, frozenset[tuple[str, int]]]:
+    """Of each block, those whose branches decide whether control comes to it, each with the way that leads there."""
     flow: nx.DiGraph[str] = nx.DiGraph()
     for block in function.blocks:
         last = block.instructions[-1]
@@ -109,7 +139,8 @@ def _control_dependence(function: Function) -> dict[str, frozenset[str]]:
     coming = nx.ancestors(flow, _END) | {_END}
     flow = nx.DiGraph(flow.subgraph(coming))
     after = dict(nx.immediate_dominators(flow.reverse(copy=True), _END))
-    direct: dict[str, set[str]] = {}
+    direct: dict[str, set[tuple[str, int]]] = {}
+    ends = {block.name: block.instructions[-1].targets for block in function.blocks}
     for name in flow:
         targets = list(flow[name])
         if len(targets) < 2:
@@ -117,16 +148,16 @@ def _control_dependence(function: Function) -> dict[str, frozenset[str]]:
         for target in targets:
             runner: str | None = target
             while runner is not None and runner not in (after.get(name), _END):
-                direct.setdefault(runner, set()).add(name)
+                direct.setdefault(runner, set()).update((name, i) for i, t in enumerate(ends[name]) if t == target)
                 behind = after.get(runner)
                 runner = behind if behind != runner else None
-    found: dict[str, frozenset[str]] = {}
+    found: dict[str, frozenset[tuple[str, int]]] = {}
     for name in flow:
-        every, todo = set[str](), [name]
+        every, todo = set[tuple[str, int]](), [name]
         while todo:
             for one in direct.get(todo.pop(), ()):
                 if one not in every:
                     every.add(one)
-                    todo.append(one)
+                    todo.append(one[0])
         found[name] = frozenset(every)
     return found

@@ -17,6 +17,8 @@ from kesco.ir.poly import ByteRange
 from kesco.source import Span
 
 Key = tuple[object, ...]
+Trips = tuple[tuple[str, int], ...]
+Scope = tuple[str, Trips]
 
 
 @dataclass(slots=True)
@@ -41,6 +43,9 @@ class Draft:
     after: dict[int, None] = field(default_factory=dict)
     note: str = ""
     seen: int = 0
+    scope: Scope = ("", ())  # of a question, or of a loop
+    answer: int = 0
+    asked: int = 0  # which branch asks
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """Remember what is touched."""
@@ -63,6 +68,16 @@ class Draft:
             self.arguments = arguments
         else:
             self.arguments = [a if a == b else Argument() for a, b in zip(self.arguments, arguments, strict=False)]
+
+    def repeats(self, other: Draft) -> None:
+        """Do what another one does; on which streams is another question."""
+        self.span, self.note, self.finished = other.span, other.note, other.finished
+        self.launched = other.launched
+        for key, mode in other.touched.items():
+            self.touched[key] = self.touched.get(key, AccessMode.NONE) | mode
+        for name, keys in other.pointed.items():
+            self.pointed.setdefault(name, set()).update(keys)
+        self.given(list(other.arguments or ()))
 
     def frozen(self) -> Step:
         """The step as it is."""
@@ -124,6 +139,6 @@ class Steps:
         return tuple(found)
 
 
-def trips(frame: Frame, block: str) -> tuple[tuple[str, int], ...]:
+def trips(frame: Frame, block: str) -> Trips:
     """The loops around a block, each with the number of its trip, or -1 where trips are not told apart."""
     return tuple((head, -1 if head in frame.fixed else frame.trips.get(head, 0)) for head in frame.graph.inside[block])

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kesco.analysis.host.cuda import Launch, signature
+from kesco.analysis.host.arguments import signature
+from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.engine import PUSH, STUB, Engine
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import NOTHING, Object, Value, number
+from kesco.analysis.host_order.answers import answered
 from kesco.analysis.host_order.calls import Calls
 from kesco.analysis.host_order.launching import argument_of, launched_with
 from kesco.analysis.host_order.pointing import Pointing, is_same_file, span_of
@@ -49,19 +51,20 @@ class Watching:
     pointing: Pointing = field(init=False)
     steps: Steps = field(init=False)
     questions: Questions = field(init=False)
-    words: Words = field(default_factory=Words)
+    words: Words = field(init=False)
     refused: str = ""
     _calls: Calls = field(init=False)
 
     def __post_init__(self) -> None:
         self.pointing = Pointing(self.engine, self.path)
         self.steps = Steps(self.engine)
+        self.words = Words(self.engine)
         self.questions = Questions(self.engine, self.steps, self.words)
         self._calls = Calls(self)
 
     def told(self, refused: str) -> Execution:
         """All that was found."""
-        drafts = tuple(one.frozen() for one in self.steps.drafts)
+        drafts = answered(self.steps.drafts)
         leaving = tuple((loop, tuple(sorted(asked))) for loop, asked in sorted(self.questions.leaving.items()))
         return Execution(self.path, drafts, refused or self.refused, leaving, tuple(self.addresses().items()))
 
@@ -85,6 +88,8 @@ class Watching:
             return None
         if self.engine.recursing:
             self.refuse("a function that calls itself has to do with the device")
+        if self._calls.graphs.open is not None:
+            return self._calls.graphs.captured(kind, name)
         key = (kind, name, *self.steps.where())
         draft = self.steps.add(key, kind, name, self.span(), self.steps.loops(), state)
         draft.conditions |= dict.fromkeys(self.questions.around())
@@ -124,13 +129,25 @@ class Watching:
             key = (StepKind.QUESTION, *self.steps.where())
             self.steps.add(key, StepKind.QUESTION, asked, self.span(), self.steps.loops(), state)
 
+    def takes(self, frame: Frame, target: str, state: State) -> None:
+        """Control goes on with one of several blocks."""
+        if state.failing or not self.engine.leads_to_cuda(frame.function.name):
+            return
+        found = self.questions.answer(frame, target)
+        if found is not None:
+            scope, asked, which = found
+            key = (StepKind.ANSWER, target, *self.steps.where())
+            draft = self.steps.add(key, StepKind.ANSWER, asked, self.span(), self.steps.loops(), state)
+            draft.scope, draft.answer, draft.asked = scope, which, id(frame.at)
+
     def begins(self, frame: Frame, head: str, state: State) -> None:
         """A trip of a loop begins, which may be any but the first."""
         if head not in frame.fixed or state.failing or not self._may_act(head, frame):
             return
         loops = self.steps.loops(head)
         key: Key = (StepKind.LOOP, loops[-1] if loops else head)
-        self.steps.add(key, StepKind.LOOP, "loop", self.span(), loops, state)
+        draft = self.steps.add(key, StepKind.LOOP, "loop", self.span(), loops, state)
+        draft.scope = self.questions.scope(frame, head)
 
     def _may_act(self, head: str, frame: Frame) -> bool:
         """Whether a loop is worth a mark: it does more than count, and has to do with CUDA."""
@@ -144,53 +161,74 @@ class Watching:
         self, stub: str, launch: Launch, found: list[tuple[str, Value]], numbers: dict[int, int], state: State
     ) -> None:
         """A kernel is launched."""
-        kernel = kernel_of(stub)
-        effects = self.effects.get(kernel) if stub else None
-        draft = self.step(StepKind.LAUNCH, effects.display if effects is not None else kernel or "a kernel", state)
+        draft = self.step(StepKind.LAUNCH, self.display(stub), state)
         if draft is None:
             return
         settings = dict(launch.settings)
         draft.goes_to(*self.pointing.streams(settings.get("stream", NOTHING)))
+        outer = next((f for f in self.steps.activations() if f.at is launch.instruction), None)
+        said = [self._dimension(name, settings, outer) for name in ("grid", "block", "shared")]
+        operands = enumerate(launch.instruction.operands[:-1]) if outer is not None else ()
+        words = {index: self.words.of(outer, one) for index, one in operands if outer is not None}
+        self.describe(draft, stub, settings, found, numbers, said, words)
+
+    def display(self, stub: str) -> str:
+        """What a kernel is called."""
+        effects = self.effects.get(kernel_of(stub)) if stub else None
+        return effects.display if effects is not None else kernel_of(stub) or "a kernel"
+
+    def describe(
+        self,
+        draft: Draft,
+        stub: str,
+        settings: Mapping[str, Value],
+        found: list[tuple[str, Value]],
+        numbers: Mapping[int, int],
+        said: list[str],
+        words: Mapping[int, str],
+    ) -> None:
+        """What a launch touches and is given: `said` are its dimensions in words, `words` its arguments."""
+        kernel = kernel_of(stub)
+        effects = self.effects.get(kernel) if stub else None
         kernels = Kernels(self.effects, self.pointing)
-        touched, note = kernels.of(effects, None, found, launch_values_of(numbers, settings))
+        touched, note = kernels.of(effects, None, found, launch_values_of(dict(numbers), dict(settings)))
         for (buffer, why, part), mode in touched.items():
             draft.touch(buffer, why, mode, part)
         draft.note = draft.note or note
         for name, value in found:
             draft.pointed.setdefault(name, set()).update(b.key for b, _ in self.pointing.parts(value))
         types = signature(self.engine.module, stub)
-        outer = next((f for f in self.steps.activations() if f.at is launch.instruction), None)
-        arguments = [Argument(words=kernel)]
-        arguments += [self._dimension(name, settings, outer) for name in ("grid", "block", "shared")]
+        arguments = [Argument(words=kernel), *(Argument(words=one) for one in said)]
         given = dict(found)
         for index in range(len(types)):
-            operand = launch.instruction.operands[index] if index < len(launch.instruction.operands) - 1 else None
-            words = self.words.of(outer, operand) if outer is not None and operand is not None else ""
             inside = [(n, v) for n, v in found if n.partition(".")[0] == str(index)]
-            arguments += argument_of(self.pointing, inside, str(numbers[index]) if index in numbers else words)
+            text = str(numbers[index]) if index in numbers else words.get(index, "")
+            arguments += argument_of(self.pointing, inside, text)
         made = launched_with(
             self.engine, self.pointing, kernel, types, given, numbers, settings, self.deciding.get(kernel)
         )
         draft.launched = made if draft.seen == 1 or draft.launched == made else None
         draft.given(arguments)
 
-    def _dimension(self, name: str, settings: dict[str, Value], outer: Frame | None) -> Argument:
+    def _dimension(self, name: str, settings: Mapping[str, Value], outer: Frame | None) -> str:
         """A dimension of a launch, in words."""
         value = settings.get(name, NOTHING)
         parts = value if isinstance(value, tuple) else (value,)
         known = [number(one) for one in parts]
         if all(one is not None for one in known):
-            return Argument(words="×".join(map(str, known)))
+            return "×".join(map(str, known))
         pushed = number(settings.get("<<<", NOTHING))
         if outer is None or pushed is None:
-            return Argument()
+            return ""
         every = (one for block in outer.function.blocks for one in block.instructions)
         pushes = [one for one in every if callee(one) == PUSH and one.place == pushed]
         if len(pushes) != 1:
-            return Argument()
+            return ""
         operands = {"grid": pushes[0].operands[:2], "block": pushes[0].operands[2:4], "shared": pushes[0].operands[4:5]}
         words = [self.words.of(outer, one) for one in operands[name]]
-        return Argument(words="×".join(words) if all(words) else "")
+        if len(words) > 1 and known[-1] is not None:
+            words[-1] = str(known[-1])
+        return "×".join(words) if all(words) else ""
 
     def calls(self, frame: Frame, call: Instruction, name: str, values: list[Value], state: State) -> None:
         """The runtime, or one of CUDA's libraries, is called."""

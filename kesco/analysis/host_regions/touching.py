@@ -67,6 +67,9 @@ class Touching:
         """Control comes to the end of a block."""
         self.paths.turns(instruction, state)
 
+    def takes(self, frame: Frame, target: str, state: State) -> None:
+        """Control goes on with one of several blocks: nothing happens by that."""
+
     def thrown_out(self, state: State) -> None:
         """An exception leaves the function that control is in."""
         self.paths.thrown_out(state)

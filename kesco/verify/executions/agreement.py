@@ -38,13 +38,14 @@ class Reversed:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What speaks against the pair; `serial`: that of the serial program. `work`: how many operations were paired."""
+    """What speaks against the pair; `work`: how many operations were paired; `lost`: that of `Pairing`."""
 
     unordered: tuple[Finding, ...] = ()
     reversed: tuple[Reversed, ...] = ()
     unpaired: tuple[tuple[str, Step], ...] = ()
     pairs: int = 0
     work: int = 0
+    lost: bool = False
 
     @property
     def holds(self) -> bool:
@@ -84,7 +85,7 @@ def agreement(serial: Execution, concurrent: Execution, asked: tuple[Asked | Non
         return Agreement((), (), ((what, alone.findings[0].second),))
     pairing = paired(serial, concurrent)
     if pairing.problems:
-        return Agreement((), (), tuple(pairing.problems))
+        return Agreement((), (), tuple(pairing.problems), lost=pairing.lost)
     other, their_order, their_conflicts = judged(concurrent, asked[1])
     one = _Side(serial, order, conflicts, dict(pairing.pairs), pairing.loops)
     same = {loop: loop for loop in pairing.loops.values()}

@@ -10,7 +10,8 @@ executions so far, and the events whose latest record does. All bits: it is over
 what has not; a wait gives the stream's to what has the event's. 3. A host that waits ends what has the bit it waited
 for. 4. Work on the legacy default stream, or a wait of it, comes after all blocking streams and before them. 5. Where
 paths meet, what holds *always* is what holds on each of them, what holds *perhaps* is what holds on any; both are
-carried to a fixed point. A stream or event that is one of several, or not known, gives nothing for certain.
+carried to a fixed point. 6. What holds is kept apart by how questions were answered that are asked again: a path that
+would answer one in two ways is none. A stream or event that is one of several, or not known, gives nothing for certain.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from kesco.ir.execution import LEGACY, Execution, Handle, Step, StepKind, Waits
 
 DONE = -1
 _State = dict[int, int]
+_Facts = frozenset[tuple[str, int]]  # questions with their answers
+_FACTS = 32  # of one step that are told apart
 
 
 @dataclass(slots=True)
@@ -104,27 +107,30 @@ class Order:
 
     def _fixed(self, *, may: bool) -> list[_State]:
         steps = self.execution.steps
-        entered: list[_State | None] = [None] * len(steps)
+        entered: list[dict[_Facts, _State]] = [{} for _ in steps]
         before: list[_State] = [{} for _ in steps]
         if not steps:
             return before
-        entered[0] = {}
-        todo = {0}
+        entered[0][frozenset()] = {}
+        todo: set[tuple[int, _Facts]] = {(0, frozenset())}
         while todo:
-            number = min(todo)
-            todo.discard(number)
-            state = entered[number]
-            assert state is not None
+            number, facts = min(todo, key=lambda one: one[0])
+            todo.discard((number, facts))
             step = steps[number]
-            began = self._begin(step, dict(state), may)
-            before[number] = began
-            left = self._end(step, dict(began), may)
-            for target in step.after:
-                old = entered[target]
-                new = left if old is None else _met(old, left, may)
-                if new != old:
-                    entered[target] = dict(new)
-                    todo.add(target)
+            left = self._end(step, self._begin(step, dict(entered[number][facts]), may), may)
+            known = _known(step, facts)
+            for target in step.after if known is not None else ():
+                assert known is not None
+                new = known if known in entered[target] or len(entered[target]) < _FACTS else frozenset()
+                old = entered[target].get(new)
+                both = left if old is None else _met(old, left, may)
+                if both != old:
+                    entered[target][new] = dict(both)
+                    todo.add((target, new))
+        for step in steps:
+            began = [self._begin(step, dict(one), may) for one in entered[step.number].values()]
+            for index, one in enumerate(began):
+                before[step.number] = _met(before[step.number], one, may) if index else one
         return before
 
     def _begin(self, step: Step, state: _State, may: bool) -> _State:
@@ -213,6 +219,19 @@ class Order:
         if not bits or astray:
             return state
         return {one: mask for one, mask in state.items() if not all(mask & bit for bit in bits)}
+
+
+def _known(step: Step, facts: _Facts) -> _Facts | None:
+    """What is known of the program's questions behind a step; None where it has been answered otherwise before."""
+    if step.kind is StepKind.LOOP:
+        carried = dict(step.carries)
+        return frozenset((carried[key], which) for key, which in facts if key in carried)
+    if step.answer is None:
+        return facts
+    key, which = step.answer
+    if any(other == key and it != which for other, it in facts):
+        return None
+    return facts | {step.answer}
 
 
 def _any(bits: list[int], blocking: int) -> int:

@@ -25,17 +25,22 @@ from kesco.ir.execution import Argument, Execution, Step, StepKind
 _PAIRED = (StepKind.LAUNCH, StepKind.COPY, StepKind.LIBRARY, StepKind.OPAQUE)
 _ON_HOST = frozenset({BufferKind.HOST, BufferKind.PINNED})
 _TRIES = 20_000
+_LOST = "cannot be followed"
 Place = tuple[str, int]  # a buffer of the concurrent program, and where in it
 
 
 @dataclass(slots=True)
 class Pairing:
-    """`pairs` from serial to concurrent steps; several memsets may be one. `places`: where a serial buffer is."""
+    """`pairs` from serial to concurrent steps; several memsets may be one. `places`: where a serial buffer is.
+
+    `lost`: that something has no counterpart may be because it cannot be followed what it is given.
+    """
 
     pairs: dict[int, int] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     loops: dict[int, int] = field(default_factory=dict)
     problems: list[tuple[str, Step]] = field(default_factory=list)
+    lost: bool = False
 
 
 @dataclass(slots=True)
@@ -120,13 +125,14 @@ class _Search:
     def _candidates(self, one: Step) -> list[tuple[Step, _Bound]]:
         """What an operation may be in the concurrent program, the likeliest first."""
         found: list[tuple[int, int, int, Step, _Bound]] = []
-        why, closest = "", None
+        why, closest, lost = "", None, False
         for other in self.concurrent.steps:
             if other.kind is not one.kind or other.number in self.used or _plain(other.name) != _plain(one.name):
                 continue
             bound = self._bound(one, other)
             if isinstance(bound, str):
                 why, closest = why or bound, closest or other
+                lost = lost or _LOST in bound
                 continue
             unlike = sum(not _same_name(self.buffers[a], self.theirs[b]) for a, (b, _) in bound.places.items())
             found.append((len(bound.places) + len(bound.loops), unlike, other.number, other, bound))
@@ -134,15 +140,16 @@ class _Search:
             what = f"'{one.name}' has no counterpart"
             at = f" (line {closest.span.line}: {why})" if closest is not None else ""
             self.furthest = len(self.pairing.pairs), what + at, one
+            self.pairing.lost = lost
         found.sort(key=lambda each: each[:3])
         return [(step, bound) for _, _, _, step, bound in found]
 
     def _bound(self, one: Step, other: Step) -> _Bound | str:
         """What it takes for two steps to be the same; in words why they are not."""
+        if any("asked at" in each for each in (*one.conditions, *other.conditions)):
+            return f"the question on which it depends whether it happens {_LOST}"
         if one.conditions != other.conditions:
             return "it depends on other questions whether it happens"
-        if any("asked at" in each for each in one.conditions):
-            return "the question is not known on which it depends whether it happens"
         bound = _Bound()
         why = self._same_loops(one, other, bound)
         if why:
@@ -150,13 +157,15 @@ class _Search:
         if len(one.arguments) != len(other.arguments):
             return "it is given other things"
         for index, (a, b) in enumerate(zip(one.arguments, other.arguments, strict=True)):
+            known = all(each.buffer is not None or each.words for each in (a, b))
             if a.buffer is None or b.buffer is None:
                 size = one.kind is StepKind.COPY and index == len(one.arguments) - 1
-                if a.buffer is not b.buffer or (a.words != b.words and not (size and not (a.words and b.words))):
-                    return _differ(one, index)
-                if not a.words and not size:
-                    return f"{_differ(one, index)}, or cannot be followed"
-            elif not self._same_place(a, b, bound):
+                if a.buffer is b.buffer and (a.words == b.words != "" or (size and not known)):
+                    continue
+                return _differ(one, index) + ("" if known else f", or {_LOST}")
+            if a.offset is None or b.offset is None:
+                return f"where in '{b.buffer.name}' it is {_LOST}"
+            if not self._same_place(a, b, bound):
                 return f"'{b.buffer.name}' is not '{a.buffer.name}' of the serial program"
         return bound
 
@@ -172,8 +181,10 @@ class _Search:
             if b in self.pairing.loops.values() or b in bound.loops.values():
                 return "it is in another loop"
             left, right = self.leaving[0].get(a, ()), self.leaving[1].get(b, ())
-            if left != right or any("asked at" in each for each in left):
-                return "its loop is left on other questions, or on what cannot be followed"
+            if any("asked at" in each for each in (*left, *right)):
+                return f"its loop is left on a question that {_LOST}"
+            if left != right:
+                return "its loop is left on other questions"
             bound.loops[a] = b
         return ""
 
@@ -211,7 +222,8 @@ class _Search:
                 continue
             c, d = self.buffers[key], self.theirs[place]
             named = _same_name(a, b) and _same_name(c, d)
-            if not named and (_made(a) < _made(c)) != (_made(b) < _made(d)):
+            apart = _holds_one(a, b) and _holds_one(c, d)
+            if apart and not named and (_made(a) < _made(c)) != (_made(b) < _made(d)):
                 return False
         return True
 
@@ -307,6 +319,11 @@ def _made(buffer: Buffer) -> int:
 def _same_name(a: Buffer, b: Buffer) -> bool:
     """Whether two buffers are called the same, but for what tells the host's side of memory."""
     return _bare(a.name) == _bare(b.name) != ""
+
+
+def _holds_one(a: Buffer, b: Buffer) -> bool:
+    """Whether a buffer is not a part of what stands for it: of parts, the launches say which is which."""
+    return a.bytes is None or b.bytes is None or a.bytes == b.bytes
 
 
 def _bare(name: str) -> str:
