@@ -53,6 +53,7 @@ ALLOWED = {
     ("analysis", "kesco.frontend.api_table"),  # the CUDA API's facts are data that both read
     ("emit", "kesco.frontend.api_table"),  # so does who asks what a statement of the host may do
     ("analysis", "kesco.frontend.library_table"),  # and so are those of its libraries
+    ("analysis", "kesco.frontend.standard"),  # and which headers are the library's, or CUDA's
     ("frontend", "kesco.toolchain.mending"),  # what nvcc alone takes is read alike on both sides
     ("frontend", "kesco.toolchain.precompiled"),  # libclang's half of the headers is kept as clang's is
 }
