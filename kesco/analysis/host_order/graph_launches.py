@@ -125,5 +125,3 @@ class Launch:
         draft.repeats(work)
         draft.goes_to(set(streams), False)
         draft.waits = Waits.NO
-        if not set(work.conditions) <= set(draft.conditions):
-            self.watching.refuse(f"it depends on a question whether '{work.name}' is in a graph")

@@ -174,7 +174,7 @@ class Graphs:
         if key not in self._drafts:
             self._drafts[key] = Draft(-1, kind, name, self.watching.span(), ())
         draft = self._drafts[key]
-        draft.conditions |= dict.fromkeys(self.watching.questions.around())
+        draft.conditions |= dict.fromkeys(self._asked())
         draft.seen += 1
         return draft
 
@@ -207,35 +207,25 @@ class Graphs:
         return tuple(each), "×".join(words) if all(words) else ""
 
     def _memset(self, params: Value, state: State) -> Draft:
-        def field_at(offset: int, size: int = _POINTER) -> Value:
-            return state.load(place_at(state, params, offset), size)
-
         draft = self._draft(StepKind.MEMSET, "cudaMemsetAsync")
-        element, byte = (number(field_at(o, _INT)) for o in (cuda_graphs.ELEMENT, cuda_graphs.BYTE))
-        width, height = (number(field_at(o)) for o in (cuda_graphs.WIDTH, cuda_graphs.HEIGHT))
-        known = element is not None and width is not None and height == 1
-        length = element * width if known and element is not None and width is not None else None
-        one = byte is not None and (byte == 0 or element == 1)
-        self.calls.put(
-            draft, field_at(cuda_graphs.DESTINATION), length, str(byte & 0xFF) if one and byte is not None else ""
-        )
+        element, byte = (_number(state, params, at, _INT) for at in (cuda_graphs.ELEMENT, cuda_graphs.BYTE))
+        width, height = (_number(state, params, at) for at in (cuda_graphs.WIDTH, cuda_graphs.HEIGHT))
+        length = None if element is None or width is None or height != 1 else element * width
+        same = byte is not None and (byte == 0 or element == 1)  # all bytes
+        text = str(byte & 0xFF) if byte is not None and same else ""
+        self.calls.put(draft, _field(state, params, cuda_graphs.DESTINATION), length, text)
         return draft
 
     def _copy(self, params: Value, state: State) -> Draft:
-        def field_at(offset: int, size: int = _POINTER) -> Value:
-            return state.load(place_at(state, params, offset), size)
-
         draft = self._draft(StepKind.COPY, "cudaMemcpyAsync")
         empty = [*range(0, SOURCE, _POINTER), *range(SOURCE + 4 * _POINTER, TARGET, _POINTER)]
-        if any(number(field_at(at)) != 0 for at in empty):
-            self.watching.refuse("it copies parts of arrays in a graph")
-        width, *rest = (field_at(cuda_graphs.EXTENT + i * _POINTER) for i in range(_DIMENSIONS))
-        flat = all(number(one) == 1 for one in rest)
-        if not flat:
-            self.watching.refuse("it copies rows in a graph")
-        kind = number(field_at(cuda_graphs.KIND, _INT))
-        to, source = field_at(cuda_graphs.TARGET), field_at(cuda_graphs.SOURCE)
-        self.calls.copied(draft, to, source, number(width) if flat else None, name_of(width) if flat else "", kind)
+        rows = [cuda_graphs.EXTENT + i * _POINTER for i in range(1, _DIMENSIONS)]
+        if any(_number(state, params, at) != 0 for at in empty) or any(_number(state, params, at) != 1 for at in rows):
+            self.watching.refuse("it copies rows, or parts of arrays, in a graph")
+        width = _field(state, params, cuda_graphs.EXTENT)
+        kind = _number(state, params, cuda_graphs.KIND, _INT)
+        to, source = (_field(state, params, at) for at in (TARGET, SOURCE))
+        self.calls.copied(draft, to, source, number(width), name_of(width), kind)
         return draft
 
     # ---- captures
@@ -246,7 +236,7 @@ class Graphs:
             self.watching.refuse("it is not known which streams it captures")
             return
         key = self.watching.steps.where()
-        around = tuple(self.watching.questions.around()), self.watching.steps.loops()
+        around = self._asked(), self.watching.steps.loops()
         self.open = self._captures.setdefault(key, Capture(next(iter(streams)), *around))
 
     def _ends(self, values: list[Value]) -> None:
@@ -254,7 +244,7 @@ class Graphs:
         streams, astray = self.watching.pointing.streams(values[0])
         if one is not None and (astray or streams != {one.stream}):
             one = None
-        around = tuple(self.watching.questions.around()), self.watching.steps.loops()
+        around = self._asked(), self.watching.steps.loops()
         if one is None or around != (one.conditions, one.loops):
             self.watching.refuse("it is not known which streams it captures")
             return
@@ -289,6 +279,7 @@ class Graphs:
             self.watching.refuse("it launches a graph while a stream is captured")
         graph = self._ready[ready]
         every = {question for node in graph.nodes.values() for question in node.conditions} | set(graph.conditions)
+        every |= set(graph.captured.conditions if graph.captured is not None else ())
         if not every <= set(self._asked()):
             self.watching.refuse("it depends on a question what a graph is made of")
         launch = Launch(self.watching, ready.number, values[1], state)
@@ -298,3 +289,12 @@ class Graphs:
             launch.of_capture(graph.captured)
         else:
             launch.of_nodes(graph.nodes)
+
+
+def _field(state: State, params: Value, at: int, size: int = _POINTER) -> Value:
+    """What stands in a structure that describes a node."""
+    return state.load(place_at(state, params, at), size)
+
+
+def _number(state: State, params: Value, at: int, size: int = _POINTER) -> int | None:
+    return number(_field(state, params, at, size))
