@@ -14,8 +14,6 @@ It refuses text that LLVM rejects. An opcode it has no word for becomes ``unknow
 
 from __future__ import annotations
 
-import re
-
 from kesco.analysis.device_calls import Behaviour, assembly_behaviour, callee_behaviour, unseen
 from kesco.analysis.device_ir import NOTHING, Constant, Function, Global, Instr, Param, Shape
 from kesco.analysis.device_spins import Spins
@@ -26,6 +24,7 @@ from kesco.llvm.canonical import canonical
 from kesco.llvm.layouts import layout_of
 from kesco.llvm.module import Module
 from kesco.llvm.names import display_name
+from kesco.llvm.tags import is_pointer
 from kesco.llvm.types import Layouts, Type
 
 # Results of these cannot hold a pointer: comparisons, control flow, floating point arithmetic.
@@ -53,10 +52,6 @@ _PLAIN = {
     "ret": "ret",
 }
 _REPLACED = ("weak", "linkonce")
-# clang's tag for type-based alias analysis is of a pointer type only where an object of that type is read; LLVM's own
-# types do not tell: it loads a pointer, too, where the source reads a union that holds an address as an integer.
-_TAG = re.compile(r"!\{!\d+, !(\d+), i64 ")
-_OF_POINTER = re.compile(r'!\{!"(?:any pointer|vtable pointer|p\d+ [^"]*)", ')
 
 
 class DeviceModule:
@@ -205,7 +200,7 @@ class DeviceModule:
         operands = instruction.operands[_MADE_OF.get(opcode, slice(None))]
         args = tuple(reader.slot(o) for o in operands)
         if opcode == "load":
-            declared = instruction.type.kind == "ptr" and self._is_declared(instruction)
+            declared = instruction.type.kind == "ptr" and is_pointer(self._module, instruction)
             return Instr("load", result, args, self.shape_of(instruction.type)._replace(declared=declared))
         if opcode == "store":
             return Instr("store", result, args, self.shape_of(operands[0].type))
@@ -220,12 +215,6 @@ class DeviceModule:
         if opcode in _PLAIN:
             return Instr(_PLAIN[opcode], result, args)
         return Instr("unknown", result, args, call=opcode)
-
-    def _is_declared(self, load: ir.Instruction) -> bool:
-        """Whether the source itself says that what is loaded is a pointer."""
-        tag = next((number for name, number in load.metadata if name == "tbaa"), -1)
-        accessed = _TAG.match(self._module.node(tag))
-        return accessed is not None and _OF_POINTER.match(self._module.node(int(accessed[1]))) is not None
 
     def _gep(self, result: int, instruction: ir.Instruction, args: tuple[int, ...]) -> Instr:
         known = self.constant(instruction.operands[0])

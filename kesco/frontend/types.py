@@ -170,7 +170,7 @@ class TypeTable:
         ambiguous = union or len(set(names)) != len(names) or "" in names
         self.records[name] = Record(
             declaration.spelling, tuple(fields), destructor, standard, plain and not code, ambiguous, defaults, code,
-            tuple(self.lower(base.type).record for base in bases),
+            tuple(self.lower(base.type).record for base in bases), canonical.get_size(),
         )  # fmt: skip
 
     def references(self) -> bool:

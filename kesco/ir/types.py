@@ -52,7 +52,8 @@ class Record:
 
     `destructor`: destroying one runs code that is not visible here. `plain`: constructing and copying one does nothing
     but copy its fields. `ambiguous`: it is a union, or inherits two fields of one name, so that names do not tell
-    fields apart. `bases`: the classes it is derived from, whose constructors run before its own.
+    fields apart. `bases`: the classes it is derived from, whose constructors run before its own. `size`
+    in bytes, -1 where unknown.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Record:
     defaults: bool = False
     code: bool = False
     bases: tuple[str, ...] = ()
+    size: int = -1
 
 
 MARKS = "nvtx3::"
@@ -82,7 +84,11 @@ class Scope(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A declared variable; `key` is unique in the file. `internal` tells that no other file can name it."""
+    """A declared variable; `key` is unique in the file. `internal` tells that no other file can name it.
+
+    What is `fixed` is a ``__constant__`` variable, which no kernel may write, and which no other file can name; in
+    `Program.globals` also one whose address nobody asks for.
+    """
 
     key: str
     name: str
@@ -94,6 +100,7 @@ class Variable:
     mangled: str = ""
     managed: bool = False
     qualified: str = ""
+    fixed: bool = False
 
 
 def held_by(kind: Type | None, records: Mapping[str, Record]) -> Type | None:

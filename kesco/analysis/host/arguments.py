@@ -64,7 +64,7 @@ def arguments(
     numbers: dict[int, int] = {}
     distances: Scalar = NOTHING
     for index, type_ in enumerate(signature(engine.module, stub)):
-        place = state.load(place_at(state, given, index * _POINTER), _POINTER)
+        place = state.load(place_at(state, given, index * _POINTER), _POINTER, pointer=True)
         for one in objects(place):
             held |= {o for value in state.look(one).held() for o in objects(value)}
         whole = engine.layouts.resolved(type_).kind == "ptr"
@@ -82,7 +82,7 @@ def arguments(
         for begin, size in layout.raw:
             words |= {at: False for at in range(begin, begin + size - _POINTER + 1, _POINTER) if at not in words}
         for offset, is_pointer in sorted(words.items()):
-            value = state.load(place_at(state, place, offset), _POINTER)
+            value = state.load(place_at(state, place, offset), _POINTER, pointer=is_pointer)
             distances |= value & {DISTANCE}
             if is_pointer or objects(value):
                 found.append((str(index) if whole else f"{index}.{offset}", value))

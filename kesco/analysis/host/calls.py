@@ -237,7 +237,7 @@ class Calls:
                 size = self.engine.layouts.size(byval.type)
                 own = self.engine.local(parameter.value.name, parameter, instruction, context, size, False)
                 state.make(own)
-                copy_bytes(state, pointer(own), values[index], size)
+                copy_bytes(state, pointer(own), values[index], size, members=True)
                 found[index] = pointer(own)
                 copies += [] if own.many else [own]
         for value in values[len(function.parameters) :]:

@@ -2,17 +2,18 @@
 
 *Cells* (offset → size and value) do not overlap and are certain. *Weak* entries may have been written at an offset, or
 at many. `rest` is what all other bytes hold. A *volatile* object may be changed by somebody who is not followed, at any
-time: what it holds is unknown, and what is put there escapes. What a *lazy* one held when the path began is asked for
-when it is first read.
+time: what it holds is unknown, and what is put there escapes. In a *blurred* one only numbers may be changed so, of
+types for which C++ has it that no pointer is changed by them ([basic.lval]). What a *lazy* one held when the path began
+is asked for when it is first read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import gcd
 
-from kesco.analysis.host.values import NOTHING, Object, Offset, Scalar, Value, joined, objects
+from kesco.analysis.host.values import NOTHING, ZERO, Object, Offset, Scalar, Value, joined, number, objects
 
 WIDEST = 16  # bytes of a cell
 FEW = 512  # bytes that are zeroed or copied cell by cell
@@ -27,13 +28,16 @@ class Contents:
     weak: dict[Weak, Value] = field(default_factory=dict)
     rest: Scalar = NOTHING
     volatile: bool = False
+    blurred: bool = False
     freed: bool = False
     lazy: bool = False  # what no cell holds is what was there when the path began, and has a name
     _links: frozenset[Object] | None = None
 
     def copy(self) -> Contents:
         """Contents of their own."""
-        return Contents(dict(self.cells), dict(self.weak), self.rest, self.volatile, self.freed, self.lazy)
+        return Contents(
+            dict(self.cells), dict(self.weak), self.rest, self.volatile, self.blurred, self.freed, self.lazy
+        )  # fmt: skip
 
     def links(self) -> frozenset[Object]:
         """The objects whose addresses are held; found once for as long as nothing changes."""
@@ -63,6 +67,42 @@ class Contents:
         if size > FEW:
             return [o for o, (s, _) in self.cells.items() if o < at + size and at < o + s]
         return [o for o in range(at - WIDEST + 1, at + size) if (c := self.cells.get(o)) and at < o + c[0]]
+
+    def assembled(self, parts: list[int], at: int, size: int) -> int | None:
+        """The number that a range holds, of the cells that begin at `parts`; None where not all of it is known."""
+        total, end = 0, at
+        for o in parts:
+            length, value = self.cells[o]
+            one = number(value)
+            if one is None or (o > end and self.rest != ZERO):
+                return None
+            one &= (1 << 8 * length) - 1
+            if o < at:
+                one, length, o = one >> 8 * (at - o), length - (at - o), at
+            total |= one << 8 * (o - at)
+            end = o + length
+        return signed(total, 8 * size) if end >= at + size or self.rest == ZERO else None
+
+    def cut(self, at: int, size: int, part: Callable[[Value], Scalar]) -> None:
+        """Take a range out of the cells; what is left of one that reaches beyond stays, as a `part` of its value."""
+        if self.weak:
+            for key in [k for k in self.weak if not k[0] and at <= k[1] and k[1] + k[2] <= at + size]:
+                del self.weak[key]
+        exact = self.cells.get(at)
+        if exact is not None and exact[0] == size:
+            del self.cells[at]
+            return
+        for o in self.overlapping(at, size):
+            length, value = self.cells.pop(o)
+            for first, end in ((o, at), (at + size, o + length)):
+                if first < end:
+                    one = number(value)
+                    if one is not None:
+                        bits = 8 * (end - first)
+                        left: Scalar = frozenset((signed(one >> 8 * (first - o), bits),))
+                    else:
+                        left = part(value)
+                    self.cells[first] = (end - first, left)
 
     def add(self, offset: Offset, size: int, value: Value) -> None:
         """Let a value have been written, or not."""

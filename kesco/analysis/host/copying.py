@@ -24,8 +24,11 @@ from kesco.analysis.host.values import (
 )  # fmt: skip
 
 
-def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None:
-    """Copy memory; whose size may not be known."""
+def copy_bytes(state: State, to: Value, source: Value, size: int | None, *, members: bool = False) -> None:
+    """Copy memory; whose size may not be known. Of what is blurred, pointers are copied as `members` of a class alone.
+
+    Bytes that are copied may be those of a number, whatever was put there.
+    """
     if size == 0:
         return
     targets, sources = pointers(to), pointers(source)
@@ -34,7 +37,7 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None
             if state.is_reached(one):
                 state.touch(one, writes=writes)
     strange = [one for one in scalar(source) if type(one) is Unknown]
-    held = _held(state, sources, strange)
+    held = _held(state, sources, strange, members=members)
     for found, writes in ((targets, True), (sources, False)):
         for one, offset in found:
             state.note(one, offset, size, held, writes=writes)
@@ -46,7 +49,7 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None
         (target, (a, b)), (origin, (c, d)) = targets[0], sources[0]
         code = "function" in (target.kind, origin.kind)
         if not a and not c and not target.many and not code and is_known(to):
-            _copy_exactly(state, target, b, origin, d, size)
+            _copy_exactly(state, target, b, origin, d, size, members=members)
             return
     if not is_known(to):
         state.escape(held)
@@ -54,41 +57,45 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None) -> None
     for target, _ in targets:
         if target.kind == "function" or not held:
             continue
-        if state.look(target).volatile:
+        if state.look(target).volatile or state.look(target).blurred:
             state.escape(held)
+        if state.look(target).volatile:
             continue
         contents = state.change(target)
         if contents.lazy:
             state.written |= {target}
+        contents.blurred |= any(state.look(one).blurred for one, _ in sources)
         contents.add((8, 0), 8, held)
 
 
-def _held(state: State, sources: list[Pointer], strange: list[Unknown]) -> Scalar:
+def _held(state: State, sources: list[Pointer], strange: list[Unknown], *, members: bool) -> Scalar:
     """What may be held by all that is copied from."""
     held: set[Atom] = set(strange)
     for origin, _ in sources:
         if origin.kind != "function":
             contents = state.look(origin)
-            held |= CHANGED if contents.volatile else NOTHING
+            held |= CHANGED if contents.volatile or (contents.blurred and not members) else NOTHING
             for value in contents.held():
                 held |= scalar(value)
     return united(frozenset(held))
 
 
-def _copy_exactly(state: State, target: Object, to: int, origin: Object, at: int, size: int) -> None:
+def _copy_exactly(state: State, target: Object, to: int, origin: Object, at: int, size: int, *, members: bool) -> None:
     source = state.look(origin)
-    if state.look(target).volatile:
+    if state.look(target).volatile or state.look(target).blurred:
         for value in source.held():
             state.escape(value)
+    if state.look(target).volatile:
         return
-    if source.volatile or source.lazy or state.look(target).lazy:
+    if source.volatile or source.lazy or state.look(target).lazy or (source.blurred and not members):
         state.fill(frozenset((Pointer(target, (0, to)),)), size, CHANGED)
         return
     cells = [(o, source.cells[o]) for o in source.overlapping(at, size)]
     weak = list(source.weak.items())
     rest = source.rest
     contents = state.change(target)
-    state.cut(contents, to, size)
+    contents.blurred |= source.blurred
+    contents.cut(to, size, state.part)
     if rest:
         covered = {b for o, (s, _) in cells for b in range(o, o + s)} if size <= FEW else set()
         if size <= FEW:

@@ -53,6 +53,7 @@ POP = "__cudaPopCallConfiguration"
 _POINTER = 8
 _FROM_DEVICE = unknown("what the device wrote")
 _KINDS = {"managed": "managed", "pinned": "pinned", "mapped": "pinned"}
+_TO_DEVICE = (1, 3)  # cudaMemcpyHostToDevice, cudaMemcpyDeviceToDevice
 _HOST = ("stack", "heap", "global", "pinned")
 
 
@@ -188,7 +189,7 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
         _copy(frame, state, call, values)
     elif call.kind == "memset":
         for index in call.writes:
-            state.fill(values[index], None, NUMBER)
+            state.fill(_but_came_in(frame, state, values[index]), None, NUMBER)
     if not (call.symbol is not None and call.kind == "query"):
         for index, value in enumerate(values) if call.out else ():
             if index not in call.out and index != call.allocates:
@@ -203,11 +204,11 @@ def _runtime(frame: Frame, instruction: Instruction, state: State, call: CudaCal
 def _give(state: State, address: Value, new: Scalar) -> None:
     """A variable receives a pointer; if the call fails it keeps what it holds, unless that is no use any more.
 
-    What was there before main is none of the pointers that main knows, unless other files and a failure conspire. A
-    null pointer stays: programs ask for it, and take other memory.
+    What was there when main or the function began, and nobody has read, is none of the pointers that are known here,
+    unless other files and a failure conspire. A null pointer stays: programs ask for it, and take other memory.
     """
-    gone = (NUMBER_ATOM, BEFORE)
-    held = state.load(address, _POINTER)
+    gone = {NUMBER_ATOM, BEFORE, *state.at_first(address)}
+    held = state.load(address, _POINTER, pointer=True)
     old = frozenset(
         a for a in held
         if a == 0 or ((a not in gone and type(a) is not int)
@@ -230,6 +231,9 @@ def _of_symbol(frame: Frame, value: Value) -> Value:
 def _copy(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> None:
     to, source = values[call.writes[0]], values[call.reads[0]]
     size = number(values[call.size]) if call.size is not None and not call.pitched else None
+    way = call.direction if call.direction is not None and call.direction < len(values) else None
+    if way is not None and number(values[way]) in _TO_DEVICE:
+        to = _but_came_in(frame, state, to)
     if is_known(source) and all(one.kind in _HOST for one in objects(source)):
         copy_bytes(state, to, source, size)
     else:
@@ -239,6 +243,16 @@ def _copy(frame: Frame, state: State, call: CudaCall, values: list[Value]) -> No
         reached = state.reached(inside)
         state.device |= reached
         state.escaped |= reached
+
+
+def _but_came_in(frame: Frame, state: State, address: Value) -> Scalar:
+    """The places that a call writes on the device, without those that a pointer which came in leads to: these are lost.
+
+    As with a kernel, what came in for the device is no memory that the host finds its pointers in: it holds numbers.
+    """
+    came_in = {one for one in objects(address) if one in frame.engine.numbers}
+    state.lose(came_in)
+    return frozenset(a for a in scalar(address) if type(a) is not Pointer or a.object not in came_in)
 
 
 def _launch_by_call(frame: Frame, instruction: Instruction, state: State, values: list[Value]) -> None:

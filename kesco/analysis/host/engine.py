@@ -6,7 +6,7 @@ gets the `Engine`; none knows more of another than a function's name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,7 @@ class Engine:
         self.in_runtime = False  # what memory is touched is the runtime's doing, and not the program's
         self.frame: Frame | None = None  # the innermost one
         self.first: Callable[[Object, int, int], Scalar] | None = None  # what was there when a path began
+        self.numbers: Container[Object] = ()  # what came in by pointers to types of numbers
         self._objects: dict[object, Object] = {}
         self._contexts: dict[tuple[int, int], int] = {}
         self._callers: dict[int, tuple[int, Instruction, str]] = {}

@@ -65,11 +65,12 @@ def _join_contents(state: State, one: Object, a: Contents, b: Contents, *, widen
         rest = united(a.rest | b.rest, widen=widen)
     differing = [(o, cell) for o, cell in b.cells.items() if a.cells.get(o) != cell]
     only = [o for o in a.cells if o not in b.cells]
-    if not differing and not only and freed == a.freed and rest == a.rest and (not b.weak or a.weak == b.weak):
+    same = freed == a.freed and rest == a.rest and a.blurred >= b.blurred
+    if not differing and not only and same and (not b.weak or a.weak == b.weak):
         return None
     new = a.copy()
-    new.freed, new.rest = freed, rest
-    changed = freed != a.freed or rest != a.rest
+    new.freed, new.rest, new.blurred = freed, rest, a.blurred or b.blurred
+    changed = not same
     for o, (s, value) in differing:
         mine = a.cells.get(o)
         if mine is not None and mine[0] == s:

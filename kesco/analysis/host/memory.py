@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import gcd
 
-from kesco.analysis.host.contents import FEW, WIDEST, Contents, may_overlap, signed
+from kesco.analysis.host.contents import FEW, WIDEST, Contents, may_overlap
 from kesco.analysis.host.values import (
     ANYWHERE,
     NOTHING,
@@ -24,7 +24,6 @@ from kesco.analysis.host.values import (
     is_known,
     joined,
     nameless,
-    number,
     objects,
     pointers,
     scalar,
@@ -34,26 +33,28 @@ from kesco.analysis.host.values import (
 from kesco.analysis.host.world import World, may_be_same
 
 _CHANGED = ("library", "descriptor")  # what code that is given it may change, though the host cannot look at it
+_WORD = 8
 CHANGED = unknown("memory that code which is not followed may change")
 
 
 class State:
     """Memory and values on one path. `escaped`: known outside; `device`: known to kernels; `copied`: to copies alone.
 
-    `written` are the lazy objects that have been changed: others may be the same. `gone` may have been freed: what is
-    made later may be where they were. `failing`: a call of CUDA has failed. `unwinds`: an exception is on its way.
-    `frontier` is for whoever watches: the sites that control may have come from.
+    `written` are the lazy objects that have been changed, `numbered` those in which only numbers have been: others may
+    be the same. `gone` may have been freed: what is made later may be where they were. `failing`: a call of CUDA has
+    failed. `unwinds`: an exception is on its way. `frontier` is for whoever watches: where control may have come from.
     """
 
     __slots__ = (
-        "_own", "_settled", "_world", "copied", "device", "escaped", "failing", "frontier", "gone", "memory",
-        "unwinds", "values", "written",
+        "_blurred", "_own", "_settled", "_world", "copied", "device", "escaped", "failing", "frontier", "gone",
+        "memory", "numbered", "unwinds", "values", "written",
     )  # fmt: skip
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._own: set[Object] = set()
         self._settled: frozenset[Object] | None = None  # what had escaped when all of that was lost
+        self._blurred: frozenset[Object] | None = None  # the same, when the numbers in it were
         self.memory: dict[Object, Contents] = {}
         self.values: dict[str, Value] = {}
         self.escaped: frozenset[Object] = frozenset()
@@ -61,6 +62,7 @@ class State:
         self.copied: frozenset[Object] = frozenset()
         self.frontier: frozenset[int] = frozenset()
         self.written: frozenset[Object] = frozenset()
+        self.numbered: frozenset[Object] = frozenset()
         self.gone: frozenset[Object] = frozenset()
         self.failing = self.unwinds = False
 
@@ -71,7 +73,7 @@ class State:
         other.memory, other.values = dict(self.memory), dict(self.values)
         other.escaped, other.device, other._settled = self.escaped, self.device, self._settled
         other.frontier, other.written, other.gone = self.frontier, self.written, self.gone
-        other.copied = self.copied
+        other.copied, other.numbered, other._blurred = self.copied, self.numbered, self._blurred
         other.failing, other.unwinds = self.failing, self.unwinds
         return other
 
@@ -80,7 +82,7 @@ class State:
         self._own, self.memory, self.values = other._own, other.memory, other.values
         self.escaped, self.device, self._settled = other.escaped, other.device, other._settled
         self.frontier, self.written, self.gone = other.frontier, other.written, other.gone
-        self.copied = other.copied
+        self.copied, self.numbered, self._blurred = other.copied, other.numbered, other._blurred
         self.failing, self.unwinds = other.failing, other.unwinds
 
     def look(self, at: Object) -> Contents:
@@ -106,7 +108,7 @@ class State:
         self._own.discard(at)
 
     def forget(self, gone: Collection[Object]) -> None:
-        """Objects are no more, and whoever knows their addresses has no use for them."""
+        """Objects are no more."""
         for one in gone:
             self.memory.pop(one, None)
             self._own.discard(one)
@@ -128,7 +130,7 @@ class State:
             self.memory[new] = Contents(rest=rest)
             self._own.add(new)
             if new in self.escaped:  # it is made anew where it was: what is lost next is this one, too
-                self._settled = None
+                self._settled = self._blurred = None
 
     # ---- who knows what
 
@@ -150,10 +152,11 @@ class State:
         more = not (other.escaped <= self.escaped and other.device <= self.device)
         worked = self.failing and not other.failing
         less = other.frontier <= self.frontier and other.written <= self.written and other.gone <= self.gone
-        if not (less and other.copied <= self.copied) or worked:
-            self.frontier |= other.frontier
-            self.copied |= other.copied
-            self.written |= other.written
+        if other._blurred is not self._blurred:
+            self._blurred = None
+        if not (less and other.copied <= self.copied and other.numbered <= self.numbered) or worked:
+            self.frontier, self.copied = self.frontier | other.frontier, self.copied | other.copied
+            self.numbered, self.written = self.numbered | other.numbered, self.written | other.written
             self.gone |= other.gone
             self.failing = other.failing = self.failing and other.failing
             self.know(other)
@@ -198,12 +201,21 @@ class State:
             self.lose(self.reached(self.escaped))
             self._settled = self.escaped
 
+    def blur_escaped(self) -> None:
+        """A number was written nobody knows where: the numbers in whatever has escaped may have changed."""
+        self.note(None, ANYWHERE, 1, ZERO, writes=True)
+        if self._blurred is not self.escaped and self._settled is not self.escaped:
+            for one in self.reached(self.escaped):
+                if one.visible and not self.look(one).volatile:
+                    self.change(one).blurred = True
+            self._blurred = self.escaped
+
     def is_reached(self, one: Object) -> bool:
         """Whether the device may be at an object while the host is."""
         return one.shared or one in self.device or one in self.copied
 
     def touch(self, one: Object | None, *, writes: bool) -> None:
-        """The host reads or writes an object; None where it is not known which."""
+        """The host reads or writes an object, or nobody knows which."""
         self._world.touched(self, one, writes=writes)
 
     def note(self, at: Object | None, offset: Offset, size: int | None, value: Value, *, writes: bool) -> None:
@@ -214,30 +226,30 @@ class State:
 
     # ---- reading
 
-    def load(self, address: Value, size: int) -> Scalar:
-        """What is read at an address."""
+    def load(self, address: Value, size: int, *, pointer: bool = False) -> Scalar:
+        """What is read at an address; as a `pointer`, which no number that is stored changes."""
         if not isinstance(address, frozenset):
             address = scalar(address)
         if len(address) == 1:
             (atom,) = address
             if type(atom) is Pointer:
-                return self._noted(atom, size)
+                return self._noted(atom, size, pointer)
         result: Value = NOTHING
         for one in address:
             if type(one) is Pointer:
-                result = joined(result, self._noted(one, size))
+                result = joined(result, self._noted(one, size, pointer))
             elif type(one) is Unknown:
                 self.touch(None, writes=False)
                 self.note(None, ANYWHERE, 1, NOTHING, writes=False)
                 result = joined(result, frozenset((one,)))
         return scalar(result)
 
-    def _noted(self, place: Pointer, size: int) -> Scalar:
-        value = self._load(place.object, place.offset, size)
+    def _noted(self, place: Pointer, size: int, pointer: bool) -> Scalar:
+        value = self._load(place.object, place.offset, size, pointer)
         self.note(place.object, place.offset, size, value, writes=False)
         return value
 
-    def _load(self, at: Object, offset: Offset, size: int) -> Scalar:
+    def _load(self, at: Object, offset: Offset, size: int, pointer: bool) -> Scalar:
         if at.kind == "function":
             return NUMBER
         if self.is_reached(at):
@@ -245,8 +257,15 @@ class State:
         contents = self.look(at)
         if contents.volatile:
             return CHANGED
+        found = self._held(at, contents, offset, size, pointer)
+        if contents.blurred and not pointer:
+            return frozenset(a for a in scalar(nameless(found)) if type(a) is not int) | NUMBER
+        return found
+
+    def _held(self, at: Object, contents: Contents, offset: Offset, size: int, pointer: bool) -> Scalar:
+        """What is read of an object whose contents are known."""
         if contents.lazy:
-            return self._load_lazily(at, contents, offset, size)
+            return self._load_lazily(at, contents, offset, size, pointer)
         stride, rest = offset
         if not stride:
             cell = contents.cells.get(rest)
@@ -264,12 +283,14 @@ class State:
                 result = united(result | (scalar(value) if same else self.part(value)))
         return result
 
-    def _load_lazily(self, at: Object, contents: Contents, offset: Offset, size: int) -> Scalar:
+    def _load_lazily(self, at: Object, contents: Contents, offset: Offset, size: int, pointer: bool) -> Scalar:
         """What is read of an object that was there when the path began."""
         stride, rest = offset
         weak = any(may_overlap(offset, size, (s, r), length) for s, r, length in contents.weak)
-        same = at.kind != "kesco" and any(may_be_same(at, one) for one in self.written)
-        if stride or weak or same:
+        same, numbered = (
+            at.kind != "kesco" and any(may_be_same(at, one) for one in some) for some in (self.written, self.numbered)
+        )
+        if stride or weak or same or (numbered and not pointer):
             return CHANGED
         cell = contents.cells.get(rest)
         if cell is not None and cell[0] == size:
@@ -281,6 +302,13 @@ class State:
         self.escape(first)
         return first
 
+    def at_first(self, address: Value) -> Scalar:
+        """What was there when the path began, and has a name that nobody has asked for."""
+        for at, (stride, offset) in pointers(address) if len(scalar(address)) == 1 else ():
+            if not stride and self.look(at).lazy and offset not in self.look(at).cells:
+                return self._world.held_at_first(at, offset, _WORD)
+        return NOTHING
+
     def rest_of(self, at: Object, contents: Contents, rest: int, size: int) -> Scalar:
         """What an object holds where no cell is."""
         return self._world.held_at_first(at, rest, size) if contents.lazy else contents.rest
@@ -290,20 +318,9 @@ class State:
         parts = sorted(contents.overlapping(at, size))
         if not parts:
             return contents.rest
-        total, next_ = 0, at
-        for o in parts:
-            length, value = contents.cells[o]
-            one = number(value)
-            if one is None or (o > next_ and contents.rest != ZERO):
-                break
-            one &= (1 << 8 * length) - 1
-            if o < at:
-                one, length, o = one >> 8 * (at - o), length - (at - o), at
-            total |= one << 8 * (o - at)
-            next_ = o + length
-        else:
-            if next_ >= at + size or contents.rest == ZERO:
-                return frozenset((signed(total, 8 * size),))
+        whole = contents.assembled(parts, at, size)
+        if whole is not None:
+            return frozenset((whole,))
         result = contents.rest if contents.rest <= ZERO else NUMBER
         for o in parts:
             result = united(result | self.part(contents.cells[o][1]))
@@ -317,14 +334,17 @@ class State:
 
     # ---- writing
 
-    def store(self, address: Value, value: Value, size: int, *, weak: bool = False) -> bool:
-        """Write at an address; whether it is known where that is."""
+    def store(self, address: Value, value: Value, size: int, *, weak: bool = False, plain: bool = False) -> bool:
+        """Write at an address; whether it is known where that is. What is `plain` changes no pointer."""
         targets = pointers(address)
         known = is_known(address)
         if not known:
             self.touch(None, writes=True)
             self.escape(value)
-            self.lose_escaped()
+            if plain:
+                self.blur_escaped()
+            else:
+                self.lose_escaped()
         for target, offset in targets:
             if target.kind == "function":
                 continue
@@ -332,41 +352,23 @@ class State:
             if self.is_reached(target):
                 self.touch(target, writes=True)
             contents = self.look(target)
-            if contents.volatile:
+            if contents.volatile or contents.blurred:  # what is reached from there is lost with it the next time
                 self.escape(value)
+            if contents.volatile:
                 continue
             contents = self.change(target)
-            if contents.lazy:
+            if contents.lazy and plain:
+                self.numbered |= {target}
+            elif contents.lazy:
                 self.written |= {target}
             certain = len(targets) == 1 and known and not offset[0] and not target.many and not weak
             if certain:
-                self.cut(contents, offset[1], size)
+                contents.cut(offset[1], size, self.part)
             if certain and size <= WIDEST:
                 contents.cells[offset[1]] = (size, value)
             else:
                 contents.add(offset, size, nameless(value))
         return known
-
-    def cut(self, contents: Contents, at: int, size: int) -> None:
-        """Take a range out of an object's cells; what is left of one that reaches beyond stays."""
-        if contents.weak:
-            for key in [k for k in contents.weak if not k[0] and at <= k[1] and k[1] + k[2] <= at + size]:
-                del contents.weak[key]
-        exact = contents.cells.get(at)
-        if exact is not None and exact[0] == size:
-            del contents.cells[at]
-            return
-        for o in contents.overlapping(at, size):
-            length, value = contents.cells.pop(o)
-            for first, end in ((o, at), (at + size, o + length)):
-                if first < end:
-                    one = number(value)
-                    if one is not None:
-                        bits = 8 * (end - first)
-                        left: Scalar = frozenset((signed(one >> 8 * (first - o), bits),))
-                    else:
-                        left = self.part(value)
-                    contents.cells[first] = (end - first, left)
 
     def fill(self, address: Value, size: int | None, value: Scalar) -> None:
         """Write one value all over a range, whose size may not be known."""
@@ -388,7 +390,7 @@ class State:
                 if not contents.lazy and rest <= 0 and 0 <= target.size <= rest + size:
                     contents.cells, contents.weak, contents.rest = {}, {}, value
                     continue
-                self.cut(contents, rest, size)
+                contents.cut(rest, size, self.part)
                 if size <= FEW:
                     for at in range(rest, rest + size, 8):
                         contents.cells[at] = (min(8, rest + size - at), value)

@@ -35,6 +35,7 @@ from kesco.analysis.host.values import (
     unknown,
 )
 from kesco.frontend.api_table import RESULT
+from kesco.llvm.tags import is_of_members
 from kesco.llvm.values import Bytes, Instruction, Symbol
 
 _WORD = 8
@@ -51,7 +52,7 @@ def modelled(frame: Frame, instruction: Instruction, state: State, model: Model,
         _free(state, _at(values, model.frees))
     if model.copies and model.copies[0] != RESULT:
         to, source, size = (_at(values, one) for one in model.copies)
-        copy_bytes(state, to, source, number(size))
+        copy_bytes(state, to, source, number(size), members=is_of_members(instruction))
     if model.fills:
         to, byte, size = (_at(values, one) for one in model.fills)
         state.fill(to, number(size), ZERO if byte == ZERO else NUMBER)

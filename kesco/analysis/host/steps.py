@@ -23,10 +23,12 @@ from kesco.analysis.host.values import (
     name_of,
     number,
     numbers,
+    objects,
     scalar,
     unknown,
 )
 from kesco.analysis.host.values import pointer as address_of
+from kesco.llvm.tags import is_number, is_pointer
 from kesco.llvm.types import Type
 from kesco.llvm.values import Instruction, Integer, Local
 from kesco.llvm.values import Value as Operand
@@ -70,12 +72,12 @@ def _alloca(frame: Frame, instruction: Instruction, state: State) -> Value:
     return address_of(one)
 
 
-def load(frame: Frame, state: State, address: Value, type_: Type) -> Value:
-    """What memory holds at an address, as a value of a type."""
+def load(frame: Frame, state: State, address: Value, type_: Type, *, pointer: bool = False) -> Value:
+    """What memory holds at an address, as a value of a type; `pointer` where the source says that it is one."""
     layouts = frame.engine.layouts
     real = layouts.resolved(type_)
     if real.kind in ("int", "ptr", "float"):
-        value = state.load(address, layouts.size(real))
+        value = state.load(address, layouts.size(real), pointer=pointer)
         if real.kind == "float":
             state.escape(value)
             return NOTHING if not value else value if name_of(value) else NUMBER
@@ -95,8 +97,8 @@ def _load_parts(frame: Frame, state: State, address: Value, real: Type) -> Value
     return tuple(load(frame, state, _at(address, o, state), t) for o, t in parts)
 
 
-def store(frame: Frame, state: State, address: Value, value: Value, type_: Type) -> bool:
-    """Put a value of a type into memory; whether it is known where it went."""
+def store(frame: Frame, state: State, address: Value, value: Value, type_: Type, *, plain: bool = False) -> bool:
+    """Put a value of a type into memory; whether it is known where it went. What is `plain` changes no pointer."""
     layouts = frame.engine.layouts
     real = layouts.resolved(type_)
     if isinstance(value, tuple) and real.kind in ("struct", "packed", "array"):
@@ -111,7 +113,7 @@ def store(frame: Frame, state: State, address: Value, value: Value, type_: Type)
             return known
     if isinstance(value, tuple):
         value = scalar(value)
-    return state.store(address, value, layouts.size(real))
+    return state.store(address, value, layouts.size(real), plain=plain)
 
 
 def _at(address: Value, offset: int, state: State) -> Scalar:
@@ -119,7 +121,8 @@ def _at(address: Value, offset: int, state: State) -> Scalar:
 
 
 def _load(frame: Frame, instruction: Instruction, state: State) -> Value:
-    value = load(frame, state, evaluated(frame, instruction.operands[0], state), instruction.type)
+    pointer = is_pointer(frame.engine.module, instruction)
+    value = load(frame, state, evaluated(frame, instruction.operands[0], state), instruction.type, pointer=pointer)
     if "volatile" in instruction.words:
         value = joined(value, NUMBER)  # others may have changed it
     return value if frame.engine.words is None else frame.engine.words.loaded(frame, instruction, state, value)
@@ -129,7 +132,8 @@ def _store(frame: Frame, instruction: Instruction, state: State) -> Value:
     value, address = (evaluated(frame, one, state) for one in instruction.operands)
     if frame.engine.words is not None:
         value = frame.engine.words.stored(frame, instruction.operands[0], state, value)
-    if not store(frame, state, address, value, instruction.operands[0].type):
+    plain = not objects(value) and is_number(frame.engine.module, instruction)
+    if not store(frame, state, address, value, instruction.operands[0].type, plain=plain):
         frame.engine.lose(f"a store through an unknown pointer in {frame.function.name}")
     return NOTHING
 

@@ -21,6 +21,10 @@ from kesco.ir import program as ir
 from kesco.ir.types import Scope, Shape, Type
 
 _WORD = 8
+_NUMBERS = (
+    "float", "double", "int", "unsigned int", "short", "unsigned short", "char", "signed char", "unsigned char",
+    "__half",
+)  # fmt: skip
 MARK = "|"
 """In an object's name, between the function that it came into and how it is written there."""
 
@@ -36,12 +40,16 @@ class _Known:
 
 @dataclass(slots=True)
 class Entries:
-    """Objects from outside, by name; `steps` are the variables and members that each name is made of."""
+    """Objects from outside, by name; `steps` are the variables and members that each name is made of.
+
+    `numbers` are those that pointers to numbers lead to, of types in which nobody keeps addresses.
+    """
 
     engine: Engine
     program: ir.Program
     sizes: tuple[int, int] = (0, 0)  # how many streams and events kesco's own prologue has
     steps: dict[str, frozenset[str]] = field(default_factory=dict)
+    numbers: set[Object] = field(default_factory=set)
     _known: dict[Object, _Known] = field(default_factory=dict)
     _function: str = ""
     _followed: frozenset[str] = frozenset()
@@ -60,6 +68,7 @@ class Entries:
         reference = type_.shape is Shape.REFERENCE
         # what may lead nowhere has no members that the output could compare
         before = f"{name}." if reference else f"{name}->" if key in self._followed else ""
+        self._lead(one, type_)
         self._keep(one, before, inner if before else None, {key}, promised=type_.restrict)
         return pointer(one)
 
@@ -77,6 +86,11 @@ class Entries:
 
     def _object(self, name: str) -> Object:
         return self.engine.resource("entry", f"{self._function}{MARK}{name}")
+
+    def _lead(self, one: Object, type_: Type) -> None:
+        """A pointer of this type leads there."""
+        if type_.element is not None and type_.element.spelling.removeprefix("const ") in _NUMBERS:
+            self.numbers.add(one)
 
     def _keep(self, one: Object, before: str, type_: Type | None, steps: set[str], *, promised: bool = False) -> None:
         self._known[one] = _Known(before, type_, frozenset(steps))
@@ -102,6 +116,7 @@ class Entries:
             return unknown("what came in")
         new = self._object(name)
         if new not in self._known:
+            self._lead(new, type_)
             self._keep(new, "", None, {*known.steps, *steps}, promised=type_.restrict)
         return pointer(new)
 
@@ -129,10 +144,12 @@ class Entries:
 
 def _member(program: ir.Program, type_: Type, at: int, before: str) -> tuple[str, Type, tuple[str, ...]] | None:
     """The member at an offset: how it is written, its type, the names on the way."""
+    if type_.shape is Shape.ARRAY and type_.element is not None:
+        return _element(program, type_, type_.element, at, before)
     if type_.shape is not Shape.RECORD:
         return (before.rstrip("."), type_, ()) if at == 0 and not before.endswith("->") else None
     record = program.records.get(type_.record)
-    if record is None or record.standard or record.ambiguous or record.bases:
+    if record is None or record.standard or record.ambiguous:
         return None
     best = None
     for one in record.fields:
@@ -141,7 +158,20 @@ def _member(program: ir.Program, type_: Type, at: int, before: str) -> tuple[str
     if best is None:
         return None
     dot = before if before.endswith((".", "->")) else f"{before}."
-    if best.type.shape is Shape.RECORD:
+    if best.type.shape in (Shape.RECORD, Shape.ARRAY):
         inner = _member(program, best.type, at - best.offset, f"{dot}{best.name}.")
         return None if inner is None else (inner[0], inner[1], (best.name, *inner[2]))
     return (f"{dot}{best.name}", best.type, (best.name,)) if best.offset == at else None
+
+
+def _element(
+    program: ir.Program, array: Type, element: Type, at: int, before: str
+) -> tuple[str, Type, tuple[str, ...]] | None:
+    """The same in an array's element at an offset."""
+    record = program.records.get(element.record)
+    size = _WORD if element.shape is Shape.POINTER else record.size if record is not None else -1
+    index = at // size if size > 0 else -1
+    if not 0 <= index < array.count or not before.endswith("."):
+        return None
+    name = f"{before.removesuffix('.')}[{index}]"
+    return _member(program, element, at - index * size, f"{name}." if element.shape is Shape.RECORD else name)
