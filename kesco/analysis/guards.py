@@ -48,7 +48,7 @@ def guards_of(
     written = any(a.mode & AccessMode.WRITE for a in accesses)
     if not entries or not written:
         return (), ""
-    if any(a.buffer.kind is BufferKind.SYMBOL for a in accesses):
+    if any(a.buffer.kind is BufferKind.SYMBOL and not _is_apart(a, region) for a in accesses):
         return (), "it uses device symbols beside pointers that come from outside and might point to them"
     names = sorted(b.name for b in entries if b.name in guarded)
     if len(entries) < 2 or not names:
@@ -66,6 +66,12 @@ def guards_of(
         if any(steps & changed for steps in guarded[name]):
             return (), f"'{name}' changes before it could be compared with its other pointers"
     return tuple(names), ""
+
+
+def _is_apart(symbol: Access, region: Region) -> bool:
+    """Whether no pointer that came in matters to a symbol: none leads to it, and nobody writes it by its name."""
+    moving = (a for s in region.sites if s.role is Role.MOVABLE for a in s.accesses)
+    return symbol.buffer.fixed and not any(a.buffer == symbol.buffer and AccessMode.WRITE in a.mode for a in moving)
 
 
 def steps_of(guarded: Mapping[str, Collection[Place]]) -> dict[str, list[frozenset[str]]]:

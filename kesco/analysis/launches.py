@@ -211,7 +211,8 @@ class Launches(CudaApi):
         for one in self.objects.values():
             if one.buffer is not None and one.buffer.key == mangled:
                 return one.buffer
-        return Buffer(mangled, mangled, BufferKind.SYMBOL, apart=not self.has_managed)
+        fixed = self.program.is_fixed(mangled)
+        return Buffer(mangled, mangled, BufferKind.SYMBOL, apart=not self.has_managed, fixed=fixed)
 
     def _part(self, value: Value, declared: ir.Type | None, offset: int) -> Value:
         """The pointer at a byte offset of a by-value argument."""

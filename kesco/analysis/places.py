@@ -58,9 +58,9 @@ class Places(Escapes):
         if found is None:
             buffer = None
             if variable.scope is ir.Scope.SYMBOL:
-                key = variable.mangled or variable.key
-                apart = not self.has_managed and not variable.managed
-                buffer = Buffer(key, variable.name, BufferKind.SYMBOL, variable.span, apart=apart)
+                key, kind = variable.mangled or variable.key, BufferKind.SYMBOL
+                apart, fixed = not self.has_managed and not variable.managed, self.program.is_fixed(key)
+                buffer = Buffer(key, variable.name, kind, variable.span, apart=apart, fixed=fixed)
             entry = variable.scope in (ir.Scope.GLOBAL, ir.Scope.STATIC)
             name = f"::{variable.qualified}" if variable.scope is ir.Scope.GLOBAL else variable.name
             found = Object(variable.key, name, ObjectKind.VARIABLE, buffer, entry=entry)

@@ -141,6 +141,7 @@ class SourceFile:
     def __init__(self, path: str, text: bytes, arguments: tuple[str, ...]) -> None:
         """Parse `text` as the content of `path`; raises `InputError` with clang's messages for errors in user files."""
         self.path, self.text, self._arguments = path, text, arguments
+        self.relocatable = "-fgpu-rdc" in arguments  # other files may name the symbols of this one
         self.read = text  # by libclang: with what nvcc alone takes in other words, each byte at its place
         _names.clear()
         self._top: list[Cursor] | None = None

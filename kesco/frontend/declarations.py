@@ -91,10 +91,11 @@ class Declarations:
             if lowered.shape is ir.Shape.INTEGER and not self._dependent(cursor):
                 value = clang.constant(cursor)
         internal = scope is not ir.Scope.GLOBAL or cursor.linkage.name in ("INTERNAL", "NO_LINKAGE", "UNIQUE_EXTERNAL")
+        alone = not managed and (cursor.storage_class == StorageClass.STATIC or not self.source.relocatable)
         mangled = cursor.mangled_name if scope is ir.Scope.SYMBOL else ""
         return ir.Variable(
             key, cursor.spelling, self.types.lower(kind_type), scope, span_of(self.source, cursor), internal,
-            value, mangled, managed, qualified_name(cursor),
+            value, mangled, managed, qualified_name(cursor), K.CUDACONSTANT_ATTR in attributes and alone,
         )  # fmt: skip
 
     def _written_before(self, cursor: Cursor) -> str:

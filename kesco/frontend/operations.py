@@ -151,8 +151,13 @@ def call_text(text: bytes, path: str, cursor: Cursor, named: Cursor | None) -> t
 
 def closing_parenthesis(text: bytes, position: int) -> int | None:
     """The offset of the parenthesis that closes the one opening at or behind `position`."""
+    return closing(text, position, b"(", b")")
+
+
+def closing(text: bytes, position: int, opens: bytes, closes: bytes) -> int | None:
+    """The same for any brackets."""
     position = skip_space(text, position)
-    if text[position : position + 1] != b"(":
+    if text[position : position + 1] != opens:
         return None
     depth = 0
     while position < len(text):
@@ -163,7 +168,7 @@ def closing_parenthesis(text: bytes, position: int) -> int | None:
         if byte in (b'"', b"'"):
             position = end_of_literal(text, position, byte)
             continue
-        depth += {b"(": 1, b")": -1}.get(byte, 0)
+        depth += {opens: 1, closes: -1}.get(byte, 0)
         if depth == 0:
             return position
         position += 1

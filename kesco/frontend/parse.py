@@ -25,6 +25,7 @@ from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
 from kesco.frontend.clang import SourceFile, kind_of
+from kesco.frontend.constant_symbols import keep_to_themselves
 from kesco.frontend.declarations import CLASSES, FUNCTIONS
 from kesco.frontend.expressions import is_kernel
 from kesco.frontend.functions import Functions
@@ -123,9 +124,11 @@ def parse(
     constructs += tuple(_names_in_headers(texts))
     files = pieces(source.path, source.text)
     constructs = tuple((n, files.span(at.start, at.end) if at.path == source.path else at) for n, at in constructs)
+    kept = keep_to_themselves([text.bare for text in texts], (one for one, _ in variables))
+    globals_ = tuple(zip(kept, (initial for _, initial in variables), strict=True))
     said = Pragmas(source.path, texts[0].bare, files)
     return ir.Program(
-        source.path, source.text, done, tuple(variables), types.records, tuple(statements.operations), constructs,
+        source.path, source.text, done, globals_, types.records, tuple(statements.operations), constructs,
         tuple(kernels), said.stated(), statements.launched, said.tasks(done) if earlier is None else (),
         by_pragma(text.bare for text in texts), tuple(statements.inside),
     )  # fmt: skip

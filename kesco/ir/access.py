@@ -48,7 +48,8 @@ class Buffer:
 
     `key` is unique in a program and stable between runs; `name` is what a person reads, such as ``x[3]``. `bytes` is
     how much an allocation holds, where that is a constant, and `length` the same in terms of the program's integers.
-    `apart` tells that a symbol is no managed variable, so that the host cannot touch it.
+    `apart` tells that a symbol is no managed variable, so that the host cannot touch it; `fixed` that no kernel may
+    write it, whatever it is given (CUDA C++ Programming Guide, "__constant__").
     """
 
     key: str
@@ -58,6 +59,7 @@ class Buffer:
     bytes: int | None = None
     length: Poly | None = None
     apart: bool = False
+    fixed: bool = False
 
     @property
     def on_device(self) -> bool:

@@ -176,3 +176,7 @@ class Program:
     tasks: tuple[Task, ...] = ()
     weak: frozenset[str] = frozenset()
     inside: tuple[Stmt, ...] = ()
+
+    def is_fixed(self, mangled: str) -> bool:
+        """Whether a device symbol is a constant one that is written by its name alone (`Variable.fixed`)."""
+        return any(one.mangled == mangled and one.fixed for one, _ in self.globals)

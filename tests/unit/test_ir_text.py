@@ -257,7 +257,8 @@ def test_text_is_itself() -> None:
 def test_other_values_are_written_out_in_a_fixed_order() -> None:
     assert dump_text(frozenset("hgfedcba")) == "{" + ", ".join(map(repr, "abcdefgh")) + "}"
     assert (
-        dump_text(A) == "Buffer(key='alloc:1', name='a', kind=DEVICE, span=None, bytes=None, length=None, apart=False)"
+        dump_text(A) == "Buffer(key='alloc:1', name='a', kind=DEVICE, span=None, bytes=None, length=None, apart=False,"
+        " fixed=False)"
     )
     assert dump_text(()) == ""
 

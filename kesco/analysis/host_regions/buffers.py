@@ -45,7 +45,8 @@ class Buffers:
         if one.kind in ("outside", "function"):
             return UNKNOWN
         if one.kind == "symbol":
-            return Buffer(one.name, one.name, BufferKind.SYMBOL, apart=not self._has_managed())
+            fixed = self.texts.program.is_fixed(one.name)
+            return Buffer(one.name, one.name, BufferKind.SYMBOL, apart=not self._has_managed(), fixed=fixed)
         kind = _KINDS.get(one.kind, BufferKind.HOST)
         name, span = one.name, None
         if kind is not BufferKind.ENTRY and one.place >= 0:
