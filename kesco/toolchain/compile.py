@@ -38,6 +38,13 @@ _DEFAULT_STANDARD = "gnu++17"
 # With -ffast-math, which stands for nvcc's -use_fast_math, too, clang leaves out what runs for NaNs and rounding errors
 # (`if (x != x) *bad = 1;`). nvcc does not.
 _ALL_NUMBERS = "-fno-fast-math"
+
+# Which of the pointers in a struct a kernel writes is told by a counter. Loops that end by a number are taken apart for
+# that, and no others: their counters tell ranges.
+_SHORT_LOOPS = (
+    "-funroll-loops",
+    *(word for one in ("runtime", "allow-partial", "allow-peeling") for word in ("-mllvm", f"-unroll-{one}=false")),
+)
 _WITH_PLACES = ("-gline-tables-only", "-gcolumn-info")
 
 # clang leaves out memory that is allocated, used and freed; nvcc does not, and kernels share the device's heap.
@@ -104,6 +111,7 @@ def device_arguments(toolchain: Toolchain, user_flags: Sequence[str] = (), arch:
         *(("-D__FAST_MATH__=1",) if user.has("-ffast-math") else ()),
         "-w",
         "-O1",
+        *_SHORT_LOOPS,
         "-S",
         "-emit-llvm",
         "-o",

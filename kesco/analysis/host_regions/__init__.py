@@ -137,7 +137,7 @@ def _walked(
     walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries)
     engine.orders = opened.orders()
     engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing, libraries))
-    engine.first = entries.held_at_first
+    engine.first, engine.numbers = entries.held_at_first, entries.numbers
     walk.refused = refused_by(walk.all) or opened.why(engine.orders)
     return walk
 
@@ -290,7 +290,7 @@ class _Walk:
         region = self.region(function, why)
         widest = next((a for a in contexts if a.generic), None)
         general = touched_by(region if widest is None else widest.builder.finish())
-        region = replace(region, not_followed=reasons[function.key], general=general)
+        region = replace(region, not_followed=reasons[function.key] or region.not_followed, general=general)
         moving = moving_calls(self.texts.program, contexts, reasons, all_seen=True)
         return replace(region, calling=self.region(function, why, moving)) if moving else region
 
@@ -326,15 +326,16 @@ class _Walk:
             return replace(empty, serial_because=why or "nothing in this file calls it")
         region = without_hosts_own(merged_contexts(function, chosen, tagged))
         region = with_moving(region, moving, known.values())
-        if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
-            why = why or "its pointers came into a function that calls it"
         guards, unsafe = guards_of(self.texts.program, self._steps(function), function, region)
+        if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
+            unsafe = "its pointers came into a function that calls it"
         serial = next((a.serial for a in known.values() if a.serial), "") or unreadable(function)
         if not self.paths.streams:
             serial = serial or watched(self.texts.program, region)
             region = settled(region)
+        serial = serial or region.serial_because
         return replace(
-            without_idle_marks(region), guards=guards, serial_because=why or serial or region.serial_because or unsafe,
+            without_idle_marks(region), guards=guards, serial_because=why or serial or unsafe, not_followed=serial,
             open=opened, fresh=opened,
         )  # fmt: skip
 

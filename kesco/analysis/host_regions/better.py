@@ -105,7 +105,8 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
     A call moves only where what it runs follows in the same reading.
     """
     by_place = {one.span: one for one in seen}
-    chosen = {one.span: _either(one, by_place.get(one.span)) for one in regions}
+    whole = len({one.serial_because for one in regions}) == 1  # what keeps all of the text from being read
+    chosen = {one.span: _either(one, by_place.get(one.span), whole=whole) for one in regions}
     for one in regions:  # what is scheduled as one is of one reading
         together = {span for _, span in one.linked.members} if one.linked and chosen[one.span] is one else set()
         chosen |= {other.span: other for other in regions if other.span in together}
@@ -168,16 +169,31 @@ def _run_by(region: Region, by_place: Mapping[Span, Region]) -> set[Span]:
 
 
 def _is_no_less(other: Region, one: Region) -> bool:
-    return not other.serial_because and _moving(other) >= _moving(one)
+    """Whether a call may count on this reading of what it runs: to follow, nothing inside needs to overlap."""
+    if other.serial_because and other.not_followed:
+        return False
+    inside = not one.serial_because and bool(_free(one))
+    return not inside or _moving(other) >= _moving(one)
 
 
 def _calls(region: Region) -> bool:
     return region.calling is not None and not region.serial_because
 
 
-def _either(one: Region, other: Region | None) -> Region:
-    if other is None or other.serial_because:
+def _is_read(region: Region) -> bool:
+    """Whether what keeps a region serial is no reason for calls of it not to move: it was followed."""
+    return region.serial_because != region.not_followed and any(s.kind in _WORK for s in region.sites)
+
+
+def _either(one: Region, other: Region | None, *, whole: bool) -> Region:
+    if other is None:
         return one
+    if other.serial_because:
+        return (
+            replace(one, serial_because=other.serial_because)
+            if whole and one.serial_because and _is_read(other)
+            else one
+        )
     if _gain(other) < (0, 2) and not (one.serial_because and _is_known(other)):
         return one
     if _calls(one) and other.calling is None:
