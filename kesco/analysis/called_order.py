@@ -10,10 +10,10 @@ other files nothing is known in either order, so they do not meet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from kesco.analysis.evaluation_order import names_what_changes, says_where
+from kesco.analysis.evaluation_order import names_what_changes, roots, says_where
 from kesco.frontend.api_table import cuda_call
 from kesco.frontend.library_table import library_call
 from kesco.ir import program as ir
@@ -136,7 +136,7 @@ def bound(program: ir.Program) -> frozenset[str]:
     cuda = [n for n in every if isinstance(n, ir.Call) and _is_of_cuda(n)]
     filled = {id(inner) for n in cuda for a in n.arguments for inner in ir.walk(a)}
     taken = (n.target for n in every if isinstance(n, ir.AddressOf) and id(n) not in filled)
-    found: list[ir.Expr] = [root for one in taken for root in _roots(one)]
+    found: list[ir.Expr] = [root for one in taken for root in roots(one)]
     for node in every:
         if isinstance(node, ir.Declare) and node.initial is not None:
             record = program.records.get(node.variable.type.record)
@@ -148,24 +148,6 @@ def bound(program: ir.Program) -> frozenset[str]:
             given = (a for a, changes in zip(node.arguments, node.references, strict=False) if changes)
             found += [a for a in given if not isinstance(a, ir.Call) or a.reference]  # others are values
     return frozenset(n.variable.key for one in found for n in ir.walk(one) if isinstance(n, ir.Name))
-
-
-def _roots(place: ir.Expr) -> Iterator[ir.Name]:
-    """The variables that an lvalue may be, or be a part of."""
-    if isinstance(place, ir.Name):
-        yield place
-    elif isinstance(place, (ir.Select, ir.Subscript)):
-        whole = not place.arrow if isinstance(place, ir.Select) else place.array
-        yield from _roots(place.base) if whole and place.base is not None else ()
-    elif isinstance(place, (ir.Assign, ir.Cast)):
-        yield from _roots(place.target if isinstance(place, ir.Assign) else place.operand)
-    elif isinstance(place, ir.Branch):
-        yield from (root for one in (place.then, place.other) for root in _roots(one))
-    elif isinstance(place, ir.Binary) and place.operator == ",":
-        yield from _roots(place.right)
-    elif isinstance(place, ir.Call) and place.reference:
-        given = (*place.arguments, *((place.receiver,) if place.receiver is not None else ()))
-        yield from (root for one in given for root in _roots(one))
 
 
 def _is_of_cuda(call: ir.Call) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterator
 from kesco.frontend.api_table import cuda_call
 from kesco.ir import program as ir
 
+IN_ORDER = ("&&", "||", ",", "<<", ">>")
+"""Operators whose left operand comes first."""
 _ANYTHING = "*"
 _ONLY_TELL = frozenset(  # of the standard library's members, those that change no object
     ("operator[]", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
@@ -169,7 +171,7 @@ def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
     found: set[str] = set()
     for node in ir.walk(argument):
         if isinstance(node, ir.Assign):
-            found |= _mentioned(node.target)
+            found |= {one.variable.key for one in roots(node.target)}
             if not isinstance(node.target, ir.Name):
                 found.add(_ANYTHING)
         elif isinstance(node, ir.Launch) or (isinstance(node, ir.New) and not node.bare) or runs_defaults(node):
@@ -262,3 +264,24 @@ def _is_value(call: ir.Call) -> bool:
 
 def _mentioned(expression: ir.Expr) -> set[str]:
     return {n.variable.key for n in ir.walk(expression) if isinstance(n, ir.Name)}
+
+
+def roots(place: ir.Expr) -> Iterator[ir.Name]:
+    """The variables that an lvalue may be, or be a part of."""
+    if isinstance(place, ir.Name):
+        yield place
+    elif isinstance(place, (ir.Select, ir.Subscript)):
+        whole = not place.arrow if isinstance(place, ir.Select) else place.array
+        yield from roots(place.base) if whole and place.base is not None else ()
+    elif isinstance(place, (ir.Assign, ir.Cast)):
+        yield from roots(place.target if isinstance(place, ir.Assign) else place.operand)
+    elif isinstance(place, ir.Branch):
+        yield from (root for one in (place.then, place.other) for root in roots(one))
+    elif isinstance(place, ir.Binary) and place.operator == ",":
+        yield from roots(place.right)
+    elif isinstance(place, ir.Call) and place.reference:
+        given = [a for a, changes in zip(place.arguments, place.references, strict=False) if changes]
+        given += [place.receiver] if place.receiver is not None else []
+        yield from (root for one in given for root in roots(one))
+    elif isinstance(place, ir.Unknown):
+        yield from (node for node in ir.walk(place) if isinstance(node, ir.Name))

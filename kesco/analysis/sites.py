@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from kesco.analysis.aggregates import Aggregates
 from kesco.analysis.called_order import Meetings, bound, shifts
 from kesco.analysis.evaluation_order import (
+    IN_ORDER,
     assigned,
     before_arguments,
     is_of_the_program,
@@ -220,6 +221,19 @@ class Sites(Aggregates):
             self.stay_serial(_OPEN, expression.span)
         return super()._assign(state, expression)
 
+    def _binary(self, state: State, expression: ir.Binary) -> Value:
+        """The same for operands: nothing is known of the value where one may change what the other mentions."""
+        value = super()._binary(state, expression)
+        sides = (expression.left, expression.right)
+        if expression.operator in IN_ORDER or not any(_acts(n) for side in sides for n in ir.walk(side)):
+            return value
+        if self.meetings.matter(sides, self.pure):
+            self.stay_serial(_OPEN, expression.span or self.now.function.span)
+        if not order_matters(sides, self.pure, self._is_exposed):
+            return value
+        self.escape_values(state, value)
+        return TOP
+
     def _is_of_kesco(self, value: Value) -> bool:
         handle = self.handle_of(value) if self.streams else None
         return handle is not None and handle.certain and handle.key.startswith("kesco:")
@@ -227,6 +241,10 @@ class Sites(Aggregates):
     def _is_exposed(self, variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER) and variable.type.shape is not ir.Shape.REFERENCE
         return not own or variable.key in self.bound or self.object_of(variable) in self.escaped
+
+
+def _acts(node: ir.Expr | ir.Stmt) -> bool:
+    return isinstance(node, ir.Assign) or is_of_the_program(node)
 
 
 def _is_lvalue(expression: ir.Expr) -> bool:

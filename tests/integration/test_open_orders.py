@@ -314,6 +314,10 @@ PLAIN = {
         "struct F { float* q; F& operator=(float* b) { q = b; return *this; } };", "F f; f = change(); float* q = z;",
     ),
     "what a lambda holds": ("", "auto get = [n = number(1)] { return n; }; float* q = get() ? z : z;"),
+    "members of items": (
+        "#include <vector>\nstruct I { int w, h; };",
+        "std::vector<I> a(2), b(2); for (int i = 0; i < 2; i++) a[i].w = b[i].w = number(i); float* q = z;",
+    ),
     "a pack that is passed on": (
         "#include <utility>", "auto go = [](auto&&... a) { return first(std::forward<decltype(a)>(a)...); }; "
         "float* q = go(z, z);",
@@ -327,3 +331,25 @@ def test_one_order_is_followed(tmp_path: Path, case: str) -> None:
     path = tmp_path / "app.cu"
     path.write_text(OTHER_ORDER.replace("TOP", top).replace("BODY", body), "utf-8")
     assert [one.serial.function for one in compile_and_keep(path).rewritten] == ["main"]
+
+
+OPERANDS = """__global__ void grow(float* x) { x[threadIdx.x] += 1; }
+int g;
+static int set(int v) { g = v; return v; }
+int main() {
+  float* l[3];
+  for (int i = 0; i < 3; i++) cudaMalloc(&l[i], 128);
+  g = 0;
+  int y = WHAT;
+  grow<<<1, 32>>>(l[y]);
+  grow<<<1, 32>>>(l[2]);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+def test_operands_that_meet_tell_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "app.cu"
+    for what, rewritten in (("g + set(1)", 0), ("set(1) - g", 0), ("set(1) + 0", 1), ("(set(0), g + 1)", 1)):
+        path.write_text(OPERANDS.replace("WHAT", what), "utf-8")
+        assert len(compile_and_keep(path).rewritten) == rewritten, what

@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kesco.analysis.called_order import Meetings, bound, shifts
-from kesco.analysis.evaluation_order import assigned, changes_nothing, order_matters, parts, pure_functions
+from kesco.analysis.evaluation_order import (
+    IN_ORDER,
+    assigned,
+    changes_nothing,
+    order_matters,
+    parts,
+    pure_functions,
+)
 from kesco.analysis.host_regions.quiet import Quiet
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
@@ -30,7 +37,6 @@ _SAME = frozenset(
      "inline assembly", ir.CLOSURE)
 )  # fmt: skip
 _OF_A_LAMBDA = "@Sa@F@operator()"  # in the USR of what is called
-_IN_ORDER = ("&&", "||", ",", "<<", ">>")
 _WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")
 _CONSTANT = re.compile(rb"=\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|\"\w*\"|'.')\s*$")
 """A default argument that is one."""
@@ -166,7 +172,7 @@ def _parts(program: ir.Program, node: ir.Launch | ir.Call | ir.Binary | ir.Assig
     if isinstance(node, ir.Launch):
         return (*(one for one in node.configuration if not _is_a_stream_of_ours(one)), *node.arguments)
     if isinstance(node, ir.Binary):
-        return () if node.operator in _IN_ORDER else (node.left, node.right)
+        return () if node.operator in IN_ORDER else (node.left, node.right)
     return () if shifts(program, node) else parts(node)
 
 
