@@ -142,7 +142,7 @@ def _about(program: Program, result: Result) -> list[Diagnostic]:
     region = result.region
     moved = sum(s.role is Role.MOVABLE for s in region.sites)
     if region.serial_because:
-        if not _has_work(program, region):
+        if result.follows or not _has_work(program, region):
             return []
         message = f"'{region.function}' stays serial: {result.left_because}"
         return [Diagnostic("K202", Severity.REMARK, message, region.span)]

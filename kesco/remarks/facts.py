@@ -14,10 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kesco.ir.flow import Region, SiteKind
+from kesco.ir.flow import Region, Site, SiteKind
 from kesco.ir.program import Assign, Call, Constant, Declare, Expr, Function, Launch, Loop, Name, Program, walk
 from kesco.ir.types import Shape
 from kesco.source import Span
+
+_MORE = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.CALL)
+_WORK = (*_MORE, SiteKind.COPY, SiteKind.MEMSET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,22 @@ class Facts:
         """The operations that call functions of this file that launch."""
         nodes = (n for f in self.program.functions for n in walk(f.body))
         return {n.operation: self._functions[n.key] for n in nodes if isinstance(n, Call) and n.key in self.launching}
+
+    def only_copies(self, site: Site) -> bool:
+        """Whether a site gives the device nothing to do but copies, if it is a call also of functions of this file."""
+        kinds = self._called(site)
+        return site.kind is SiteKind.COPY or (SiteKind.COPY in kinds and kinds.isdisjoint(_MORE))
+
+    def only_frees(self, site: Site) -> bool:
+        """Whether a site writes nothing of the memory that it touches, and gives it back: also by a destructor."""
+        kinds = self._called(site)
+        ends = site.kind is SiteKind.CALL and not site.calls and site.label.startswith("~")
+        return site.kind is SiteKind.FREE or ends or (SiteKind.FREE in kinds and kinds.isdisjoint(_WORK))
+
+    def _called(self, site: Site) -> set[SiteKind]:
+        """The kinds of sites in functions of this file that a call runs; none where one is not known."""
+        regions = [self._regions.get(span) for _, span in site.calls]
+        return {s.kind for r in regions if r is not None for s in r.sites} if None not in regions else set()
 
     @cached_property
     def loops(self) -> tuple[LoopText, ...]:

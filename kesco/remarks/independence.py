@@ -83,6 +83,10 @@ class Independence:
             return site.operation in self.facts.calls or any(a.buffer.on_device for a in site.accesses)
         return False
 
+    def _counts(self, *pair: Site) -> bool:
+        """Whether it is worth a word if two sites overlap: not if both only copy."""
+        return not all(map(self.facts.only_copies, pair))
+
     @property
     def with_copies(self) -> frozenset[tuple[int, int]]:
         """The operations of the pairs, one of each a copy, that may overlap as it is."""
@@ -108,7 +112,7 @@ class Independence:
         for a in self.operations:
             chains = _Chains(direct, (a,))
             for b in self.operations:
-                if b != a and b in behind[a] and _counts(self.region.sites[a], self.region.sites[b]):
+                if b != a and b in behind[a] and self._counts(self.region.sites[a], self.region.sites[b]):
                     yield self._pair(a, b, None, chains.to(b))
 
     def of_turns(self, circle: Circle) -> Iterator[Pair]:
@@ -126,7 +130,7 @@ class Independence:
         for a in heavy:
             chains = _Chains(graph, (a,))
             for b in heavy:
-                if _counts(self.region.sites[a], self.region.sites[b]):
+                if self._counts(self.region.sites[a], self.region.sites[b]):
                     yield self._pair(a, b, circle, chains.to(b + later))
 
     def _in_turn(self, start: int, circle: Circle) -> frozenset[int]:
@@ -216,8 +220,3 @@ def _touches_device(site: Site) -> bool:
     if site.kind is SiteKind.CALL and site.foreign:
         return any(a.buffer.on_device for a in site.accesses)
     return site.role in (Role.HOST, Role.JOIN)
-
-
-def _counts(first: Site, second: Site) -> bool:
-    """Whether it is worth a word if these overlap: not two copies."""
-    return first.kind is not SiteKind.COPY or second.kind is not SiteKind.COPY

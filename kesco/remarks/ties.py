@@ -76,6 +76,7 @@ class Ties:
             for key, found in mine.items():
                 if any(a.mode & _WRITE for a in found) and not any(a.mode & _READ for a in found):
                     self._writers[key].add(site.number)
+        self._given = {a.buffer for s in region.sites if s.kind is SiteKind.KERNEL for a in s.accesses}
         self._reached: dict[tuple[int, frozenset[int], Circle | None], frozenset[int]] = {}
         self._apart: dict[tuple[ByteRange, ByteRange, str | None], bool] = {}
 
@@ -83,7 +84,7 @@ class Ties:
         """How `b` depends on `a`, which comes before it; with `circle`, on `a` of the turn before."""
         one, other = self.region.sites[a], self.region.sites[b]
         told = Tie(Grade.UNKNOWN, f"whether the host uses what '{one.label}' tells it in what follows")
-        best: Tie | None = told if is_told(one) else None
+        best: Tie | None = told if self._is_told(one) else None
         own = frozenset[str]()
         if one.kind is SiteKind.CALL and other.kind is SiteKind.CALL:
             own = self.facts.made_in(one.operation) | self.facts.made_in(other.operation)
@@ -121,6 +122,8 @@ class Ties:
         loop = self._counted(circle) if circle is not None else None
         if self._are_apart(x.bytes, y.bytes, loop) or (circle is not None and self._is_freed(circle, buffer)):
             return None
+        if self.facts.only_frees(other):
+            return Tie(Grade.FIRM, buffer.name, buffer.name)
         reads = self._reads(other.number, buffer)
         grade, last = self._kept(one, other, buffer, circle)
         if grade is Grade.FIRM and not reads and self._is_used(one.number, other.number, buffer, circle):
@@ -137,6 +140,18 @@ class Ties:
             what = f"the parts of '{buffer.name}' that '{one.label}' and '{other.label}' touch"
             return Tie(Grade.UNKNOWN, f"whether {what} are apart")
         return Tie(Grade.FIRM, buffer.name, buffer.name)
+
+    def _is_told(self, site: Site) -> bool:
+        """Whether the host learns here what the device computed; all that follows may depend on it."""
+        if site.held is Held.ALL:  # on a stream or not, the host goes on when it is complete
+            return True
+        if site.role is not Role.HOST and site.kind is not SiteKind.COPY:
+            return False
+        wanted = _READ if site.role is Role.HOST else _WRITE
+        found = {a.buffer for a in site.accesses if a.mode & wanted and a.buffer.kind is not BufferKind.UNKNOWN}
+        if site.kind is SiteKind.COPY:  # what came in is the device's where kernels are given it
+            found -= self._given
+        return not all(one.on_device for one in found)
 
     def _reads(self, number: int, buffer: Buffer) -> bool:
         return any(a.mode & _READ for a in self._accesses[number].get(buffer.key, ()))
@@ -185,6 +200,8 @@ class Ties:
     def _may_cover(self, number: int, buffer: Buffer) -> bool:
         """Whether what only writes a buffer may write all of it: a copy of a known part does not."""
         site = self.region.sites[number]
+        if self.facts.only_frees(site):
+            return False
         if site.kind not in (SiteKind.COPY, SiteKind.MEMSET) or self._covers(site, buffer):
             return True
         return any(a.bytes is None for a in self._accesses[number][buffer.key])
@@ -253,18 +270,6 @@ def _may_lie_apart(x: ByteRange | None, y: ByteRange | None) -> bool:
 
 def _turns(part: ByteRange, loop: str) -> bool:
     return any(c.turn is not None and c.turn.loop == loop for c in part.counters)
-
-
-def is_told(site: Site) -> bool:
-    """Whether the host learns here what the device computed; all that follows may depend on it."""
-    if site.held is Held.ALL:  # on a stream or not, the host goes on when it is complete
-        return True
-    wanted = _READ if site.role is Role.HOST else _WRITE
-    if site.role is not Role.HOST and site.kind is not SiteKind.COPY:
-        return False
-    return any(
-        a.mode & wanted and not a.buffer.on_device and a.buffer.kind is not BufferKind.UNKNOWN for a in site.accesses
-    )
 
 
 def circles(region: Region, facts: Facts) -> tuple[Circle, ...]:

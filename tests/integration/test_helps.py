@@ -161,6 +161,8 @@ PAIRS = {
         remarks_lost.TURNS,
         "for (int i = 0; i < argc; ++i) k<<<1, 256>>>(x + 256 * i, 256);",
         "for (int i = 0; i < 4; ++i) k<<<1, 256>>>(x + 256 * i, 256);",
+        asked=Options(emit="graph"),  # else turns run beside each other as they are
+        answered=Options(emit="graph"),
     ),
     "a synchronize in a loop": Way(
         remarks_lost.BETWEEN[SiteKind.SYNC],
@@ -176,8 +178,16 @@ def test_what_is_independent(tmp_path: Path, name: str) -> None:
     follow(tmp_path, PAIRS[name])
 
 
+EACH = "k<<<1024, 256>>>(x + 262144 * i, 262144); "
+EACH_HOME = f"cudaMemcpy(h + 262144 * i, x + 262144 * i, 1 << 20, {HOME}); "
+EACH_SHOWN = 'printf("%g", h[262144 * i]); '
 FAR = "__global__ void far(float* q, int row, int w) { q[row * w + threadIdx.x] += 1; }\n"
 UNSURE = {
+    "what the host looks at, behind the loop": Way(
+        "let the host look at what is copied to it, and print, behind the loop",
+        f"for (int i = 0; i < argc; ++i) {{ {EACH}{EACH_HOME}{EACH_SHOWN}}}",
+        f"for (int i = 0; i < argc; ++i) {{ {EACH}{EACH_HOME}}} for (int i = 0; i < argc; ++i) {EACH_SHOWN}",
+    ),
     "a buffer for each use": Way(
         "give each use of the buffer one of its own",
         f"set{ON}(y, x, n); add{ON}(x, y, n); set{ON}(y, z, n); add{ON}(z, y, n);",
