@@ -15,6 +15,7 @@ from kesco.analysis.memory import Place
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import HOSTS_SIDE, Region, Role
+from kesco.ir.volatiles import is_volatile_type
 
 
 def entries_of(region: Region) -> set[Buffer]:
@@ -62,7 +63,10 @@ def guards_of(
     moving = any(s.role is Role.MOVABLE and s.calls for s in region.sites)
     inside = _with_called(program, function) if moving else [function]
     changed = {name for one in inside for name in _changed_names(one)}
+    watched = _volatile_names(program)
     for name in names:
+        if any(steps & watched for steps in guarded[name]):
+            return (), f"'{name}' is volatile, so reading it may be seen"
         if any(steps & changed for steps in guarded[name]):
             return (), f"'{name}' changes before it could be compared with its other pointers"
     return tuple(names), ""
@@ -93,6 +97,13 @@ def _with_called(program: ir.Program, function: ir.Function) -> list[ir.Function
                 found[one.key] = one
                 work.append(one)
     return list(found.values())
+
+
+def _volatile_names(program: ir.Program) -> set[str]:
+    """Variables of the file and members that are volatile, as a whole or in their elements."""
+    fields = ((one.name, one.type) for record in program.records.values() for one in record.fields)
+    variables = ((one.key, one.type) for one, _ in program.globals)
+    return {name for name, kind in (*fields, *variables) if is_volatile_type(kind)}
 
 
 def _changed_names(function: ir.Function) -> set[str]:

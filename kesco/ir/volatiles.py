@@ -19,7 +19,11 @@ def is_volatile(expression: ir.Expr) -> bool:
     """Whether an expression names an object that is volatile, as a whole or in its elements."""
     if not isinstance(expression, (ir.Name, ir.Select, ir.Subscript, ir.Dereference)):
         return False
-    kind = _type(expression)
+    return is_volatile_type(_type(expression))
+
+
+def is_volatile_type(kind: Type | None) -> bool:
+    """Whether a type is volatile, as a whole or in its elements."""
     while kind is not None and kind.shape is Shape.ARRAY and not kind.volatile:
         kind = kind.element
     return kind is not None and kind.volatile

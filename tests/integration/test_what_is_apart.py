@@ -148,6 +148,18 @@ def test_apart(tmp_path: Path, text: str, function: str, word: str, apart: str, 
     assert _streams(tmp_path, text.replace(word, same), function) <= least
 
 
+def test_a_volatile_member_is_not_read_to_be_compared(tmp_path: Path) -> None:
+    text = """struct D { float* QUALIFIED x[2]; float* z; };
+__global__ void grow(float* x) { x[threadIdx.x] += 1; }
+void run(D& p) {
+  grow<<<1, 32>>>(p.x[1]);
+  grow<<<1, 32>>>(p.z);
+}
+"""
+    assert _streams(tmp_path, text.replace("QUALIFIED", ""), "run") == 2
+    assert _streams(tmp_path, text.replace("QUALIFIED", "volatile"), "run") == 0
+
+
 # Ways in which the address of a constant symbol gets to who may copy to it: there, a pointer that came in may be that.
 ASKED = {
     "in a function": "void give() { cudaGetSymbolAddress((void**)&third, table); }",
