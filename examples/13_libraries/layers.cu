@@ -1,5 +1,5 @@
 // Two layers of a network that read the same input. Each is a kernel, a matrix product of cuBLAS, and a kernel; in the
-// end both are added. Each layer has a handle of its own, as a handle has one workspace.
+// end both are added. Both use one handle.
 #include <cstdio>
 #include <vector>
 
@@ -31,22 +31,20 @@ int main() {
   cudaMemcpy(in, values.data(), n * sizeof(float), cudaMemcpyHostToDevice);
   cudaMemcpy(weights_a, values.data(), n * sizeof(float), cudaMemcpyHostToDevice);
   cudaMemcpy(weights_b, values.data(), n * sizeof(float), cudaMemcpyHostToDevice);
-  cublasHandle_t first, second;
-  cublasCreate(&first);
-  cublasCreate(&second);
+  cublasHandle_t blas;
+  cublasCreate(&blas);
 
   shift<<<n / 256, 256>>>(in, a, 1, n);
   shift<<<n / 256, 256>>>(in, b, -1, n);
-  cublasSgemm(first, CUBLAS_OP_N, CUBLAS_OP_N, side, side, side, &one, weights_a, side, a, side, &zero, out_a, side);
-  cublasSgemm(second, CUBLAS_OP_N, CUBLAS_OP_N, side, side, side, &one, weights_b, side, b, side, &zero, out_b, side);
+  cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, side, side, side, &one, weights_a, side, a, side, &zero, out_a, side);
+  cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, side, side, side, &one, weights_b, side, b, side, &zero, out_b, side);
   rectify<<<n / 256, 256>>>(out_a, n);
   rectify<<<n / 256, 256>>>(out_b, n);
   add<<<n / 256, 256>>>(out_a, out_b, sum, n);
 
   cudaMemcpy(values.data(), sum, n * sizeof(float), cudaMemcpyDeviceToHost);
   std::printf("%g\n", values[0]);
-  cublasDestroy(first);
-  cublasDestroy(second);
+  cublasDestroy(blas);
   for (float* p : {in, weights_a, weights_b, a, b, out_a, out_b, sum}) cudaFree(p);
   return 0;
 }

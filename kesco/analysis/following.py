@@ -5,12 +5,13 @@ text; and in a caller, the calls that may go to any stream. Apart from the walk 
 must be right for all calls of it.
 
 1. An *activation* follows where all that it gives the device is in the file's own text and can be put on a stream
-there: launches, memsets, copies, and calls of functions that follow. 2. So it has no join, no unseen code, changes no
-device, is told of no flag that the host may watch, and throws nothing: who catches that may look at the default stream.
-It waits for nothing but ``cudaMemcpy`` between host and device, for which it only waits until the host's memory is done
-with (`Site.holds`). 3. A *function* follows where all its activations do. 4. A call of it may move where it is a
-statement, or a value that is declared or assigned, with nothing else for the device in that statement: what is set for
-the call ends with the statement.
+there: launches, memsets, copies, calls of libraries, and of functions that follow. 2. So it has no join, no unseen
+code, changes no device, is told of no flag that the host may watch, and throws nothing: who catches that may look at
+the default stream. It waits for nothing but ``cudaMemcpy`` between host and device, for which it only waits until the
+host's memory is done with (`Site.holds`). 3. A *function* follows where all its activations do. 4. A handle of a
+library that code gave which is not seen is no reason against it: nobody sets a stream there, and then the handle keeps
+the one that it has. 5. A call may move where it is a statement, or a value that is declared or assigned, with nothing
+else for the device in that statement: what is set for the call ends with the statement.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
 from kesco.ir.flow import Handle, Held, Region, Role, SiteKind
 
 _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
-_MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
+_MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET, SiteKind.LIBRARY)
 
 
 def why_not_followed(activation: Walked, current: Handle | None, known: dict[int, str] | None = None) -> str:
@@ -58,10 +59,10 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
     if draft.kind is SiteKind.CALL and draft.callee is not None and draft.role is Role.JOIN:
         follows = draft.stream == current and not why_not_followed(draft.callee, current, known)
         return "" if follows else f"{where} does not follow"
+    if draft.lent:
+        return ""
     if draft.foreign:
         return f"what {where} does is not seen"
-    if draft.kind is SiteKind.LIBRARY and draft.role is Role.MOVABLE:
-        return f"{where} works on the stream of its handle"
     if is_held_copy(draft) and (draft.stream == current if current is not None else draft.role is Role.LEGACY):
         return ""
     if draft.role is not Role.MOVABLE or draft.kind not in _MOVES or draft.held is not None:

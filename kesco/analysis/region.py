@@ -76,6 +76,7 @@ class Draft:
     records: str = ""  # the event that is recorded here
     awaits: str = ""  # the event that the host waits for
     callee: Walked | None = None  # the function that is called here
+    lent: bool | None = None  # whether all that is not known here is which handle it is, that came in
     holds: bool = False  # copies keep the host in it
     busy: bool = False  # and there is other work
 

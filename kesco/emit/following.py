@@ -6,17 +6,19 @@ the stream of an operation stands in another function than the operation.
 1. Around a call an object sets the current stream until the end of the expression, in front of a comma. 2. It stands in
 parentheses unless the call is the whole statement, since a comma may also part arguments or declarations; and it is
 cast to ``void`` unless the call is, so that no comma operator of the user's can be meant. 3. In a function that
-follows, all operations are put on the current stream, copies that keep the host by a function of the prologue's.
+follows, all operations are put on the current stream, copies that keep the host by a function of the prologue's, and
+calls of libraries by lines around them.
 """
 
 from __future__ import annotations
 
 from kesco.emit.edits import Edit, newline_of
+from kesco.emit.handles import CURRENT, lent
+from kesco.emit.places import around
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.transfers import COPY_HERE
 
-CURRENT = "kesco_current()"
 _LAST = 9  # behind the lines that come before the statement
 
 
@@ -54,9 +56,23 @@ def stated(program: ir.Program, operation: ir.Operation, stream: str, name: str 
 
 def follow(program: ir.Program, region: Region) -> list[Edit]:
     """The edits of a function that follows its caller."""
-    movable = (s for s in region.sites if s.role is Role.MOVABLE and s.kind is not SiteKind.CALL)
-    operations = dict.fromkeys(s.operation for s in movable)
-    edits = [edit for number in operations for edit in stated(program, program.operations[number], CURRENT)]
+    operations = {s.operation: s for s in region.sites if _is_put_there(program, s)}
+    edits = [edit for number, site in operations.items() for edit in _followed(program, number, site, region)]
     copies = {s.operation for s in region.sites if s.kind is SiteKind.COPY and s.held is not None}
     names = (program.operations[number].rename for number in sorted(copies))
     return [*edits, *(Edit(*name[0], COPY_HERE) for name in names if name is not None)]
+
+
+def _is_put_there(program: ir.Program, site: Site) -> bool:
+    """Whether a site is work of the function itself; with a handle that came in, it is a join for the function."""
+    lends = site.role is Role.JOIN and site.operation >= 0 and program.operations[site.operation].handle is not None
+    return lends or (site.role is Role.MOVABLE and site.kind is not SiteKind.CALL)
+
+
+def _followed(program: ir.Program, number: int, site: Site, region: Region) -> list[Edit]:
+    """The edits that put one operation on the current stream."""
+    operation = program.operations[number]
+    if operation.handle is None or operation.statement is None:
+        return stated(program, operation, CURRENT)
+    before, after = lent(program, operation, site.label, seen=not region.open)
+    return around(program, (operation.statement.start, operation.statement.end), number, [before], [after])

@@ -6,7 +6,8 @@ the writing because a handle keeps its stream: what a call leaves matters to who
 1. A call puts the default stream back unless, on every way on, the next to use the handle is a call that sets it, or
 what ends the handle. Who uses it: another call with it, what is called and may know it, whoever comes behind the
 function. 2. A call sets the stream unless the handle certainly has it: from a call right before, with no barrier in
-between, where a set of streams may have been taken for another.
+between, where a set of streams may have been taken for another. 3. A handle that works on several streams is given a
+workspace for each.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from kesco.ir.access import Buffer
 from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 
 _ENDS = ("cublasDestroy", "cufftDestroy", "curandDestroyGenerator", "cusparseDestroy", "cusolverDnDestroy")
+BLAS, CURRENT = "kesco_blas", "kesco_current()"
+_SHARES = ("cublasSetStream",)  # what it sets may be several streams, with a workspace for each
 Lines = dict[int, list[str]]
 Handle = frozenset[Buffer]
 """The workspaces by which the handle of a call is known: one for each way in which its function is called."""
@@ -43,10 +46,52 @@ def add_handles(
         setter, named = handle[0], program.text[handle[1] : handle[2]].decode()
         every = [n for n in moved if sites[n].operation == operation]
         if any(not _has_it(region, n, moved, streams, back) for n in every):
-            line = f"{setter}({named}, {text_of(operation)});  // kesco: {sites[every[0]].label} runs there"
+            several = setter in _SHARES and any(_is_spread(region, n, streams) for n in every)
+            named_setter = BLAS if several else setter
+            line = f"{named_setter}({named}, {text_of(operation)});  // kesco: {sites[every[0]].label} runs there"
             before.setdefault(operation, []).append(line)
         if operation in back:
             after.setdefault(operation, []).append(f"{setter}({named}, 0);  // kesco: others find it as it was")
+
+
+def lent(program: ir.Program, operation: ir.Operation, label: str, *, seen: bool) -> tuple[str, str]:
+    """The lines before and behind a call in a function that follows; `seen`: all its callers are in the program.
+
+    Others have a stream of their own in the handle, perhaps, and never set a current one.
+    """
+    assert operation.handle is not None
+    setter, named = operation.handle[0], program.text[slice(*operation.handle[1:])].decode()
+    given = "" if seen else f"if ({CURRENT} != nullptr) "
+    on = BLAS if setter in _SHARES else setter
+    return (
+        f"{given}{on}({named}, {CURRENT});  // kesco: {label.removesuffix('_v2')} runs there",
+        f"{given}{setter}({named}, 0);  // kesco: others find it as it was",
+    )
+
+
+def is_lent(program: ir.Program, region: Region) -> bool:
+    """Whether a function that follows its caller works with a handle that may work on several streams."""
+    return any(_shares(program, one) for one in region.sites)
+
+
+def is_spread(program: ir.Program, region: Region, streams: Mapping[int, int]) -> bool:
+    """Whether a handle that may work on several streams does."""
+    moved = (s for s in region.sites if s.kind is SiteKind.LIBRARY and s.number in streams)
+    return any(_shares(program, s) and _is_spread(region, s.number, streams) for s in moved)
+
+
+def _shares(program: ir.Program, site: Site) -> bool:
+    handle = program.operations[site.operation].handle if site.operation >= 0 else None
+    return handle is not None and handle[0] in _SHARES
+
+
+def _is_spread(region: Region, number: int, streams: Mapping[int, int]) -> bool:
+    """Whether the handle of a call may also work on other streams, perhaps in functions that are called there."""
+    own, elsewhere = (
+        _workspaces(region.sites[number]),
+        (n for n, stream in streams.items() if stream != streams[number]),
+    )
+    return any(not own.isdisjoint(_workspaces(region.sites[n])) for n in elsewhere)
 
 
 def _workspaces(site: Site) -> Handle:

@@ -6,12 +6,13 @@ nothing of the prologue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from kesco.emit.handles import is_lent, is_spread
 from kesco.emit.places import Rewrite, filled, marks_of
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
-from kesco.ir.flow import Role, SiteKind
+from kesco.ir.flow import Region, Role, SiteKind
 from kesco.ir.schedule import joined_ranks
 from kesco.ir.transfers import OWN
 from kesco.ir.turns import Turns, in_flight, width
@@ -33,8 +34,11 @@ def _turns(rewrites: Sequence[Rewrite]) -> list[Turns]:
     return [one for r in rewrites for one in r.turns]
 
 
-def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: int, replays: int, paces: int) -> Parts:
-    """What the prologue must have for these functions of a file."""
+def needed_parts(
+    program: ir.Program, rewrites: Sequence[Rewrite], following: Collection[Region], stretches: int, replays: int,
+    paces: int,
+) -> Parts:  # fmt: skip
+    """What the prologue must have for these functions of a file, and those that are `following` their callers."""
     sites = [(r, s) for r in rewrites for s in r.region.sites if s.role is Role.MOVABLE]
     own = {OWN[s.label.partition("#")[0]] for _, s in sites if s.held}
     ranks = joined_ranks([r.schedule for r in rewrites], streams_of(rewrites))
@@ -58,6 +62,8 @@ def needed_parts(program: ir.Program, rewrites: Sequence[Rewrite], stretches: in
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
         turns=in_flight(_turns(rewrites)),
+        blas=any(is_spread(program, r.region, r.schedule.as_dict()) for r in rewrites)
+        or any(is_lent(program, one) for one in following),
         paces=paces,
         queues=b"CUDA_DEVICE_MAX_CONNECTIONS" not in program.text
         and any(

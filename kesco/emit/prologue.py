@@ -24,7 +24,7 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|turned|others|extent|place|take|give|pin|trip\d*)"
+    r"|turns?|turned|others|extent|place|take|give|pin|trip\d*|blas)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (
@@ -35,7 +35,7 @@ OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
     "namespace {{ struct KescoMarks {{}}; struct KescoStreams {{ cudaStream_t stream[{streams}]; "
     "cudaEvent_t done[{events}]; cudaEvent_t tail[{streams}]; KescoMarks part[{marks}]; }}; "
-    "void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
+    "{blas}void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
     "KescoStreams& kesco_streams(); struct KescoLeave {{ {leave} }}; "
     "cudaStream_t kesco_current(); void KescoOn(cudaStream_t); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
@@ -97,6 +97,7 @@ class Parts:
     turns: int = 0
     paces: int = 0
     pins: bool = False
+    blas: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -171,7 +172,7 @@ def is_genuine(text: bytes) -> bool:
     parts = Parts(
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
-        "KescoOn" in written, turns, paces, "KescoPins" in written,
+        "KescoOn" in written, turns, paces, "KescoPins" in written, "kesco_blas(" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
@@ -232,6 +233,7 @@ def stand_in(text: bytes, *, runs: bool = False) -> bytes:
         return text
     marks = m[1] if (m := _MARKS.search(written.decode("utf-8", "replace"))) else 1
     leave = "bool early = true; ~KescoLeave();" if runs else "bool early;"
-    short = STAND_IN.format(streams=sizes[1], events=sizes[2], marks=marks, leave=leave).encode()
+    blas = "void kesco_blas(cublasHandle_t, cudaStream_t); " if b"kesco_blas(" in written else ""
+    short = STAND_IN.format(streams=sizes[1], events=sizes[2], marks=marks, leave=leave, blas=blas).encode()
     lines = written.count(b"\n")
     return text[:start] + short + b" " * (len(written) - len(short) - lines) + b"\n" * lines + text[end:]

@@ -77,7 +77,7 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
         stretches += len(writer.stretches)
         replays += len(rewrite.plan.replays)
         marks += len(marks_of(rewrite))
-    parts, newline = needed_parts(program, chosen, stretches, replays, paces), newline_of(program.text)
+    parts, newline = needed_parts(program, chosen, following, stretches, replays, paces), newline_of(program.text)
     text = prologue(streams_of(chosen), events, parts, macros(program)).replace("\n", newline)
     edits += [edit for region in following for edit in follow(program, region)]
     places = {region.span for region in following}
@@ -96,7 +96,8 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
         writer.edits()
     except CannotInsert as reason:
         return str(reason)
-    macro = changed((STAND_IN.format(streams=1, events=1, marks=1, leave=""), *writer.inserted), macros(program))
+    plain = STAND_IN.format(streams=1, events=1, marks=1, leave="", blas="")
+    macro = changed((plain, *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
     if taken := OUR_NAMES.search(program.text):

@@ -43,6 +43,7 @@ class LibraryCall:
     out: tuple[int, ...] = ()  # variables of the host that are filled in before it returns
     holds: tuple[int, ...] = ()  # pointers that a descriptor keeps
     size: int = 8  # bytes of the handle that is made
+    shares: bool = False  # handles whose streams it sets may work on several, with a workspace for each
 
     @property
     def all_read(self) -> tuple[int, ...]:
@@ -73,6 +74,12 @@ def setter_of(name: str) -> str:
         return ""
     setters = (one.name for one in library_calls().values() if one.kind == "set_stream")
     return next((one for one in setters if name.startswith(one.removesuffix(_SETS))), "")
+
+
+def shares(setter: str) -> bool:
+    """Whether handles whose streams this function sets may work on several of them at a time."""
+    entry = library_calls().get(setter)
+    return entry is not None and entry.shares
 
 
 @cache

@@ -21,6 +21,7 @@ from kesco.analysis.host.values import (
     BEFORE,
     NUMBER,
     NUMBER_ATOM,
+    ONE,
     STATUS,
     ZERO,
     Object,
@@ -40,7 +41,7 @@ from kesco.llvm.values import Instruction
 
 HANDLE, DESCRIPTOR = "library", "descriptor"
 _WORD = 8
-_STREAM, _MODE, _EACH = 0, 8, 16  # where the register has them
+_STREAM, _MODE, _OWN, _EACH = 0, 8, 16, 24  # where the register has them
 _ON_HOST = ZERO  # CUBLAS_POINTER_MODE_HOST, CUSPARSE_POINTER_MODE_HOST
 _OTHER = unknown("a stream of another set")
 
@@ -53,7 +54,7 @@ class Handles:
 
     def begin(self, one: Object) -> None:
         """A handle is made: it works on the default stream, and scalars are on the host."""
-        self._put(one, _STREAM, ZERO)
+        self.set_stream(one, ZERO)
         self._put(one, _MODE, ZERO)
 
     def stream(self, one: Object) -> Scalar:
@@ -64,9 +65,14 @@ class Handles:
         """Whether scalars and results are certainly on the host."""
         return self._state.load(pointer(self._register, one.number * _EACH + _MODE), _WORD) == _ON_HOST
 
-    def set_stream(self, one: Object, stream: Scalar) -> None:
-        """A handle is given a stream."""
+    def set_stream(self, one: Object, stream: Scalar, *, own: bool = False) -> None:
+        """A handle is given a stream; `own`: and there a workspace that it has on no other one."""
         self._put(one, _STREAM, stream)
+        self._put(one, _OWN, ONE if own else ZERO)
+
+    def has_own(self, one: Object) -> bool:
+        """Whether what a handle works with is certainly that of its stream alone."""
+        return self._state.load(pointer(self._register, one.number * _EACH + _OWN), _WORD) == ONE
 
     def set_mode(self, one: Object, mode: Scalar) -> None:
         """A handle is given a pointer mode."""

@@ -330,9 +330,9 @@ class _Walk:
         if not opened and function.name != _MAIN and needs_names_of_callers(function, region):
             unsafe = "its pointers came into a function that calls it"
         serial = next((a.serial for a in known.values() if a.serial), "") or unreadable(function)
+        region = settled(region, streams=self.paths.streams)
         if not self.paths.streams:
             serial = serial or watched(self.texts.program, region)
-            region = settled(region)
         serial = serial or region.serial_because
         return replace(
             without_idle_marks(region), guards=guards, serial_because=why or serial or unsafe, not_followed=serial,

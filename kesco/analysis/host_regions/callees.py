@@ -57,8 +57,9 @@ def call_site(watching: Watching, inner: Activation, name: str, state: State) ->
         if moves:
             looks, outside = by_host(inner)
             site.looks, site.outside = site.looks or looks, site.outside or outside
-        site.foreign = site.foreign or inner.foreign or (inner.device_changed and touched)
+        site.foreign = site.foreign or inner.foreign or inner.lends or (inner.device_changed and touched)
     activation.foreign = activation.foreign or inner.foreign
+    activation.lends = activation.lends or inner.lends
     activation.device_changed = activation.device_changed or inner.device_changed
     activation.exits = activation.exits or inner.exits
 

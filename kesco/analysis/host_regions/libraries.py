@@ -4,7 +4,8 @@ In: the call, its entry of the table, the values of its arguments. Out: a site o
 
 1. Work with a handle that is known, and that no unseen code was given, goes to the stream that the handle has: in a
 serial program the default stream, so that it may go to any other, where the text can say the handle once more. 2. It
-also writes the handle's own workspace: two calls with one handle are in order. 3. Numbers that it reads on the host it
+also writes the handle's own workspace: two calls with one handle are in order; it only reads it where each stream has
+one of its own, as kesco will see to in a serial program. 3. Numbers that it reads on the host it
 reads at once; where it writes a result there, the host waits, and the call is a join. So is what makes, changes or ends
 a handle. 4. Everything else joins all work, and may touch any memory; so may functions of the program's own that have
 the names of a library's.
@@ -20,15 +21,15 @@ from dataclasses import dataclass, replace
 
 from kesco.analysis.host.libraries import Handles, device_memory, handle_in, handles_in, held_by
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import Object, Value, objects
+from kesco.analysis.host.values import Object, Value, objects, scalar
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.pointing import Pointing
 from kesco.analysis.host_regions.watching import Watching
 from kesco.analysis.region import ANY_SIZE, Draft
-from kesco.frontend.library_table import UNKNOWN_HANDLE, LibraryCall
+from kesco.frontend.library_table import UNKNOWN_HANDLE, LibraryCall, setter_of, shares
 from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, AccessMode
-from kesco.ir.flow import Handle, Region, Role, SiteKind
+from kesco.ir.flow import CURRENT, Handle, Region, Role, SiteKind
 
 _OWN = "the workspace of its handle"
 
@@ -59,7 +60,8 @@ class Libraries:
         stream = None if one is None else handle_of(self._handles(state).stream(one))
         if one is None or (stream is not None and not self.paths.streams):
             why = UNKNOWN_HANDLE if one is None else "its handle has a stream of the program's own"
-            self._opaque(name, values, state, why)
+            came_in = one is None and self.paths.generic and entry.kind == "work" and not entry.results
+            self._opaque(name, values, state, why, lent=came_in and self._may_move(name))
         elif entry.kind == "work":
             self._work(name, entry, one, stream, values, state)
         else:
@@ -77,12 +79,14 @@ class Libraries:
     def _handles(self, state: State) -> Handles:
         return Handles(self.paths.engine, state)
 
-    def _opaque(self, name: str, values: list[Value], state: State, why: str) -> None:
+    def _opaque(self, name: str, values: list[Value], state: State, why: str, *, lent: bool = False) -> None:
+        """It may do anything; `lent`: but with the handle that it is given, if it is put on the current stream."""
         self.reached({one for value in values for one in objects(value)}, name, state)
-        draft = self.paths.join(state, name, foreign=True)
+        draft = self.paths.join(state, name, foreign=not lent)
         if draft is not None:
             draft.touch(UNKNOWN, why, AccessMode.READ_WRITE)
-            draft.note = why
+            draft.note, draft.foreign, draft.lent = why, True, lent and draft.lent is not False
+            self.paths.now.activation.lends = True
 
     def _work(
         self, name: str, entry: LibraryCall, one: Object, stream: Handle | None, values: list[Value], state: State
@@ -109,7 +113,8 @@ class Libraries:
                 self._touch(draft, held_by(state, values[index]), mode, index)
         for index in entry.results if waits else ():
             self._touch(draft, values[index], AccessMode.WRITE, index)
-        self._touch_own(draft, one)
+        own = self._handles(state).has_own(one) if self.paths.streams else draft.role is Role.MOVABLE
+        self._touch_own(draft, one, AccessMode.READ if own and shares(setter_of(entry.name)) else AccessMode.WRITE)
 
     def _may_move(self, name: str) -> bool:
         """Whether the text can say the handle once more, to set its stream."""
@@ -122,9 +127,9 @@ class Libraries:
             why = f"argument {index + 1}"
             draft.touch(buffer, f"{why} may point anywhere" if buffer is UNKNOWN else why, mode)
 
-    def _touch_own(self, draft: Draft | None, one: Object) -> None:
+    def _touch_own(self, draft: Draft | None, one: Object, mode: AccessMode = AccessMode.WRITE) -> None:
         if draft is not None:
-            draft.touch(self.paths.buffer(one), _OWN, AccessMode.WRITE)
+            draft.touch(self.paths.buffer(one), _OWN, mode)
 
     def _looks_at(self, value: Value, state: State) -> None:
         """The host reads a number, now."""
@@ -136,6 +141,15 @@ class Libraries:
             self.paths.touches(state, None, writes=False)
 
     # ---- a text that is read again
+
+    def set_own(self, state: State, values: list[Value]) -> None:
+        """A handle is given a stream, and a workspace for it."""
+        one = handle_in(state, values[0])
+        if one is None and not (self.paths.generic and handle_of(values[1]) == CURRENT):
+            self.refuse("kesco_blas")
+        elif one is not None:
+            state.escape(values[1])
+            self._handles(state).set_stream(one, scalar(values[1]), own=True)
 
     def renew(self, state: State) -> None:
         """The streams of kesco's are fetched, and are others than before."""
@@ -167,8 +181,13 @@ class Libraries:
         self.paths.file_wide = self.paths.file_wide or f"'{who}' may use a handle that has a stream of kesco's"
 
 
-def settled(region: Region) -> Region:
-    """The region in which a call moves only where it may in all ways in which it is made: it has one text."""
+def settled(region: Region, *, streams: bool = False) -> Region:
+    """The region in which a call moves only where it may in all ways in which it is made: it has one text.
+
+    In one with `streams` where all of it is on the current one, and nobody sets that in those other ways.
+    """
+    if streams and any(s.stream is not None for s in region.sites):
+        return region
     stay = {s.operation for s in region.sites if s.role is not Role.MOVABLE}
     sites = tuple(
         replace(s, role=Role.JOIN, note="its handle is not known whenever it is made")

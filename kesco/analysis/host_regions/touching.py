@@ -31,7 +31,7 @@ _WAITS = re.compile(
     r"\d(?:kesco_sent|kesco_fetched|kesco_turned|kesco_give|kesco_turns|kesco_place|kesco_take|kesco_pin)(?:E|I|R)"
 )
 _HINTS = re.compile(r"\d(?:kesco_prefetch|kesco_mark|kesco_hold)E")
-_FILLS = re.compile(r"\dkesco_memsetE")
+_FILLS, _BLAS = re.compile(r"\dkesco_memsetE"), re.compile(r"\dkesco_blasE")
 _REPLAYS = re.compile(r"\d(kesco_replay(?:_alone)?)I")
 _PROGRESS = ("io", "clock", "exit", "thread")
 
@@ -103,6 +103,9 @@ class Touching:
         if _FILLS.search(name):
             self.runtime.fill(state, values)
             return STATUS
+        if _BLAS.search(name):
+            self.runtime.libraries.set_own(state, values)
+            return NUMBER
         if (replay := _REPLAYS.search(name)) is not None:
             return self._replayed(state, replay[1], values)
         if is_end(name):

@@ -49,6 +49,7 @@ class Activation:
     builder: RegionBuilder
     touches_device: bool = False
     foreign: bool = False
+    lends: bool = False  # it works with handles that came in from code that is not seen
     device_changed: bool = False
     throws: bool = False
     exits: bool = False
@@ -118,7 +119,7 @@ class Watching:
         self, text: ir.Function, function: str, context: int, generic: bool, trips: Trips = ()
     ) -> Activation:
         known = self.activations.setdefault(text.key, {})
-        key = (self.engine.record.root if not generic else f"generic {function}", context, trips)
+        key = (f"generic {function}" if generic else self.engine.record.root, context, trips)
         if key not in known:
             known[key] = Activation(text, self.engine.record.root, generic, RegionBuilder(text.name, text.span))
         return known[key]
@@ -176,8 +177,7 @@ class Watching:
 
     def thrown_out(self, state: State) -> None:
         """An exception leaves a function: who catches it goes on with the default stream, which waits for nothing."""
-        level = self.now
-        activation = level.activation
+        level, activation = self.now, self.now.activation
         if not level.is_text or level.call is not None:
             return
         behind = any(activation.builder.drafts[n].role is not Role.ENTRY for n in state.frontier)
@@ -205,10 +205,10 @@ class Watching:
         statement, stream = next((one for one in reversed(self.levels) if one.is_text), self.now).setting
         if statement < 0 or statement != self._statement():
             return CURRENT if follows else None
-        if not follows:
+        if not follows or inner.lends:  # it is not known which handle is put on that stream
             activation, at, _, _ = self.where()
             activation.stay_serial("a stream is set for a call that does not follow it", self.span(activation, at))
-        return stream if follows else None
+        return stream if follows and not inner.lends else None
 
     # ---- where control is
 
