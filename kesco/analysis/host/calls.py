@@ -292,14 +292,16 @@ class Calls:
         escaped: bool = False,
     ) -> Outcome:
         """A function of a library: it may change what its arguments lead to, and call functions that it finds there."""
-        model = self.engine.models.of(name)
-        read = [values[n] for n in model.reads if n < len(values)] if model is not None else []
-        for one in set().union(*map(objects, read)):
+        model, reads = self.engine.models.of(name), self.engine.models.reads(name)
+        for one in set().union(*(objects(values[n]) for n in reads if n < len(values))):
             if one.visible and state.is_reached(one):
                 state.touch(one, writes=False)
-        values = [value for value in values if not any(value is one for one in read)]
-        start = set().union(*map(objects, values))
-        if not all(type(a) is not Unknown for v in values for a in scalar(v)) or escaped or self.own.streams:
+        plain = ("int", "float") if model is not None and model.given else ()  # which no class of the library's follows
+        led = [v for n, (v, o) in enumerate(zip(values, instruction.operands, strict=False))
+               if n not in reads and o.type.kind not in plain]  # fmt: skip
+        values = [value for n, value in enumerate(values) if n not in reads]
+        start = set().union(*map(objects, led))
+        if any(type(a) is Unknown for v in led for a in scalar(v)) or escaped or self.own.streams:
             start |= state.escaped
         reached = self._lost(state, start)
         _reads(state, reached)

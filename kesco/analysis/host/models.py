@@ -77,6 +77,11 @@ class Models:
             self._found[name] = found
         return self._found[name]
 
+    def reads(self, name: str) -> tuple[int, ...]:
+        """The arguments whose memory a function only reads."""
+        model = self.of(name)
+        return model.reads if model is not None else ()
+
     def knows(self, name: str) -> bool:
         """Whether it is known what a function does, or that it belongs to a library and not to the program."""
         return self.of(name) is not None or is_cuda_name(name) or name.startswith(_LIBRARY)
@@ -141,7 +146,7 @@ def parse_models(text: str) -> tuple[dict[str, Model], list[tuple[Pattern[str], 
             model = Model(name, **group)
             if name in exact:
                 raise ModelError(f"{name} is listed twice")
-            if "*" in name:
+            if "*" in name or "[" in name:
                 wild.append(model)
             else:
                 exact[name] = model
