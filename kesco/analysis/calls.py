@@ -88,7 +88,8 @@ class Calls(Launches):
             if call.standard and call.name.rpartition("::")[2] in _THROWS:
                 self.may_throw(state, call.name, call.operation, call.span)
             host = host_call(call.name, len(call.arguments)) if self._is_library(call) else None
-            calls_back = host is not None and (host.callbacks or (call.runs and host.kind not in ("io", "clock")))
+            plain = host is not None and host.kind in ("io", "clock") and not _is_given_code(call)
+            calls_back = host is not None and (host.callbacks or (call.runs and not plain))
             if host is not None and not calls_back and host.kind != "thread" and not call.destroys:
                 return self._host(state, call, host)
             if call.name.startswith("__builtin_") and not self._calls_back(call):
@@ -390,3 +391,10 @@ def has_obstacle(statement: ir.Stmt) -> str:
     elif isinstance(statement, ir.Case):
         inner = [statement.body]
     return next((r for r in map(has_obstacle, filter(None, inner)) if r), "")
+
+
+def _is_given_code(call: ir.Call) -> bool:
+    """Whether a call of the library is given a function that is not the library's, such as a manipulator."""
+    nodes = [n for argument in call.arguments for n in ir.walk(argument)]
+    own = any(isinstance(n, ir.FunctionName) and not n.key.startswith("c:@N@std@") for n in nodes)
+    return own or any(isinstance(n, ir.Name) and "(" in n.variable.type.spelling for n in nodes)

@@ -74,5 +74,5 @@ def _followed(program: ir.Program, number: int, site: Site, region: Region) -> l
     operation = program.operations[number]
     if operation.handle is None or operation.statement is None:
         return stated(program, operation, CURRENT)
-    before, after = lent(program, operation, site.label, seen=not region.open)
+    before, after = lent(program, operation, site.label, seen=not (region.open or region.trusting))
     return around(program, (operation.statement.start, operation.statement.end), number, [before], [after])

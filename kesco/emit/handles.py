@@ -39,14 +39,16 @@ def add_handles(
     if not moved:
         return
     sites = region.sites
-    back = {sites[n].operation for n in moved if _is_missed(region, n, moved)}
+    inside = [span for _, span in region.members]  # a function gives back what it is given
+    lends = [n for n in moved if any(one.start <= sites[n].span.start < one.end for one in inside)]
+    back = {sites[n].operation for n in moved if n in lends or _is_missed(region, n, moved)}
     for operation in sorted({sites[n].operation for n in moved}):
         handle = program.operations[operation].handle
         assert handle is not None
         setter, named = handle[0], program.text[handle[1] : handle[2]].decode()
         every = [n for n in moved if sites[n].operation == operation]
         if any(not _has_it(region, n, moved, streams, back) for n in every):
-            several = setter in _SHARES and any(_is_spread(region, n, streams) for n in every)
+            several = _may_share(program, setter) and any(_is_spread(region, n, streams) for n in every)
             named_setter = BLAS if several else setter
             line = f"{named_setter}({named}, {text_of(operation)});  // kesco: {sites[every[0]].label} runs there"
             before.setdefault(operation, []).append(line)
@@ -62,7 +64,7 @@ def lent(program: ir.Program, operation: ir.Operation, label: str, *, seen: bool
     assert operation.handle is not None
     setter, named = operation.handle[0], program.text[slice(*operation.handle[1:])].decode()
     given = "" if seen else f"if ({CURRENT} != nullptr) "
-    on = BLAS if setter in _SHARES else setter
+    on = BLAS if _may_share(program, setter) else setter
     return (
         f"{given}{on}({named}, {CURRENT});  // kesco: {label.removesuffix('_v2')} runs there",
         f"{given}{setter}({named}, 0);  // kesco: others find it as it was",
@@ -82,7 +84,12 @@ def is_spread(program: ir.Program, region: Region, streams: Mapping[int, int]) -
 
 def _shares(program: ir.Program, site: Site) -> bool:
     handle = program.operations[site.operation].handle if site.operation >= 0 else None
-    return handle is not None and handle[0] in _SHARES
+    return handle is not None and _may_share(program, handle[0])
+
+
+def _may_share(program: ir.Program, setter: str) -> bool:
+    """Whether handles may have several streams: not where the program asks how much memory there is."""
+    return setter in _SHARES and b"cudaMemGetInfo" not in program.text
 
 
 def _is_spread(region: Region, number: int, streams: Mapping[int, int]) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from kesco.emit.edits import Edit
 from kesco.emit.handles import is_lent, is_spread
-from kesco.emit.places import Rewrite, filled, marks_of
+from kesco.emit.places import Rewrite, filled, lines_before, marks_of
 from kesco.emit.prologue import Parts
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
@@ -19,6 +20,7 @@ from kesco.ir.turns import Turns, in_flight, width
 
 QUEUES = 8
 """Work queues of a process that asks for no more (CUDA_DEVICE_MAX_CONNECTIONS)."""
+_IN_MAIN = "KescoMain kesco_main;  // kesco: for other files that call functions of this one, these are serial"
 _TRANSFERS = (SiteKind.COPY, SiteKind.PREFETCH)
 """What gains by more of them."""
 
@@ -32,6 +34,11 @@ def streams_of(rewrites: Sequence[Rewrite]) -> int:
 
 def _turns(rewrites: Sequence[Rewrite]) -> list[Turns]:
     return [one for r in rewrites for one in r.turns]
+
+
+def is_closed(rewrites: Sequence[Rewrite]) -> bool:
+    """Whether functions have streams that other files may come to, too, in ways that were not followed."""
+    return any(r.region.trusting and (r.function.name != "main" or r.members) for r in rewrites)
 
 
 def needed_parts(
@@ -62,6 +69,7 @@ def needed_parts(
         fills=any(filled(program, r) != program.operations for r in rewrites),
         calls=any(s.kind is SiteKind.CALL for _, s in sites),
         turns=in_flight(_turns(rewrites)),
+        closed=is_closed(rewrites),
         blas=any(is_spread(program, r.region, r.schedule.as_dict()) for r in rewrites)
         or any(is_lent(program, one) for one in following),
         paces=paces,
@@ -70,3 +78,14 @@ def needed_parts(
             r.schedule.streams > QUEUES and s.kind in _TRANSFERS and s.number in r.schedule.as_dict() for r, s in sites
         ),
     )
+
+
+def closed_main(program: ir.Program, rewrites: Sequence[Rewrite]) -> tuple[ir.Function, ...]:
+    """``main``, where functions have streams only as it runs."""
+    return tuple(f for f in program.functions if f.here and f.name == "main") if is_closed(rewrites) else ()
+
+
+def main_edit(program: ir.Program, main: ir.Function) -> Edit:
+    """The line in ``main`` from which on functions have streams."""
+    assert isinstance(main.body, ir.Block)
+    return lines_before(program.text, main.body.body[0].span.start, [_IN_MAIN])

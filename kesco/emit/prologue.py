@@ -24,18 +24,18 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|turned|others|extent|place|take|give|pin|trip\d*|blas)"
+    r"|turns?|turned|others|extent|place|take|give|pin|trip\d*|blas|main)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (
     "Kesco(?:Event|Streams|Stretch|Pace|Beside|Pages|Device|Host|Both|Graph|Width|Replay|Ring|Relay|Sender|Fetches|Reach"
-    "|Memory|Order|Leave|Marks|On|Turns|Tried|Pins|Ranges)"
+    "|Memory|Order|Leave|Marks|On|Turns|Tried|Pins|Ranges|Main)"
 )
 OUR_NAMES = re.compile(rf"\b(?:{_TYPES}|{_FUNCTIONS})\b".encode())
 STAND_IN = (
     "namespace {{ struct KescoMarks {{}}; struct KescoStreams {{ cudaStream_t stream[{streams}]; "
     "cudaEvent_t done[{events}]; cudaEvent_t tail[{streams}]; KescoMarks part[{marks}]; }}; "
-    "{blas}void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
+    "{closed}{blas}void kesco_mark(KescoMarks&, cudaStream_t); void kesco_hold(KescoMarks&, int, cudaStream_t); "
     "KescoStreams& kesco_streams(); struct KescoLeave {{ {leave} }}; "
     "cudaStream_t kesco_current(); void KescoOn(cudaStream_t); "
     "KescoStreams* kesco_stretch(KescoStreams*, int, bool = true); "
@@ -66,6 +66,7 @@ STAND_IN = (
     "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
 )
+EMPTY = STAND_IN.format(streams=1, events=1, marks=1, leave="", blas="", closed="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Parts:
     paces: int = 0
     pins: bool = False
     blas: bool = False
+    closed: bool = False
 
 
 def _text_of(name: str) -> str:
@@ -173,6 +175,7 @@ def is_genuine(text: bytes) -> bool:
         guards, prefetches, copies, stretches, replays, urgent, memory, sends, fetches, ranks, leaves, planes,
         to, of, marks, "kesco_queues" in written, "kesco_memset(" in written,
         "KescoOn" in written, turns, paces, "KescoPins" in written, "kesco_blas(" in written,
+        "KescoMain" in written,
     )  # fmt: skip
     return written == _written(int(sizes[1]), int(sizes[2]), parts, away)
 
@@ -233,7 +236,9 @@ def stand_in(text: bytes, *, runs: bool = False) -> bytes:
         return text
     marks = m[1] if (m := _MARKS.search(written.decode("utf-8", "replace"))) else 1
     leave = "bool early = true; ~KescoLeave();" if runs else "bool early;"
+    closed = "struct KescoMain {}; " if b"KescoMain" in written else ""
     blas = "void kesco_blas(cublasHandle_t, cudaStream_t); " if b"kesco_blas(" in written else ""
-    short = STAND_IN.format(streams=sizes[1], events=sizes[2], marks=marks, leave=leave, blas=blas).encode()
+    own = {"leave": leave, "blas": blas, "closed": closed}
+    short = STAND_IN.format(streams=sizes[1], events=sizes[2], marks=marks, **own).encode()
     lines = written.count(b"\n")
     return text[:start] + short + b" " * (len(written) - len(short) - lines) + b"\n" * lines + text[end:]

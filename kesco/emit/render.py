@@ -25,7 +25,7 @@ from kesco.emit.joins import add_joins
 from kesco.emit.leaving import off_line, usual_exits, watch_line
 from kesco.emit.moves import renamed
 from kesco.emit.names import changed, free_name, macros
-from kesco.emit.needs import needed_parts, streams_of
+from kesco.emit.needs import closed_main, main_edit, needed_parts, streams_of
 from kesco.emit.paces import pace_edits, paces_of
 from kesco.emit.places import (
     CannotInsert,
@@ -45,7 +45,7 @@ from kesco.emit.places import (
     tried,
 )  # fmt: skip
 from kesco.emit.prefetches import written
-from kesco.emit.prologue import OUR_NAMES, STAND_IN, prologue
+from kesco.emit.prologue import EMPTY, OUR_NAMES, prologue
 from kesco.emit.ranges import asked, count_edits
 from kesco.emit.replays import loop_head, wrapped
 from kesco.emit.rings import turn_edits
@@ -80,7 +80,9 @@ def all_edits(program: ir.Program, rewrites: Iterable[Rewrite], following: Colle
     parts, newline = needed_parts(program, chosen, following, stretches, replays, paces), newline_of(program.text)
     text = prologue(streams_of(chosen), events, parts, macros(program)).replace("\n", newline)
     edits += [edit for region in following for edit in follow(program, region)]
-    places = {region.span for region in following}
+    main = closed_main(program, chosen)
+    edits += [main_edit(program, one) for one in main]
+    places = {one.span for one in main} | {one.span for one in following}
     tops = [function.top for r in chosen for function in (r.function, *r.members)]
     tops += [f.top for f in program.functions if f.here and f.span in places]
     place = prologue_place(program.text, min(tops))
@@ -96,8 +98,7 @@ def check(program: ir.Program, rewrite: Rewrite) -> str:
         writer.edits()
     except CannotInsert as reason:
         return str(reason)
-    plain = STAND_IN.format(streams=1, events=1, marks=1, leave="", blas="")
-    macro = changed((plain, *writer.inserted), macros(program))
+    macro = changed((EMPTY, *writer.inserted), macros(program))
     if macro:
         return f"the macro '{macro}' has a name that the inserted lines need"
     if taken := OUR_NAMES.search(program.text):

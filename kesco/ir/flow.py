@@ -196,8 +196,9 @@ class Region:
     of the functions whose calls are a part of it, if any; `linked` is the region in which they are. `calling` is the
     region in which the calls of functions that follow their caller's stream are movable, if there are any; and
     `not_followed` says why this one does not follow (see `analysis/following.py`), empty for one that does. `general`
-    is what it touches whoever calls it: by the device, and by the host. `steering` says what decides which bytes its
-    kernels touch, where loops are marked.
+    is what it touches whoever calls it: by the device, and by the host. `trusting` tells that functions which other
+    files may call were followed as this file calls them alone, since ``main`` runs no code that is not seen. `steering`
+    says what decides which bytes its kernels touch, where loops are marked.
     """
 
     function: str
@@ -213,6 +214,7 @@ class Region:
     calling: Region | None = None
     not_followed: str = "it launches nothing"
     general: tuple[tuple[Access, ...], tuple[Access, ...]] = ((), ())
+    trusting: bool = False
     steering: Steering = field(default_factory=dict, compare=False)
 
     @property

@@ -128,7 +128,7 @@ def _kernel(effects: KernelEffects) -> str:
 
 
 def _region(region: Region) -> Iterator[str]:
-    told = ", open" * region.open + ", on memory of its own" * region.fresh
+    told = ", open" * region.open + ", on memory of its own" * region.fresh + ", trusting" * region.trusting
     yield f"region {region.function} at {_plain(region.span)}{told}"
     if region.serial_because:
         yield f"  serial because {region.serial_because}"

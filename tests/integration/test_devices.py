@@ -107,7 +107,8 @@ def test_a_stretch_that_begins_behind_a_macro_has_streams_for_all_of_it(tmp_path
 def test_behind_a_jump_over_it_streams_are_not_fetched(tmp_path: Path) -> None:
     """Fetched at the entry, and behind `cudaSetDevice` again: needed there, as the proof sees along every jump."""
     serial = tmp_path / "app.cu"
-    serial.write_bytes((Path(__file__).parents[1] / "golden/goto_to_the_end/input.cu").read_bytes())
+    source = (Path(__file__).parents[1] / "golden/goto_to_the_end/input.cu").read_text("utf-8")
+    serial.write_text(source.replace("int main() {\n", "void unseen();\nint main() {\n  unseen();\n"), "utf-8")
     text = compile_and_keep(serial).result.text.decode()
     again = "  kesco = kesco_stretch(kesco, 0, false);\n"
     assert problems(serial, text) == []

@@ -205,8 +205,8 @@ def test_no_call_moves_with_what_only_the_text_is_read_for(tmp_path: Path, optio
 
 def test_a_handle_that_came_in_stays(tmp_path: Path) -> None:
     work = "void work(cublasHandle_t g, cublasHandle_t h) {\n" + MEMORY + PAIR + KERNELS + "}\n"
-    done = compiled(tmp_path, "  work(g, h);\n", work)
-    assert Role.MOVABLE not in roles(done, "work")
+    assert Role.MOVABLE not in roles(compiled(tmp_path, "  unseen();\n  work(g, h);\n", work), "work")
+    assert Role.MOVABLE in roles(compiled(tmp_path, "  work(g, h);\n", work), "work")  # nobody else calls it
 
 
 def test_a_function_with_a_librarys_name_is_opaque(tmp_path: Path) -> None:
@@ -336,4 +336,4 @@ def test_an_exception_before_any_launch_keeps_nothing_serial(tmp_path: Path) -> 
         + ENDS
         + "}\n"
     )
-    assert roles(compiled(tmp_path, PAIR, work), "work") == [Role.MOVABLE] * 2
+    assert roles(compiled(tmp_path, PAIR + "  unseen();\n", work), "work") == [Role.MOVABLE] * 2

@@ -119,9 +119,7 @@ class Calls:
         if "12basic_string" in name and self.own.new:  # it may call that
             return self.unseen(frame, instruction, state, values, name)
         if model is not None and not (model.keeps or model.given):
-            _reads(state, {o for v in values for o in objects(v)})
-            if engine.watcher is not None:
-                engine.watcher.runs(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
+            _ran(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
             return modelled(frame, instruction, state, model, values)
         if is_cuda_name(name) or (model is not None and not model.keeps):
             return self.library(frame, instruction, state, values, name)
@@ -293,33 +291,29 @@ class Calls:
     ) -> Outcome:
         """A function of a library: it may change what its arguments lead to, and call functions that it finds there."""
         model, reads = self.engine.models.of(name), self.engine.models.reads(name)
-        for one in set().union(*(objects(values[n]) for n in reads if n < len(values))):
+        for one in set().union(*(objects(v) for n, v in enumerate(values) if n in reads)):
             if one.visible and state.is_reached(one):
                 state.touch(one, writes=False)
         plain = ("int", "float") if model is not None and model.given else ()  # which no class of the library's follows
-        led = [v for n, (v, o) in enumerate(zip(values, instruction.operands, strict=False))
-               if n not in reads and o.type.kind not in plain]  # fmt: skip
-        values = [value for n, value in enumerate(values) if n not in reads]
+        kinds = ["" if n in reads else one.type.kind for n, one in enumerate(instruction.operands)]
+        led = [v for v, kind in zip(values, kinds, strict=False) if kind and kind not in plain]
+        values = [v for v, kind in zip(values, kinds, strict=False) if kind]
         start = set().union(*map(objects, led))
         if any(type(a) is Unknown for v in led for a in scalar(v)) or escaped or self.own.streams:
             start |= state.escaped
         reached = self._lost(state, start)
-        _reads(state, reached)
-        if self.engine.watcher is not None:
-            self.engine.watcher.runs(frame, name, reached, state, seen=True)
-        if model is None or escaped:
-            state.escaped |= reached
+        _ran(frame, name, reached, state, seen=True)
+        state.escaped |= reached if model is None or escaped else frozenset()
         return _ended(frame, instruction, state, values, name)
 
     def unseen(self, frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:
         """A function that may belong to the program: it may also do what other files can do, which has escaped."""
-        start = set().union(*(objects(value) for value in values)) if values else set()
-        start |= state.escaped | (self.engine.variables_in(name) if self.engine.module.has_body(name) else frozenset())
+        self.engine.left = True
+        start = state.escaped.union(*(objects(value) for value in values))
+        start |= self.engine.variables_in(name) if self.engine.module.has_body(name) else frozenset()
         reached = self._lost(state, start)
-        _reads(state, reached)
         state.gone |= reached
-        if self.engine.watcher is not None:
-            self.engine.watcher.runs(frame, name, reached, state, seen=False)
+        _ran(frame, name, reached, state, seen=False)
         return _ended(frame, instruction, state, values, name)
 
     def _lost(self, state: State, start: Iterable[Object]) -> set[Object]:
@@ -342,13 +336,16 @@ class Calls:
         assert isinstance(text, Assembly)
         if "~{memory}" not in text.text and "*" not in text.text and not any(objects(v) for v in values):
             return Outcome(frame.engine.constants.uniform(instruction.type, NUMBER), state)
+        self.engine.left = True
         return self.library(frame, instruction, state, values, "inline assembly", escaped=True)
 
 
-def _reads(state: State, every: Iterable[Object]) -> None:
-    """Code that is not walked reads these."""
-    for one in every:
+def _ran(frame: Frame, name: str, reached: set[Object], state: State, *, seen: bool) -> None:
+    """Code that is not walked has run: it reads these."""
+    for one in reached:
         state.note(one, ANYWHERE, 1, NUMBER, writes=False)
+    if frame.engine.watcher is not None:
+        frame.engine.watcher.runs(frame, name, reached, state, seen=seen)
 
 
 def _ended(frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:

@@ -80,6 +80,7 @@ class Engine:
         shared = (v.initial for v in second if v.initial is not None and not _OWN.intersection(v.words))
         self._renamed = frozenset(name for one in shared for name in symbols_in(one))
         self.open = any(not self.is_seen(name) for name in module.names())
+        self.left = False  # whether code that is not seen ran on a path, which may call functions of this file
 
     # ---- the module
 

@@ -14,6 +14,7 @@ followed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -54,9 +55,10 @@ from kesco.ir.types import Shape
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 from kesco.llvm.types import Type
-from kesco.llvm.values import Function, Parameter
+from kesco.llvm.values import Function, Parameter, callee
 
-_MAIN = "main"
+_MAIN, OF_MAIN = "main", b"KescoMain"
+_FETCHES = re.compile(rb"\bkesco_(?:streams|streams_if_distinct|paced)\(")
 _NOT_READ = {
     "per-thread-stream": "it is compiled for the per-thread default stream",
     "managed": MANAGED,
@@ -124,21 +126,25 @@ def _walked(
     streams: bool,
     looks: bool,
     sizes: tuple[int, int],
+    *,
+    trusts: bool = True,
 ) -> _Walk:
-    """All paths, once."""
+    """All paths, once; twice where it turns out that code runs which may call others than `main` does."""
     engine = Engine(texts.module, Models())
     engine.weak = texts.program.weak
     if streams:  # kesco's own declarations are not seen, and call nothing
-        engine.open = any(not engine.is_seen(name) for name in texts.module.names() if "kesco_" not in name)
+        engine.open = any(not engine.is_seen(name) for name in texts.module.names() if "esco" not in name)
     entries = Entries(engine, texts.program, sizes)
     paths = Watching(engine, texts, streams, looks, counting, Buffers(engine, texts))
     pointing = Pointing(paths)
     libraries = Libraries(pointing)
-    walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries)
+    walk = _Walk(engine, texts, entries, Calls(engine), paths, libraries, trusts)
     engine.orders = opened.orders()
     engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing, libraries))
     engine.first, engine.numbers = entries.held_at_first, entries.numbers
     walk.refused = refused_by(walk.all) or opened.why(engine.orders)
+    if walk.trusted and walk.runs_others():
+        return _walked(texts, counting, opened, effects, streams, looks, sizes, trusts=False)
     return walk
 
 
@@ -152,6 +158,7 @@ class _Walk:
     calls: Calls
     paths: Watching
     libraries: Libraries
+    trusts: bool
     refused: str = ""
     entered: set[str] = field(default_factory=set)
 
@@ -165,6 +172,7 @@ class _Walk:
             self._from_main(main)
         engine.knows_globals = False
         self.has_main = main is not None
+        self.trusted = self.trusts and main is not None and not engine.left and self._may_trust()
         while True:
             todo = [name for name in engine.module.defined() if name not in self.entered and self._is_root(name)]
             if not todo:
@@ -174,6 +182,30 @@ class _Walk:
                 self.enter(name)
 
     has_main: bool = False
+    trusted: bool = False  # nobody but this file calls its functions, as long as `main` runs
+
+    def _may_trust(self) -> bool:
+        """Whether it is seen to that whoever else calls functions of this file gets the serial program.
+
+        Code of other files may run before ``main`` and behind it, on other threads, or as a library is loaded.
+        """
+        text, names = self.texts.program.text, {*self.engine.module.names()}
+        functions = [f for f in self.texts.program.functions if f.here]
+        main = next((f for f in functions if f.name == _MAIN), None)
+        if self.engine.open or names & {"dlopen", "dlmopen"} or main is None or not _is_as_written(text, main):
+            return False
+        others = (f for f in functions if f.name != _MAIN)
+        fetches = any(_FETCHES.search(text, f.span.start, f.span.end) for f in others)
+        return not (self.paths.streams and fetches) or OF_MAIN in text
+
+    def runs_others(self) -> bool:
+        """Whether code that is not seen runs, perhaps in what the library calls back, or runs at the end."""
+        engine = self.engine
+        wanted = {one for name in engine.record.wanted for one in engine.named_in(name)}
+        functions = (f for name in wanted if (f := engine.module.function(name)) is not None)
+        own = (f for f in functions if (text := self.texts.function(f)) is not None and text.here)
+        calls = (i for f in own for block in f.blocks for i in block.instructions if i.opcode in ("call", "invoke"))
+        return engine.left or not all(map(callee, calls))
 
     def _is_root(self, name: str) -> bool:
         """Whether a function has to be entered with what came in."""
@@ -185,18 +217,20 @@ class _Walk:
         return name not in reached and self.engine.holds_launch(name)
 
     def is_open(self, name: str) -> bool:
-        """Whether code that is not seen may call a function of the text.
+        """Whether code that is not seen may call a function of the text, with work of its own still running."""
+        return name in self.engine.record.wanted or (not self.trusted and self._is_exported(name))
+
+    def _is_exported(self, name: str) -> bool:
+        """Whether other files may call a function of the text.
 
         Nobody else has the text of a file with ``main``, so nobody makes instances of its templates, or calls what is
         inline in it.
         """
-        head = self.engine.module.head(name)
-        function = self.engine.module.function(name)
+        head, function = self.engine.module.head(name), self.engine.module.function(name)
         if head is None or function is None or not self.engine.is_callable_from_outside(name):
-            return name in self.engine.record.wanted
+            return False
         text = self.texts.function(function)
-        made_here = text is not None and text.here and self.has_main and "linkonce_odr" in head.words
-        return name in self.engine.record.wanted or (text is not None and not made_here)
+        return text is not None and not (text.here and self.has_main and "linkonce_odr" in head.words)
 
     def _from_main(self, main: Function) -> None:
         engine = self.engine
@@ -336,8 +370,13 @@ class _Walk:
         serial = serial or region.serial_because
         return replace(
             without_idle_marks(region), guards=guards, serial_because=why or serial or unsafe, not_followed=serial,
-            open=opened, fresh=opened,
+            open=opened, fresh=opened, trusting=self.trusted and self._exports(),
         )  # fmt: skip
+
+    def _exports(self) -> bool:
+        """Whether other files may call a function of this one that launches, or one that calls such."""
+        names = (n for n in self.engine.module.defined() if n != _MAIN and self.engine.leads_to_cuda(n))
+        return any(map(self._is_exported, names))
 
     def _is_instance(self, name: str, function: ir.Function) -> bool:
         one = self.engine.module.function(name)
@@ -347,3 +386,10 @@ class _Walk:
         """What each name of what came into a function is made of."""
         own = f"{function.key}{MARK}"
         return {name.removeprefix(own): [steps] for name, steps in self.entries.steps.items() if name.startswith(own)}
+
+
+def _is_as_written(text: bytes, function: ir.Function) -> bool:
+    """Whether a line can be put in front of all that a function does: its braces are its own, not a macro's."""
+    body = function.body
+    ends = text[body.span.start : body.span.start + 1] + text[body.span.end - 1 : body.span.end]
+    return isinstance(body, ir.Block) and bool(body.body) and ends == b"{}"

@@ -27,14 +27,14 @@ _DEVICE = (SiteKind.KERNEL, SiteKind.LIBRARY, SiteKind.COPY, SiteKind.MEMSET, Si
 
 
 def hopeful(program: ir.Program, regions: Sequence[Region], effects: Mapping[str, KernelEffects]) -> bool:
-    """Whether it may be worth to ask the IR: there are kernels, and the text's reading leaves something apart.
+    """Whether it may be worth to ask the IR: there is work, and the text's reading leaves something apart.
 
     So it does where a function, or what a launch or code of objects does, is not known, where a call is a barrier
     for work, where no two launches of a function may run beside each other, and where one stands in a range-based
     loop, the trips of which only the IR tells apart.
     """
     if not effects:
-        return False
+        return any(map(_is_library, (site for region in regions for site in region.sites)))
     loops = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Loop) and n.ranged)
     if any(isinstance(n, ir.Launch) for loop in loops for n in ir.walk(loop.body)):
         return True
@@ -122,7 +122,9 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
             chosen |= {span: by_place[span] for span in run}
     result = [_without_strangers(chosen[one.span], chosen) for one in regions]
     some = any(one.open or any(site.foreign for site in one.sites) for one in _judged(result, by_place))
-    return tuple(_opened(one, some) for one in result)
+    trusting = any(one.trusting for one in seen)  # then the text's reading knows of callers that the IR's leaves out
+    of_text = [trusting and chosen[one.span] is one for one in regions]
+    return tuple(_opened(one, some or its) for one, its in zip(result, of_text, strict=True))
 
 
 def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:

@@ -114,7 +114,9 @@ class Libraries:
         for index in entry.results if waits else ():
             self._touch(draft, values[index], AccessMode.WRITE, index)
         own = self._handles(state).has_own(one) if self.paths.streams else draft.role is Role.MOVABLE
-        self._touch_own(draft, one, AccessMode.READ if own and shares(setter_of(entry.name)) else AccessMode.WRITE)
+        asks = b"cudaMemGetInfo" in self.paths.texts.program.text  # and workspaces take memory
+        may_share = own and not asks and shares(setter_of(entry.name))
+        self._touch_own(draft, one, AccessMode.READ if may_share else AccessMode.WRITE)
 
     def _may_move(self, name: str) -> bool:
         """Whether the text can say the handle once more, to set its stream."""

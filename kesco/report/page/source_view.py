@@ -58,6 +58,8 @@ _EXPLAINED = (  # what an inserted line has, and what it does; kesco's variable 
     (r"kesco_memset\(", "A memset on a stream; a kernel where it is little memory and becomes part of a CUDA graph"),
     (r"kesco_sent\(", "The host waits until memory that is read in the background has been read"),
     (r"kesco_copy\w*\(|kesco_send\(", "A copy on a stream, through pinned memory where it is large"),
+    (r"kesco_blas\(", "The handle of cuBLAS works on this stream from here on, with a workspace of the stream"),
+    (r"KescoMain", "From here on functions have streams; who else calls them gets the serial program"),
     (r"kesco_malloc\(|kesco_free\(", "Memory that is handed on in the order of streams"),
     (r"\w+->stream\[(.+?)\]", "Runs on stream {0}"),
 )
