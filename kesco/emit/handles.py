@@ -20,7 +20,7 @@ from kesco.ir.flow import Region, Role, Site, SiteKind, is_barrier
 
 _ENDS = ("cublasDestroy", "cufftDestroy", "curandDestroyGenerator", "cusparseDestroy", "cusolverDnDestroy")
 BLAS, CURRENT = "kesco_blas", "kesco_current()"
-_SHARES = ("cublasSetStream",)  # what it sets may be several streams, with a workspace for each
+SHARES = ("cublasSetStream",)  # what it sets may be several streams, with a workspace for each
 Lines = dict[int, list[str]]
 Handle = frozenset[Buffer]
 """The workspaces by which the handle of a call is known: one for each way in which its function is called."""
@@ -89,7 +89,7 @@ def _shares(program: ir.Program, site: Site) -> bool:
 
 def _may_share(program: ir.Program, setter: str) -> bool:
     """Whether handles may have several streams: not where the program asks how much memory there is."""
-    return setter in _SHARES and b"cudaMemGetInfo" not in program.text
+    return setter in SHARES and b"cudaMemGetInfo" not in program.text
 
 
 def _is_spread(region: Region, number: int, streams: Mapping[int, int]) -> bool:

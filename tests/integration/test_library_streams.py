@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from integration.compiled import Compiled, compile_and_keep
 
+from kesco.emit.handles import SHARES
 from kesco.errors import VerificationError
+from kesco.frontend.library_table import library_calls, shares
 from kesco.ir.flow import Region, Role, Site
 from kesco.options import Options
 from kesco.proving import verify_files
@@ -337,3 +339,27 @@ def test_an_exception_before_any_launch_keeps_nothing_serial(tmp_path: Path) -> 
         + "}\n"
     )
     assert roles(compiled(tmp_path, PAIR + "  unseen();\n", work), "work") == [Role.MOVABLE] * 2
+
+
+# ---- one handle on several streams
+
+
+ONE = PAIR.replace("(h,", "(g,")
+
+
+def test_a_program_that_asks_how_much_memory_is_left_keeps_a_handle_on_one_stream(tmp_path: Path) -> None:
+    asks = "  size_t left, all;\n  cudaMemGetInfo(&left, &all);\n"
+    done = compiled(tmp_path, asks + ONE + KERNELS)
+    assert ("cublasSaxpy#1", "cublasSaxpy#2") in edges(done)
+    assert "kesco_blas" not in done.result.text.decode()
+
+
+def test_calls_of_a_library_are_scheduled_without_a_kernel_in_the_file(tmp_path: Path) -> None:
+    program = tmp_path / "program.cu"
+    head = HEAD.replace("__global__ void k(float* x) { x[0] += 1; }\n", "")
+    program.write_text(f"{head}int main(int count, char**) {{\n{MEMORY}{HANDLES}{ONE}{ENDS}  return 0;\n}}\n")
+    assert set_streams(compile_and_keep(program, Options(force=True))) == ["g 0", "g 1"]
+
+
+def test_what_is_written_and_what_is_analysed_agree_on_who_shares() -> None:
+    assert {name for name in library_calls() if shares(name)} == {*SHARES}
