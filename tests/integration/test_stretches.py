@@ -314,6 +314,7 @@ int main(int, char** arguments) {
       std::printf(way == (kesco->stream[1] == nullptr) ? way ? "1" : "S" : "?");
       host += issue[way];
       device = std::max(host, device) + work[way];
+      host = std::max(host, device - 60 * work[way]);  // the driver's queue is full
     }
   }).join();
   std::printf(" %d %d\\n", records, made);
@@ -336,22 +337,27 @@ def paced(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ((14, 8), (6, 7), "1"),  # launching is all that takes time
         ((14, 8), (6, 13.8), "1"),  # the device is behind on one stream, and still not slower
         ((14, 8), (6, 20), "S"),  # it would be slower
-        ((14, 8), (30, 50), "S"),  # the device has work enough: nothing is tried
-        ((600, 8), (30, 50), "S"),  # more than half a millisecond
+        ((14, 8), (30, 50), "S"),  # the device has work enough
+        ((14, 8), (100, 97), "1"),  # and gains nothing: more streams only cost time
+        ((600, 8), (30, 50), "1"),  # launching takes more than half a millisecond
+        ((14, 8), (700, 800), "S"),  # the work does
+        ((14, 8), (700, 690), "1"),
     ],
 )
 def test_a_function_without_a_wait_runs_on_what_is_faster_on_the_device(
     paced: Path, issue: tuple[float, float], work: tuple[float, float], wanted: str
 ) -> None:
-    arguments = [str(one) for one in (*issue, *work, 500)]
+    arguments = [str(one) for one in (*issue, *work, 560)]
     done = subprocess.run([paced, *arguments], env={}, capture_output=True, text=True, check=True)
     ways, records, made = done.stdout.split()
     assert "?" not in ways
-    assert set(ways[400:]) == {wanted}
+    assert set(ways[490:]) == {wanted}
     assert int(records) <= 70, "once it is settled it asks seldom"
-    assert made == "2", "its threads have the same events"
-    if work[0] > issue[0]:
-        assert ways.count("1") <= 6
+    assert int(made) <= 20, "its threads have the same events"
+    assert ways[:250].count("1") <= 30 or wanted == "1"
+    if max(issue[0], work[0]) > 90:  # there is less to gain: the first executions are on several streams
+        assert set(ways[:256]) == {"S"}
+        assert ways.count("1") <= 12 or wanted == "1"
 
 
 @pytest.mark.parametrize(("limit", "wanted"), [("2", "S"), ("1", "1")])
