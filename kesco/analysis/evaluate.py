@@ -365,7 +365,7 @@ def _declared(target: ir.Expr) -> ir.Type:
 
 _EFFECTS = (ir.Assign, ir.Call, ir.Launch, ir.New, ir.Unknown)
 _QUIET = frozenset(
-    ("lambda", "member", "range element", "delete", "decl_ref_expr", "variable_ref", "unexposed_expr", "initialiser",
+    ("lambda", "member", ir.RANGE_ELEMENT, "delete", "decl_ref_expr", "variable_ref", "unexposed_expr", "initialiser",
      "cxx_typeid_expr", "package_expansion_expr", "size_of_pack_expr", "?")
 )  # fmt: skip
 

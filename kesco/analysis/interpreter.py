@@ -48,7 +48,9 @@ class Interpreter(Objects):
         known = self.activations.setdefault(function.key, {})
         activation = known.get(key)
         if activation is None:
-            activation = Activation(function, key, RegionBuilder(function.name, function.span), generic, this)
+            activation = Activation(
+                function, key, RegionBuilder(function.name, function.span, self.growth), generic, this
+            )
             known[key] = activation
         activation.returns, activation.iterations, activation.scopes = [], (), []
         activation.this = this

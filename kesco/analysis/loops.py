@@ -11,10 +11,11 @@ stays serial) when the walk does not settle.
 
 from __future__ import annotations
 
-from kesco.analysis.memory import Place, Value
+from kesco.analysis.memory import TOP, Place, Value
 from kesco.analysis.numbering import end_trip
 from kesco.analysis.paying import paying
 from kesco.analysis.references import changes
+from kesco.analysis.region import Growth
 from kesco.analysis.state import Activation, State, converted
 from kesco.analysis.turns import Counters, Turns, forget
 from kesco.ir import program as ir
@@ -34,6 +35,7 @@ class Loops(Turns):
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.activations: dict[str, dict[str, Activation]] = {}
+        self.growth = Growth()
         self.paying = paying(self.program)
         self.unroll: dict[int, bool] = {}
         self.uncounted: set[int] = set()  # loops whose trips turned out not to be known each time
@@ -85,7 +87,7 @@ class Loops(Turns):
 
     def _trips(self, loop: ir.Loop, state: State) -> list[Iteration] | None:
         """The iterations of a loop whose counter has constant bounds, or None."""
-        if self.now.function.key not in self.paying:
+        if loop.number not in self.paying:
             return None
         decided = self.unroll.get(loop.number)
         if decided is False or loop.tested_after or loop.condition is None or loop.step is None:
@@ -182,6 +184,9 @@ class Loops(Turns):
     def _rolled(self, loop: ir.Loop, state: State) -> State | None:
         counters = self.enter_loop(loop, state)
         head = state
+        counter = counter_of(loop)
+        if counter is not None and loop.number not in self.paying:  # one round says what all do
+            head.store.write((Place(self.object_of(counter)),), TOP)
         out: State | None = None
         self.rolled += 1
         for _ in range(_MAX_ROUNDS if self.rounds < _MAX_WORK else 1):
@@ -204,7 +209,7 @@ class Loops(Turns):
         return out
 
     def _size(self) -> int:
-        return sum(a.builder.edges() for known in self.activations.values() for a in known.values()) + len(self.escaped)
+        return self.growth.size + len(self.escaped)
 
     def _round(self, loop: ir.Loop, state: State, counters: Counters | None) -> tuple[State | None, State | None]:
         """One trip: the state at the next test, and the state behind the loop."""

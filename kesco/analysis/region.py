@@ -23,6 +23,7 @@ Frontier = frozenset[int]
 Seen = tuple[Buffer, AccessMode, bool]
 """What the host reads or writes, and whether it only decides by it where to go on, and reads it as volatile memory."""
 ANY_SIZE = 1 << 63
+_MOST_PARTS = 8  # of one buffer, that the host touches in one place
 _JOINED = (Role.ENTRY, Role.EXIT, Role.JOIN, Role.LEGACY, Role.DEVICE_SYNC)  # all work before has been joined
 SiteKey = tuple[int, str, tuple[Iteration, ...]]
 
@@ -42,6 +43,13 @@ class Walked(Protocol):
     @property
     def returns(self) -> object:
         """Whether it comes back."""
+
+
+@dataclass(slots=True)
+class Growth:
+    """How much is known of all functions that are walked, a measure that grows until the walk is complete."""
+
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -79,11 +87,26 @@ class Draft:
     lent: bool | None = None  # whether all that is not known here is which handle it is, that came in
     holds: bool = False  # copies keep the host in it
     busy: bool = False  # and there is other work
+    growth: Growth = field(default_factory=Growth)
 
     def touch(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None = None) -> None:
         """The site touches a buffer, or that part of it."""
         key = (buffer, why, part)
+        self.growth.size += key not in self.accesses
         self.accesses[key] = self.accesses.get(key, AccessMode.NONE) | mode
+
+    def touch_few(self, buffer: Buffer, why: str, mode: AccessMode, part: ByteRange | None) -> None:
+        """The same, where many parts say no more than the whole."""
+        many = (
+            sum(one[0] is buffer for one in self.accesses) >= _MOST_PARTS and (buffer, why, part) not in self.accesses
+        )
+        self.touch(buffer, why, mode, None if many else part)
+
+    def is_looked_behind(self, seen: set[Seen], outside: bool) -> None:
+        """What the host may do behind it, and whether it touches memory there that is not known."""
+        self.growth.size += len(seen - self.seen) + (outside and not self.outside)
+        self.seen |= seen
+        self.outside = self.outside or outside
 
     def become(self, other: Draft, first: bool) -> None:
         """The site stands for another one as well, whose accesses apart; `first`: so far it stands for none."""
@@ -112,12 +135,12 @@ def _either(one: Handle | None, other: Handle | None) -> Handle | None:
 class RegionBuilder:
     """Builds the control-flow graph over sites of one activation of a function."""
 
-    def __init__(self, function: str, span: Span) -> None:
+    def __init__(self, function: str, span: Span, growth: Growth | None = None) -> None:
         self.function, self.span = function, span
+        self.growth = growth if growth is not None else Growth()
         self.drafts: list[Draft] = []
         self._by_key: dict[SiteKey, Draft] = {}
         self._successors: list[set[int]] = []
-        self._edges = 0
         self.serial_because = ""
         self.add((-1, "entry", ()), "entry", SiteKind.BOUNDARY, Role.ENTRY, span, frozenset())
 
@@ -127,7 +150,7 @@ class RegionBuilder:
         """The site with this key, reached from `frontier`; and the new frontier, which is the site itself."""
         draft = self._by_key.get(key)
         if draft is None:
-            draft = Draft(len(self.drafts), key[0], name, kind, role, span, key[2])
+            draft = Draft(len(self.drafts), key[0], name, kind, role, span, key[2], growth=self.growth)
             self._by_key[key] = draft
             self.drafts.append(draft)
             self._successors.append(set())
@@ -176,14 +199,7 @@ class RegionBuilder:
         """Control may go from one site to another."""
         if target not in self._successors[source]:
             self._successors[source].add(target)
-            self._edges += 1
-
-    def edges(self) -> int:
-        """How many control-flow edges there are, a measure that grows until the walk is complete."""
-        found = self._edges
-        for draft in self.drafts:
-            found += len(draft.accesses) + len(draft.seen) + draft.outside
-        return found
+            self.growth.size += 1
 
     def finish(self) -> Region:
         """The region; labels get ``#k`` where a name occurs more than once."""

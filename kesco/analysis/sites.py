@@ -72,13 +72,10 @@ class Sites(Aggregates):
 
     def flush_host(self, state: State) -> None:
         """A site for what the host itself has touched, or looked at, since the last site."""
-        if self.now.outside:
+        if self.now.outside or self.now.seen:
             for number in state.frontier:
-                self.now.builder.drafts[number].outside = True
-            self.now.outside = False
-        for number in state.frontier if self.now.seen else ():
-            self.now.builder.drafts[number].seen |= self.now.seen
-        self.now.seen = set()
+                self.now.builder.drafts[number].is_looked_behind(self.now.seen, self.now.outside)
+        self.now.outside, self.now.seen = False, set()
         zeroing, self.now.zeroing = self.now.zeroing, None
         part = zeroing[1] if zeroing is not None and self.strays else None
         if part is None or self.now.looked or self.now.asked or self.now.host != {part[0]: AccessMode.WRITE}:

@@ -312,7 +312,7 @@ class Statements(Bindings):
         base: ir.Expr = over.array if isinstance(over, ir.Decay) else over
         kind = self.types.lower(inner[0].type)
         held = ir.held_by(kind, self.types.records) if not runs and _is_fixed(over) else None
-        element: ir.Expr = ir.Unknown((over,), "range element", span)
+        element: ir.Expr = ir.Unknown((over,), ir.RANGE_ELEMENT, span)
         counter = ir.Variable(f"range:{number}", "#", _COUNTS, ir.Scope.LOCAL, span)
         count = ir.Name(counter, span)
         if kind.shape is ir.Shape.ARRAY:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from kesco.ir.task import Task as Task
 from kesco.ir.tree import CLOSURE as CLOSURE
 from kesco.ir.tree import DESTROYED as DESTROYED
+from kesco.ir.tree import RANGE_ELEMENT as RANGE_ELEMENT
 from kesco.ir.tree import AddressOf as AddressOf
 from kesco.ir.tree import Assign as Assign
 from kesco.ir.tree import Binary as Binary

@@ -239,6 +239,9 @@ class Unknown(Expr):
     span: Span
 
 
+RANGE_ELEMENT = "range element"
+"""What a range-based ``for`` over a class gives in a trip (`Unknown.what`)."""
+
 # ---- statements -----------------------------------------------------------------------------------------------------
 
 

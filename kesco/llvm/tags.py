@@ -12,6 +12,7 @@ from kesco.llvm.module import Module
 from kesco.llvm.values import Instruction
 
 _TAG = re.compile(r"!\{!\d+, !(\d+), i64 ")
+_MEMBER = re.compile(r"i64 \d+, i64 \d+, !(\d+)")
 _NAME = re.compile(r'!\{!"([^"]*)", ')
 _POINTER = re.compile(r"any pointer|vtable pointer|p\d+ .*")
 _NUMBERS = ("bool", "short", "int", "float", "double", "long double")
@@ -32,8 +33,20 @@ def is_of_members(copy: Instruction) -> bool:
     return any(name == "tbaa.struct" for name, _ in copy.metadata)
 
 
+def is_of_numbers(module: Module, copy: Instruction) -> bool:
+    """Whether all members of the class that the source copies there are such numbers."""
+    node = module.node(next((number for name, number in copy.metadata if name == "tbaa.struct"), -1))
+    members = [_type(module, int(number)) for number in _MEMBER.findall(node)]
+    return bool(members) and all(one in _NUMBERS for one in members)
+
+
 def _accessed(module: Module, access: Instruction) -> str:
     """The type's name, as clang has it; nothing where it does not tell."""
-    tag = _TAG.match(module.node(next((number for name, number in access.metadata if name == "tbaa"), -1)))
+    return _type(module, next((number for name, number in access.metadata if name == "tbaa"), -1))
+
+
+def _type(module: Module, tag_number: int) -> str:
+    """What a tag stands for."""
+    tag = _TAG.match(module.node(tag_number))
     name = _NAME.match(module.node(int(tag[1]))) if tag is not None else None
     return name[1] if name is not None else ""

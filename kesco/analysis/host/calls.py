@@ -44,7 +44,7 @@ from kesco.analysis.host.walk import run
 from kesco.frontend.api_table import is_cuda_name
 from kesco.llvm.values import Assembly, Function, Instruction
 
-_DEEPEST = 120
+_DEEPEST, _LONG = 120, "too long"
 _ROUNDS = 30
 _NO_THROW = "nounwind"
 
@@ -158,10 +158,11 @@ class Calls:
             return self._left_out(frame, instruction, state, values, name, "not understood")
         if len(engine.stack) >= _DEEPEST:
             return self._left_out(frame, instruction, state, values, name, "too deep")
-        short = engine.is_short(function)
-        if engine.steps > engine.enough and not short and STUB not in name:
-            return self._left_out(frame, instruction, state, values, name, "called after too much")
-        if not short and not engine.is_bounded and not engine.leads_to_cuda(name):
+        short, aside = engine.is_short(function), not engine.is_bounded and not engine.leads_to_cuda(name)
+        late = engine.steps > engine.enough and not short and STUB not in name
+        if late or (aside and name in engine.long):
+            return self._left_out(frame, instruction, state, values, name, "called after too much" if late else _LONG)
+        if aside and not short:
             before = state.copy()
             try:
                 with engine.bounded():
@@ -169,7 +170,8 @@ class Calls:
             except OutOfBudget:
                 if engine.steps > engine.bound:
                     raise
-                return self._left_out(frame, instruction, before, values, name, "too long")
+                engine.long.add(name)
+                return self._left_out(frame, instruction, before, values, name, _LONG)
         return self._walked(frame, instruction, state, function, values)
 
     def _left_out(

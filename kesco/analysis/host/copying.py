@@ -33,9 +33,9 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None, *, memb
         return
     targets, sources = pointers(to), pointers(source)
     for found, writes in ((targets, True), (sources, False)):
-        for one, _ in found:
+        for one, offset in found:
             if state.is_reached(one):
-                state.touch(one, writes=writes)
+                state.touch(one, offset, size, writes=writes)
     strange = [one for one in scalar(source) if type(one) is Unknown]
     held = _held(state, sources, strange, members=members)
     for found, writes in ((targets, True), (sources, False)):

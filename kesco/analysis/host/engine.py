@@ -20,7 +20,8 @@ from kesco.analysis.host.record import OutOfBudget, Record, Refused, Watcher, Wo
 from kesco.analysis.host.values import BEFORE, Object, Offset, Scalar, Value, unknown
 from kesco.frontend.api_table import host_call, is_cuda_name
 from kesco.llvm.module import Module
-from kesco.llvm.values import Function, Instruction, Integer, callee, symbols_in
+from kesco.llvm.tags import is_of_numbers
+from kesco.llvm.values import Function, Instruction, Integer, Symbol, callee, symbols_in
 
 if TYPE_CHECKING:
     from kesco.analysis.host.cuda import Launch
@@ -30,12 +31,12 @@ REPLACED = frozenset(("weak", "linkonce", "interposable"))  # another file may d
 _OWN = frozenset(("internal", "private"))
 STUB, PUSH = "__device_stub__", "__cudaPushCallConfiguration"
 _COPIES, _POINTER = ("llvm.memcpy", "llvm.memmove"), 8
-_INSTANCES = 16  # objects of one site that are told apart
+_INSTANCES = 64  # objects of one site that are told apart
 _CONTEXTS = 500  # ways to one site that are told apart: a template of the runtime is one site
 _TRIPS, _LOOP = 64, 50_000  # trips of a loop that are walked one by one, and instructions in all of them
 # Instructions: then a path enters no more functions; then nothing is said of the program.
 _SOFT, _HARD = 1_000_000, 4_000_000
-_ASIDE, _LEAST = 150_000, 20_000  # for a call that has nothing to do with CUDA, and for a path among many
+_ASIDE, _LEAST = 60_000, 20_000  # for a call that has nothing to do with CUDA, and for a path among many
 
 
 class Engine:
@@ -72,6 +73,7 @@ class Engine:
         self._relevant: dict[str, bool] = {}
         self._named: dict[str, frozenset[str]] = {}
         self._mentioned: dict[str, tuple[str, ...]] = {}
+        self.long: set[str] = set()  # functions that have nothing to do with CUDA, and took more steps than they may
         self._short: dict[str, bool] = {}
         self._leading: set[str] | None = None
         self._used: dict[str, frozenset[Object]] = {}
@@ -144,8 +146,16 @@ class Engine:
             return False
         name = callee(instruction)
         if name.startswith(_COPIES) and isinstance(size := instruction.operands[2], Integer):
-            return size.value >= _POINTER
+            plain = is_of_numbers(self.module, instruction) or self._is_plain(instruction.operands[1])
+            return size.value >= _POINTER and not plain
         return not name or self.is_relevant(name)
+
+    def _is_plain(self, source: object) -> bool:
+        """Whether a table is copied that holds no addresses."""
+        variable = self.module.variable(source.name) if isinstance(source, Symbol) else None
+        if variable is None or variable.kind != "constant" or variable.initial is None:
+            return False
+        return not symbols_in(variable.initial)
 
     def is_relevant(self, name: str) -> bool:
         """Whether a function may move pointers, or have to do with CUDA."""
@@ -364,10 +374,10 @@ class Engine:
         """What a lazy object held when the path began."""
         return self.first(one, at, size) if self.first is not None else unknown("what was there before")
 
-    def touched(self, state: State, one: Object | None, writes: bool) -> None:
+    def touched(self, state: State, one: Object | None, where: tuple[Offset, int | None], writes: bool) -> None:
         """The host reads or writes what the device may reach."""
         if self.watcher is not None and not self.in_runtime:
-            self.watcher.touches(state, one, writes=writes)
+            self.watcher.touches(state, one, where, writes=writes)
         if not self.in_runtime:
             self.orders.looks(self.frame)
 

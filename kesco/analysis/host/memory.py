@@ -214,9 +214,9 @@ class State:
         """Whether the device may be at an object while the host is."""
         return one.shared or one in self.device or one in self.copied
 
-    def touch(self, one: Object | None, *, writes: bool) -> None:
-        """The host reads or writes an object, or nobody knows which."""
-        self._world.touched(self, one, writes=writes)
+    def touch(self, one: Object | None, at: Offset = ANYWHERE, size: int | None = None, *, writes: bool) -> None:
+        """The host reads or writes an object there, or nobody knows which."""
+        self._world.touched(self, one, (at, size), writes=writes)
 
     def note(self, at: Object | None, offset: Offset, size: int | None, value: Value, *, writes: bool) -> None:
         """This value is read or written there: what matters where compilers evaluate in different orders."""
@@ -253,7 +253,7 @@ class State:
         if at.kind == "function":
             return NUMBER
         if self.is_reached(at):
-            self.touch(at, writes=False)
+            self.touch(at, offset, size, writes=False)
         contents = self.look(at)
         if contents.volatile:
             return CHANGED
@@ -350,7 +350,7 @@ class State:
                 continue
             self.note(target, offset, size, value, writes=True)
             if self.is_reached(target):
-                self.touch(target, writes=True)
+                self.touch(target, offset, size, writes=True)
             contents = self.look(target)
             if contents.volatile or contents.blurred:  # what is reached from there is lost with it the next time
                 self.escape(value)
@@ -380,7 +380,7 @@ class State:
         for target, (stride, rest) in targets:
             self.note(target, (stride, rest), size, value, writes=True)
             if self.is_reached(target):
-                self.touch(target, writes=True)
+                self.touch(target, (stride, rest), size, writes=True)
             if target.kind == "function" or self.look(target).volatile:
                 continue
             contents = self.change(target)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import Object, Value, joined
+from kesco.analysis.host.values import ANYWHERE, Object, Offset, Value, joined
 from kesco.llvm.values import Function, Instruction
 from kesco.llvm.values import Value as Operand
 
@@ -134,5 +134,7 @@ class Watcher(Protocol):
     def answers(self, name: str, values: list[Value], state: State) -> Value | None:
         """What a function without a body returns of which the watcher knows what it does; None if it does not."""
 
-    def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
-        """The host reads or writes what the device may reach; None: it is not known what."""
+    def touches(
+        self, state: State, one: Object | None, where: tuple[Offset, int | None] = (ANYWHERE, None), *, writes: bool
+    ) -> None:
+        """The host reads or writes what the device may reach, `where` in it; None: it is not known what."""

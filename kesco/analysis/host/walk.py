@@ -265,7 +265,8 @@ def _goes_on(frame: Frame, head: str, state: State) -> bool:
         frame.fixed[head] = (state.copy(), 0)
         return True
     known, rounds = frame.fixed[head]
-    known, changed = join_states(known, state, widen=rounds >= _ROUNDS)
+    widen = rounds >= _ROUNDS or head not in frame.graph.paying
+    known, changed = join_states(known, state, widen=widen)
     frame.fixed[head] = (known, rounds + 1)
     if changed:
         begin = known.copy()

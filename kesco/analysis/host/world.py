@@ -23,8 +23,8 @@ class World(Protocol):
     def held_at_first(self, one: Object, at: int, size: int) -> Scalar:
         """What a lazy object held when the path began."""
 
-    def touched(self, state: State, one: Object | None, writes: bool) -> None:
-        """The host reads or writes an object; None where it is not known which."""
+    def touched(self, state: State, one: Object | None, where: tuple[Offset, int | None], writes: bool) -> None:
+        """The host reads or writes so many bytes of an object; None where it is not known which, or how many."""
 
     def accessed(
         self, state: State, at: Object | None, where: tuple[Offset, int], value: Value, *, writes: bool

@@ -16,7 +16,7 @@ from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.engine import PUSH, STUB, Engine
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import NOTHING, Object, Value, number
+from kesco.analysis.host.values import ANYWHERE, NOTHING, Object, Offset, Value, number
 from kesco.analysis.host_order.answers import answered
 from kesco.analysis.host_order.calls import Calls
 from kesco.analysis.host_order.launching import argument_of, launched_with
@@ -264,7 +264,9 @@ class Watching:
                 self.touches(state, one, writes=False)
                 self.touches(state, one, writes=True)
 
-    def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
+    def touches(
+        self, state: State, one: Object | None, where: tuple[Offset, int | None] = (ANYWHERE, None), *, writes: bool
+    ) -> None:
         """The host reads or writes what the device may reach; None: it is not known what."""
         if state.failing:
             return

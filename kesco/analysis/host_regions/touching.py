@@ -14,7 +14,7 @@ from functools import cached_property
 from kesco.analysis.host.cuda import Launch
 from kesco.analysis.host.frames import Frame
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import NUMBER, ONE, STATUS, ZERO, Object, Value, pointer
+from kesco.analysis.host.values import ANYWHERE, NUMBER, ONE, STATUS, ZERO, Object, Offset, Value, pointer
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.launching import Launching
 from kesco.analysis.host_regions.leaving import ended, is_end, throws, unwinds
@@ -22,6 +22,7 @@ from kesco.analysis.host_regions.runtime import Runtime
 from kesco.analysis.host_regions.watching import Level, Watching
 from kesco.frontend.api_table import host_call
 from kesco.ir.flow import Role, SiteKind
+from kesco.ir.poly import ByteRange, constant
 from kesco.llvm.values import Function, Instruction
 
 _STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch|kesco_paced?|kesco_turn)(?:E|I|R)")
@@ -81,9 +82,14 @@ class Touching:
     def begins(self, frame: Frame, head: str, state: State) -> None:
         """Loops are told by the text."""
 
-    def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
+    def touches(
+        self, state: State, one: Object | None, where: tuple[Offset, int | None] = (ANYWHERE, None), *, writes: bool
+    ) -> None:
         """The host reads or writes what the device may reach."""
-        self.paths.touches(state, one, writes=writes)
+        (stride, rest), size = where
+        known = size is not None and not stride
+        part = ByteRange(constant(rest), constant(rest + size)) if size is not None and known else None
+        self.paths.touches(state, one, part, writes=writes)
 
     def answers(self, name: str, values: list[Value], state: State) -> Value | None:
         """What a function of kesco's own prologue returns: the streams and events of a text that is read again."""

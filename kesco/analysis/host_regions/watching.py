@@ -29,6 +29,7 @@ from kesco.ir import program as ir
 from kesco.ir.access import UNKNOWN, UNSEEN_HOST, AccessMode, Buffer, BufferKind
 from kesco.ir.failures import ends_the_process
 from kesco.ir.flow import CURRENT, EXCEPTION, Handle, Iteration, Role, SiteKind
+from kesco.ir.poly import ByteRange
 from kesco.llvm.names import display_name
 from kesco.llvm.values import Function, Instruction
 from kesco.source import Span
@@ -301,11 +302,12 @@ class Watching:
             self.texts, activation.function, operation, frame, instruction
         ):
             return
-        drafts = activation.builder.drafts
-        if operation < 0 and all(drafts[n].role is Role.EXIT for n in state.frontier):
+        staying = frozenset(n for n in state.frontier if activation.builder.drafts[n].role is not Role.EXIT)
+        if operation < 0 and not staying:
             return
         span = self.span(activation, instruction)
         if operation < 0:
+            state.frontier = staying
             operation, how = self.texts.last(activation.function)
         if operation < 0:
             end = activation.function.span
@@ -326,10 +328,9 @@ class Watching:
             state.frontier = frozenset()
             return
         if self.streams and self.engine.frame is not None and waits(self.engine.frame, state):
-            key = (operation, "waits", self.iterations())
-            _, state.frontier = activation.builder.add(
-                key, "cudaDeviceSynchronize", SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier
-            )
+            key, name = (operation, "waits", self.iterations()), "cudaDeviceSynchronize"
+            add = activation.builder.add
+            _, state.frontier = add(key, name, SiteKind.SYNC, Role.DEVICE_SYNC, span, state.frontier)
         before = len(activation.builder.drafts)
         draft, state.frontier = activation.builder.add(
             (operation, how, self.iterations()), how, SiteKind.BOUNDARY, Role.EXIT, span, state.frontier
@@ -338,7 +339,7 @@ class Watching:
 
     # ---- the host
 
-    def touches(self, state: State, one: Object | None, *, writes: bool) -> None:
+    def touches(self, state: State, one: Object | None, part: ByteRange | None = None, *, writes: bool) -> None:
         """The host reads or writes what the device may reach; None: it is not known what."""
         activation, at, _, _ = self.where()
         if self.streams and self.texts.is_of_kesco(self.texts.offset(at.place) if at is not None else -1):
@@ -347,14 +348,13 @@ class Watching:
         behind = [activation.builder.drafts[number] for number in state.frontier]
         buffer = UNSEEN_HOST if one is None else self.buffer(one)
         for draft in behind:
-            draft.outside = draft.outside or one is None
-            draft.seen.add((buffer, mode, False))
+            draft.is_looked_behind({(buffer, mode, False)}, one is None)
         frame = self.engine.frame
         if one is not None and frame is not None and frame.at is not None and _VOLATILE.intersection(frame.at.words):
             self.watched.add(buffer)
         if one is None:
             return
-        self._host(state, activation, at).touch(self.seen_by_host(self.buffer(one)), "host", mode)
+        self._host(state, activation, at).touch_few(self.seen_by_host(self.buffer(one)), "host", mode, part)
 
     def is_about_launch(self, state: State, shows: str) -> bool:
         """Whether a query tells nothing but whether the last launch could be made."""
