@@ -58,7 +58,8 @@ def follow(program: ir.Program, region: Region) -> list[Edit]:
     """The edits of a function that follows its caller."""
     operations = {s.operation: s for s in region.sites if _is_put_there(program, s)}
     edits = [edit for number, site in operations.items() for edit in _followed(program, number, site, region)]
-    copies = {s.operation for s in region.sites if s.kind is SiteKind.COPY and s.held is not None}
+    kept = (s for s in region.sites if s.kind is SiteKind.COPY)  # up in one call and home in another: not one `held`
+    copies = {s.operation for s in kept if s.held is not None or s.role is Role.LEGACY}
     names = (program.operations[number].rename for number in sorted(copies))
     return [*edits, *(Edit(*name[0], COPY_HERE) for name in names if name is not None)]
 

@@ -234,14 +234,14 @@ def prologue_place(text: bytes, top: int) -> int:
 
 
 def body_of(program: ir.Program, rewrite: Rewrite) -> ir.Block:
-    """The block with the function's own braces; a constructor's initialisers stand before it."""
+    """The block with the function's own braces; a constructor's initialisers stand before it, perhaps ``try``, too."""
     body = rewrite.function.body
     text = program.text
     while isinstance(body, ir.Block) and text[body.span.start : body.span.start + 1] != b"{":
         inner = [s for s in body.body if isinstance(s, ir.Block)]
         if not inner:
             break
-        body = inner[-1]
+        body = _tried(body) or inner[-1]
     if not isinstance(body, ir.Block) or text[body.span.start : body.span.start + 1] != b"{":
         raise CannotInsert(f"line {rewrite.function.span.line}: its braces come from a macro")
     return body
@@ -269,9 +269,9 @@ def _first_use(program: ir.Program, rewrite: Rewrite, operations: Collection[int
     """The start of the body's own statement that holds the first of the operations, which need the streams."""
     places = [program.operations[o].statement for o in operations]
     starts = [p.start for p in places if p is not None]
-    first = min(starts, default=-1)
-    holder = next((one for one in _flat(body_of(program, rewrite))[::-1] if one.span.start <= first), None)
-    if holder is None:
+    first, body = min(starts, default=-1), body_of(program, rewrite)
+    holder = next((one for one in _flat(body)[::-1] if one.span.start <= first), None)
+    if holder is None or max(starts) > body.span.end:
         raise CannotInsert(f"line {rewrite.function.span.line}: no statement stands before the first operation")
     if (
         rewrite.watched
@@ -290,8 +290,8 @@ def _flat(body: ir.Block) -> list[ir.Stmt]:
 
 
 def tried(program: ir.Program, rewrite: Rewrite, place: int) -> ir.Block | None:
-    """The block behind a ``try`` of the body's own that a place is in."""
-    every = (_tried(one) for one in body_of(program, rewrite).body)
+    """The block behind a ``try`` of the body's own that a place is in, or that is the body."""
+    every = map(_tried, (*body_of(program, rewrite).body, rewrite.function.body))
     return next((one for one in every if one is not None and one.span.start < place < one.span.end), None)
 
 

@@ -341,7 +341,7 @@ class _Writer:
         if not self.rewrite.watched:
             return
         fetched = fetch_place(self.program, self.rewrite, self._needed())
-        if (within := tried(self.program, self.rewrite, fetched)) is not None:
+        if (within := tried(self.program, self.rewrite, fetched)) and not isinstance(within.body[-1], ir.Leave):
             if within.end < 0:
                 raise CannotInsert(f"line {within.span.line}: nothing can be put where this block ends")
             self.before.setdefault(within.end, []).append(off_line(self.name))
