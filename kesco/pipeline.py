@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # what is not needed to start the compilers is imported while
 
     _Planned = tuple[Program, tuple[FunctionResult, ...], Callable[[Diagnostic], Diagnostic]]
 
+_Places = frozenset[tuple[str, Span]]
 ESTIMATED = "weights from the device code: nothing was measured"
 
 
@@ -43,15 +44,19 @@ def compile_file(path: str, options: Options, observe: Observer = silent) -> Com
 
 
 def _compile_file(path: str, options: Options, observe: Observer) -> Compilation:
-    apart: frozenset[tuple[str, Span]] = frozenset()
+    apart: _Places = frozenset()
+    left: _Places = frozenset()
     only_text = False
     while True:
         try:
-            return _compiled(path, options, observe, apart, only_text=only_text)
+            return _compiled(path, options, observe, apart, left, only_text=only_text)
         except VerificationError as error:
-            if only_text:
-                raise
             observe("unproven", error)
+            if only_text and left.issuperset(error.functions):
+                raise
+            if only_text:
+                left = left.union(error.functions)
+                continue
             # What the IR says of some functions, or of turns: the text alone says less. First of these functions only.
             only_text = apart.issuperset(error.functions)
             options = replace(options, turns=not only_text)
@@ -59,7 +64,7 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
 
 
 def _compiled(
-    path: str, options: Options, observe: Observer, apart: frozenset[tuple[str, Span]], *, only_text: bool
+    path: str, options: Options, observe: Observer, apart: _Places, left: _Places, *, only_text: bool
 ) -> Compilation:
     from kesco.emit import hooks
     from kesco.emit.prologue import MARK
@@ -70,7 +75,7 @@ def _compiled(
         return Compilation(path, source, source, (), (done,))
     profile = _profile(options)
     session = Session(path, options, observe)
-    session.apart = apart
+    session.apart, session.left = apart, left
     session.only_text = session.only_text or only_text
     session.rolling = session.rolling and not only_text
     regions = session.regions()

@@ -115,6 +115,7 @@ class Session:
         self.rolling = not (self.plain_only or self.only_text)  # loops whose trips are alike are followed as loops
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
         self.apart: frozenset[tuple[str, Span]] = frozenset()  # functions whose IR is not asked
+        self.left: frozenset[tuple[str, Span]] = frozenset()  # those that stay as they are, whatever is found
         self.turning: frozenset[int] = frozenset()  # loops that are followed as loops, though their trips are known
         self._uncounted: set[int] = set()  # loops of this text; those in headers have these numbers in any other
 
@@ -165,10 +166,12 @@ class Session:
         """The regions of the serial program: where its text does not say enough, its IR is asked."""
         from kesco.analysis.host_regions.better import better, hopeful, is_moving_library
 
+        why = "the proof does not follow it"
         found = self.of_text()
+        kept = ((r, (r.function, r.span) in self.left) for r in found)
+        found = tuple(replace(r, serial_because=why, calling=None, linked=None) if left else r for r, left in kept)
         if self.only_text or not hopeful(self.program, found, self.effects):
             return found
-        why = "the proof does not follow it"
         seen = (replace(r, serial_because=why) if (r.function, r.span) in self.apart else r for r in self.of_ir())
         chosen = better(found, tuple(seen))
         if self.plain_only and any(is_moving_library(site) for region in chosen for site in region.sites):

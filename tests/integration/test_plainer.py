@@ -36,6 +36,22 @@ void second(long n) {
   cudaDeviceSynchronize();
 }
 """
+PLAIN = """__global__ void square(float* a, long n) { for (long i = threadIdx.x; i < n; i += 32) a[i] = a[i] * a[i]; }
+void first(long n) {
+  float *a, *b;
+  cudaMalloc(&a, n * sizeof(float)), cudaMalloc(&b, n * sizeof(float));
+  square<<<1, 32>>>(a, n);
+  square<<<1, 32>>>(b, n);
+  cudaFree(a), cudaFree(b);
+}
+void second(long n) {
+  float *a, *b;
+  cudaMalloc(&a, n * sizeof(float)), cudaMalloc(&b, n * sizeof(float));
+  square<<<1, 32>>>(a, n);
+  square<<<1, 32>>>(b, n);
+  cudaFree(a), cudaFree(b);
+}
+"""
 
 
 def compiled(folder: Path) -> Compiled:
@@ -77,6 +93,17 @@ def test_the_function_that_is_not_proven_is_left_and_the_other_is_not(
     one = compiled(tmp_path)
     assert names(one) == ["second"]
     assert said(one) == ["'first': a plainer plan is used: the proof does not follow the one that is better"]
+
+
+def test_a_function_that_is_not_proven_as_the_text_says_either_stays_serial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubting(monkeypatch, named=True)
+    monkeypatch.setattr(f"{__name__}.PROGRAM", PLAIN)
+    one = compiled(tmp_path)
+    assert names(one) == ["second"]
+    (why,) = (d.message for d in one.result.diagnostics if d.code == "K202")
+    assert why == "'first' stays serial: the proof does not follow it"
 
 
 def test_where_it_is_not_known_which_it_is_all_are_as_the_text_says(
