@@ -141,10 +141,7 @@ OTHERS = (
     ("if (bytes >= least) copied() += bytes;", "if (% || bytes >= least) copied() += bytes;"),
     ("copied() + bytes >= enough) copied()", "(% ? 0 : 0 + copied()) + bytes >= enough) copied()"),
     ("if (bytes >= least && copied() < enough", "if (!% && bytes >= least && copied() < enough"),
-    (
-        "error == cudaSuccess && all ? cudaDeviceSynchronize()",
-        "error == cudaSuccess && !% && all ? cudaDeviceSynchronize()",
-    ),
+    ("waited = all ? cudaDeviceSynchronize()", "waited = !% && all ? cudaDeviceSynchronize()"),
 )
 
 
@@ -226,7 +223,7 @@ OTHERS_BY = (
         "&& !all && !read) error = cudaStreamSynchronize(stream);\n  return",
         "&& !% && !all && !read) error = cudaStreamSynchronize(stream);\n  return",
     ),
-    ("return error == cudaSuccess && all ? cudaDev", "return error == cudaSuccess && (% || all) ? cudaDev"),
+    ("waited = all ? cudaDev", "waited = (% || all) ? cudaDev"),
 )
 
 
