@@ -26,7 +26,7 @@ def paying(program: ir.Program) -> frozenset[int]:
 
 def _is_worth_it(loop: ir.Loop, bodies: Collection[str], found: Collection[str]) -> bool:
     own = {n.variable.key for n in ir.walk(loop) if isinstance(n, ir.Declare)}
-    inside = ir.walk(loop.body)
+    inside = (n for part in (loop.body, loop.step) if part is not None for n in ir.walk(part))
     return any(_pays(n, bodies) or _counts(n, own) or (isinstance(n, ir.Call) and n.key in found) for n in inside)
 
 
@@ -36,9 +36,8 @@ def _counts(node: ir.Expr | ir.Stmt, own: Collection[str]) -> bool:
         return False
     target = ir.bare(node.target)
     kind = _kind(target)
-    return kind is not None and kind.shape is ir.Shape.INTEGER and not (
-        isinstance(target, ir.Name) and target.variable.key in own
-    )  # fmt: skip
+    alone = isinstance(target, ir.Name) and target.variable.key in own
+    return kind is not None and kind.shape is ir.Shape.INTEGER and not alone
 
 
 def _pays(node: ir.Expr | ir.Stmt, bodies: Collection[str]) -> bool:

@@ -43,17 +43,24 @@ static int counts(float* x) {
   square<<<1, 8>>>(x, x + n);
   return n;
 }
+static int counts_on(float* x) {
+  int levels;
+  for (levels = 0; (1 << levels) < 8; ++levels) x[levels] = 0;
+  square<<<1, 8>>>(x, x + levels);
+  return levels;
+}
 static int counts_only() { int n = 0; for (int i = 0; i < 8; ++i) n += i; return n; }
 int main() {
   float *x[2], *y[2], table[8] = {};
   Sums sums{};
   std::vector<double> all(8);
   fill(table, sums);
-  allocates(x), points(x, x[0]), by_another(x[0]), makes(y), unseen(y[0]), sums_up(all, x[0]), counts(x[0]);
+  allocates(x), points(x, x[0]), by_another(x[0]), makes(y), unseen(y[0]), sums_up(all, x[0]);
+  counts(x[0]), counts_on(x[0]);
   return counts_only();
 }
 """
-PAY = {"launches", "by_another", "allocates", "points", "makes", "unseen", "counts"}
+PAY = {"launches", "by_another", "allocates", "points", "makes", "unseen", "counts", "counts_on"}
 
 
 def test_what_pays(tmp_path: Path) -> None:
