@@ -25,6 +25,7 @@ from kesco.analysis.state import ON
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, Access, AccessMode, Buffer
 from kesco.ir.flow import Handle, Held, Region, Role, SiteKind
+from kesco.ir.walking import leaves
 
 _PASSED = (Role.ENTRY, Role.EXIT, Role.HOST)
 _MOVES = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET, SiteKind.LIBRARY)
@@ -227,13 +228,17 @@ def _whole(node: ir.Expr | ir.Stmt) -> ir.Expr | None:
         bound = _without_assignment(node.initial) if node.initial is not None else None
         lasts = isinstance(bound, ir.Binary) or (isinstance(bound, ir.Call) and bound.reference)  # it is no temporary
         return node.initial if lasts or node.variable.type.shape is not ir.Shape.REFERENCE else None
+    if isinstance(node, ir.If) and node.other is None and not node.before and leaves(node.then):
+        return node.condition
     return None
 
 
 def _without_assignment(whole: ir.Expr) -> ir.Expr:
-    """The value that an expression converts or assigns to something, or takes the address of."""
+    """The value that an expression converts, compares or assigns to something, or takes the address of."""
     match whole:
-        case ir.Cast(operand=inner) | ir.Assign(value=inner) | ir.AddressOf(target=inner):
+        case ir.Cast(operand=inner) | ir.Assign(value=inner) | ir.AddressOf(target=inner) | ir.Unary(operand=inner):
+            return _without_assignment(inner)
+        case ir.Binary(operator="==" | "!=" | "<" | ">" | "<=" | ">=", left=inner, right=ir.Constant()):
             return _without_assignment(inner)
     return whole
 

@@ -20,6 +20,19 @@ class Edit:
     rank: int = 0
 
 
+_BEHIND = -(1 << 41)  # before all that begins at an offset
+
+
+def behind(start: int) -> int:
+    """The rank of what stands behind the statement that begins at `start`: what is inside a statement ends first."""
+    return _BEHIND - start
+
+
+def is_behind(edit: Edit) -> bool:
+    """Whether it stands behind a statement."""
+    return edit.rank <= _BEHIND
+
+
 class OverlapError(ValueError):
     """Two edits want to change the same bytes."""
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kesco.emit.early import before_clock
-from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
+from kesco.emit.edits import Edit, at_line_start, behind, line_indent, newline_of
 from kesco.emit.names import macros
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
@@ -55,7 +55,7 @@ _PRAGMA = re.compile(rb"[ \t]*#[ \t]*pragma\b[^\n]*[^\\\s][ \t]*\r?\n")
 _TASK = re.compile(rb"#[ \t]*pragma[ \t]+kesco[ \t]+task\b")
 _WAITS = re.compile(rb"\bcuda(?:Device|Thread)Synchronize\s*\(")
 _NAMES = ("cudaDeviceSynchronize", "cudaThreadSynchronize")
-_CHECKED = re.compile(rb"[A-Za-z_]\w*\((?:(?!//|/\*|\*/)[^\n\\])*\)\s*;")
+_CHECKED = re.compile(rb"(?!if\b)[A-Za-z_]\w*\((?:(?!//|/\*|\*/)[^\n\\])*\)\s*;")
 _WAIT = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?(cudaDeviceSynchronize|cudaThreadSynchronize)\s*\(\s*\)\s*;")
 
 
@@ -161,7 +161,7 @@ def around(
         joined = "".join(f"{newline}{outer}{line}" for line in before)
         edits.append(Edit(start, start, f"{{{joined}{newline}{outer}"))
         tail = "".join(f"{newline}{outer}{line}" for line in after)
-        edits.append(Edit(end, end, f"{tail}{newline}{indent}}}"))
+        edits.append(Edit(end, end, f"{tail}{newline}{indent}}}", behind(start)))
         return edits
     if before:
         edits.append(lines_before(source, start, before))
@@ -176,7 +176,7 @@ def around(
             text += newline + indent
         if rest.rstrip().endswith(b"\\"):
             raise CannotInsert(f"line {first.span.line}: its line goes on behind the end of the line")
-        edits.append(Edit(end, end, text))
+        edits.append(Edit(end, end, text, behind(start)))
     return edits
 
 

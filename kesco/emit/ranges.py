@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kesco.emit.edits import Edit, line_indent, newline_of
+from kesco.emit.edits import Edit, behind, line_indent, newline_of
 from kesco.emit.places import lines_before
 from kesco.ir import program as ir
 from kesco.ir.ranges import COUNTER, Ranged, range_loops
@@ -40,7 +40,7 @@ def count_edits(program: ir.Program, loops: Iterable[Ranged], before: dict[int, 
             indent = line_indent(text, start)
             opened = f"{{{newline}{indent}  {_declared(one)}{newline}{indent}"
             edits.append(Edit(start, start, opened, 2 * start - _FAR))
-            edits.append(Edit(one.end, one.end, f"{newline}{indent}}}", _FAR - 2 * start))
+            edits.append(Edit(one.end, one.end, f"{newline}{indent}}}", behind(start)))
         else:
             edits.append(lines_before(text, start, [_declared(one)]))
         if one.alone >= 0:
@@ -50,7 +50,7 @@ def count_edits(program: ir.Program, loops: Iterable[Ranged], before: dict[int, 
             rows = [f"++{one.name};", *(_declared(within[at]) for at in (first,) if at in within), ""]
             begun = "{" + "".join(f"{newline}{indent}  {row}" for row in rows)
             edits.append(Edit(first, first, begun, 2 * start + 1 - _FAR))
-            edits.append(Edit(one.closed, one.closed, f"{newline}{indent}}}", _FAR - 2 * start - 1))
+            edits.append(Edit(one.closed, one.closed, f"{newline}{indent}}}", behind(first)))
         else:
             edit = lines_before(text, first, [f"++{one.name};"])
             edits.append(Edit(edit.start, edit.end, edit.text, _AHEAD))

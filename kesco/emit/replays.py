@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kesco.emit.edits import Edit, apply, line_indent, newline_of
+from kesco.emit.edits import Edit, apply, is_behind, line_indent, newline_of
 from kesco.emit.places import CannotInsert, line_end
 from kesco.ir import program as ir
 from kesco.ir.replay import ALONE, AMONG_OTHERS, Replay
@@ -31,7 +31,8 @@ def wrapped(
     left = list(edits)
     for number, one in replays:
         end = line_end(source, one.end)
-        inner = [e for e in left if e.rank > _OUTSIDE and one.start <= e.start and e.end <= end]
+        within = [e for e in left if one.start <= e.start and e.end <= end]
+        inner = [e for e in within if e.rank > _OUTSIDE or (is_behind(e) and e.start > one.start)]
         left = [e for e in left if e not in inner]
         if any(e.start < end and e.end > one.start for e in left):
             line = source.count(b"\n", 0, one.start) + 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
+from kesco.emit.edits import Edit, at_line_start, behind, line_indent, newline_of
 from kesco.emit.places import CannotInsert, line_end, lines_before
 from kesco.ir import program as ir
 from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURN, TURNED, TURNS, Turns
@@ -68,4 +68,4 @@ def _behind(source: bytes, one: Turns, line: str) -> Edit:
             raise CannotInsert(f"line {one.span.line}: something stands right behind the loop")
         return Edit(end, end + len(rest) - len(rest.lstrip()), f"{text}{start}")
     end = line_end(source, end)
-    return Edit(end, end, text)
+    return Edit(end, end, text, behind(one.span.start))

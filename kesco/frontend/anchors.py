@@ -10,13 +10,16 @@ macro that may leave its function cannot be edited, and neither can text that a 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clang.cindex import Cursor, CursorKind
 
-from kesco.frontend.clang import kind_of
+from kesco.frontend.clang import children, kind_of
 from kesco.frontend.invocations import Invocations
 from kesco.frontend.operations import IN_HEAD, Anchor, closing_parenthesis
 from kesco.ir import program as ir
 from kesco.ir.failures import leaves_where_it_failed
+from kesco.ir.replay import ENDS
 from kesco.ir.walking import breaks
 
 K = CursorKind
@@ -25,6 +28,17 @@ _KEYWORDS = {
     K.WHILE_STMT: b"while", K.SWITCH_STMT: b"switch", K.RETURN_STMT: b"return", K.CASE_STMT: b"case",
     K.DEFAULT_STMT: b"default", K.BREAK_STMT: b"break", K.CONTINUE_STMT: b"continue", K.CXX_THROW_EXPR: b"throw",
 }  # fmt: skip
+
+
+def ends_by_leaving(cursor: Cursor) -> bool:
+    """Whether the last statement of what an ``if`` guards leaves the function, or the process."""
+    while kind_of(cursor) in (K.COMPOUND_STMT, K.UNEXPOSED_EXPR):
+        inner = children(cursor)
+        if not inner:
+            return False
+        cursor = inner[-1]
+    ends = kind_of(cursor) is K.CALL_EXPR and cursor.spelling in ENDS
+    return ends or kind_of(cursor) in (K.RETURN_STMT, K.CXX_THROW_EXPR)
 
 
 class Anchors(Invocations):
@@ -123,6 +137,23 @@ class Anchors(Invocations):
             return read(cursor)
         finally:
             self.anchor.stuck = keep
+
+    def condition(self, cursor: Cursor, *, first: bool, leaves: bool = False) -> ir.Expr:
+        """A condition; inside a macro invocation (``if ((call) != ok)``) the invocation still runs it once.
+
+        Where what it guards `leaves`, what stands behind the statement is come to by all that stay: text can be put
+        there, too. A library's handle would not be given back on the other way.
+        """
+        if not (self._inside_macro or leaves):
+            return self.within(cursor, first=first)
+        begin = len(self.operations)
+        condition = self.value(cursor) if first else self.lower(cursor)
+        launches = {n.operation for n in ir.walk(condition) if isinstance(n, ir.Launch)}
+        for number in range(begin, begin if self._inside_macro else len(self.operations)):
+            one = self.operations[number]
+            if one.handle is not None or number in launches:
+                self.operations[number] = replace(one, handle=None, stream_text=None, stuck=IN_HEAD)
+        return condition
 
     def value(self, cursor: Cursor) -> ir.Expr:
         """Left to the subclass."""

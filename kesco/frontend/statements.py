@@ -17,6 +17,7 @@ from dataclasses import replace
 from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
+from kesco.frontend.anchors import ends_by_leaving
 from kesco.frontend.bindings import Bindings, is_binding
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.declarations import CLASSES, functions_within
@@ -67,7 +68,7 @@ class Statements(Bindings):
         span = self.span(cursor)
         if kind is K.COMPOUND_STMT:
             return self._compound(cursor)
-        if kind is K.DECL_STMT:
+        if kind in (K.DECL_STMT, K.VAR_DECL):
             return self._declarations(cursor)
         if kind is K.NULL_STMT:
             return ir.Block(span, ())
@@ -153,7 +154,7 @@ class Statements(Bindings):
 
     def _declarations(self, cursor: Cursor) -> ir.Stmt:
         found: list[ir.Stmt] = []
-        for child in clang.children(cursor):
+        for child in [cursor] if kind_of(cursor) is K.VAR_DECL else clang.children(cursor):
             if kind_of(child) in CLASSES:  # unseen code may call its functions, through a base or by their address
                 self.elsewhere.update({one.canonical.get_usr(): one for one in functions_within(child)})
             if kind_of(child) is K.VAR_DECL:
@@ -177,9 +178,9 @@ class Statements(Bindings):
         value = None if initial is None else self.value(initial) if each_time else self.lower(initial)
         return ir.Declare(self.span(cursor), variable, value)
 
-    def _header(self, cursors: list[Cursor]) -> tuple[ir.Stmt, ...]:
+    def _header(self, cursors: list[Cursor], *, stuck: bool = True) -> tuple[ir.Stmt, ...]:
         """Declarations and expressions that run once at the head of a statement, or of a macro's invocation."""
-        if self.anchor is None or self._inside_macro:
+        if self.anchor is None or self._inside_macro or not stuck:
             return tuple(self._statement(c) for c in cursors)
         keep, self.anchor.stuck = self.anchor.stuck, self.anchor.stuck or "it stands in the head of a statement"
         try:
@@ -211,7 +212,7 @@ class Statements(Bindings):
     def _if(self, cursor: Cursor) -> ir.Stmt:
         inner = self.children(cursor)
         before: list[Cursor] = []
-        while len(inner) > 2 and kind_of(inner[0]) is K.DECL_STMT:
+        while len(inner) > 2 and kind_of(inner[0]) in (K.DECL_STMT, K.VAR_DECL):  # the latter is the condition's own
             before.append(inner.pop(0))
         if len(inner) > 2:
             first, second = inner[0].extent, inner[1].extent
@@ -223,17 +224,12 @@ class Statements(Bindings):
                 before.append(inner.pop(0))
         if len(inner) not in (2, 3):
             return self._refused(cursor, "an if statement of unknown form")
-        head = self._header(before)
-        condition = self._condition(inner[0], first=not head)
+        leaves = len(inner) == 2 and ends_by_leaving(inner[1])
+        head = self._header(sorted(before, key=lambda c: int(c.extent.start.offset)), stuck=not leaves)
+        condition = self.condition(inner[0], first=not head, leaves=leaves)
         then = self._body(inner[1])
         other = self._body(inner[2]) if len(inner) == 3 else None
         return ir.If(self.span(cursor), head, condition, then, other)
-
-    def _condition(self, cursor: Cursor, *, first: bool) -> ir.Expr:
-        """A condition; inside a macro invocation (``if ((call) != ok)``) the invocation still runs it once."""
-        if not self._inside_macro:
-            return self.within(cursor, first=first)
-        return self.value(cursor) if first else self.lower(cursor)
 
     def _loop(self) -> int:
         self.loops += 1
@@ -340,7 +336,7 @@ class Statements(Bindings):
         if kind_of(inner[-1]) is not K.COMPOUND_STMT:
             return self._refused(cursor, "a switch without braces")
         head = self._header(before)
-        condition = self._condition(inner[-2], first=not head)
+        condition = self.condition(inner[-2], first=not head)
         return ir.Switch(span, head, condition, self._body(inner[-1]))
 
     def _case(self, cursor: Cursor, default: bool) -> ir.Stmt:

@@ -1,4 +1,4 @@
-"""What is inside an expression or statement: ``children(node)``, ``walk(node)``, ``breaks(statement)``, ``bare(one)``.
+"""What is in an expression or statement: `children`, `walk`, `bare`; and how one is left: `breaks`, `leaves`.
 
 In: a node of `tree`. Out: the nodes in it. Which fields hold nodes is read off their annotations, so that a new kind of
 node is walked, too, or refused.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from kesco.ir.tree import Block, Case, Cast, Expr, If, Leave, Stmt, Switch
+from kesco.ir.replay import ENDS
+from kesco.ir.tree import Block, Call, Case, Cast, Evaluate, Expr, If, Leave, Stmt, Switch
 
 _PLAIN = frozenset(
     {"str", "int", "bool", "Span", "Span | None", "Type", "Variable", "Type | None", "Kernel", "Kernel | None",
@@ -84,6 +85,15 @@ def breaks(statement: Stmt) -> bool:
     if isinstance(statement, Case):
         return breaks(statement.body)
     return bool(isinstance(statement, Switch))
+
+
+def leaves(statement: Stmt) -> bool:
+    """Whether a statement ends with a way out of its function, or of the process."""
+    while isinstance(statement, Block) and statement.body:
+        statement = statement.body[-1]
+    if isinstance(statement, Evaluate) and isinstance(last := bare(statement.expression), Call):
+        return last.name.rpartition("::")[2] in ENDS
+    return isinstance(statement, Leave) and statement.how in ("return", "throw")
 
 
 def bare(expression: Expr) -> Expr:

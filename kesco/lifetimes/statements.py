@@ -36,6 +36,8 @@ def statement_of(program: ir.Program, statement: ir.Stmt, call: ir.Call) -> Span
         whole = replace(statement.span, end=max(statement.span.end, one.statement.end))
     elif one.lone or one.statement.start != statement.span.start:
         return None
+    if any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(statement)):
+        return None  # whoever called may try again with less
     text = program.text[whole.start : whole.end]
     inner = program.text[call.span.start : call.span.end]
     plain = (

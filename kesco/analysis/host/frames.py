@@ -9,7 +9,7 @@ from itertools import count
 from kesco.analysis.host.engine import Engine
 from kesco.analysis.host.graphs import Graph
 from kesco.analysis.host.memory import State
-from kesco.analysis.host.values import NOTHING, Object, Scalar, Value
+from kesco.analysis.host.values import NOTHING, Object, Scalar, Value, number
 from kesco.llvm.values import Function, Instruction
 
 
@@ -72,8 +72,13 @@ class Frame:
             state.values |= {name: value for name, value in values.items() if name.startswith(_IN_WORDS)}
 
     def way(self, state: State, block: str) -> Way:
-        """Whether a call of CUDA has failed: such paths are not joined with others before a trip of a loop ends."""
-        return () if block in self.graph.ends else (state.failing,)
+        """Which paths are not joined there: where a call of CUDA has failed, until a trip of a loop ends, and where
+        control goes on to different places when a scope has been left.
+        """
+        if block in self.graph.inside[block]:
+            return ()
+        onward = (number(state.values.get(name, NOTHING)) for name in self.graph.onward.get(block, ()))
+        return (*onward,) if block in self.graph.ends else (state.failing, *onward)
 
     @property
     def catches(self) -> bool:

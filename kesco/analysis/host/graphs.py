@@ -33,6 +33,7 @@ class Graph:
 
     `ends` are heads, and the blocks that lead back to them: there the paths of a trip meet. `last` are the blocks of
     which control goes nowhere but to a call that ends the process, and from which instruction on: nothing throws there.
+    At the end of a scope all ways out of it run through the same blocks, and a number says which one was taken.
     """
 
     blocks: dict[str, Block]
@@ -43,6 +44,7 @@ class Graph:
     live: dict[str, tuple[str, ...]]  # of each block, the values that it or a later one uses, its own phis among them
     ends: frozenset[str]
     last: dict[str, int]
+    onward: dict[str, tuple[str, ...]]  # of each block, the values that say where control goes behind a clean-up
 
     def leaves(self, source: str, target: str) -> tuple[str, ...]:
         """The loops that an edge leads out of."""
@@ -110,7 +112,24 @@ def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
     latches = {a for a in counted for b in blocks[a].instructions[-1].targets if b in heads and b in inside[a]}
     live = _live([blocks[name] for name in counted])
     last = _last([blocks[name] for name in counted], latches)
-    return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(heads | latches), last)
+    onward = _onward([blocks[name] for name in counted], live)
+    return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(heads | latches), last, onward)
+
+
+def _onward(blocks: list[Block], live: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """See `Graph.onward`: the phis of numbers that a ``switch`` asks, and in which blocks they are needed."""
+    switched = {
+        o.name
+        for b in blocks
+        if b.instructions[-1].opcode == "switch" and isinstance(o := b.instructions[-1].operands[0], Local)
+    }
+    phis = (one for block in blocks for one in block.instructions if one.opcode == "phi" and one.result is not None)
+    chosen = {
+        one.result.name
+        for one in phis
+        if one.result is not None and one.result.name in switched and any(isinstance(v, Integer) for v in one.operands)
+    }
+    return {name: found for name, needed in live.items() if (found := tuple(n for n in needed if n in chosen))}
 
 
 def _last(blocks: list[Block], latches: set[str]) -> dict[str, int]:

@@ -1,0 +1,64 @@
+// Every step and every copy is asked for its code in the condition of an if that leaves.
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+__global__ void scale(float* x, int n, float f) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= f;
+}
+__global__ void shift(float* x, int n, float f) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] += f;
+}
+struct Field {
+  float* d;
+  int n;
+};
+// <prologue: 5 streams, 0 events, copies>
+
+static int step(Field* f, float a) {
+  scale<<<(f->n + 255) / 256, 256, 0, kesco_current()>>>(f->d, f->n, a);
+  shift<<<(f->n + 255) / 256, 256, 0, kesco_current()>>>(f->d, f->n, a);
+  if (cudaGetLastError() != cudaSuccess) return 1;
+  return 0;
+}
+int main(int argc, char** argv) {
+  int n = argc > 1 ? atoi(argv[1]) : 1 << 20;
+  std::vector<float> h(n, 1.0f), r(n);
+  Field a{nullptr, n}, b{nullptr, n}, c{nullptr, n};
+  if (cudaMalloc(&a.d, n * sizeof(float)) != cudaSuccess) return 2;
+  if (cudaMalloc(&b.d, n * sizeof(float)) != cudaSuccess) {
+    fprintf(stderr, "no memory\n");
+    return 2;
+  }
+  if (auto status = cudaMalloc(&c.d, n * sizeof(float)); status != cudaSuccess) return 2;
+  KescoStreams* kesco = &kesco_streams();
+  if (kesco_copy(a.d, h.data(), n * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[3]) != cudaSuccess) exit(3);
+  if (kesco_copy(b.d, h.data(), n * sizeof(float), cudaMemcpyHostToDevice, kesco->stream[3], true) != cudaSuccess) return 3;
+  if (cudaMemsetAsync(c.d, 0, n * sizeof(float), kesco->stream[0]) != cudaSuccess) return 3;
+  for (int it = 0; it < 20; it++) {
+    if (((void)KescoOn(kesco->stream[1]), step(&a, 1.01f))) {
+      for (int s = 0; s < 3; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: the caller sees all of this as done on the default stream
+      return 4;
+    }
+    if (int code = ((void)KescoOn(kesco->stream[2]), step(&b, 0.99f))) {
+      for (int s = 0; s < 3; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: the caller sees all of this as done on the default stream
+      return code;
+    }
+    if (((void)KescoOn(kesco->stream[0]), step(&c, 0.5f)) != 0) {
+      fprintf(stderr, "step failed\n");
+      for (int s = 0; s < 3; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: the caller sees all of this as done on the default stream
+      return 4;
+    }
+  }
+  if (kesco_copy(r.data(), a.d, n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[1], true) != cudaSuccess) return 5;
+  printf("%f\n", r[n / 2]);
+  if (kesco_copy(r.data(), b.d, n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[4], true) != cudaSuccess) return 5;
+  printf("%f\n", r[n / 2]);
+  if (kesco_copy(r.data(), c.d, n * sizeof(float), cudaMemcpyDeviceToHost, kesco->stream[4], true) != cudaSuccess) return 5;
+  printf("%f\n", r[n / 2]);
+  cudaFree(a.d);
+  cudaFree(b.d);
+  cudaFree(c.d);
+  return 0;
+}
