@@ -61,7 +61,7 @@ def in_turns(
             return replace(planned, before=region, turns=turns)
         held = _waits_in(planned, planned.turns)
         if held is not None and result.left_because == NOTHING:
-            loop = next(one for one in planned.turns if is_in(held, one.span))
+            loop = next(one for one in planned.turns if is_in(held, one.whole))
             why = f"turns of the loop in line {loop.span.line} could overlap, {HELD} '{held.label}'"
             result = replace(result, left_because=why)
     return result
@@ -85,12 +85,18 @@ def may_turn(results: Iterable[FunctionResult], options: Options) -> frozenset[i
 
 
 def turning(program: Program, results: Iterable[FunctionResult]) -> frozenset[int]:
-    """The loops whose turns run beside each other."""
+    """The loops whose turns run beside each other, and those around them."""
     from kesco.ir.walking import walk
 
-    spans = {turns.span for one in results for turns in one.turns}
+    spans = {turns.whole for one in results for turns in one.turns}
     nodes = (node for function in program.functions for node in walk(function.body))
-    return frozenset(node.number for node in nodes if isinstance(node, Loop) and node.span in spans)
+    return frozenset(
+        node.number for node in nodes if isinstance(node, Loop) and any(_is_in(one, node.span) for one in spans)
+    )
+
+
+def _is_in(one: Span, other: Span) -> bool:
+    return one.path == other.path and other.start <= one.start and one.end <= other.end
 
 
 def host_waits_in(result: FunctionResult, loops: Iterable[Turns]) -> bool:
@@ -106,7 +112,7 @@ def _waits_in(result: FunctionResult, loops: Iterable[Turns]) -> Site | None:
     if (fetches := result.fetches) is not None:
         later = next((s for s in sites if s.operation in fetches.operations), None)
         waits += [(at, later) for at in (*fetches.before, *fetches.ends) if later is not None]
-    return next((s for at, s in waits for one in loops if one.span.start < at < one.span.end), None)
+    return next((s for at, s in waits for one in loops if one.whole.start < at < one.whole.end), None)
 
 
 def _is_asked(options: Options) -> bool:

@@ -164,6 +164,27 @@ def apart_in_turns(a: ByteRange, b: ByteRange, loop: str) -> bool:
     )  # fmt: skip
 
 
+def apart_in_lanes(a: ByteRange, b: ByteRange, counters: Mapping[str, str]) -> bool:
+    """Whether no byte is in both in two trips of loops whose counters have other values, whenever that is.
+
+    `counters` names one for each loop.
+    """
+    both = [[c for c in one.counters if c.turn is not None and counters.get(c.turn.loop) == c.turn.counter]
+            for one in (a, b)]  # fmt: skip
+    if any(len(one) != 1 for one in both):
+        return False
+
+    def later(first: Symbol, its: Symbol, symbol: Symbol) -> Poly | None:
+        return of(first) + constant(1) + of(_MORE) if symbol == its else None
+
+    return all(
+        any(_apart(one, other) for one in _widened(first)
+            for other in _widened(_in_other_trip(second, partial(later, *named)))
+            if _MORE not in (other.high - other.low).symbols)
+        for first, second, named in ((a, b, (both[0][0], both[1][0])), (b, a, (both[1][0], both[0][0])))
+    )  # fmt: skip
+
+
 def as_if_in_one_turn(one: ByteRange, loop: str) -> ByteRange:
     """The range as if all turns of a loop were the same one: what two of them touch then meets."""
 

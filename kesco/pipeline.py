@@ -236,7 +236,7 @@ def _turning(
     """
     from kesco.in_turns import may_turn, turning
 
-    done, by_ir = _planned(session, regions, options, prices), session.by_ir
+    done, by_ir, opened = _planned(session, regions, options, prices), session.by_ir, session.open
     loops = may_turn(done[1], options)
     while loops:
         session.turning = loops
@@ -247,7 +247,7 @@ def _turning(
             session.observe("regions", again)
             return again, other
         loops = loops if loops < session.turning else frozenset()
-    session.turning, session.by_ir = frozenset(), by_ir
+    session.turning, session.by_ir, session.open = frozenset(), by_ir, opened
     return regions, done
 
 

@@ -114,6 +114,7 @@ class Session:
         """Calls of libraries are no part of a graph, and of no task."""
         self.rolling = not (self.plain_only or self.only_text)  # loops whose trips are alike are followed as loops
         self.by_ir: frozenset[int] = frozenset()  # the functions of the text whose regions are the IR's
+        self.open: dict[int, bool] = {}  # of the others, whether unseen code may have left work running before them
         self.apart: frozenset[tuple[str, Span]] = frozenset()  # functions whose IR is not asked
         self.left: frozenset[tuple[str, Span]] = frozenset()  # those that stay as they are, whatever is found
         self.turning: frozenset[int] = frozenset()  # loops that are followed as loops, though their trips are known
@@ -167,16 +168,17 @@ class Session:
         from kesco.analysis.host_regions.better import better, hopeful, is_moving_library
 
         why = "the proof does not follow it"
-        found = self.of_text()
+        found, self.by_ir, self.open = self.of_text(), frozenset(), {}
         kept = ((r, (r.function, r.span) in self.left) for r in found)
         found = tuple(replace(r, serial_because=why, calling=None, linked=None) if left else r for r, left in kept)
         if self.only_text or not hopeful(self.program, found, self.effects):
             return found
         seen = (replace(r, serial_because=why) if (r.function, r.span) in self.apart else r for r in self.of_ir())
-        chosen = better(found, tuple(seen))
+        chosen, by_ir = better(found, tuple(seen))
         if self.plain_only and any(is_moving_library(site) for region in chosen for site in region.sites):
             return found
-        self.by_ir = frozenset(number for number, one in enumerate(chosen) if one is not found[number])
+        self.by_ir = by_ir
+        self.open = {n: one.open for n, one in enumerate(chosen) if n not in by_ir}
         return chosen
 
     def of_text(self) -> tuple[Region, ...]:
@@ -228,6 +230,7 @@ class Session:
         self, program: Program, text: bytes, found: tuple[Region, ...], by_ir: Collection[int], *, streams: bool
     ) -> tuple[Region, ...]:
         """The regions of a text, some of them as the host's IR has them."""
+        found = tuple(replace(one, open=self.open.get(n, one.open)) for n, one in enumerate(found))
         if not by_ir:
             return found
         seen = {one.span: one for one in self._from_ir(program, text, streams=streams)}

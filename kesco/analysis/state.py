@@ -17,7 +17,7 @@ from kesco.ir.flow import CURRENT, Handle, Iteration
 from kesco.ir.lifetimes import ALLOCATE, FREE, FREED
 from kesco.ir.replay import REPLAYS
 from kesco.ir.transfers import FETCHED, SENT
-from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
+from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
 
 
@@ -94,7 +94,7 @@ def is_kesco(name: str) -> bool:
         CURRENT.name.removesuffix("()"),
         ON,
         *(ALLOCATE, FREE, FREED, SENT, FETCHED),
-        *(TURNS, TURN, TURNED, PLACE, TAKE, GIVE, PIN),
+        *(TURNS, TURN, LANE, TURNED, PLACE, TAKE, GIVE, PIN),
         *REPLAYS,
     )
 

@@ -183,7 +183,7 @@ class Turns(Calls):
             low = max(low, start.integer.bounds()[0])
         if start.integer is not None and by.bounds()[1] <= 0:
             high = min(high, start.integer.bounds()[1])
-        turn = Turn(key, by, tuple(self._open))
+        turn = Turn(key, by, tuple(self._open), update.variable.name)
         return Value(formula=of(Symbol(f"{update.variable.name}@{key}", low, max(low, high), turn=turn)))
 
     def _stays_below(self, loop: ir.Loop, state: State, update: _Update, by: Poly, most: int) -> bool:

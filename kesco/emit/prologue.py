@@ -24,7 +24,7 @@ END = "// ---- kesco: end"
 _FUNCTIONS = (
     r"kesco_(?:streams|streams_if_distinct|stretch|pace|paced|context|prefetch|replay\w*|graph_of|fills?|memset|copy\w*|reach|settle"
     r"|send|sent|fetch|fetched|malloc|freed?|mark|hold|marking|queues|beside|current"
-    r"|turns?|turned|others|extent|place|take|give|pin|trip\d*|blas|main)"
+    r"|turns?|lane|turned|others|extent|place|take|give|pin|trip\d*|blas|main)"
 )
 _CALLED = re.compile(rf"\b(?:{_FUNCTIONS}\s*\(|Kesco(?:Leave|On)\b)")
 _TYPES = (
@@ -57,7 +57,8 @@ STAND_IN = (
     "template <typename Kesco> cudaError_t kesco_malloc(Kesco**, decltype(sizeof(0)), cudaStream_t); "
     "void kesco_free(const void*, cudaStream_t); cudaError_t kesco_freed(const void*); "
     "struct KescoTurns {{}}; template <typename... Kesco> KescoTurns kesco_turns(KescoStreams*, const Kesco*...); "
-    "template <typename... Kesco> KescoStreams* kesco_turn(KescoTurns&, Kesco...); void kesco_turned(KescoTurns&); "
+    "template <typename... Kesco> KescoStreams* kesco_turn(KescoTurns&, Kesco...); "
+    "KescoStreams* kesco_lane(KescoTurns&, unsigned long long); void kesco_turned(KescoTurns&); "
     "template <typename Kesco> void kesco_place(KescoTurns&, int, Kesco**); "
     "template <typename Kesco> cudaError_t kesco_take(KescoTurns&, int, Kesco**, decltype(sizeof(0))); "
     "cudaError_t kesco_give(KescoTurns&, const void*); "

@@ -7,7 +7,7 @@ rest of the emitter since a counter is all that the text lacks there: everything
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kesco.emit.edits import Edit, behind, line_indent, newline_of
 from kesco.emit.places import lines_before
@@ -25,8 +25,18 @@ def asked(program: ir.Program, functions: Iterable[ir.Function], texts: Iterable
     return tuple(r for f in functions for r in range_loops(program, f) if r.name in names) if names else ()
 
 
-def count_edits(program: ir.Program, loops: Iterable[Ranged], before: dict[int, list[str]]) -> list[Edit]:
-    """The declarations of the counters, and where a trip begins; of a body without braces in `before` its operation."""
+def is_counter(name: str) -> bool:
+    """Whether it is the name of one that is brought in."""
+    return _NAME.fullmatch(name) is not None
+
+
+def count_edits(
+    program: ir.Program, loops: Iterable[Ranged], before: dict[int, list[str]], begun: Collection[str]
+) -> list[Edit]:
+    """The declarations of the counters, and where a trip begins; of a body without braces in `before` its operation.
+
+    Trips of those of these names are `begun` elsewhere.
+    """
     edits = []
     text, every = program.text, list(loops)
     newline = newline_of(text)
@@ -43,6 +53,8 @@ def count_edits(program: ir.Program, loops: Iterable[Ranged], before: dict[int, 
             edits.append(Edit(one.end, one.end, f"{newline}{indent}}}", behind(start)))
         else:
             edits.append(lines_before(text, start, [_declared(one)]))
+        if one.name in begun:
+            continue
         if one.alone >= 0:
             before.setdefault(one.alone, []).insert(0, f"++{one.name};")
         elif one.closed >= 0:

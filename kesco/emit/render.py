@@ -48,7 +48,7 @@ from kesco.emit.prefetches import written
 from kesco.emit.prologue import EMPTY, OUR_NAMES, prologue
 from kesco.emit.ranges import asked, count_edits
 from kesco.emit.replays import loop_head, wrapped
-from kesco.emit.rings import turn_edits
+from kesco.emit.rings import add_ends, turn_edits
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
@@ -119,7 +119,6 @@ class _Writer:
         self.program = replace(program, operations=filled(program, rewrite, *map(as_operation, rewrite.prefetches)))
         self.region, self.plan = rewrite.region, rewrite.plan
         self.streams = rewrite.schedule.as_dict()
-        self.newline = newline_of(program.text)
         by_operation: dict[int, list[Site]] = {}
         for site in self.region.sites:
             if site.number in self.streams:
@@ -167,8 +166,9 @@ class _Writer:
             if not sites[0].added:
                 result += self._stream_edits(self.program.operations[operation], sites)
         lines_of = (line for each in (self.before, self.after) for lines in each.values() for line in lines)
-        counted = asked(self.program, self._functions(), [*(e.text for e in result), *lines_of])
-        result += count_edits(self.program, counted, self.before)
+        lanes = add_ends(self.before, self.rewrite.turns, self.name)
+        counted = asked(self.program, self._functions(), [*(e.text for e in result), *lines_of, *lanes])
+        result += count_edits(self.program, counted, self.before, lanes)
         by_statement: dict[tuple[int, int], list[int]] = {}
         for operation in sorted(self.before.keys() | self.after.keys()):
             one = self.program.operations[operation]

@@ -13,33 +13,60 @@ from collections.abc import Sequence
 
 from kesco.emit.edits import Edit, at_line_start, behind, line_indent, newline_of
 from kesco.emit.places import CannotInsert, line_end, lines_before
+from kesco.emit.ranges import is_counter
 from kesco.ir import program as ir
-from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURN, TURNED, TURNS, Turns
+from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS, Turns
+from kesco.source import Span
 
+_WAITS = "  // kesco: the host waits"
 _AHEAD = -1  # of what waits for others at the same place
+
+
+def add_ends(before: dict[int, list[str]], turns: Sequence[Turns], name: str) -> list[str]:
+    """Adds the lines before the statements that leave the function within; returns what the turns are numbered by."""
+    numbers = {whole: at for at, whole in enumerate(dict.fromkeys(one.whole for one in turns))}
+    ends = {n: f"{TURNED}({_own(name, numbers[one.whole])});{_WAITS}" for one in turns for n in one.left}
+    for operation, line in ends.items():
+        before.setdefault(operation, []).append(line)
+    return [one.lane for one in turns]
+
+
+def _own(name: str, number: int) -> str:
+    return f"{name}_loop{number or ''}"
 
 
 def turn_edits(program: ir.Program, turns: Sequence[Turns], name: str) -> list[Edit]:
     """All of them, for the loops of one function; `name` is that of its streams."""
-    return [edit for number, one in enumerate(turns) for edit in _of_loop(program, one, name, number)]
+    numbers: dict[Span, int] = {}
+    edits: list[Edit] = []
+    for one in turns:
+        shared = one.whole in numbers
+        edits += _of_loop(program, one, name, numbers.setdefault(one.whole, len(numbers)), shared=shared)
+    return edits
 
 
-def _of_loop(program: ir.Program, one: Turns, name: str, number: int) -> list[Edit]:
-    source, own = program.text, f"{name}_loop{number or ''}"
-    said = "turns overlap"
+def _of_loop(program: ir.Program, one: Turns, name: str, number: int, *, shared: bool) -> list[Edit]:
+    """Those of one loop; with `shared`, what stands around the loop around it is there for another one."""
+    source, own = program.text, _own(name, number)
+    said = "turns of other numbers overlap" if one.lane else "turns overlap"
     if one.buffers or one.taken:
         said = "turns that overlap have their own" + ("" if one.buffers else " memory")
     before = [f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"]
     if one.pins:
         before.append(f"{PIN}({', '.join((own, *one.pins))});  // kesco: pinned in the loop, if that pays")
-    begins = [f"KescoStreams* {name} = {TURN}({', '.join((own, *one.alike))});"]
+    begins = [f"++{one.lane};"] if is_counter(one.lane) else []
+    given = (own, one.lane) if one.lane else (own, *one.alike)
+    begins += [f"KescoStreams* {name} = {LANE if one.lane else TURN}({', '.join(given)});"]
     for place, buffer in enumerate(one.buffers):
         begins.append(f"decltype({buffer}) {buffer};")
         begins.append(f"{PLACE}({own}, {place}, &{buffer});")
-    behind = f"{TURNED}({own});  // kesco: the host waits"
-    edits = [lines_before(source, one.span.start, before), _behind(source, one, behind)]
+    ends = f"{TURNED}({own});{_WAITS}"
+    edits = [] if shared else [lines_before(source, one.whole.start, before), _behind(source, one, ends)]
     first = _opened(source, one.first.start, begins) if one.lone else lines_before(source, one.first.start, begins)
     edits.append(Edit(first.start, first.end, first.text, _AHEAD))
+    if one.lone and one.outer is not None:
+        end, start = one.span.end + 1, one.span.start  # the body's, which ends before the loop does
+        edits.append(Edit(end, end, f"{newline_of(source)}{line_indent(source, start)}}}", behind(one.first.start)))
     for index, memory in enumerate(one.taken):
         for call, text in ((memory.allocates, f"{TAKE}({own}, {index}, "), (memory.frees, f"{GIVE}({own}, ")):
             edits.append(Edit(call.start, source.index(b"(", call.start) + 1, text))
@@ -59,13 +86,14 @@ def _opened(source: bytes, offset: int, lines: Sequence[str]) -> Edit:
 
 
 def _behind(source: bytes, one: Turns, line: str) -> Edit:
-    end = one.span.end + one.lone  # behind the semicolon
+    lone = one.lone and one.outer is None
+    end = one.whole.end + (source[one.whole.end : one.whole.end + 1] == b";")
     rest = source[end : line_end(source, end)]
-    start = newline_of(source) + line_indent(source, one.span.start)
-    text = f"{f'{start}}}' if one.lone else ''}{start}{line}"
+    start = newline_of(source) + line_indent(source, one.whole.start)
+    text = f"{f'{start}}}' if lone else ''}{start}{line}"
     if rest.strip() and not rest.strip().startswith(b"//"):  # the rest of the line goes to a line of its own
         if rest.rstrip().endswith(b"\\"):
-            raise CannotInsert(f"line {one.span.line}: something stands right behind the loop")
+            raise CannotInsert(f"line {one.whole.line}: something stands right behind the loop")
         return Edit(end, end + len(rest) - len(rest.lstrip()), f"{text}{start}")
     end = line_end(source, end)
-    return Edit(end, end, text, behind(one.span.start))
+    return Edit(end, end, text, behind(one.whole.start))

@@ -61,12 +61,13 @@ class Turn:
     """How a counter changes: by `step` from one trip of a loop to the next, which is the same in all trips.
 
     `loop` names the loop, and `around` are the loops around it, outermost first: as long as this loop is not left,
-    their counters keep their values.
+    their counters keep their values. `counter` is the name of the variable that is counted, if it is one.
     """
 
     loop: str
     step: Poly
     around: tuple[str, ...] = ()
+    counter: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from kesco.ir import program as ir
 from kesco.source import Span
 
-TURNS, TURN, TURNED = "kesco_turns", "kesco_turn", "kesco_turned"
+TURNS, TURN, LANE, TURNED = "kesco_turns", "kesco_turn", "kesco_lane", "kesco_turned"
 PLACE, TAKE, GIVE, PIN = "kesco_place", "kesco_take", "kesco_give", "kesco_pin"
-"""What the prologue calls them: before the loop, where a turn begins, behind the loop; where a buffer is in this turn;
-the allocation and the end of what a turn has for itself; and what says before the loop which blocks may be pinned."""
+"""What the prologue calls them: before the loop, where a turn begins, where one of a number does, behind the loop;
+where a buffer is in this turn; the allocation and the end of what a turn has for itself; and what says before the loop
+which blocks may be pinned."""
 
 _POOL = 8  # streams
 
@@ -40,6 +41,10 @@ class Turns:
     `streams` are those of one turn, from the first to the last. Only turns overlap in which the variables `alike` have
     the same values as in all before. `pins` are variables that hold blocks of the host's memory (`ir.pins`) that may be
     pinned in the loop, and `pinned` the copies from there and to there.
+
+    Where the loop is come to again and again, turns of one number may have to be in order: `lane` is the variable that
+    numbers them, and `outer` the statement around it, a loop in which there is no other work; `left` are the operations
+    by which the function is left in it.
     """
 
     loop: str
@@ -54,6 +59,14 @@ class Turns:
     alike: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
     pinned: frozenset[int] = frozenset()
+    lane: str = ""
+    outer: Span | None = None
+    left: tuple[int, ...] = ()
+
+    @property
+    def whole(self) -> Span:
+        """Before and behind what the host waits."""
+        return self.outer or self.span
 
 
 def in_flight(turns: Sequence[Turns]) -> int:
@@ -94,4 +107,4 @@ def _loops(program: ir.Program) -> dict[str, list[ir.Loop]]:
 
 
 def _has_turns(loop: ir.Loop) -> bool:
-    return any(isinstance(n, ir.Call) and n.name.rpartition("::")[2] == TURN for n in ir.walk(loop.body))
+    return any(isinstance(n, ir.Call) and n.name.rpartition("::")[2] in (TURN, LANE) for n in ir.walk(loop.body))

@@ -13,23 +13,28 @@ memory holds; and all that reads it, or writes to it otherwise, stands behind th
 which bytes these are, turns overlap as long as all have the same (`alike`): a last one that is shorter comes behind the
 one before, in the same place. 4. All else that two turns touch is only read, or apart.
 
+Where the loop is come to again and again and that is all that is done with the device, see `lanes`.
+
 It refuses where the memory's address may be seen or kept, and where anything else in the loop allocates.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kesco.ir import program as ir
-from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
+from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.failures import runs_at_exit
-from kesco.ir.flow import EXCEPTION, Held, Mark, Region, Role, Site, SiteKind
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_turns, as_if_in_one_turn
 from kesco.rings.body import Body, body_of
+from kesco.rings.lanes import in_lanes
+from kesco.rings.meeting import is_in as is_in
+from kesco.rings.meeting import may_stay, may_throw, meeting
 from kesco.rings.uses import Use, deciding_in, pointer_of, uses
 from kesco.source import Span
 
@@ -44,15 +49,17 @@ def rings(program: ir.Program, region: Region) -> tuple[Turns, ...]:
         return ()
     alone: list[Turns] = []
     calls = frozenset(s.operation for s in region.sites if s.kind is SiteKind.CALL and s.role is Role.MOVABLE)
-    bodies = [body_of(program, function, loop, calls) for loop in region.loops]
-    for body in reversed([one for one in bodies if one is not None]):
-        one = _Loop(program, function, region, body, tuple(alone)).turns()
-        if one is not None:
-            alone.append(one)
+    bodies = [one for loop in region.loops if (one := body_of(program, function, loop, calls)) is not None]
+    for body in reversed([one for one in bodies if one.placed]):
+        turns = _Loop(program, function, region, body, tuple(alone)).turns()
+        if turns is not None:
+            alone.append(turns)
     found: list[Turns] = []
-    for one in reversed(alone):
-        if not any(outer.span.start <= one.span.start < outer.span.end for outer in found):
-            found.append(one)
+    every = (*in_lanes(program, region, bodies), *alone)
+    for turns in sorted(every, key=lambda one: (one.whole.start, one.span.start)):
+        around = [one.whole for one in found if one.whole.start <= turns.span.start < one.whole.end]
+        if all(turns.lane and place == turns.outer for place in around):
+            found.append(turns)
     return tuple(found)
 
 
@@ -72,25 +79,21 @@ def as_planned(region: Region, turns: Sequence[Turns]) -> Region:
         return site
 
     result = replace(region, sites=tuple(map(planned, region.sites)))
-    for one in turns:
-        own = [s for s in result.sites if is_in(s, one.span) and s.operation != -1]
-        inside = [s.number for s in own if s.mark is not Mark.ENTERS or s.loop != one.loop]
-        entry = next(s.number for s in result.sites if s.mark is Mark.ENTERS and s.loop == one.loop)
+    for one in {t.whole: t for t in turns}.values():
+        within = (s for s in result.sites if is_in(s, one.whole) and s.operation != -1)
+        inside = {s.number for s in within if s.role is not Role.EXIT}
         others = set(range(len(result.sites))).difference(inside)
-        leaving = {after for n in (*inside, entry) for after in result.successors[n] if after in others}
-        result = _with_wait(result, max(inside) + 1, {*inside, entry}, leaving, one.span)
-        coming = {n for n in others if entry in result.successors[n]}
-        result = _with_wait(result, entry, coming, {entry}, one.span)
+        leaving = {after for n in inside for after in result.successors[n] if after in others}
+        result = _with_wait(result, max(inside) + 1, inside, leaving, one.whole)
+        others = set(range(len(result.sites))).difference(inside)
+        entered = {after for n in others for after in result.successors[n] if after in inside}
+        coming = {n for n in others if entered.intersection(result.successors[n])}
+        result = _with_wait(result, min(entered), coming, entered, one.whole)
     return result
 
 
 def _in_one_turn(access: Access, loop: str) -> Access:
     return access if access.bytes is None else replace(access, bytes=as_if_in_one_turn(access.bytes, loop))
-
-
-def is_in(site: Site, loop: Span) -> bool:
-    """Whether a site is in the text of a loop."""
-    return loop.start <= site.span.start < loop.end
 
 
 def _with_wait(region: Region, at: int, before: set[int], behind: set[int], span: Span) -> Region:
@@ -123,11 +126,11 @@ class _Loop:
 
     def turns(self) -> Turns | None:
         """The loop, if its turns may overlap and need not be in order as they are."""
-        sites = [s for s in self.region.sites if self._is_in(s)]
+        sites = self.body.sites(self.region)
         taken = self.body.own_memory(self.program, self.function)
         frees = {s.number for s in sites if any(s.span == one.frees for one in taken)}
         work = [s for s in sites if s.number not in frees and s.mark is None]
-        if not all(map(self._may_stay, work)) or not self.body.allocates_nothing_else(self.program, taken):
+        if not all(map(may_stay, work)) or not self.body.allocates_nothing_else(self.program, taken):
             return None
         if taken and any(s.looks for s in work):
             return None
@@ -143,7 +146,7 @@ class _Loop:
         alike: set[str] = set()
         names = self._names(work, shared, alike)
         ends = runs_at_exit(self.program) and self.body.may_end_the_process(self.program)
-        if self._may_throw(sites) or (names and ends):
+        if may_throw(self.region, sites) or (names and ends):
             return None  # nothing would be put back, and somebody may look
         if names is None or not any(s.role is Role.MOVABLE for s in work):
             return None
@@ -155,10 +158,6 @@ class _Loop:
             self.body.key, span, first.span, names, taken, tuple(sorted(frees)), self.body.lone, copies,
             alike=tuple(sorted(alike)),
         )  # fmt: skip
-
-    def _is_in(self, site: Site) -> bool:
-        entering = site.mark is Mark.ENTERS and site.loop == self.body.key
-        return is_in(site, self.body.loop.span) and not entering
 
     def _waits_behind(self, sites: list[Site]) -> bool:
         """Whether the first that the host has to do with the device behind the loop, if anything, is to wait for it.
@@ -180,26 +179,12 @@ class _Loop:
                 return False
         return found
 
-    def _may_throw(self, sites: list[Site]) -> bool:
-        """Whether an exception may leave the function from within."""
-        behind = {n for s in sites for n in self.region.successors[s.number]}
-        return any(self.region.sites[n].label.partition("#")[0] == EXCEPTION for n in behind)
-
-    def _may_stay(self, site: Site) -> bool:
-        """Whether a site may be in such a loop."""
-        if site.foreign or site.outside or any(a.buffer.kind in _NOT_KNOWN for a in site.accesses):
-            return False
-        if site.role is Role.MOVABLE:
-            # whether the host waits for a copy is known when all is planned
-            return site.kind in _WORK or (site.kind is SiteKind.CALL and not site.holds and not site.looks)
-        return site.role is Role.HOST or (site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC)
-
     def _shared(self, work: list[Site], own: set[Buffer]) -> set[Buffer] | None:
         """The buffers that two turns would have to share; None where one of them cannot be a turn's own."""
         found: set[Buffer] = set()
         for n, one in enumerate(work):
             for other in work[n:]:
-                for x, y in _meeting(one, other):
+                for x, y in meeting(one, other):
                     if x.buffer in own or y.buffer in own or self._apart(x.bytes, y.bytes):
                         continue
                     if (
@@ -266,9 +251,6 @@ class _Loop:
         )
 
 
-_NOT_KNOWN = (BufferKind.UNKNOWN, BufferKind.ORDER)
-
-
 def _covers(one: Access, other: Access) -> bool:
     """Whether a copy or memset writes all that another access may touch."""
     assert one.bytes is not None
@@ -276,18 +258,3 @@ def _covers(one: Access, other: Access) -> bool:
         return True
     length = one.buffer.length
     return one.bytes.low.bounds() == (0, 0) and length is not None and one.bytes.high == length
-
-
-def _meeting(one: Site, other: Site) -> Iterator[tuple[Access, Access]]:
-    """The accesses of two sites in different turns that may be to one place, one of them writing."""
-    if one.role is Role.HOST and other.role is Role.HOST:
-        return
-    for x in _left(one):
-        for y in _left(other):
-            if (x.mode | y.mode) & _WRITE and may_alias(x.buffer, y.buffer):
-                yield x, y
-
-
-def _left(site: Site) -> tuple[Access, ...]:
-    """What a site may still do in other turns: copies of kesco's own see to the host's memory by themselves."""
-    return site.accesses if site.held is None else tuple(a for a in site.accesses if a.buffer.on_device)

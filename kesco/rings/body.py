@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from kesco.ir import program as ir
+from kesco.ir.flow import Mark, Region, Site
 from kesco.ir.transfers import FILLS
 from kesco.ir.turns import Taken
+from kesco.rings.meeting import is_in
 from kesco.rings.uses import handed_on
 
 _CALLS = frozenset(
@@ -32,7 +34,8 @@ class Body:
     """A loop and the statements of its body.
 
     `around` tells that it is inside another loop, and `lone` that its body is one statement without braces. `calls` are
-    the operations of calls that are work on one stream as a whole.
+    the operations of calls that are work on one stream as a whole. Before and behind a loop that is `placed`, and
+    before and behind those of `outers`, loops around it, outermost first, something may be put.
     """
 
     key: str
@@ -42,6 +45,21 @@ class Body:
     lone: bool
     function: ir.Function
     calls: frozenset[int] = frozenset()
+    placed: bool = True
+    outers: tuple[ir.Loop, ...] = ()
+
+    def sites(self, region: Region) -> list[Site]:
+        """What is in the loop; where it is entered is not."""
+        inside = (s for s in region.sites if is_in(s, self.loop.span))
+        return [s for s in inside if s.mark is not Mark.ENTERS or s.loop != self.key]
+
+    @property
+    def counter(self) -> str:
+        """The variable that its head counts with, which is no name in the text where that is a range; or nothing."""
+        step = self.loop.step
+        if not isinstance(step, ir.Assign) or not isinstance(step.target, ir.Name):
+            return ""
+        return step.target.variable.name
 
     def index(self, node: ir.Expr | ir.Stmt) -> int:
         """In which statement of the body a node is; before all of them where it is in none."""
@@ -194,23 +212,42 @@ def body_of(program: ir.Program, function: ir.Function, key: str, calls: frozens
     """The loop of this number, if it is a statement of a block, and nothing jumps about there."""
     if not key.isdigit() or any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
         return None
-    for node in ir.walk(function.body):
-        if not isinstance(node, ir.Block) or program.text[node.span.start : node.span.start + 1] != b"{":
-            continue
-        loop = next((s for s in _flat(node) if isinstance(s, ir.Loop) and s.number == int(key)), None)
-        if loop is None:
-            continue
-        whole, span = loop.inner, loop.inner.span
-        braces = program.text[span.start : span.start + 1] + program.text[span.end - 1 : span.end]
-        statements = tuple(_flat(whole)) if isinstance(whole, ir.Block) else (whole,)
-        lone = braces != b"{}" and len(statements) == 1 and program.text[span.end : span.end + 1] == b";"
-        leaves = any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(loop))
-        if not (braces == b"{}" or lone) or leaves or loop.tested_after or span.end != loop.span.end:
-            return None
-        outer = [n for n in ir.walk(function.body) if isinstance(n, ir.Loop) and n is not loop]
-        around = any(any(one is loop for one in ir.walk(n)) for n in outer)
-        return Body(key, loop, statements, around, lone, function, calls)
-    return None
+    nodes = list(ir.walk(function.body))
+    loops = [n for n in nodes if isinstance(n, ir.Loop)]
+    loop = next((n for n in loops if n.number == int(key)), None)
+    if loop is None or loop.tested_after:
+        return None
+    whole, span = loop.inner, loop.inner.span
+    braces = program.text[span.start : span.start + 1] + program.text[span.end - 1 : span.end]
+    statements = tuple(_flat(whole)) if isinstance(whole, ir.Block) else (whole,)
+    lone = braces != b"{}" and len(statements) == 1 and program.text[span.end : span.end + 1] == b";"
+    if not (braces == b"{}" or lone) or span.end != loop.span.end:
+        return None
+    blocks = (n for n in nodes if isinstance(n, ir.Block) and program.text[n.span.start : n.span.start + 1] == b"{")
+    placed = {id(s) for block in blocks for s in _flat(block)}
+    around = [n for n in loops if n is not loop and any(one is loop for one in ir.walk(n))]
+    ends = [
+        n
+        for n in around
+        if n.span.end == span.end or n.tested_after or program.text[n.span.end - 1 : n.span.end] == b"}"
+    ]
+    outers = tuple(sorted((n for n in ends if id(n) in placed), key=lambda n: n.span.start))
+    return Body(
+        key,
+        loop,
+        statements,
+        bool(around),
+        lone,
+        function,
+        calls,
+        id(loop) in placed and not _leaves_function(loop),
+        outers,
+    )
+
+
+def _leaves_function(loop: ir.Loop) -> bool:
+    """Whether the function may be left in a loop."""
+    return any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(loop))
 
 
 def _flat(block: ir.Block) -> Iterator[ir.Stmt]:

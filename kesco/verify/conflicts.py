@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
 from kesco.ir.poly import ByteRange
-from kesco.verify.trips import never_meet, never_meet_in_turns
+from kesco.verify.trips import Lanes, never_meet, never_meet_in_lanes, never_meet_in_turns
 
 _MANY = 256
 _Unit = tuple[str, BufferKind, ByteRange | None]
@@ -19,10 +19,11 @@ _Unit = tuple[str, BufferKind, ByteRange | None]
 _VAGUE = (BufferKind.UNKNOWN, BufferKind.UNSEEN_HOST)
 
 
-def conflicts(accesses: Sequence[tuple[Access, ...]], loop: str = "") -> list[int]:
+def conflicts(accesses: Sequence[tuple[Access, ...]], loop: str = "", lanes: Lanes = ()) -> list[int]:
     """For each list of accesses the mask of all that touch the same memory, one of the two writing.
 
-    With `loop`, only those that may do so in two different trips of one stay in that loop.
+    With `loop`, only those that may do so in two different trips of one stay in that loop; with `lanes`, in
+    trips of such loops in which their counters have different values, whenever these are.
     """
     read: defaultdict[_Unit, int] = defaultdict(int)
     written: defaultdict[_Unit, int] = defaultdict(int)
@@ -40,7 +41,7 @@ def conflicts(accesses: Sequence[tuple[Access, ...]], loop: str = "") -> list[in
     for unit, buffer in buffers.items():
         # Aliasing needs equal keys or unknown memory; `may_alias` has the last word on each candidate.
         candidates = buffers if unit in unknown else by_key[unit[0]] | unknown
-        near = [o for o in candidates if may_alias(buffer, buffers[o]) and not _never_meet(unit, o, loop)]
+        near = [o for o in candidates if may_alias(buffer, buffers[o]) and not _never_meet(unit, o, loop, lanes)]
         writers[unit] = union(written[other] for other in near)
         users[unit] = writers[unit] | union(read[other] for other in near)
     result = []
@@ -65,12 +66,16 @@ def _unit(access: Access, parts: dict[str, set[ByteRange]]) -> _Unit:
     return buffer.key, buffer.kind, access.bytes if buffer.key in parts else None
 
 
-def _never_meet(a: _Unit, b: _Unit, loop: str) -> bool:
+def _never_meet(a: _Unit, b: _Unit, loop: str, lanes: Lanes) -> bool:
     """Whether two ranges are of one allocation and have no byte in common."""
     memory = BufferKind.UNKNOWN not in (a[1], b[1]) and BufferKind.ORDER not in (a[1], b[1])
     if not memory or a[0] != b[0]:
         return False
-    return never_meet(a[2], b[2]) or (bool(loop) and never_meet_in_turns(a[2], b[2], loop))
+    if never_meet(a[2], b[2]):
+        return True
+    if lanes:
+        return never_meet_in_lanes(a[2], b[2], lanes)
+    return bool(loop) and never_meet_in_turns(a[2], b[2], loop)
 
 
 def union(masks: Iterable[int]) -> int:

@@ -16,16 +16,22 @@ from collections.abc import Sequence
 from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, Access, AccessMode
 from kesco.ir.flow import Held, Role, Site
 from kesco.verify.conflicts import conflicts, union
+from kesco.verify.trips import Lanes
 
 
-def those_before(sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]], loop: str = "") -> list[int]:
-    """For each site the mask of the sites that it must come behind; with `loop`, only in other trips of that loop."""
+def those_before(
+    sites: Sequence[Site], accesses: Sequence[tuple[Access, ...]], loop: str = "", lanes: Lanes = ()
+) -> list[int]:
+    """For each site the mask of the sites that it must come behind; with `loop`, only in other trips of that loop.
+
+    With `lanes`, only in trips of such loops in which their counters have different values.
+    """
     count = len(sites)
-    behind = [mask >> count for mask in conflicts([*accesses, *_still_done(sites, accesses)], loop)[:count]]
+    behind = [mask >> count for mask in conflicts([*accesses, *_still_done(sites, accesses)], loop, lanes)[:count]]
     if not any(map(_is_later, sites)):
         return behind
     less = [_of_the_device(one) if _is_later(site) else one for site, one in zip(sites, accesses, strict=True)]
-    apart = [mask >> count for mask in conflicts([*less, *_still_done(sites, less)], loop)[:count]]
+    apart = [mask >> count for mask in conflicts([*less, *_still_done(sites, less)], loop, lanes)[:count]]
     others = union(1 << n for n, site in enumerate(sites) if not _waits_by_itself(site))
     return [b & others | a if _waits_by_itself(s) else b for s, b, a in zip(sites, behind, apart, strict=True)]
 

@@ -42,11 +42,11 @@ _MOST_COMBINATIONS = 64  # per block, before `run_alone` gives up
 class HappensBefore:
     """The ordering rules, applied to one region.
 
-    `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there;
-    at the sites in `alike` the same call stands in both programs, so that it waits for the legacy stream in
-    both or in neither. With `loop` the executions of sites are told apart by its trips. With `generous` an event-sync
-    counts as a wait for everything: right for a serial program, whose order must not be underestimated. With `apart`
-    these trips are on streams of their own.
+    `awaited_before` and `awaited_after` give, for sites, what the serial program's host has waited for there; at those
+    in `alike` the same call stands in both programs, so it waits for the legacy stream in both or neither. With `loop`
+    the executions of sites are told apart by its trips; those of the loops `apart`, of all stays in them, are on
+    streams of their own. With `generous` an event-sync counts as a wait for everything: right for a serial program,
+    whose order must not be underestimated.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class HappensBefore:
         alike: Collection[int] = (),
         generous: bool = False,
         loop: str = "",
-        apart: bool = False,
+        apart: Collection[str] = (),
     ) -> None:
         self.region = region
         self._before, self._after = awaited_before or {}, awaited_after or {}
         self._alike, self._generous = alike, generous
-        self._loop, self._trips = loop, Trips(len(region.sites), apart) if loop else None
+        self._trips = Trips(len(region.sites), bool(apart)) if loop else None
         if self._trips is not None:
             self._before, self._after = map(self._trips.every, (self._before, self._after))
-        self._only = -1
+        self._loops, self._anew, self._only = tuple(apart) or (loop,), not apart, -1
         streams: dict[str, bool] = {}
         events: dict[str, None] = {}
         for site in region.sites:
@@ -199,9 +199,9 @@ class HappensBefore:
     def _step(self, state: State, site: Site) -> None:
         if is_work(site):
             self._launch(state, site)
-        if self._trips is not None and site.mark is not None and site.loop == self._loop:
+        if self._trips is not None and site.mark is not None and site.loop in self._loops:
             state.covered = {event: self._covered(state, event) for event in state.covered}
-            self._trips.turn(state, site.mark is Mark.ENTERS)
+            self._trips.turn(state, self._anew and site.mark is Mark.ENTERS)
             self._stamps |= dict.fromkeys(state.covered, self._work)
         if site.role is Role.ENTRY:
             self._enter(state, site)

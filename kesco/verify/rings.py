@@ -16,16 +16,18 @@ and does not change.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, FILLS
-from kesco.ir.turns import GIVE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
+from kesco.ir.turns import GIVE, LANE, PIN, PLACE, TAKE, TURN, TURNED, TURNS
 from kesco.source import Span
+from kesco.verify.calls import call_in, is_of, is_of_cuda, is_streams, names, statements_of
+from kesco.verify.lanes import in_lanes, leaves_function, left_by
 from kesco.verify.sources import word_of
 
-_OURS = (TURNS, TURN, TURNED, PLACE, TAKE, GIVE, PIN)
+_OURS = (TURNS, TURN, LANE, TURNED, PLACE, TAKE, GIVE, PIN)
 _CALLED = re.compile(
     rb"(?<!KescoTurns )(?<!KescoStreams\* )(?<!void )(?<!cudaError_t )\b(?:" + "|".join(_OURS).encode() + rb")\s*\("
 )
@@ -40,6 +42,8 @@ class Ring:
 
     Only turns overlap in which the variables `alike` have the same values. `places` are buffers in two places; `taken`
     is memory of a turn's own, as the call that takes it. `pins` tells that the host's memory may be pinned in it.
+    With `lanes`, turns of one number are on the same streams all through the loop `outer`: of each such loop in it, its
+    key, and the name of its counter.
     """
 
     loop: ir.Loop
@@ -51,28 +55,44 @@ class Ring:
     pins: bool
     alike: frozenset[str]
     problems: tuple[str, ...]
+    lanes: tuple[tuple[str, str], ...] = ()
+    outer: ir.Loop | None = None
+    left: int = 0
 
     @property
     def key(self) -> str:
         """What marks in the region call it."""
         return str(self.loop.number)
 
+    def is_around(self, place: Span) -> bool:
+        """Whether a place is in the loop around it."""
+        return self.outer is not None and self.outer.span.start <= place.start < self.outer.span.end
+
 
 def rings_of(function: ir.Function) -> tuple[Ring, ...]:
     """The rings of a function."""
     found = []
     for block in (n for n in ir.walk(function.body) if isinstance(n, ir.Block) and not n.declares):
-        flat = _flat(block)
+        flat = statements_of(block)
         for at, declared in enumerate(flat):
-            call = _call_in(declared, TURNS)
-            pin = _call_in(flat[at + 1], PIN) if call is not None and at + 1 < len(flat) else None
+            call = call_in(declared, TURNS)
+            pin = call_in(flat[at + 1], PIN) if call is not None and at + 1 < len(flat) else None
             loop, behind = (*flat[at + 1 + (pin is not None) :][:2], None, None)[:2]
             if call is None or not isinstance(declared, ir.Declare) or not isinstance(loop, ir.Loop) or behind is None:
                 continue
-            end = _call_in(behind, TURNED)
-            if end is not None and _is(end.arguments[0], declared.variable):
-                found.append(_ring(function, declared.variable, call, loop, pin))
+            end = call_in(behind, TURNED)
+            if end is not None and is_of(end.arguments[0], declared.variable):
+                inside = [n for n in ir.walk(loop.body) if isinstance(n, ir.Loop) and _begins(n, LANE)]
+                left = left_by(loop, declared.variable) if inside else {}
+                calls = max(1, len(inside)) + len(left)
+                rings = [_ring(function, declared.variable, call, one, pin, calls, left) for one in inside or [loop]]
+                found += in_lanes(rings, loop, left) if inside else rings
     return tuple(found)
+
+
+def _begins(loop: ir.Loop, name: str) -> bool:
+    """Whether a statement right in a loop's body is a call of this name."""
+    return isinstance(loop.inner, ir.Block) and any(call_in(s, name) is not None for s in statements_of(loop.inner))
 
 
 def stray_calls(program: ir.Program) -> Iterator[tuple[Span, str]]:
@@ -81,37 +101,41 @@ def stray_calls(program: ir.Program) -> Iterator[tuple[Span, str]]:
     if not _CALLED.search(text):
         return
     rings = [one for f in program.functions for one in rings_of(f)]
-    belong = sum(3 + len(one.places) + 2 * len(one.taken) + one.pins for one in rings)
+    belong = sum((1 if one.lanes else 3) + len(one.places) + 2 * len(one.taken) + one.pins for one in rings)
+    belong += sum({id(one.outer): 2 + one.left for one in rings if one.lanes}.values())
     nodes = [n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call) and word_of(n) in _OURS]
     if len(nodes) != belong or len(_CALLED.findall(text)) != belong:
         yield Span(program.path, 0, 1, 1, 1), "turns of a loop begin, or have memory, where it cannot be followed"
 
 
-def _ring(function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, pin: ir.Call | None) -> Ring:
+def _ring(
+    function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop, pin: ir.Call | None, calls: int,
+    left: Mapping[int, ir.Stmt],
+) -> Ring:  # fmt: skip
+    """A loop; so many `calls` begin its turns, and those of others that share the variable, or end them within."""
     wrong: list[str] = []
-    body = _flat(loop.inner) if isinstance(loop.inner, ir.Block) else []
-    begins = next((n for n, s in enumerate(body) if _call_in(s, TURN) is not None), -1)
-    if begins < 0 or any(_is_of_cuda(n) for s in body[:begins] for n in ir.walk(s)):
+    body = statements_of(loop.inner) if isinstance(loop.inner, ir.Block) else []
+    begins = next((n for n, s in enumerate(body) if call_in(s, TURN) or call_in(s, LANE)), -1)
+    if begins < 0 or any(is_of_cuda(n) for s in body[:begins] for n in ir.walk(s)):
         wrong.append("a turn of it does not begin before its work")
     heads: list[ir.Expr | ir.Stmt | None] = [*loop.before, loop.condition, loop.step]
-    if loop.tested_after or any(_is_of_cuda(n) for one in heads if one is not None for n in ir.walk(one)):
+    if loop.tested_after or any(is_of_cuda(n) for one in heads if one is not None for n in ir.walk(one)):
         wrong.append("its head is not only the host's")
-    leaves = (n for n in ir.walk(loop) if isinstance(n, ir.Leave))
-    if any(n.how not in ("break", "continue") for n in leaves):
+    if any(leaves_function(n, left) for n in ir.walk(loop)):
         wrong.append("it may be left without what stands behind it")
     if any(isinstance(n, (ir.Obstacle, ir.Case)) for n in ir.walk(function.body)):
         wrong.append("control may jump into it")
     first = body[begins] if begins >= 0 else None
     own = first.variable.key if isinstance(first, ir.Declare) else ""
-    streams = (n for n in ir.walk(loop) if isinstance(n, ir.Name) and "KescoStreams" in n.variable.type.spelling)
+    streams = (n for n in ir.walk(loop) if isinstance(n, ir.Name) and is_streams(n.variable))
     if any(n.variable.key != own for n in streams):
         wrong.append("some of its work is on streams that are not those of the turn")
     places = _places(function, ring, call, loop, body, begins, wrong)
     taken = _taken(function, loop, body, begins, wrong)
-    mentions = sum(_is(n, ring) for n in ir.walk(function.body))
-    if pin is not None and not _is(pin.arguments[0], ring):
+    mentions = sum(is_of(n, ring) for n in ir.walk(function.body))
+    if pin is not None and not is_of(pin.arguments[0], ring):
         wrong.append("memory is pinned for another one")
-    if mentions != 2 + len(places) + 2 * len(taken) + (pin is not None):
+    if mentions != 1 + calls + len(places) + 2 * len(taken) + (pin is not None):
         wrong.append("its turns are not all that its streams and memory are used for")
     for one in ir.walk(loop):
         if isinstance(one, ir.Call) and one.name.startswith("cu") and not _is_known(one):
@@ -122,9 +146,9 @@ def _ring(function: ir.Function, ring: ir.Variable, call: ir.Call, loop: ir.Loop
 
 def _alike(function: ir.Function, loop: ir.Loop, body: list[ir.Stmt], begins: int, wrong: list[str]) -> frozenset[str]:
     """What is the same in turns that may overlap: variables of the body that keep their values in the turn."""
-    call = _call_in(body[begins], TURN) if begins >= 0 else None
+    call = call_in(body[begins], TURN) if begins >= 0 else None
     rest = [s for s in (loop.step, loop.condition, *body[begins:]) if s is not None]
-    changed = {key for s in rest for n in ir.walk(s) if isinstance(n, ir.Assign) for key in _names(n.target)}
+    changed = {key for s in rest for n in ir.walk(s) if isinstance(n, ir.Assign) for key in names(n.target)}
     changed.update(lent_in(function.body))
     before = {s.variable.key for s in body[: max(begins, 0)] if isinstance(s, ir.Declare)}
     found = set()
@@ -147,20 +171,22 @@ def _places(
     found: dict[int, ir.Variable] = {}
     outer = call.arguments[1:]
     lent = set(lent_in(function.body, FILLS))
-    changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in _names(n.target)}
+    changed = {key for n in ir.walk(loop) if isinstance(n, ir.Assign) for key in names(n.target)}
     for at, one in enumerate(outer):
         name = ir.bare(one)
         here = begins + 1 + 2 * at
         declared, set_ = (*body[here : here + 2], None, None)[:2]
-        place = _call_in(set_, PLACE) if set_ is not None else None
+        place = call_in(set_, PLACE) if set_ is not None else None
         if not isinstance(declared, ir.Declare) or place is None or not isinstance(name, ir.Name):
             wrong.append("a buffer of its turns is not declared where they begin")
             continue
         inner, target = declared.variable, ir.bare(place.arguments[2])
         fits = (
-            _is(place.arguments[0], ring) and place.arguments[1] == ir.Constant(at) and inner.name == name.variable.name
+            is_of(place.arguments[0], ring)
+            and place.arguments[1] == ir.Constant(at)
+            and inner.name == name.variable.name
         )
-        if not fits or not isinstance(target, ir.AddressOf) or not _is(ir.bare(target.target), inner):
+        if not fits or not isinstance(target, ir.AddressOf) or not is_of(ir.bare(target.target), inner):
             wrong.append(f"'{inner.name}' is not the buffer of its turns that has this name")
         if name.variable.key in lent or name.variable.key in changed or name.variable.scope is not ir.Scope.LOCAL:
             wrong.append(f"'{inner.name}' may be another buffer in each turn")
@@ -188,10 +214,10 @@ def _taken(
             found[call.operation] = call
             variable = pointer.variable
             calls = [(n, c) for n, s in enumerate(body) for c in ir.walk(s) if isinstance(c, ir.Call)]
-            gives = [n for n, c in calls if word_of(c) == GIVE and _is(ir.bare(c.arguments[1]), variable)]
+            gives = [n for n, c in calls if word_of(c) == GIVE and is_of(ir.bare(c.arguments[1]), variable)]
             declared = any(isinstance(s, ir.Declare) and s.variable.key == variable.key for s in body[:at])
-            between = sum(_is(n, variable) for s in body[at + 1 : min(gives, default=0)] for n in ir.walk(s))
-            whole = sum(_is(n, variable) for n in ir.walk(function.body))
+            between = sum(is_of(n, variable) for s in body[at + 1 : min(gives, default=0)] for n in ir.walk(s))
+            whole = sum(is_of(n, variable) for n in ir.walk(function.body))
             if not on_each_way(statement, call):
                 wrong.append(f"a turn may take '{variable.name}' more than once, or not at all")
             ends = any(leaves_turn(s) for s in body[at : min(gives, default=at) + 1])
@@ -212,7 +238,7 @@ def _handed_on(
     """For each mention of a pointer whether its value goes to the device's work and nowhere else."""
     if node is but:
         return
-    if _is(node, pointer):
+    if is_of(node, pointer):
         yield given
         return
     for child in ir.children(node):
@@ -233,15 +259,15 @@ def lent_in(node: ir.Expr | ir.Stmt, but: Collection[str] = ()) -> Iterator[str]
     inner = ir.children(node)
     match node:
         case ir.AddressOf() | ir.Unknown() | ir.New() | ir.Obstacle():
-            yield from _names(node)
+            yield from names(node)
         case ir.Declare() if node.variable.type.shape is ir.Shape.REFERENCE and node.initial is not None:
-            yield from _names(node.initial)
+            yield from names(node.initial)
         case ir.Call():
             if node.name in but:
                 inner = [one for one in inner if one is not node.arguments[0]]
             for argument, changes in zip(node.arguments, node.references, strict=False):
-                yield from _names(argument) if changes else ()
-            yield from _names(node.receiver) if node.receiver is not None else ()
+                yield from names(argument) if changes else ()
+            yield from names(node.receiver) if node.receiver is not None else ()
     for one in inner:
         yield from lent_in(one, but)
 
@@ -277,29 +303,3 @@ def on_each_way(node: ir.Expr | ir.Stmt, target: ir.Launch | ir.Call | None) -> 
 
 def _is_known(call: ir.Call) -> bool:
     return call.name in COPIES or call.name in _FILL or call.name in _QUIET
-
-
-def _is_of_cuda(node: ir.Expr | ir.Stmt) -> bool:
-    return isinstance(node, ir.Launch) or (isinstance(node, ir.Call) and word_of(node).startswith(("cuda", "kesco")))
-
-
-def _flat(block: ir.Block) -> list[ir.Stmt]:
-    return [s for one in block.body for s in (one.body if isinstance(one, ir.Block) and one.declares else (one,))]
-
-
-def _call_in(statement: ir.Stmt, name: str) -> ir.Call | None:
-    """The call of this name that a statement consists of, or that a variable begins with."""
-    whole = statement.expression if isinstance(statement, ir.Evaluate) else None
-    whole = statement.initial if isinstance(statement, ir.Declare) else whole
-    bare = ir.bare(whole) if whole is not None else None
-    if isinstance(bare, ir.Call) and bare.constructs and len(bare.arguments) == 1:
-        bare = ir.bare(bare.arguments[0])
-    return bare if isinstance(bare, ir.Call) and word_of(bare) == name else None
-
-
-def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
-    return (n.variable.key for n in ir.walk(node) if isinstance(n, ir.Name))
-
-
-def _is(node: ir.Expr | ir.Stmt, variable: ir.Variable) -> bool:
-    return isinstance(node, ir.Name) and node.variable.key == variable.key

@@ -7,18 +7,23 @@ line with the compiler's answer (`parts`) and argues in another way, by inductio
 2. In two trips of one stay in a loop, the later counter is larger by one step or more. The later range is as long
    whichever trip it is; in the very next trip it is beyond the end of the earlier one; and from each trip to the next
    it moves on and never back. So it is beyond that end in all later trips. Or the same, downwards.
-3. A length that is the lesser of two may be taken to be either: then the range is larger, if anything.
+3. Where turns of one number are in order (`never_meet_in_lanes`), the same of a counter's value instead of the trips:
+whatever else counts is any number then.
+4. A length that is the lesser of two may be taken to be either: then the range is larger, if anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from itertools import product
 
 from kesco.ir.poly import ByteRange, Poly, Symbol, constant, of
 from kesco.verify.ranges import Lengths, cannot_meet
 
 _SKIPPED = Symbol("!skipped", 0, 1 << 63)
+Lanes = Collection[tuple[str, str]]
+"""Loops, each with its counter: trips in which these have one value are in order."""
 _Renaming = Callable[[Symbol], Poly | None]
 
 
@@ -45,6 +50,29 @@ def never_meet_in_turns(a: ByteRange | None, b: ByteRange | None, loop: str) -> 
     )
 
 
+def never_meet_in_lanes(a: ByteRange | None, b: ByteRange | None, lanes: Lanes) -> bool:
+    """Whether no byte is in both ranges in trips whose loops' counters have different values, whenever these are."""
+    if a is None or b is None:
+        return False
+    mine, theirs = _counter(a, lanes), _counter(b, lanes)
+    if mine is None or theirs is None:
+        return False
+
+    def after(second: ByteRange, its: Symbol, first: Symbol, more: Poly) -> ByteRange:
+        return _renamed(second, lambda symbol: of(first) + more if symbol == its else None)
+
+    return all(
+        any(_lies_beyond(one, partial(after, two, *named)) for one, two in product(_outlines(first), _outlines(second)))
+        for first, second, named in ((a, b, (theirs, mine)), (b, a, (mine, theirs)))
+    )
+
+
+def _counter(one: ByteRange, lanes: Lanes) -> Symbol | None:
+    """The counter among these that a range depends on, if it is one only."""
+    found = {c for c in one.counters if c.turn is not None and (c.turn.loop, c.turn.counter) in lanes}
+    return found.pop() if len(found) == 1 else None
+
+
 def _turns_with(one: ByteRange, loop: str) -> bool:
     """Whether a range is of a trip of the loop: it depends on one of its counters."""
     return any(c.turn is not None and c.turn.loop == loop for c in one.counters)
@@ -63,6 +91,11 @@ def _beyond(first: ByteRange, second: ByteRange, loop: str, around: tuple[str, .
 
         return _renamed(second, then)
 
+    return _lies_beyond(first, after)
+
+
+def _lies_beyond(first: ByteRange, after: Callable[[Poly], ByteRange]) -> bool:
+    """Whether a range, so many steps further on, lies on one side of `first` from the first step on."""
     next_one, later, last = after(constant(1)), after(of(_SKIPPED)), after(of(_SKIPPED) + constant(1))
     if _SKIPPED in (later.high - later.low).symbols:
         return False

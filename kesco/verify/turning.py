@@ -9,7 +9,8 @@ is left to show is that turns on other streams need no order, and that memory ho
    through the same parameter; no other access of the loop is to that memory.
 2. *Order*: behind each turn nothing is known of the stay so far (`HappensBefore`, `apart`). What two turns both touch,
    one of them writing, memory of a turn's own aside, must be in order all the same; and what the host had waited for
-   must be complete where it looks.
+   must be complete where it looks. Where turns of one number are in order (`lanes`), this is asked of all that is done
+   in the loop around them, and of turns of different numbers.
 3. *Values*: memory that a turn takes, each turn of the serial program allocated, with the same size. A buffer in two
    places begins as two copies. In each turn that begins, some operations write the same bytes of it each time, whatever
    memory holds: they are told the same, and what their kernels do depends on nothing else. Behind all of these stands
@@ -28,11 +29,12 @@ from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, through_parameter
 from kesco.ir.failures import runs_at_exit
 from kesco.ir.flow import Mark, Region, Role, Site, SiteKind
+from kesco.ir.turns import TURNED
 from kesco.source import Span
 from kesco.verify.conflicts import bits, hazards
 from kesco.verify.earlier import those_before
 from kesco.verify.happens_before import HappensBefore
-from kesco.verify.match import Matching, is_work, loops
+from kesco.verify.match import Matching, is_work, loops, plain_label
 from kesco.verify.rings import Ring, leaves_turn, lent_in, on_each_way
 from kesco.verify.sources import word_of
 from kesco.verify.values import issued_in
@@ -68,8 +70,13 @@ class Beside:
     ) -> None:
         self.ring, self.serial, self.concurrent, self.matching = ring, serial, concurrent, matching
         self.before, self._awaited = before, awaited
-        self.loop = loops(serial, concurrent, matching).get(ring.key, "")
+        theirs = loops(serial, concurrent, matching)
+        self.loop = theirs.get(ring.key, "")
+        self.lanes = tuple((theirs.get(key, ""), counter) for key, counter in ring.lanes)
         self.sites = _inside(concurrent, ring.key)
+        turns = [one.number for key, _ in ring.lanes for one in _inside(concurrent, key)]
+        plain = (s for s in concurrent.sites if s.mark is None and s.number not in turns)
+        self.between = [s for s in plain if ring.is_around(s.span)]
         self.same: dict[str, str] = {}  # memory of a turn's own → what it is in the serial program
         self.wrong: list[str] = list(ring.problems)
         self._find_memory()
@@ -81,13 +88,24 @@ class Beside:
             yield f"{where} is not one of the serial program, turn by turn"
             return
         for site in self.sites:
-            if site.role in _FORBIDDEN or site.foreign or (is_work(site) and site.stream is None):
+            forbidden = site.role in _FORBIDDEN and not self._ends(site)
+            if forbidden or site.foreign or (is_work(site) and site.stream is None):
                 yield f"'{site.label}' ({site.span}) is in a loop whose turns overlap"
             if any(a.buffer.kind in (BufferKind.UNKNOWN, BufferKind.ORDER) for a in site.accesses):
                 yield f"'{site.label}' ({site.span}) may touch any memory, in a loop whose turns overlap"
+        for site in self.between:
+            vague = any(a.buffer.kind in (BufferKind.UNKNOWN, BufferKind.ORDER) for a in site.accesses)
+            of_host = site.role is Role.HOST and not (site.foreign or vague)
+            if not of_host and not self._ends(site):
+                yield f"'{site.label}' ({site.span}) stands between turns that overlap"
         if self.ring.places and _ends_in(self.before, self.loop) and runs_at_exit(self.before):
             yield f"{where} may end the process, and code that runs then may look at buffers in two places"
         yield from (f"{where}: {one}" for one in (*self.wrong, *self._values(), *self._sizes(), *self._given()))
+
+    def _ends(self, site: Site) -> bool:
+        """Whether the function is left there, or its turns end since it will be."""
+        ends = site.role is Role.DEVICE_SYNC and plain_label(site) == TURNED
+        return self.ring.left > 0 and (site.role is Role.EXIT or ends)
 
     # ---- which memory is which --------------------------------------------------------------------------------------
 
@@ -122,7 +140,8 @@ class Beside:
 
     def unordered(self) -> Iterator[Unordered]:
         """The pairs of two turns that may run in the wrong order."""
-        facts = HappensBefore(self.concurrent, *self._awaited, loop=self.ring.key, apart=True).run()
+        apart = [key for key, _ in self.ring.lanes] or [self.ring.key]
+        facts = HappensBefore(self.concurrent, *self._awaited, loop=self.ring.key, apart=apart).run()
         sites = self.concurrent.sites
         serial = [self._serial_site(s) for s in sites]
         theirs = {*self.same.values()}  # a buffer of the one program may have the name of another one's in the other
@@ -133,11 +152,13 @@ class Beside:
         across = [
             a | b
             for a, b in zip(
-                those_before(sites, both[0], self.loop), those_before(sites, both[1], self.ring.key), strict=True
+                those_before(sites, both[0], self.loop, self.lanes),
+                those_before(sites, both[1], self.ring.key, self.ring.lanes),
+                strict=True,
             )
         ]
         work = sum(1 << s.number for s in sites if is_work(s))
-        for site in (s for s in self.sites if s.number in facts):
+        for site in (s for s in (*self.sites, *self.between) if s.number in facts):
             other = serial[site.number]
             rule, bad = Rule.CONFLICT, facts[site.number].far & across[site.number]
             if not is_work(site):

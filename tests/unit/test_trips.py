@@ -11,10 +11,10 @@ from kesco.dataflow import build
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.flow import Handle, Mark, Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange, Poly, Symbol, Turn, constant, least, of
-from kesco.parts import apart, apart_in_turns
+from kesco.parts import apart, apart_in_lanes, apart_in_turns
 from kesco.source import Span
 from kesco.verify.order import verify_region
-from kesco.verify.trips import never_meet, never_meet_in_turns
+from kesco.verify.trips import never_meet, never_meet_in_lanes, never_meet_in_turns
 
 INT = (-(2**31), 2**31 - 1)
 N, K, M = Symbol("n", *INT), Symbol("k", *INT), Symbol("m", 0, 2**20)
@@ -111,6 +111,54 @@ def test_neither_is_ever_wrong_and_the_proof_knows_what_the_compiler_says() -> N
             for x, y in ((a, b), (b, a)):
                 ends = [(value(p.low, g), value(p.high, g)) for p, g in ((x, given), (y, later))]
                 assert max(low for low, _ in ends) >= min(high for _, high in ends), f"{x} {y} {given} {later}"
+    assert said > 60
+
+
+def numbered(name: str, loop: str, step: Poly) -> Symbol:
+    """A counter that a program has a name for."""
+    return Symbol(f"{name}@{loop}", 0, INT[1], turn=Turn(loop, step, ("O",), name))
+
+
+ONE, TWO, ALONG = numbered("i", "L", constant(1)), numbered("j", "M", constant(2)), numbered("p", "L", k)
+i, j, t = of(ONE), of(TWO), of(OUTER)
+LANES = [
+    ("parts of one number", at(i * k, k), at(i * k, k), True),
+    ("of two loops", at(i * k, k), at(j * k, k), True),
+    ("two loops, one with larger parts", at(i * k, k), at(j * k, k.times(2)), False),
+    ("with neighbours", at(i * k, k + constant(1)), at(i * k, k), False),
+    ("further on each time the loop is come to", at(i * k + t, k), at(i * k, k), False),
+    ("all of it further on each time", at(i * k + t * n, k), at(i * k + t * n, k), False),
+    ("something else is counted along", at(of(ALONG), k), at(of(ALONG), k), False),
+    ("both are counted", at(of(ALONG) + i * k, k), at(i * k, k), False),
+    ("the same bytes each time", at(k, k), at(k, k), False),
+]
+
+
+@pytest.mark.parametrize(("what", "a", "b", "yes"), LANES, ids=[row[0] for row in LANES])
+def test_what_other_numbers_touch(what: str, a: ByteRange, b: ByteRange, yes: bool) -> None:
+    counters = {"L": "i", "M": "j"}
+    assert apart_in_lanes(a, b, counters) is yes
+    assert never_meet_in_lanes(a, b, tuple(counters.items())) is yes
+
+
+def test_other_numbers_never_meet_whenever_they_come() -> None:
+    r = random.Random(7)
+    counters = {"L": "i", "M": "j"}
+    said = 0
+    for _ in range(900):
+        mine, theirs = r.choice(((i, i), (i, j))), r.choice((k, k, constant(3), m))
+        a, b = (at(one * theirs + r.choice((constant(0), constant(0), t, of(ALONG), one)), r.choice((k, k, theirs)))
+                for one in mine)  # fmt: skip
+        answers = apart_in_lanes(a, b, counters), never_meet_in_lanes(a, b, tuple(counters.items()))
+        assert answers[1] or not answers[0], f"{a} {b}"
+        said += answers[1]
+        for _ in range(15 * answers[1]):
+            fixed = {K: r.randint(-3, 5), M: r.randint(0, 5), N: r.randint(-9, 30)}
+            first, second = r.sample(range(7), 2)
+            given, later = ({**fixed, ONE: number, TWO: number, OUTER: r.randint(0, 9), ALONG: r.randint(0, 20)}
+                            for number in (first, second))  # fmt: skip
+            ends = [(value(p.low, g), value(p.high, g)) for p, g in ((a, given), (b, later))]
+            assert max(low for low, _ in ends) >= min(high for _, high in ends), f"{a} {b} {given} {later}"
     assert said > 60
 
 

@@ -99,10 +99,10 @@ def _is_library(site: Site) -> bool:
     return bool(setter_of(site.label.partition("#")[0]))
 
 
-def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Region, ...]:
+def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[tuple[Region, ...], frozenset[int]]:
     """For each function the region in which more launches may move, or calls of functions that launch.
 
-    A call moves only where what it runs follows in the same reading.
+    A call moves only where what it runs follows in the same reading. Also told is which of them are the IR's.
     """
     by_place = {one.span: one for one in seen}
     whole = len({one.serial_because for one in regions}) == 1  # what keeps all of the text from being read
@@ -124,7 +124,8 @@ def better(regions: tuple[Region, ...], seen: tuple[Region, ...]) -> tuple[Regio
     some = any(one.open or any(site.foreign for site in one.sites) for one in _judged(result, by_place))
     trusting = any(one.trusting for one in seen)  # then the text's reading knows of callers that the IR's leaves out
     of_text = [trusting and chosen[one.span] is one for one in regions]
-    return tuple(_opened(one, some or its) for one, its in zip(result, of_text, strict=True))
+    by_ir = frozenset(n for n, one in enumerate(regions) if chosen[one.span] is by_place.get(one.span))
+    return tuple(_opened(one, some or its) for one, its in zip(result, of_text, strict=True)), by_ir
 
 
 def _without_strangers(region: Region, chosen: Mapping[Span, Region]) -> Region:

@@ -25,7 +25,9 @@ from kesco.ir.flow import Role, SiteKind
 from kesco.ir.poly import ByteRange, constant
 from kesco.llvm.values import Function, Instruction
 
-_STREAMS = re.compile(r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch|kesco_paced?|kesco_turn)(?:E|I|R)")
+_STREAMS = re.compile(
+    r"\d(?:kesco_streams|kesco_streams_if_distinct|kesco_stretch|kesco_paced?|kesco_turn|kesco_lane)(?:E|I|R)"
+)
 _COPIES = re.compile(r"\d(kesco_copy(?:_2d|_to_symbol|_from_symbol|_here)?|kesco_send|kesco_fetch)(?:E|I|P)")
 _CURRENT, _ON = re.compile(r"\dkesco_currentE"), re.compile(r"\dKescoOnE")
 _WAITS = re.compile(

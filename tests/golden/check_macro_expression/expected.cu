@@ -42,7 +42,7 @@ int main(int argc, char**) {
   cudaError_t made = CHECK(cudaMalloc(&b, 4096));
   KescoStreams* kesco = &kesco_streams();
   made = CHECK(cudaMemsetAsync(a, 0, 4096, kesco->stream[0]));
-  if (CHECK(cudaMemset(b, 0, 4096)) != cudaSuccess) return made;
+  if (CHECK(cudaMemsetAsync(b, 0, 4096, kesco->stream[1])) != cudaSuccess) return made;
   inc<<<1, LESSER(argc, 32), 0, kesco->stream[0]>>>(a, 32);
   cudaEventRecord(kesco->done[1], kesco->stream[0]);  // kesco: cpy waits for this
   CHECK(cudaGetLastError());
