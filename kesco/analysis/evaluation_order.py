@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields
 
 from kesco.frontend.api_table import cuda_call
 from kesco.ir import program as ir
@@ -15,6 +16,9 @@ from kesco.ir import program as ir
 IN_ORDER = ("&&", "||", ",", "<<", ">>")
 """Operators whose left operand comes first."""
 _ANYTHING = "*"
+_FLOATING = ("float", "double", "long double")
+_READS = (ir.Call, ir.Cast, ir.Unary, ir.Binary, ir.Constant, ir.Literal, ir.Name, ir.Select, ir.Subscript, ir.Decay)
+_NAMED = ("name", "key", "member", "arrow", "operator", "value")
 _ONLY_TELL = frozenset(  # of the standard library's members, those that change no object
     ("operator[]", "operator*", "operator->", "operator bool", "at", "front", "back", "data", "get",
      "size", "length", "empty", "begin", "end", "cbegin", "cend", "count", "find", "c_str", "str", "value", "has_value")
@@ -49,6 +53,33 @@ def parts(call: ir.Call) -> tuple[ir.Expr, ...]:
     """What is evaluated in any order for a call: its arguments, and the object of an operator that names no order."""
     alone = call.receiver is None or call.name.rpartition("::")[2] not in _IN_ANY_ORDER
     return call.arguments if alone or call.receiver is None else (call.receiver, *call.arguments)
+
+
+def drawn(part: ir.Expr) -> object:
+    """What an argument calls, if that is all it does, and its value is of a floating type; else None.
+
+    Two of which this is equal are evaluated as well in the other order: the same is done then, one behind the other,
+    and no more is known of either's value. So it is with ``make_float2(n(engine), 2 * n(engine))``.
+    """
+    nodes = list(ir.walk(part))
+    kind = getattr(ir.bare(part), "type", None) if not isinstance(part, ir.Cast) else part.type
+    if (
+        kind is None
+        or kind.spelling.removeprefix("const ") not in _FLOATING
+        or not all(isinstance(n, _READS) for n in nodes)
+    ):
+        return None
+    if any(isinstance(n, ir.Binary) and n.operator in IN_ORDER for n in nodes):
+        return None
+    return tuple(_shape(n) for n in nodes if isinstance(n, ir.Call)) or None
+
+
+def _shape(node: ir.Expr | ir.Stmt) -> object:
+    """An expression without its places."""
+    named = {one.name: getattr(node, one.name) for one in fields(node) if one.name in _NAMED}
+    if isinstance(node, ir.Name):
+        named["variable"] = node.variable.key
+    return (type(node), *named.items(), *map(_shape, ir.children(node)))
 
 
 def before_arguments(call: ir.Call) -> tuple[ir.Expr, ...]:

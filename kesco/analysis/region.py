@@ -84,6 +84,7 @@ class Draft:
     records: str = ""  # the event that is recorded here
     awaits: str = ""  # the event that the host waits for
     callee: Walked | None = None  # the function that is called here
+    others: dict[tuple[str, Span], None] = field(default_factory=dict)  # those of what it stands for as well
     lent: bool | None = None  # whether all that is not known here is which handle it is, that came in
     holds: bool = False  # copies keep the host in it
     busy: bool = False  # and there is other work
@@ -108,11 +109,18 @@ class Draft:
         self.seen |= seen
         self.outside = self.outside or outside
 
+    @property
+    def calls(self) -> tuple[tuple[str, Span], ...]:
+        """The functions that are called here, by name and place."""
+        own = () if self.callee is None else ((self.callee.function.name, self.callee.function.span),)
+        return tuple(dict.fromkeys((*self.others, *own)))
+
     def become(self, other: Draft, first: bool) -> None:
         """The site stands for another one as well, whose accesses apart; `first`: so far it stands for none."""
         self.note, self.priority, self.bytes = other.note or self.note, other.priority, max(self.bytes, other.bytes)
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
+        self.others |= dict.fromkeys((*self.calls, *other.calls))
         self.callee, self.holds = other.callee or self.callee, self.holds or other.holds
         self.busy = self.busy or other.busy
         self.mark, self.loop = other.mark, other.loop
@@ -238,7 +246,7 @@ class RegionBuilder:
                     mark=d.mark,
                     loop=d.loop,
                     zeroes=d.zeroes,
-                    calls=() if d.callee is None else ((d.callee.function.name, d.callee.function.span),),
+                    calls=d.calls,
                     holds=d.holds,
                     busy=d.busy,
                 )

@@ -62,9 +62,10 @@ class Functions(Statements):
         self.text = self.source.text if here else self._file_text(cursor)
         self.closures = [] if here else None
         found = self._function(cursor, method_of, here)
-        if found is not None and found.template and self.closures:
-            closures = enumerate(self.closures)  # which libclang gives one name
-            self.closures = [replace(one, template=True, key=f"{one.key}@{n}") for n, one in closures]
+        alike = len({one.key for one in self.closures or ()}) < len(self.closures or ())
+        if found is not None and self.closures and (found.template or alike):  # libclang gives them one name
+            closures = enumerate(self.closures)
+            self.closures = [replace(one, template=found.template, key=f"{one.key}@{n}") for n, one in closures]
         self.text = self.source.text
         for number in range(before if not here else len(self.operations), len(self.operations)):
             self._stick(number, "it is not in this file's own text")

@@ -6,6 +6,7 @@ gets the `Engine`; none knows more of another than a function's name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
 REPLACED = frozenset(("weak", "linkonce", "interposable"))  # another file may define it instead
 _OWN = frozenset(("internal", "private"))
 STUB, PUSH = "__device_stub__", "__cudaPushCallConfiguration"
+_OWN_POINTERS = re.compile(  # of the library: iterators of vectors, random numbers, which move no other pointers
+    r"_ZNK?(?:9__gnu_cxx17__normal_iterator|St(?:8__detail8_Adaptor|\d+\w+_(?:distribution|engine)))"
+)
 _COPIES, _POINTER = ("llvm.memcpy", "llvm.memmove"), 8
-_INSTANCES = 64  # objects of one site that are told apart
-_CONTEXTS = 500  # ways to one site that are told apart: a template of the runtime is one site
+_INSTANCES, _CONTEXTS = 64, 500  # objects of one site, and ways to one (a template of the runtime), that are told apart
 _TRIPS, _LOOP = 64, 50_000  # trips of a loop that are walked one by one, and instructions in all of them
 # Instructions: then a path enters no more functions; then nothing is said of the program.
 _SOFT, _HARD = 1_000_000, 4_000_000
@@ -48,8 +51,7 @@ class Engine:
         self.steps = 0
         self.enough, self.bound = _SOFT, _HARD  # steps behind which no function is entered, and none done
         self.stack: list[str] = []
-        self.fixed = 0  # how many loops around are walked to a fixed point
-        self.recursing = 0
+        self.fixed = self.recursing = 0  # how many loops around are walked to a fixed point, and how many functions
         self.knows_globals = True
         self.launch: Launch | None = None  # the one that a stub is about
         self.watcher: Watcher | None = None
@@ -166,7 +168,7 @@ class Engine:
                 self._relevant[name] = True
             elif function is None:
                 self._relevant[name] = not name.startswith("llvm.") and not self.models.is_harmless(name)
-            else:
+            elif not _OWN_POINTERS.match(name):
                 every = (one for block in function.blocks for one in block.instructions)
                 self._relevant[name] = any(self.pays(one) for one in every)
         return self._relevant[name]

@@ -6,14 +6,15 @@ it. Out: the expressions in which two parts met. Apart from the walk as most fil
 1. A *part* is an argument or an operand, of an expression whose order C++ leaves open. Control is in it by the place of
 the instruction in the text, or of one of the calls that led there. 2. Two parts meet where one may change what the
 other reads or changes. 3. They do not where nothing but numbers that are not known is put in place of numbers, and what
-is read is one: in either order it is. 4. That is so only where neither gives the device work: then any memory of both
-counts, and so does the host that looks at what the device reaches, or at how far it is. What a function does that is
-called there is done when it comes back, or the call is moved, which only one that is alone in its statement is.
+is read is one: in either order it is. They do not, either, where both call the same and nothing else, for a number that
+is not known. 4. That is so only where neither gives the device work: then any memory of both counts, and so does the
+host that looks at what the device reaches, or at how far it is. What a function does that is called there is done when
+it comes back, or the call is moved, which only one that is alone in its statement is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,6 +58,7 @@ class Orders:
 
     parts_at: Callable[[Instruction], frozenset[Part]] | None = None
     around: frozenset[Part] = frozenset()  # what the calls that led here belong to
+    drawn: Mapping[Part, object] = field(default_factory=dict)  # what parts call that do no more, and tell of no number
     _accesses: dict[Part, set[_Access]] = field(default_factory=dict)
     _works: set[Part] = field(default_factory=set)  # they give the device work
     _looks: set[Part] = field(default_factory=set)  # the host may see there how far that is
@@ -121,6 +123,9 @@ class Orders:
 
     def _meet(self, one: Part, other: Part) -> bool:
         works = one in self._works or other in self._works
+        same = self.drawn.get(one)
+        if not works and same is not None and same == self.drawn.get(other):
+            return False
         if one in self._works and (other in self._works or other in self._looks):
             return True
         written = [a for a in self._accesses.get(one, ()) if a.writes]

@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from kesco.analysis.evaluation_order import runs_defaults
+from kesco.analysis.evaluation_order import drawn, runs_defaults
 from kesco.analysis.host.orders import Orders, Part
 from kesco.analysis.host_regions.quiet import Quiet
 from kesco.analysis.host_regions.refusing import Open, OrdersOfText, assigns
@@ -60,6 +60,7 @@ class OpenOrders:
     _near: dict[int, list[Span]] = field(default_factory=dict)  # the expressions around a place of the text, roughly
     _ends: dict[int, frozenset[Part]] = field(default_factory=dict)  # of each destructor's call, whose object it ends
     _lines: list[str] = field(default_factory=list)  # of each expression
+    _drawn: dict[Part, object] = field(default_factory=dict)  # what parts call that do no more
     _unseen: str = ""  # the first one that the paths do not show
 
     def find(self, quiet: Quiet) -> None:
@@ -109,6 +110,7 @@ class OpenOrders:
             for block in range(whole.start // _BLOCK, whole.end // _BLOCK + 1):
                 self._near.setdefault(block, []).append(whole)
         self._parts.setdefault(whole, []).extend(parts)
+        self._drawn |= {part: drawn(text) for (_, part), text in zip(parts, one.parts, strict=True)}
         self._lines.append(f" (line {whole.line})")
         for number, mine in ends.items():
             self._ends[number] = self._ends.get(number, frozenset()) | mine
@@ -122,7 +124,7 @@ class OpenOrders:
 
     def orders(self) -> Orders:
         """What is to be told of the paths."""
-        return Orders(self._parts_at) if self._parts else Orders()
+        return Orders(self._parts_at, drawn=self._drawn) if self._parts else Orders()
 
     def why(self, orders: Orders) -> str:
         """Why the order matters, or an empty text."""
