@@ -16,7 +16,7 @@ else for the device in that statement: what is set for the call ends with the st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -126,6 +126,8 @@ def moving_calls(
             places[place.start, place.end].add(draft.operation)
     alone = {next(iter(numbers)) for numbers in places.values() if len(numbers) == 1}
     stands = alone & _stands(program, contexts, all_seen=all_seen)
+    heads = {n.operation for a in contexts for n in _in_heads(a.function.body) if isinstance(n, ir.Call)}
+    stands -= {d.operation for d in drafts if d.holds and d.operation in heads}  # the host would wait behind the branch
     found = {d.operation for d in drafts if d.callee is not None and d.operation in stands}
     return found - {d.operation for d in drafts if d.operation in found and not _moves(program, d, reasons)}
 
@@ -196,6 +198,13 @@ def _stands(program: ir.Program, contexts: Collection[Walked], *, all_seen: bool
         if isinstance(call, ir.Call) and (all_seen or all(_leaves_nothing(program, n) for n in others)):
             found.add(call.operation)
     return found
+
+
+def _in_heads(body: ir.Stmt) -> Iterator[ir.Expr | ir.Stmt]:
+    """What is in the heads of branches."""
+    for branch in (n for n in ir.walk(body) if isinstance(n, ir.If)):
+        yield from ir.walk(branch.condition)
+        yield from (n for one in branch.before for n in ir.walk(one))
 
 
 def _leaves_nothing(program: ir.Program, call: ir.Expr | ir.Stmt) -> bool:

@@ -16,7 +16,7 @@ from clang.cindex import Cursor, CursorKind
 
 from kesco.frontend.clang import children, kind_of
 from kesco.frontend.invocations import Invocations
-from kesco.frontend.operations import IN_HEAD, Anchor, closing_parenthesis
+from kesco.frontend.operations import IN_HEAD, Anchor, closing_parenthesis, skip_space
 from kesco.ir import program as ir
 from kesco.ir.failures import leaves_where_it_failed
 from kesco.ir.replay import ENDS
@@ -28,17 +28,6 @@ _KEYWORDS = {
     K.WHILE_STMT: b"while", K.SWITCH_STMT: b"switch", K.RETURN_STMT: b"return", K.CASE_STMT: b"case",
     K.DEFAULT_STMT: b"default", K.BREAK_STMT: b"break", K.CONTINUE_STMT: b"continue", K.CXX_THROW_EXPR: b"throw",
 }  # fmt: skip
-
-
-def ends_by_leaving(cursor: Cursor) -> bool:
-    """Whether the last statement of what an ``if`` guards leaves the function, or the process."""
-    while kind_of(cursor) in (K.COMPOUND_STMT, K.UNEXPOSED_EXPR):
-        inner = children(cursor)
-        if not inner:
-            return False
-        cursor = inner[-1]
-    ends = kind_of(cursor) is K.CALL_EXPR and cursor.spelling in ENDS
-    return ends or kind_of(cursor) in (K.RETURN_STMT, K.CXX_THROW_EXPR)
 
 
 class Anchors(Invocations):
@@ -154,6 +143,26 @@ class Anchors(Invocations):
             if one.handle is not None or number in launches:
                 self.operations[number] = replace(one, handle=None, stream_text=None, stuck=IN_HEAD)
         return condition
+
+    asks = True  # what is in the condition of a branch that leaves may move
+
+    def ends_by_leaving(self, cursor: Cursor, head: int) -> bool:
+        """Whether the last statement of what an ``if`` guards, whose head ends there, leaves the function or process.
+
+        All of it is text of its own.
+        """
+        end = skip_space(self.text, head)
+        if not self.asks or self.text[end : end + 1] != b")":
+            return False
+        while kind_of(cursor) in (K.COMPOUND_STMT, K.UNEXPOSED_EXPR):
+            inner = children(cursor)
+            if not inner or self._from_macro(cursor, cursor.extent.start.offset, cursor.extent.end.offset):
+                return False
+            cursor = inner[-1]
+        ends = kind_of(cursor) is K.CALL_EXPR and cursor.spelling in ENDS
+        if self._from_macro(cursor, cursor.extent.start.offset, cursor.extent.end.offset):
+            return False
+        return ends or kind_of(cursor) in (K.RETURN_STMT, K.CXX_THROW_EXPR)
 
     def value(self, cursor: Cursor) -> ir.Expr:
         """Left to the subclass."""

@@ -75,18 +75,20 @@ _OUR_MEMBERS = re.compile(rb"\bkesco\w*\s*->\s*\w+|\bnamespace \{ struct Kesco[^
 
 
 def parse(
-    source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None, unsure: str = ""
-) -> ir.Program:
+    source: SourceFile, arguments: tuple[str, ...] = (), earlier: ir.Program | None = None, unsure: str = "",
+    heads: bool = True,
+) -> ir.Program:  # fmt: skip
     """The host side of an already parsed file.
 
     `arguments` are clang's, searched for ``-D`` that matter. `earlier` is the program of an earlier parse of the same
     file, whose functions in headers need not be lowered again. `unsure` says why the text may mean something else to
-    the compiler that will build it.
+    the compiler that will build it. Without `heads`, what is in the condition of a branch stays where it is.
     """
     texts = own_texts(source, arguments)
     asked = (_OPERATOR, _ALLOCATION, _WRAPPED)  # without comments: the output's say ``std::array::operator[]``
     types = TypeTable(*(any(one.search(text.bare) for text in texts) for one in asked))
     statements = Functions(source, types)
+    statements.asks = heads
     defined = _macros(texts, arguments)
     statements.macros = frozenset(defined)
     # functions within the file, such as those of local classes, are lowered again, since their places changed

@@ -17,7 +17,6 @@ from dataclasses import replace
 from clang.cindex import Cursor, CursorKind, StorageClass
 
 from kesco.frontend import clang
-from kesco.frontend.anchors import ends_by_leaving
 from kesco.frontend.bindings import Bindings, is_binding
 from kesco.frontend.clang import SourceFile, kind_of
 from kesco.frontend.declarations import CLASSES, functions_within
@@ -224,9 +223,12 @@ class Statements(Bindings):
                 before.append(inner.pop(0))
         if len(inner) not in (2, 3):
             return self._refused(cursor, "an if statement of unknown form")
-        leaves = len(inner) == 2 and ends_by_leaving(inner[1])
+        heads = max(int(c.extent.end.offset) for c in (*before, inner[0]))
+        leaves, begin = len(inner) == 2 and self.ends_by_leaving(inner[1], heads), len(self.operations)
         head = self._header(sorted(before, key=lambda c: int(c.extent.start.offset)), stuck=not leaves)
         condition = self.condition(inner[0], first=not head, leaves=leaves)
+        if leaves and len(self.operations) > begin:
+            self.seen.append((ir.ASKED, self.span(cursor)))
         then = self._body(inner[1])
         other = self._body(inner[2]) if len(inner) == 3 else None
         return ir.If(self.span(cursor), head, condition, then, other)

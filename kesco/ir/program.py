@@ -59,6 +59,10 @@ from kesco.source import Span
 # ---- operations and functions ---------------------------------------------------------------------------------------
 
 
+ASKED = "asked"
+"""In `Program.constructs`: what is in the condition of a branch that leaves its function, and may move."""
+
+
 @dataclass(frozen=True, slots=True)
 class Zeroing:
     """A statement that sets `bytes` bytes at `pointer` to zero and does nothing else; `target` is what it assigns."""

@@ -27,14 +27,14 @@ from dataclasses import dataclass, replace
 from kesco.ir import program as ir
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind
 from kesco.ir.failures import runs_at_exit
-from kesco.ir.flow import Held, Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind
 from kesco.ir.poly import ByteRange
 from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_turns, as_if_in_one_turn
 from kesco.rings.body import Body, body_of
 from kesco.rings.lanes import in_lanes
 from kesco.rings.meeting import is_in as is_in
-from kesco.rings.meeting import may_stay, may_throw, meeting
+from kesco.rings.meeting import may_stay, may_throw, meeting, waits_behind
 from kesco.rings.uses import Use, deciding_in, pointer_of, uses
 from kesco.source import Span
 
@@ -140,7 +140,9 @@ class _Loop:
         if len(own) != len(taken):
             return None
         shared = self._shared(work, own)
-        waits = any(s.role is Role.DEVICE_SYNC for s in work) or self._waits_behind(sites)
+        later = [one.span for one in self.later]
+        waits = waits_behind(self.region, sites, self.body.loop.span, later)
+        waits = waits or any(s.role is Role.DEVICE_SYNC for s in work)
         if shared is None or not (taken or waits or shared) or (shared and self.body.around and not taken):
             return None  # the host waits behind turns that overlap: a loop that gains no more keeps its order
         alike: set[str] = set()
@@ -158,26 +160,6 @@ class _Loop:
             self.body.key, span, first.span, names, taken, tuple(sorted(frees)), self.body.lone, copies,
             alike=tuple(sorted(alike)),
         )  # fmt: skip
-
-    def _waits_behind(self, sites: list[Site]) -> bool:
-        """Whether the first that the host has to do with the device behind the loop, if anything, is to wait for it.
-
-        It waits before another loop with turns, too.
-        """
-        seen, found, end = {s.number for s in sites}, False, self.body.loop.span.end
-        todo = {n for s in sites for n in self.region.successors[s.number]} - seen
-        while todo:
-            one = self.region.sites[todo.pop()]
-            seen.add(one.number)
-            waits = one.held is Held.ALL or one.role in (Role.DEVICE_SYNC, Role.JOIN)
-            turns = any(is_in(one, other.span) and other.span.start >= end for other in self.later)
-            if waits or turns or (one.role is Role.LEGACY and one.kind is SiteKind.COPY):
-                found = True
-            elif one.role is Role.HOST:
-                todo |= set(self.region.successors[one.number]) - seen
-            elif one.role is not Role.EXIT:
-                return False
-        return found
 
     def _shared(self, work: list[Site], own: set[Buffer]) -> set[Buffer] | None:
         """The buffers that two turns would have to share; None where one of them cannot be a turn's own."""

@@ -6,7 +6,7 @@ rings since they are about all of the loop around them: ``for (step …) for (i 
 1. In the outer loop, the device has nothing to do but the work of such loops in it, of which each is there with a
 counter. 2. What two turns touch, of one of these loops or of two, is apart wherever their counters have other values.
 So turns of one value are on the same streams, and the order of others does not matter. 3. Before and behind the outer
-loop the host waits; in it, it never does.
+loop the host waits; in it, it never does. So a function that may be called again and again must wait there by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kesco.ir.ranges import range_loops
 from kesco.ir.turns import Turns
 from kesco.parts import apart, apart_in_lanes
 from kesco.rings.body import Body
-from kesco.rings.meeting import is_in, may_stay, may_throw, meeting
+from kesco.rings.meeting import is_in, may_stay, may_throw, meeting, waits_behind
 from kesco.source import Span
 
 
@@ -59,6 +59,9 @@ def _of_loop(program: ir.Program, region: Region, outer: ir.Loop, inside: Sequen
         return
     if any(s.role is not Role.HOST or any(True for one in work for _ in meeting(s, one)) for s in around):
         return
+    inner = [s for s in region.sites if is_in(s, outer.span) and s.role is not Role.EXIT]
+    if _is_repeated(program, region) and not waits_behind(region, inner, outer.span):
+        return
     counters = {b.key: _counter(b, one) for b, one in zip(inside, turns, strict=True)}
     names = [_named(program, b, counters[b.key]) for b in inside]
     if not all(_are_apart(one, other, counters) for n, one in enumerate(work) for other in work[n:]):
@@ -71,6 +74,19 @@ def _of_loop(program: ir.Program, region: Region, outer: ir.Loop, inside: Sequen
             yield Turns(
                 body.key, body.loop.span, first.span, (), (), (), body.lone, lane=name, outer=outer.span, left=left
             )
+
+
+def _is_repeated(program: ir.Program, region: Region) -> bool:
+    """Whether a function may be called again and again: it is, or what calls it is, in a loop."""
+    calls = {f.key: {n.key for n in ir.walk(f.body) if isinstance(n, ir.Call)} for f in program.functions}
+    loops = (n for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Loop))
+    todo = list({n.key for loop in loops for n in ir.walk(loop) if isinstance(n, ir.Call)})
+    found = set(todo)
+    while todo:
+        new = calls.get(todo.pop(), set()) - found
+        found |= new
+        todo += new
+    return any(f.key in found for f in program.functions if f.span == region.span)
 
 
 def _left_by(program: ir.Program, outer: ir.Loop, exits: Sequence[Site]) -> tuple[int, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kesco.ir.access import Access, AccessMode, BufferKind, may_alias
-from kesco.ir.flow import EXCEPTION, Region, Role, Site, SiteKind
+from kesco.ir.flow import EXCEPTION, Held, Region, Role, Site, SiteKind
 from kesco.source import Span
 
 _WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
@@ -31,6 +31,27 @@ def may_throw(region: Region, sites: Collection[Site]) -> bool:
     """Whether an exception may leave the function from among sites of it."""
     behind = {n for s in sites for n in region.successors[s.number]}
     return any(region.sites[n].label.partition("#")[0] == EXCEPTION for n in behind)
+
+
+def waits_behind(region: Region, sites: Collection[Site], loop: Span, later: Collection[Span] = ()) -> bool:
+    """Whether the first that the host has to do with the device behind a loop, if anything, is to wait for it.
+
+    It waits before another loop with turns, too: one of the `later` ones.
+    """
+    seen, found = {s.number for s in sites}, False
+    todo = {n for s in sites for n in region.successors[s.number]} - seen
+    while todo:
+        one = region.sites[todo.pop()]
+        seen.add(one.number)
+        waits = one.held is Held.ALL or one.role in (Role.DEVICE_SYNC, Role.JOIN)
+        turns = any(is_in(one, other) and other.start >= loop.end for other in later)
+        if waits or turns or (one.role is Role.LEGACY and one.kind is SiteKind.COPY):
+            found = True
+        elif one.role is Role.HOST:
+            todo |= set(region.successors[one.number]) - seen
+        elif one.role is not Role.EXIT:
+            return False
+    return found
 
 
 def meeting(one: Site, other: Site) -> Iterator[tuple[Access, Access]]:

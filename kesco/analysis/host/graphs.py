@@ -11,7 +11,7 @@ the loops inside it. 3. Every cycle goes through a head, so whoever stops growin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -112,24 +112,24 @@ def graph_of(function: Function, pays: Callable[[Instruction], bool]) -> Graph:
     latches = {a for a in counted for b in blocks[a].instructions[-1].targets if b in heads and b in inside[a]}
     live = _live([blocks[name] for name in counted])
     last = _last([blocks[name] for name in counted], latches)
-    onward = _onward([blocks[name] for name in counted], live)
+    onward = _onward({name: blocks[name] for name in counted})
     return Graph(blocks, entry, order, inside, frozenset(worth), live, frozenset(heads | latches), last, onward)
 
 
-def _onward(blocks: list[Block], live: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """See `Graph.onward`: the phis of numbers that a ``switch`` asks, and in which blocks they are needed."""
-    switched = {
-        o.name
-        for b in blocks
-        if b.instructions[-1].opcode == "switch" and isinstance(o := b.instructions[-1].operands[0], Local)
-    }
-    phis = (one for block in blocks for one in block.instructions if one.opcode == "phi" and one.result is not None)
-    chosen = {
-        one.result.name
-        for one in phis
-        if one.result is not None and one.result.name in switched and any(isinstance(v, Integer) for v in one.operands)
-    }
-    return {name: found for name, needed in live.items() if (found := tuple(n for n in needed if n in chosen))}
+def _onward(blocks: Mapping[str, Block]) -> dict[str, tuple[str, ...]]:
+    """See `Graph.onward`: the phis of numbers that a ``switch`` asks behind them, with nothing but calls in between."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, block in blocks.items():
+        phis = {one.result.name for one in block.instructions if one.opcode == "phi" and one.result is not None
+                and any(isinstance(value, Integer) for value in one.operands)}  # fmt: skip
+        way, last = [name], block.instructions[-1]
+        while phis and len(way) <= len(blocks) and (last.opcode == "invoke" or len(last.targets) == 1):
+            way.append(last.targets[0])
+            last = blocks[way[-1]].instructions[-1]
+        asked = last.operands[0] if last.opcode == "switch" else None
+        if isinstance(asked, Local) and asked.name in phis:
+            found |= dict.fromkeys(way, (asked.name,))
+    return found
 
 
 def _last(blocks: list[Block], latches: set[str]) -> dict[str, int]:

@@ -21,21 +21,14 @@ __global__ void add(const float* a, const float* b, const float* c, float* sum, 
   if (i < n) sum[i] = a[i] + b[i] + c[i];
 }
 
-// <prologue: 3 streams, 2 events>
+// <prologue: 4 streams, 0 events>
 
 static int forces(System* s, int n) {
-  if (failed(cudaMemset(s->e, 0, 3 * sizeof(float)), "energies")) return -1;
-  KescoStreams* kesco = kesco_paced(0);
-  force<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(s->r, s->pairs, s->e, 1, n);
-  cudaEventRecord(kesco->done[0], kesco->stream[0]);  // kesco: add waits for this
-  force<<<(n + 255) / 256, 256, 0, kesco->stream[1]>>>(s->r, s->bonds, s->e + 1, 2, n);
-  cudaEventRecord(kesco->done[1], kesco->stream[1]);  // kesco: add waits for this
-  force<<<(n + 255) / 256, 256, 0, kesco->stream[2]>>>(s->r, s->angles, s->e + 2, 3, n);
-  cudaStreamWaitEvent(kesco->stream[2], kesco->done[0], 0);  // kesco: wait for force#1 (RAW on cudaMalloc)
-  cudaStreamWaitEvent(kesco->stream[2], kesco->done[1], 0);  // kesco: wait for force#2 (RAW on cudaMalloc)
-  add<<<(n + 255) / 256, 256, 0, kesco->stream[2]>>>(s->pairs, s->bonds, s->angles, s->all, n);
-  cudaEventRecord(kesco->tail[2], kesco->stream[2]);
-  cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[2], 0);  // kesco: the caller sees all of this as done on the default stream
+  if (failed(cudaMemsetAsync(s->e, 0, 3 * sizeof(float), kesco_current()), "energies")) return -1;
+  force<<<(n + 255) / 256, 256, 0, kesco_current()>>>(s->r, s->pairs, s->e, 1, n);
+  force<<<(n + 255) / 256, 256, 0, kesco_current()>>>(s->r, s->bonds, s->e + 1, 2, n);
+  force<<<(n + 255) / 256, 256, 0, kesco_current()>>>(s->r, s->angles, s->e + 2, 3, n);
+  add<<<(n + 255) / 256, 256, 0, kesco_current()>>>(s->pairs, s->bonds, s->angles, s->all, n);
   return failed(cudaGetLastError(), "forces") ? -1 : 0;
 }
 
@@ -51,9 +44,13 @@ int main() {
   System all[4];
   for (int i = 0; i < 4; ++i)
     if (make(&all[i], n) != 0) return 1;
+  KescoStreams* kesco = &kesco_streams();
   for (int t = 0; t < 100; ++t)
     for (int i = 0; i < 4; ++i)
-      if (forces(&all[i], n) != 0) return 1;
+      if (((void)KescoOn(kesco->stream[i]), forces(&all[i], n)) != 0) {
+        for (int kesco_s = 0; kesco_s < 4; ++kesco_s) { cudaEventRecord(kesco->tail[kesco_s], kesco->stream[kesco_s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[kesco_s], 0); }  // kesco: the caller sees all of this as done on the default stream
+        return 1;
+      }
   float first = 0;
   if (failed(cudaMemcpy(&first, all[3].all, sizeof(float), cudaMemcpyDeviceToHost), "home")) return 1;
   printf("%g\n", first);
