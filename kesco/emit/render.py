@@ -48,7 +48,7 @@ from kesco.emit.prefetches import written
 from kesco.emit.prologue import EMPTY, OUR_NAMES, prologue
 from kesco.emit.ranges import asked, count_edits
 from kesco.emit.replays import loop_head, wrapped
-from kesco.emit.rings import add_ends, turn_edits
+from kesco.emit.rings import add_ends, begun, turn_edits
 from kesco.emit.zeroes import memset, waits
 from kesco.ir import program as ir
 from kesco.ir.flow import Held, Region, Role, Site, SiteKind
@@ -168,7 +168,7 @@ class _Writer:
         lines_of = (line for each in (self.before, self.after) for lines in each.values() for line in lines)
         lanes = add_ends(self.before, self.rewrite.turns, self.name)
         counted = asked(self.program, self._functions(), [*(e.text for e in result), *lines_of, *lanes])
-        result += count_edits(self.program, counted, self.before, lanes)
+        result += count_edits(self.program, counted, self.before, begun(self.rewrite.turns))
         by_statement: dict[tuple[int, int], list[int]] = {}
         for operation in sorted(self.before.keys() | self.after.keys()):
             one = self.program.operations[operation]

@@ -31,6 +31,11 @@ def add_ends(before: dict[int, list[str]], turns: Sequence[Turns], name: str) ->
     return [one.lane for one in turns]
 
 
+def begun(turns: Sequence[Turns]) -> list[str]:
+    """Those of them that are counted by the lines with which turns begin."""
+    return [one.lane for one in turns if one.lone]
+
+
 def _own(name: str, number: int) -> str:
     return f"{name}_loop{number or ''}"
 
@@ -54,7 +59,7 @@ def _of_loop(program: ir.Program, one: Turns, name: str, number: int, *, shared:
     before = [f"KescoTurns {own} = {TURNS}({', '.join((name, *one.buffers))});  // kesco: {said}"]
     if one.pins:
         before.append(f"{PIN}({', '.join((own, *one.pins))});  // kesco: pinned in the loop, if that pays")
-    begins = [f"++{one.lane};"] if is_counter(one.lane) else []
+    begins = [f"++{one.lane};"] if is_counter(one.lane) and one.lone else []  # else where the body begins
     given = (own, one.lane) if one.lane else (own, *one.alike)
     begins += [f"KescoStreams* {name} = {LANE if one.lane else TURN}({', '.join(given)});"]
     for place, buffer in enumerate(one.buffers):

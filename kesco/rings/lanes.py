@@ -68,7 +68,8 @@ def _of_loop(program: ir.Program, region: Region, outer: ir.Loop, inside: Sequen
         return
     given = {s.operation for s in work if s.role is Role.MOVABLE}
     firsts = [b.first(given.intersection(s.operation for s in one), ()) for b, one in zip(inside, turns, strict=True)]
-    if all(names) and all(one is not None for one in firsts):
+    late = any(_changes_before(b, counters[b.key]) for b in inside)
+    if all(names) and all(one is not None for one in firsts) and not late:
         for body, first, name in zip(inside, firsts, names, strict=True):
             assert first is not None
             yield Turns(
@@ -105,6 +106,13 @@ def _counter(body: Body, sites: Sequence[Site]) -> str:
     every = (c.turn for s in sites for a in s.accesses if a.bytes is not None for c in a.bytes.counters)
     found = {turn.counter for turn in every if turn is not None and turn.loop == body.key}
     return found.pop() if len(found) == 1 else body.counter
+
+
+def _changes_before(body: Body, counter: str) -> bool:
+    """Whether a counter has another value where a turn's work begins than when the turn does."""
+    parts = [p for p in (body.loop.condition, *body.statements[: body.begins() + 1]) if p is not None]
+    targets = (n.target for one in parts for n in ir.walk(one) if isinstance(n, ir.Assign))
+    return any(isinstance(n, ir.Name) and n.variable.name == counter for one in targets for n in ir.walk(one))
 
 
 def _named(program: ir.Program, body: Body, counter: str) -> str:

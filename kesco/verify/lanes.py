@@ -72,11 +72,17 @@ def _numbered(ring: Ring, wrong: list[str]) -> ir.Variable | None:
         if not _counts_along(ring, name.variable):
             wrong.append("what its turns are numbered by does not count them")
         return counter
-    heads = [one for one in (ring.loop.step, ring.loop.condition) if one is not None]
-    nodes = [n for one in heads for n in ir.walk(one)] + list(ir.walk(ring.loop.body))
-    if sum(isinstance(n, ir.Assign) and name.variable.key in names(n.target) for n in nodes) != 1:
+    ahead = [one for one in (ring.loop.condition, *ring.statements[: ring.begins + 1]) if one is not None]
+    behind = [one for one in (ring.loop.step, *ring.statements[ring.begins + 1 :]) if one is not None]
+    if any(_assigns(n, name.variable) for one in ahead for n in ir.walk(one)):
+        wrong.append("what its turns are numbered by changes before they begin")
+    if sum(_assigns(n, name.variable) for one in behind for n in ir.walk(one)) != 1:
         wrong.append("what its turns are numbered by does not change once in each")
-    return name.variable  # of which ranges only say something where nothing else changes it
+    return name.variable  # of which ranges tell, as it is when a turn begins, where nothing else changes it
+
+
+def _assigns(node: ir.Expr | ir.Stmt, variable: ir.Variable) -> bool:
+    return isinstance(node, ir.Assign) and variable.key in names(node.target)
 
 
 def _counts_along(ring: Ring, variable: ir.Variable) -> bool:
@@ -91,9 +97,7 @@ def _counts_along(ring: Ring, variable: ir.Variable) -> bool:
                 plain = one.initial is not None and all(
                     isinstance(n, (ir.Constant, ir.Unary)) for n in ir.walk(one.initial)
                 )
-                return (
-                    plain and inner is ring.loop and any(_is_step(s, variable) for s in ring.statements[: ring.begins])
-                )
+                return plain and inner is ring.loop and _is_step(ring.statements[0], variable)
     return False
 
 
