@@ -31,11 +31,11 @@ def is_counter(name: str) -> bool:
 
 
 def count_edits(
-    program: ir.Program, loops: Iterable[Ranged], before: dict[int, list[str]], begun: Collection[str]
+    program: ir.Program, loops: Iterable[Ranged], before: dict[int, list[str]], elsewhere: Collection[str]
 ) -> list[Edit]:
     """The declarations of the counters, and where a trip begins; of a body without braces in `before` its operation.
 
-    Trips of those of these names are `begun` elsewhere.
+    Trips of those of these names begin `elsewhere`.
     """
     edits = []
     text, every = program.text, list(loops)
@@ -53,7 +53,7 @@ def count_edits(
             edits.append(Edit(one.end, one.end, f"{newline}{indent}}}", behind(start)))
         else:
             edits.append(lines_before(text, start, [_declared(one)]))
-        if one.name in begun:
+        if one.name in elsewhere:
             continue
         if one.alone >= 0:
             before.setdefault(one.alone, []).insert(0, f"++{one.name};")
