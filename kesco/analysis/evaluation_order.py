@@ -75,8 +75,12 @@ def drawn(part: ir.Expr) -> object:
 
 
 def _shape(node: ir.Expr | ir.Stmt) -> object:
-    """An expression without its places."""
+    """An expression without its places; a literal, whose text may not be known, is equal to no other."""
+    if isinstance(node, ir.Literal):
+        return object()
     named = {one.name: getattr(node, one.name) for one in fields(node) if one.name in _NAMED}
+    for one in ("type", "source"):
+        named[one] = getattr(getattr(node, one, None), "spelling", None)
     if isinstance(node, ir.Name):
         named["variable"] = node.variable.key
     return (type(node), *named.items(), *map(_shape, ir.children(node)))

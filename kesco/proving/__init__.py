@@ -147,6 +147,11 @@ def _of_texts(before: Session, after: Session) -> tuple[FunctionVerdict, ...]:
     ours = before.regions()
     by_ir = {(r.function, n) for at, (n, r) in enumerate(numbered(ours)) if at in before.by_ir}
     again = after.of_streams(())
+    if _PROLOGUE in after.text:  # it was proven with what the serial program's IR says of work left running
+        known = {(r.function, n): before.open[at] for at, (n, r) in enumerate(numbered(ours)) if at in before.open}
+        opened = {at: known.get((r.function, n)) for at, (n, r) in enumerate(numbered(again))}
+        after.open = {at: one for at, one in opened.items() if one is not None}
+        again = after.of_streams(())
     if by_ir:
         again = after.of_streams([at for at, (n, r) in enumerate(numbered(again)) if (r.function, n) in by_ir])
     theirs = {(r.function, n): r for n, r in numbered(again)}
