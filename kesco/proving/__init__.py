@@ -189,7 +189,9 @@ def _compared(region: Region, other: Region | None, before: Session, after: Sess
     if other is not None:
         why = region.serial_because or other.serial_because
         if not why:
-            return _judged(region, other, (before.program, after.program))
+            moves = region.calling is not None and any(_is_given_stream(s) for s in other.sites)
+            serial = region.calling if moves and region.calling is not None else region
+            return _judged(serial, other, (before.program, after.program))
         texts = [t[r.span.start : r.span.end] for t, r in ((before.text, region), (after.text, other))]
         if texts[0] == texts[1]:
             return FunctionVerdict(region.function, 0, (), why)
