@@ -178,6 +178,45 @@ def is_open(tmp_path: Path, text: str) -> bool:
     return any(said.matters(one) or (said.has_more(one) and said.changes(one) is not None) for one in said.every())
 
 
+DRAWS = """#include <random>
+__global__ void inc(float* a, int n) { a[threadIdx.x] += n; }
+static std::mt19937 engine;
+static float *cur, *nxt;
+static int big;
+static float pick(const char* name) { cur = name[0] == 'a' ? nxt : cur; return 1.5f; }
+static float pick(double which) { cur = which < 1 ? nxt : cur; return 1.5f; }
+static float pick(long which) { cur = which < 200 ? nxt : cur; return 1.5f; }
+template <int Which> static float picked() { return pick((long)Which); }
+static float drawn() { cur = nxt; return engine(); }
+static float sum(float x, float y) { return x + y; }
+int main(int argc, char** argv) {
+  big = argc;
+  cudaMalloc(&cur, 4096);
+  cudaMalloc(&nxt, 4096);
+  sum(%s);
+  inc<<<1, 32>>>(cur, 3);
+  inc<<<1, 32>>>(nxt, 3);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "open_"),
+    [
+        ("drawn(), 2 * drawn()", False),
+        ('pick("a"), 2 * pick("b")', True),
+        ("pick(0.5), pick(1.5)", True),
+        ("pick((long)(unsigned char)big), pick((long)(short)big)", True),
+        ("picked<1>(), picked<2>()", True),
+    ],
+)
+def test_draws_are_alike_where_all_of_them_is(tmp_path: Path, written: str, open_: bool) -> None:
+    (tmp_path / "app.cu").write_text(DRAWS % written)
+    (main,) = (f for f in compile_and_keep(tmp_path / "app.cu").result.functions if f.region.function == "main")
+    assert ("in which parts of an expression" in main.region.serial_because) is open_
+
+
 CALLS = """#include <utility>
 __global__ void inc(float* a, int n) { a[threadIdx.x] += n; }
 static float *cur, *nxt;
