@@ -34,16 +34,16 @@ class InputError(KescoError):
 class VerificationError(KescoError):
     """The output could not be proven: a bug of kesco's own (exit code 4); `functions` are where, if that is known.
 
-    `asked` tells that calls in conditions of the program may move.
+    `heads` tells that calls in conditions of the program may move.
     """
 
     exit_code = 4
 
     def __init__(
-        self, *diagnostics: Diagnostic, functions: tuple[tuple[str, Span], ...] = (), asked: bool = False
+        self, *diagnostics: Diagnostic, functions: tuple[tuple[str, Span], ...] = (), heads: bool = False
     ) -> None:
         super().__init__(*diagnostics)
-        self.functions, self.asked = functions, asked
+        self.functions, self.heads = functions, heads
 
 
 class ToolchainError(KescoError):

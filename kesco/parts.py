@@ -157,11 +157,7 @@ def apart_in_turns(a: ByteRange, b: ByteRange, loop: str) -> bool:
         inside = next(c.turn.around for r in (a, b) for c in r.counters if c.turn is not None and c.turn.loop == loop)
         return of(counter) if turn.loop in inside else None
 
-    return all(
-        any(_apart(one, other) for one in _widened(first) for other in _widened(_in_other_trip(second, later))
-            if _MORE not in (other.high - other.low).symbols)  # a range of one length, whichever trip
-        for first, second in ((a, b), (b, a))
-    )  # fmt: skip
+    return _is_apart_later(a, b, later) and _is_apart_later(b, a, later)
 
 
 def apart_in_lanes(a: ByteRange, b: ByteRange, counters: Mapping[str, str]) -> bool:
@@ -177,11 +173,15 @@ def apart_in_lanes(a: ByteRange, b: ByteRange, counters: Mapping[str, str]) -> b
     def later(first: Symbol, its: Symbol, symbol: Symbol) -> Poly | None:
         return of(first) + constant(1) + of(_MORE) if symbol == its else None
 
-    return all(
-        any(_apart(one, other) for one in _widened(first)
-            for other in _widened(_in_other_trip(second, partial(later, *named)))
-            if _MORE not in (other.high - other.low).symbols)
-        for first, second, named in ((a, b, (both[0][0], both[1][0])), (b, a, (both[1][0], both[0][0])))
+    (here,), (there,) = both
+    return _is_apart_later(a, b, partial(later, here, there)) and _is_apart_later(b, a, partial(later, there, here))
+
+
+def _is_apart_later(one: ByteRange, other: ByteRange, value: Callable[[Symbol], Poly | None]) -> bool:
+    """Whether no byte of a range is in the other in a later trip, with `value` as `_in_other_trip` takes it."""
+    return any(
+        _apart(first, second) for first in _widened(one) for second in _widened(_in_other_trip(other, value))
+        if _MORE not in (second.high - second.low).symbols  # a range of one length, whichever trip
     )  # fmt: skip
 
 

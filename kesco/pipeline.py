@@ -46,14 +46,14 @@ def compile_file(path: str, options: Options, observe: Observer = silent) -> Com
 def _compile_file(path: str, options: Options, observe: Observer) -> Compilation:
     apart: _Places = frozenset()
     left: _Places = frozenset()
-    only_text, asks = False, True
+    only_text, heads = False, True
     while True:
         try:
-            return _compiled(path, options, observe, apart, left, only_text=only_text, asks=asks)
+            return _compiled(path, options, observe, apart, left, only_text=only_text, heads=heads)
         except VerificationError as error:
             observe("unproven", error)
-            if asks and error.asked:  # what is behind the condition of a branch may be missing on its way out
-                asks = False
+            if heads and error.heads:  # what is behind the condition of a branch may be missing on its way out
+                heads = False
                 continue
             if only_text and left.issuperset(error.functions):
                 raise
@@ -67,7 +67,7 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
 
 
 def _compiled(
-    path: str, options: Options, observe: Observer, apart: _Places, left: _Places, *, only_text: bool, asks: bool
+    path: str, options: Options, observe: Observer, apart: _Places, left: _Places, *, only_text: bool, heads: bool
 ) -> Compilation:
     from kesco.emit import hooks
     from kesco.emit.prologue import MARK
@@ -77,7 +77,7 @@ def _compiled(
         done = Diagnostic("K206", Severity.REMARK, f"{path} is already kesco's output: left as it is")
         return Compilation(path, source, source, (), (done,))
     profile = _profile(options)
-    session = Session(path, options, observe, asks=asks)
+    session = Session(path, options, observe, heads=heads)
     session.apart, session.left = apart, left
     session.only_text = session.only_text or only_text
     session.rolling = session.rolling and not only_text

@@ -52,9 +52,9 @@ def silent(name: str, value: object) -> None:
 class Session:
     """One file opened for analysis: its parsed host side and the effects of its kernels."""
 
-    def __init__(self, path: str, options: Options, observe: Observer = silent, *, asks: bool = True) -> None:
-        """Parse both sides of the file, `asks` as `parse` with `heads`; raises `InputError` or `ToolchainError`."""
-        self.path, self.options, self.observe, self.asks = path, options, observe, asks
+    def __init__(self, path: str, options: Options, observe: Observer = silent, *, heads: bool = True) -> None:
+        """Parse both sides of the file, with `heads` as `parse` takes it; raises `InputError` or `ToolchainError`."""
+        self.path, self.options, self.observe, self.heads = path, options, observe, heads
         began = time.time_ns()
         self.source = self.text = read(path)  # and the text with headers in it
         self.wraps = any("-fwrapv" in flag or "-fno-strict-overflow" in flag for flag in options.flags)
@@ -90,7 +90,7 @@ class Session:
             asked = (self.text, *self.file.user_headers())
             wanted = architectures_read(self.toolchain, options.flags, asked)
             self.unsure = differs(self.toolchain, path, options.flags, own, wanted, is_standard_path)
-            self.program: Program = parse(self.file, self.arguments, unsure=self.unsure, heads=self.asks)
+            self.program: Program = parse(self.file, self.arguments, unsure=self.unsure, heads=self.heads)
             self.includes = self.file.included()
             if options.headers and not options.fikit:  # a hook names a line of the source
                 self._put_in({one.name: one.bare for one in files[1:]})
@@ -134,7 +134,7 @@ class Session:
             return
         try:
             file = SourceFile(self.path, to_parse(without_hooks(text)), self.arguments)
-            self.program = parse(file, self.arguments, unsure=self.unsure, heads=self.asks)
+            self.program = parse(file, self.arguments, unsure=self.unsure, heads=self.heads)
             self.file, self.text = file, text
             self.looks = self.looks or (self.options.syncs != "keep" and has_removable(text)) or COPY.encode() in text
         except InputError:  # it comes in by another way, too
@@ -217,7 +217,7 @@ class Session:
         from kesco.frontend.parse import parse
 
         self.file.reparse(stand_in(without_hooks(text)))
-        self.again = parse(self.file, self.arguments, self.program, self.unsure, self.asks)
+        self.again = parse(self.file, self.arguments, self.program, self.unsure, self.heads)
         found = self._resolved(self.again, set(self._uncounted), streams=streams)
         return self._with_ir(self.again, without_hooks(text), found, self.by_ir, streams=streams)
 

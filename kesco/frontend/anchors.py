@@ -144,7 +144,7 @@ class Anchors(Invocations):
                 self.operations[number] = replace(one, handle=None, stream_text=None, stuck=IN_HEAD)
         return condition
 
-    asks = True  # what is in the condition of a branch that leaves may move
+    heads = True  # what is in the condition of a branch that leaves may move
 
     def ends_by_leaving(self, cursor: Cursor, head: int) -> bool:
         """Whether the last statement of what an ``if`` guards, whose head ends there, leaves the function or process.
@@ -152,7 +152,7 @@ class Anchors(Invocations):
         All of it is text of its own.
         """
         end = skip_space(self.text, head)
-        if not self.asks or self.text[end : end + 1] != b")":
+        if not self.heads or self.text[end : end + 1] != b")":
             return False
         while kind_of(cursor) in (K.COMPOUND_STMT, K.UNEXPOSED_EXPR):
             inner = children(cursor)

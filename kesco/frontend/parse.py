@@ -88,7 +88,7 @@ def parse(
     asked = (_OPERATOR, _ALLOCATION, _WRAPPED)  # without comments: the output's say ``std::array::operator[]``
     types = TypeTable(*(any(one.search(text.bare) for text in texts) for one in asked))
     statements = Functions(source, types)
-    statements.asks = heads
+    statements.heads = heads
     defined = _macros(texts, arguments)
     statements.macros = frozenset(defined)
     # functions within the file, such as those of local classes, are lowered again, since their places changed

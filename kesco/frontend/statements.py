@@ -228,7 +228,7 @@ class Statements(Bindings):
         head = self._header(sorted(before, key=lambda c: int(c.extent.start.offset)), stuck=not leaves)
         condition = self.condition(inner[0], first=not head, leaves=leaves)
         if leaves and len(self.operations) > begin:
-            self.seen.append((ir.ASKED, self.span(cursor)))
+            self.seen.append((ir.HEADS, self.span(cursor)))
         then = self._body(inner[1])
         other = self._body(inner[2]) if len(inner) == 3 else None
         return ir.If(self.span(cursor), head, condition, then, other)

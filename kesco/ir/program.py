@@ -59,7 +59,7 @@ from kesco.source import Span
 # ---- operations and functions ---------------------------------------------------------------------------------------
 
 
-ASKED = "asked"
+HEADS = "heads"
 """In `Program.constructs`: what is in the condition of a branch that leaves its function, and may move."""
 
 

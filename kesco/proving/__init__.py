@@ -28,19 +28,19 @@ _UNGUARDED = "the run-time check of its pointers is missing"
 
 def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes) -> None:
     """Read the output again and prove it; raises `VerificationError` naming every pair that is not ordered."""
+    from kesco.ir.program import HEADS
+
     if text == session.text:
         return
     problems: list[Diagnostic] = []
-    from kesco.ir.program import ASKED
-
-    asked = any(name == ASKED for name, _ in session.program.constructs)
+    heads = any(name == HEADS for name, _ in session.program.constructs)
     _check_prologue(session.path, text)
     try:
         regions = session.regions_of(text)
     except InputError as error:
         raise VerificationError(
             Diagnostic("K402", Severity.ERROR, "the output does not compile", Span(session.path, 0, 1, 1, 1),
-                       tuple(Note(d.message, d.span) for d in error.diagnostics)), asked=asked
+                       tuple(Note(d.message, d.span) for d in error.diagnostics)), heads=heads
         ) from None  # fmt: skip
     problems += _replayed(session.again, regions, text)
     results = numbered_results(session.program, functions)
@@ -52,7 +52,7 @@ def verify(session: Session, functions: tuple[FunctionResult, ...], text: bytes)
         problems += found
         where |= dict.fromkeys(((result.serial.function, result.serial.span), *result.region.members) if found else ())
     if problems:
-        raise VerificationError(*problems, functions=() if general else tuple(where), asked=asked)
+        raise VerificationError(*problems, functions=() if general else tuple(where), heads=heads)
 
 
 def _of_result(
