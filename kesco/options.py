@@ -28,6 +28,7 @@ class Options:
     tasks, at most `zone_limit` operations of one priority are in flight, and a task is held for at most `zone_age`
     times as long as it runs (None: 4 with a profile, else 0). With a profile the highest one is to take at most
     `promise` percent longer than serially alone (None: 10). `fikit` puts a runtime's hooks around each launch.
+    `launches` is ``batch`` for launches of loops that are given to the device many at a time, or ``keep``.
     `turns` lets turns of loops run beside each other, with memory of their own.
     `headers` is what the names of edited copies of headers begin with; where it is empty, headers stay as they are.
     """
@@ -53,6 +54,7 @@ class Options:
     promise: int | None = None
     fikit: bool = False
     turns: bool = True
+    launches: str = "batch"
     headers: str = ""
 
     def strategy_for(self, tasks: bool) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kesco.diagnostics import Diagnostic, Severity
-from kesco.errors import VerificationError
+from kesco.errors import InputError, VerificationError
 from kesco.ir.compilation import Compilation as Compilation
 from kesco.ir.compilation import FunctionResult as FunctionResult
 from kesco.nesting import deep
@@ -25,6 +25,7 @@ from kesco.session import Observer, Session, read, silent
 from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.ir.batches import Batch
     from kesco.ir.costs import Costs
     from kesco.ir.flow import Region
     from kesco.ir.lifetimes import Moved
@@ -69,11 +70,11 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
 def _compiled(
     path: str, options: Options, observe: Observer, apart: _Places, left: _Places, *, only_text: bool, heads: bool
 ) -> Compilation:
-    from kesco.emit import hooks
+    from kesco.emit import batches, hooks
     from kesco.emit.prologue import MARK
 
     source = read(path)
-    if MARK.encode() in source or hooks.MARK.encode() in source:
+    if any(mark.encode() in source for mark in (MARK, hooks.MARK, batches.MARK)):
         done = Diagnostic("K206", Severity.REMARK, f"{path} is already kesco's output: left as it is")
         return Compilation(path, source, source, (), (done,))
     profile = _profile(options)
@@ -114,7 +115,9 @@ def _compiled(
         found = (*found, *without)
         observe("text", text)
         verify(session, functions, text)
-    result = Compilation(path, source, text, functions if better is None else better.seen(), found, kept, shown)
+    text, kept, loops = _batched(session, text, kept)
+    seen = functions if better is None else better.seen()
+    result = Compilation(path, source, text, seen, found, kept, shown, batches=loops)
     return result if session.text == source else _in_files(session, result)
 
 
@@ -127,6 +130,35 @@ def _proven(
     session.observe("text", text)
     verify(session, functions, text)
     return text, kept
+
+
+def _batched(
+    session: Session, text: bytes, before: tuple[tuple[int, int, int], ...]
+) -> tuple[bytes, tuple[tuple[int, int, int], ...], tuple[Batch, ...]]:
+    """A proven text with launches of loops given to the device many at a time, proven, what it keeps, and the loops."""
+    from kesco.batching import batches
+    from kesco.emit.batches import batched, same_text
+    from kesco.emit.edits import OverlapError, apply, kept, kept_through
+    from kesco.emit.places import CannotInsert
+
+    if session.options.launches == "keep" or session.options.fikit:
+        return text, before, ()
+    program = session.again if text != session.text else session.program
+    found = batches(program)
+    if not found.loops:
+        return text, before, ()
+    try:
+        edits = batched(program, found)
+        more = apply(text, edits)
+        problems = session.late_problems(more)
+    except (CannotInsert, OverlapError, InputError) as error:
+        session.observe("unbatched", error)
+        return text, before, ()
+    if problems or not same_text(more, text):
+        session.observe("unbatched", problems)
+        return text, before, ()
+    session.observe("batches", found)
+    return more, kept_through(before, kept(text, edits)), found.loops
 
 
 def _in_files(session: Session, done: Compilation) -> Compilation:
@@ -145,7 +177,9 @@ def _in_files(session: Session, done: Compilation) -> Compilation:
 
     headers = tuple(replace(one, kept=of_file(one.number, one.kept), before=files.file(one.number)) for one in copies)
     functions, found, shown = placed((done.functions, done.diagnostics, done.timelines), files.own)
-    return Compilation(session.path, session.source, text, functions, found, of_file(-1, kept), shown, headers)
+    return Compilation(
+        session.path, session.source, text, functions, found, of_file(-1, kept), shown, headers, done.batches
+    )
 
 
 def _hooked(

@@ -65,7 +65,7 @@ class Session:
         options = replace(options, flags=(*options.flags, *without_curand(path, self.text, options.flags)))
         with ThreadPoolExecutor(2) as pool:
             device = pool.submit(device_ir_of, self.toolchain, path, options)
-            from kesco.emit.hooks import without_hooks
+            from kesco.emit.batches import without_additions
             from kesco.emit.places import has_removable
             from kesco.emit.prologue import to_parse
             from kesco.frontend.clang import SourceFile, load
@@ -75,7 +75,7 @@ class Session:
             self.looks = waits or options.copies != "keep" or COPY.encode() in self.text
             load(str(self.toolchain.libclang))
             self.arguments = host_arguments(self.toolchain, options.flags)
-            host = pool.submit(SourceFile, path, to_parse(without_hooks(self.text)), self.arguments)
+            host = pool.submit(SourceFile, path, to_parse(without_additions(self.text)), self.arguments)
             from kesco.analysis.effects import kernel_effects  # the rest is imported while both compilers run
 
             for stage in _STAGES:
@@ -122,7 +122,7 @@ class Session:
 
     def _put_in(self, headers: Mapping[str, bytes]) -> None:
         """Make the headers with functions that may be edited a part of the text, if it can be read so."""
-        from kesco.emit.hooks import without_hooks
+        from kesco.emit.batches import without_additions
         from kesco.emit.places import has_removable
         from kesco.emit.prologue import to_parse
         from kesco.frontend.clang import SourceFile
@@ -133,7 +133,7 @@ class Session:
         if text == self.text:
             return
         try:
-            file = SourceFile(self.path, to_parse(without_hooks(text)), self.arguments)
+            file = SourceFile(self.path, to_parse(without_additions(text)), self.arguments)
             self.program = parse(file, self.arguments, unsure=self.unsure, heads=self.heads)
             self.file, self.text = file, text
             self.looks = self.looks or (self.options.syncs != "keep" and has_removable(text)) or COPY.encode() in text
@@ -192,6 +192,7 @@ class Session:
     def _from_ir(self, program: Program, text: bytes, *, streams: bool) -> tuple[Region, ...]:
         """The regions as the host's IR has them; none where it cannot be read."""
         from kesco.analysis.host_regions import host_regions
+        from kesco.emit.batches import without_additions
         from kesco.emit.prologue import sizes_in, stand_in
 
         openmp = any(name == "openmp" for name, _ in program.constructs)
@@ -200,7 +201,7 @@ class Session:
             flags = (*flags, "-fopenmp", "-U_OPENMP")
         options = replace(self.options, flags=flags)
         try:
-            ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(text, runs=True))
+            ir_text = host_ir_of(self.toolchain, self.path, options, stand_in(without_additions(text), runs=True))
             sizes = sizes_in(text)
             looks, rolling = self.looks, self.rolling
             return host_regions(
@@ -212,14 +213,26 @@ class Session:
 
     def regions_of(self, text: bytes, *, streams: bool = True) -> tuple[Region, ...]:
         """The regions of another text for the same file, with streams and events included."""
-        from kesco.emit.hooks import without_hooks
+        from kesco.emit.batches import without_additions
         from kesco.emit.prologue import stand_in
         from kesco.frontend.parse import parse
 
-        self.file.reparse(stand_in(without_hooks(text)))
+        self.file.reparse(stand_in(without_additions(text)))
         self.again = parse(self.file, self.arguments, self.program, self.unsure, self.heads)
         found = self._resolved(self.again, set(self._uncounted), streams=streams)
-        return self._with_ir(self.again, without_hooks(text), found, self.by_ir, streams=streams)
+        return self._with_ir(self.again, text, found, self.by_ir, streams=streams)
+
+    def late_problems(self, text: bytes) -> tuple[tuple[Span, str], ...]:
+        """What speaks against the batches of a text for the same file; raises `InputError` if it does not compile."""
+        from kesco.emit.batches import declared, loops_in, section_of
+        from kesco.emit.prologue import stand_in
+        from kesco.frontend.parse import parse
+        from kesco.verify.batches import batch_problems
+
+        if section_of(text) is None:
+            return ()
+        self.file.reparse(stand_in(declared(text)))
+        return batch_problems(parse(self.file, self.arguments, self.program, self.unsure), loops_in(text))
 
     def of_streams(self, by_ir: Collection[int]) -> tuple[Region, ...]:
         """The regions of this text with streams and events included; `by_ir` are those that the IR is asked for."""

@@ -23,6 +23,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
             "toolchain",
             "frontend",
             "analysis",
+            "batching",
             "capture",
             "dataflow",
             "issue",

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,9 +21,10 @@ import click
 from kesco import __version__
 from kesco.cli.bench import bench_command
 from kesco.cli.check import check_command
+from kesco.cli.choices import compile_options, options_of
 from kesco.cli.doctor import doctor_command
 from kesco.cli.fikit_seeing import fikit_group
-from kesco.cli.flags import Flagged, taken_apart
+from kesco.cli.flags import Flagged
 from kesco.cli.merge import merge_command
 from kesco.cli.output import Printer, beside, ends_well, writable, write_together, write_whole
 from kesco.cli.plugin import plugin_command
@@ -35,135 +35,12 @@ from kesco.cli.summary import as_object, summary, tally
 from kesco.cli.trace import compare_command, trace_command
 from kesco.diagnostics import Diagnostic, Severity
 from kesco.errors import UsageError, VerificationError
-from kesco.options import Options
 
 if TYPE_CHECKING:
     from kesco.ir.flow import Region
     from kesco.ir.pieces import Copy
 
-_STRATEGIES = ("kesco", "critical_path", "serial", "zones", "zones-fair")
-_FORMS = ("streams", "graph", "auto")
 _STAGES = ("toolchain", "host", "program", "effects", "regions", "summaries", "functions", "text")
-
-
-def _toolchain_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--clang", help="The clang to use.", metavar="PATH"),
-        click.option("--libclang", help="The libclang to use.", metavar="PATH"),
-        click.option("--cuda-path", help="The CUDA toolkit to use.", metavar="PATH"),
-        click.option("--arch", help="The GPU architecture, such as sm_90.", metavar="SM"),
-    ):
-        command = option(command)
-    return command
-
-
-def _compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--streams",
-            type=click.IntRange(1, 64),
-            help="At most this many streams (default: the graph's width, at most 16).",
-        ),
-        click.option(
-            "--strategy",
-            type=click.Choice(_STRATEGIES),
-            help="Who goes to which stream (default: zones-fair with tasks, critical_path with a profile, else kesco).",
-        ),
-        click.option(
-            "--zone-limit",
-            type=click.IntRange(1, 64),
-            default=6,
-            show_default=True,
-            help="With tasks: at most this many operations of one priority in flight.",
-        ),
-        click.option(
-            "--zone-age",
-            type=click.IntRange(0, 1000),
-            help="With zones-fair: hold a task at most this many times as long as it runs (default: 4, 0 unprofiled).",
-        ),
-        click.option(
-            "--promise",
-            type=click.IntRange(0, 1000),
-            help="With zones-fair and a profile: percent that the highest task may lose beside others (default: 10).",
-        ),
-        click.option("--profile", metavar="RUN.kprof", help="What the operations cost, from 'kesco profile'."),
-        click.option(
-            "--prefetch/--no-prefetch",
-            default=False,
-            show_default=True,
-            help="Prefetch managed memory that kernels read and the host touched; with streams only.",
-        ),
-        click.option(
-            "--emit",
-            type=click.Choice(_FORMS),
-            default="streams",
-            show_default=True,
-            help="Streams, graphs where work runs again and again, or whichever is faster as it runs.",
-        ),
-        click.option(
-            "--copies",
-            type=click.Choice(("auto", "keep", "move")),
-            default="auto",
-            show_default=True,
-            help="Keep cudaMemcpy, or put it on streams, copied with threads and in the background, with streams only; "
-            "auto: where work then runs beside it, and in functions that are rewritten anyway, if it may pay.",
-        ),
-        click.option(
-            "--memory",
-            type=click.Choice(("keep", "reuse")),
-            default="keep",
-            show_default=True,
-            help="Reuse: device memory is allocated before its first use and freed behind its last; with streams only.",
-        ),
-        click.option(
-            "--order",
-            type=click.Choice(("need", "keep")),
-            default="need",
-            show_default=True,
-            help="Issue copies, what need not wait for them, and launches of a graph as needed, or as written.",
-        ),
-        click.option(
-            "--syncs",
-            type=click.Choice(("move", "keep")),
-            default="move",
-            show_default=True,
-            help="Take out waits of the host where nothing sees the difference, or keep each in its place.",
-        ),
-        click.option("--fikit", is_flag=True, help="Put a runtime's hooks around each launch (kesco fikit)."),
-        click.option("--force", is_flag=True, help="Rewrite whatever can overlap, even where no gain is expected."),
-        click.option(
-            "--diagnostics", type=click.Choice(("text", "json")), default="text", help="Form of the diagnostics."
-        ),
-        click.option("--quiet", "-q", is_flag=True, help="Only errors."),
-        click.argument("flags", nargs=-1, type=click.UNPROCESSED),
-    ):
-        command = option(command)
-    return _toolchain_options(command)
-
-
-def _options(values: dict[str, Any], environ: Mapping[str, str] = os.environ, headers: str = "") -> Options:
-    return Options(
-        headers=headers,
-        streams=values["streams"] or 0,
-        strategy=values["strategy"] or "",
-        zone_limit=values["zone_limit"],
-        zone_age=values["zone_age"],
-        promise=values["promise"],
-        flags=taken_apart(values["flags"], environ),
-        clang=values["clang"],
-        libclang=values["libclang"],
-        cuda_path=values["cuda_path"],
-        arch=values["arch"],
-        force=values["force"],
-        fikit=values["fikit"],
-        prefetch=values["prefetch"],
-        memory=values["memory"],
-        order=values["order"],
-        syncs=values["syncs"],
-        emit=values["emit"],
-        copies=values["copies"],
-        profile=values["profile"],
-    )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -187,7 +64,7 @@ def main() -> None:
 @click.option("--dump", type=click.Choice(_STAGES), multiple=True, help="Print a stage's value.")
 @click.option("--time", "timed", is_flag=True, help="Print when each stage was done.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, with the diagnostics.")
-@_compile_options
+@compile_options
 def compile_command(
     source: str | None, output: str | None, project: str | None, jobs: int | None, dump: tuple[str, ...], timed: bool,
     report: str | None, trace: str | None, as_json: bool, **values: Any,
@@ -204,7 +81,7 @@ def compile_command(
             if trace is not None:
                 what = "--trace is of one program, and shown in the page of one file"
                 raise UsageError(Diagnostic("K104", Severity.ERROR, what, help="give FILE.cu instead of -p"))
-            options = replace(_options(values, {}), page=report is not None)  # each command has nvcc's variables
+            options = replace(options_of(values, {}), page=report is not None)  # each command has nvcc's variables
             sys.exit(compile_project(project, output, jobs or 0, options, printer, report, as_json))
     if source is None:
         raise click.UsageError("Missing argument 'FILE.cu'.")
@@ -236,9 +113,9 @@ def compile_command(
         if "host" in dump:  # nothing else asks for it
             from kesco.session import host_of
 
-            observe("host", host_of(source, _options(values)))
+            observe("host", host_of(source, options_of(values)))
         try:
-            options = _options(values, headers=target.stem if target is not None else "")  # copies stand beside it
+            options = options_of(values, headers=target.stem if target is not None else "")  # copies stand beside it
             result = compile_file(source, replace(options, page=shown is not None), observe)
         except VerificationError:  # a bug of ours: the build gets the program as it was
             _write(target, Path(source).read_bytes())
@@ -299,7 +176,7 @@ def _target(source: str, output: str | None) -> Path | None:
 @click.argument("concurrent", metavar="[ASYNC.cu]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @click.option("--strict", is_flag=True, help="APP.cu: what is not known counts like a race.")
-@_compile_options
+@compile_options
 def verify_command(serial: str, concurrent: str | None, as_json: bool, strict: bool, **values: Any) -> None:
     """Prove that ASYNC.cu keeps every dependence of SERIAL.cu, or that APP.cu orders all that it does.
 
@@ -312,15 +189,15 @@ def verify_command(serial: str, concurrent: str | None, as_json: bool, strict: b
     printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
         if concurrent is None:
-            program(printer, serial, _options(values, headers="kesco"), as_json=as_json, strict=strict)
+            program(printer, serial, options_of(values, headers="kesco"), as_json=as_json, strict=strict)
         else:
-            pair(printer, serial, concurrent, _options(values, headers="kesco"), as_json=as_json)
+            pair(printer, serial, concurrent, options_of(values, headers="kesco"), as_json=as_json)
 
 
 @main.command("explain", cls=Flagged)
 @click.argument("source", metavar="FILE.cu")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON: that of 'graph', with what was lost.")
-@_compile_options
+@compile_options
 def explain_command(source: str, as_json: bool, **values: Any) -> None:
     """Say what each operation touches, where it goes, what it waits for and why, and what was lost."""
     from kesco.pipeline import compile_file
@@ -329,7 +206,7 @@ def explain_command(source: str, as_json: bool, **values: Any) -> None:
 
     printer = Printer("json" if as_json else values["diagnostics"], values["quiet"])
     with ends_well(printer):
-        result = compile_file(source, _options(values, headers="kesco"))
+        result = compile_file(source, options_of(values, headers="kesco"))
         click.echo(explained_json(result.functions) if as_json else explain(result))
 
 
@@ -344,7 +221,7 @@ def explain_command(source: str, as_json: bool, **values: Any) -> None:
 )
 @click.option("--function", "wanted", metavar="NAME", help="Only this function.")
 @click.option("--json", "as_json", is_flag=True, help="Print which functions were drawn as JSON.")
-@_compile_options
+@compile_options
 def graph_command(source: str, output: str, wanted: str | None, as_json: bool, **values: Any) -> None:
     """Draw the data-flow graph with streams and waits."""
     from kesco.pipeline import compile_file
@@ -360,7 +237,7 @@ def graph_command(source: str, output: str, wanted: str | None, as_json: bool, *
                 )
             )
         writable(Path(output))
-        result = compile_file(source, _options(values, headers="kesco"))
+        result = compile_file(source, options_of(values, headers="kesco"))
         chosen = [f for f in result.functions if wanted in (None, f.region.function)]
         if wanted is not None and not chosen:
             raise UsageError(

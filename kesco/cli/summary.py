@@ -15,7 +15,7 @@ def summary(result: Compilation, target: Path | None) -> str:
 
     done = [f for f in result.functions if f.rewritten]
     where = str(target) if target is not None else "standard output"
-    if not done:
+    if not done and not result.batches:
         return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
     parts = []
     for one in done:
@@ -37,6 +37,10 @@ def summary(result: Compilation, target: Path | None) -> str:
     if following := [f"'{one.region.function}'" for one in result.functions if one.follows]:
         verb = "launch" if len(following) > 1 else "launches"
         parts.append(f"{', '.join(following)} {verb} on the stream of whoever calls")
+    loops: dict[str, int] = {}
+    for each in result.batches:
+        loops[each.function] = loops.get(each.function, 0) + 1
+    parts += [f"'{name}': launches of {_count(often, 'loop')} in batches, proven" for name, often in loops.items()]
     if result.headers:
         parts.append(f"{_count(len(result.headers), 'header')} edited: {', '.join(h.name for h in result.headers)}")
     return f"{where}: " + "; ".join(parts)
@@ -106,6 +110,7 @@ def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
             {"source": one.path, "output": str(target.with_name(one.name))} for one in result.headers if target
         ],
         "changed": result.changed,
+        "batches": [{"function": one.function, "line": one.whole.line} for one in result.batches],
         "functions": functions,
         "diagnostics": said,
     }

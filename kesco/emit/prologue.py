@@ -108,8 +108,8 @@ def _text_of(name: str) -> str:
 
 
 @cache
-def _template() -> Template:
-    """The prologue's template, compiled once: it is written, and then written again to compare with."""
+def _template(name: str = "prologue") -> Template:
+    """A template, compiled once: it is written, and then written again to compare with."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
@@ -119,7 +119,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("prologue")
+    return environment.get_template(name)
 
 
 def prologue(streams: int, events: int, parts: Parts, macros: Collection[str] = ()) -> str:
@@ -136,6 +136,11 @@ def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -
         "ranks": ", ".join(map(str, parts.ranks)),
     }
     return _template().render(streams=streams, events=events, macros=macros, **values)
+
+
+def batches_text(batches: int, calls: Collection[str], macros: Collection[str], *, streams: bool) -> str:
+    """The text that defines ``kesco_batch()`` and what is with it (`emit.batches`), for so many loops and these calls."""
+    return _template("batches").render(batches=batches, calls=calls, macros=macros, streams=streams)
 
 
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)

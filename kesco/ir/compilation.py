@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kesco.diagnostics import Diagnostic
 
 if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the rest while they do
+    from kesco.ir.batches import Batch
     from kesco.ir.costs import Expected
     from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
@@ -75,6 +76,7 @@ class Compilation:
 
     `kept` are the stretches of the input that are in the text: begin and end in the input, begin in the text, in bytes.
     `headers` are the copies of headers that the text includes in the place of the user's own.
+    `batches` are the loops whose launches are given to the device many at a time.
     `timelines` are for each function its runs in the model, the serial one first, where the report's page is wanted.
     """
 
@@ -86,6 +88,7 @@ class Compilation:
     kept: tuple[tuple[int, int, int], ...] = ()
     timelines: tuple[tuple[Timeline, ...], ...] = ()
     headers: tuple[Copy, ...] = ()
+    batches: tuple[Batch, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -95,6 +95,8 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     before = Session(serial, options, observe)
     after = Session(concurrent, options, observe)
     try:
+        if late := after.late_problems(after.text):
+            return (FunctionVerdict("", 0, tuple(_late(late))),)
         for rolling in (True, False):  # somebody may tell trips apart by streams whose trips do the same
             before.rolling, after.rolling = before.rolling and rolling, after.rolling and rolling
             verdicts = _of_texts(before, after)
@@ -258,6 +260,11 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
         *((f.span, f"'{f.name}' has a name of kesco's own") for f in program.functions if is_ours(f.name)),
     )
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
+
+
+def _late(problems: Sequence[tuple[Span, str]]) -> list[Diagnostic]:
+    """What speaks against the batches of a text, as diagnostics."""
+    return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in problems]
 
 
 def _unproven(region: Region, what: str) -> Diagnostic:

@@ -114,7 +114,9 @@ def _executed(session: Session) -> tuple[Execution, Asked]:
         for name, steering in kernel_steering(text).items():
             which = {one.argument for each in steering.values() for one in each}
             deciding[name] = frozenset(which) if steering and name not in deciding else None
-    ir_text = host_ir_of(session.toolchain, session.path, session.options)
+    from kesco.emit.batches import without_additions
+
+    ir_text = host_ir_of(session.toolchain, session.path, session.options, without_additions(session.text))
     execution = execution_of(session.path, ir_text, session.effects, deciding, session.program.weak)
     if any(name == "managed" for name, _ in session.program.constructs):
         execution = replace(execution, refused=MANAGED)

@@ -19,6 +19,7 @@ VALUES = {
     "--copies": "copies",
     "--order": "order",
     "--syncs": "syncs",
+    "--launches": "launches",
     "--clang": "clang",
     "--libclang": "libclang",
     "--cuda-path": "cuda_path",
@@ -37,6 +38,7 @@ _CHOICES = {
     "copies": ("auto", "keep", "move"),
     "order": ("need", "keep"),
     "syncs": ("move", "keep"),
+    "launches": ("batch", "keep"),
 }
 _RANGES = {"streams": (1, 64), "zone_limit": (1, 64), "zone_age": (0, 1000), "promise": (0, 1000)}
 _OFF = {"off", "0", "no", "false"}

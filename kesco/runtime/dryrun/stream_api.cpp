@@ -329,6 +329,32 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *
     *status = stream->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
+#if CUDART_VERSION >= 13000
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus *status, unsigned long long *id,
+                                     cudaGraph_t *graph, const cudaGraphNode_t **last, const cudaGraphEdgeData **edges,
+                                     size_t *count) {
+#else
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t handle, cudaStreamCaptureStatus *status, unsigned long long *id,
+                                        cudaGraph_t *graph, const cudaGraphNode_t **last, size_t *count) {
+    const void *edges = nullptr;
+#endif
+    const Call call;
+    const Stream *stream = own(handle);
+    if (stream == nullptr)
+        return call(cudaErrorInvalidResourceHandle);
+    if (edges != nullptr)
+        refuse("cudaStreamGetCaptureInfo with edges");
+    *status = stream->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (id != nullptr)
+        *id = static_cast<unsigned long long>(stream->id) + 1;
+    if (graph != nullptr)
+        *graph = reinterpret_cast<cudaGraph_t>(stream->capture);
+    if (last != nullptr)
+        *last = reinterpret_cast<const cudaGraphNode_t *>(stream->last.data());
+    if (count != nullptr)
+        *count = stream->last.size();
+    return cudaSuccess;
+}
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle) {
     const Call call;
     Stream *stream = own(handle);
