@@ -141,7 +141,8 @@ def _batched(
     from kesco.emit.edits import OverlapError, apply, kept, kept_through
     from kesco.emit.places import CannotInsert
 
-    if session.options.launches == "keep" or session.options.fikit:
+    options = session.options
+    if options.launches == "keep" or session.plain_only or options.memory == "reuse" or options.fikit:
         return text, before, ()
     program = session.again if text != session.text else session.program
     found = batches(program)

@@ -28,7 +28,9 @@ from kesco.source import Span
 
 _FEW = 16
 """A loop of fewer launches is left alone, and in `main`, which runs once, one of less than eight times as many."""
+_TRIED = (b"kesco_pace", b"kesco_stretch(")  # what chooses one stream where that is faster
 _WITHIN = 3  # cudaMemcpyDeviceToDevice
+_LOOP = re.compile(rb"(?:for|while|do)\b")
 _NAME = re.compile(rb"(?:::)?(\w+)")
 _CAPTURES = (b"BeginCapture", b"cudaThreadExchangeStreamCaptureMode")
 
@@ -64,7 +66,7 @@ def batches(program: ir.Program) -> Batches:
     if b"<<<" not in program.text or any(one in program.text for one in _CAPTURES):
         return Batches()
     quiet, whole, loops = Quiet(program), Found(), list[Batch]()
-    here = [f for f in program.functions if f.here and not f.template]
+    here = [f for f in program.functions if f.here and not f.template and _may_be_on_one(program, f)]
     called = {n.key for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call)}
     for function in sorted(here, key=lambda f: (f.key in called, -f.span.start)):
         if function.key in whole.members or any(_jumps(n) for n in ir.walk(function.body)):
@@ -81,6 +83,12 @@ def batches(program: ir.Program) -> Batches:
         tuple(whole.issues.values()),
         tuple(whole.trips.values()),
     )
+
+
+def _may_be_on_one(program: ir.Program, function: ir.Function) -> bool:
+    """Whether a function's own work is on the default stream, or may come to be there as the program runs."""
+    text = program.text[function.span.start : function.span.end]
+    return b"->stream[" not in text or any(one in text for one in _TRIED)
 
 
 def _jumps(node: ir.Expr | ir.Stmt) -> bool:
@@ -161,11 +169,7 @@ class Walk:
 
     def loop_of_its_own(self, loop: ir.Loop) -> Found:
         """What is found in a loop; raises `NotBatchedError`."""
-        if self.program.text[loop.span.start : loop.span.start + 5].split(b"(")[0].strip() not in (
-            b"for",
-            b"while",
-            b"do",
-        ):
+        if _LOOP.match(self.program.text, loop.span.start) is None:
             raise NotBatchedError("the loop comes from a macro")
         self.statement(loop, (loop.span, False))
         return self.found
@@ -179,7 +183,7 @@ class Walk:
     # ---- statements -------------------------------------------------------------------------------------------------
 
     def statement(self, one: ir.Stmt, anchor: tuple[Span, bool]) -> None:
-        """Walk a statement; lines for it go to `anchor`: a place, and whether that is an unbraced body of another one."""
+        """Walk a statement; lines go to `anchor`: a place, and whether it is the unbraced body of another statement."""
         if isinstance(one, ir.Block):
             self._block(one, anchor)
         elif isinstance(one, ir.Evaluate):
@@ -336,7 +340,7 @@ class Walk:
             return False
         operation, configuration = self.program.operations[launch.operation], launch.configuration
         plain = b"<<<" in self._text(launch.span) and operation.macro is None
-        default = len(configuration) < 4 or configuration[3] in (ir.Constant(0), ir.Literal("default"))
+        default = len(configuration) < 4 or ir.bare(configuration[3]) in (ir.Constant(0), ir.Literal("default"))
         default = default or is_own_stream(configuration[3])
         return plain and default and operation.stream_text is not None and not operation.stuck
 

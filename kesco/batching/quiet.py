@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kesco.ir import program as ir
-from kesco.ir.batches import CONSTRUCTED, LAST_WORDS, OPAQUE, OWN, QUIET, is_own_event
+from kesco.ir.batches import CONSTRUCTED, GIVES, OPAQUE, OWN, is_last_word, is_own_event, is_quiet_name
 from kesco.ir.replay import ENDS, STATUS
 from kesco.ir.walking import leaves
 
@@ -78,7 +78,7 @@ class Quiet:
             return True
         if call.standard or not call.key:
             copies = call.constructs and (call.implicit or name in CONSTRUCTED)
-            told = name in QUIET and not (call.runs or call.destroys)
+            told = is_quiet_name(call.name) and not (call.runs or call.destroys) and self._gives(call)
             return call.standard and (name in STATUS or copies or told)
         function = self.function(call)
         if function is None:
@@ -88,6 +88,11 @@ class Quiet:
             self._known[function.key] = False  # one that calls itself
             self._known[function.key] = self._is_quiet_body(function.body)
         return self._known[function.key]
+
+    def _gives(self, call: ir.Call) -> bool:
+        """Whether what trades places is plain, if anything does."""
+        kinds = [_type_of(one) for one in call.arguments] if call.name in GIVES else []
+        return all(kind is not None and self.is_plain(kind) for kind in kinds)
 
     def _is_quiet_body(self, statement: ir.Stmt) -> bool:
         """Whether a function is quiet: it may also end the process where a call of CUDA has failed."""
@@ -106,8 +111,8 @@ class Quiet:
     def is_last_words(self, one: ir.If) -> bool:
         """Whether a branch that leaves does nothing but say why: because of an error of CUDA's, or by an exception."""
         calls = [n for n in ir.walk(one.then) if isinstance(n, ir.Call)]
-        names = {n.name.rpartition("::")[2] for n in calls if n.standard or n.implicit}
-        if len(calls) != sum(n.standard or n.implicit for n in calls) or not names <= LAST_WORDS:
+        names = {n.name.rpartition("::")[2] for n in calls}
+        if not all(n.standard and is_last_word(n.name) for n in calls):
             return False
         if any(isinstance(n, (ir.Launch, ir.Obstacle, ir.Loop, ir.Switch)) for n in ir.walk(one.then)):
             return False
@@ -138,6 +143,19 @@ class Quiet:
             held = kind.holds is not None and self.is_plain(kind.holds)  # of a vector
             return name in CONSTRUCTED or record.plain or name in _FREED or held
         return not record.destructor and all(self.is_plain(one.type) for one in record.fields)
+
+
+def _type_of(one: ir.Expr) -> ir.Type | None:
+    """The type of an expression, as far as the program says it."""
+    one = ir.bare(one)
+    if isinstance(one, ir.Name):
+        kind: ir.Type | None = one.variable.type
+    elif isinstance(one, ir.Subscript):
+        base = _type_of(one.base)
+        kind = (base.element or base.holds) if base is not None else None
+    else:
+        kind = one.type if isinstance(one, (ir.Select, ir.Call)) else None
+    return kind.element if kind is not None and kind.shape is ir.Shape.REFERENCE else kind
 
 
 def _is_volatile(kind: ir.Type) -> bool:

@@ -45,7 +45,8 @@ _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _OPEN, _CLOSE = b"{}"
 _STAND_IN = (
     "namespace {{ struct {guard} {{ explicit {guard}(int); void {end}(void); }}; "
-    "cudaStream_t {stream}(cudaStream_t = nullptr); void {trip}(void); void {issue}(void); cudaError_t {cudaMemset}(void*, int, decltype(sizeof(0))); "
+    "cudaStream_t {stream}(cudaStream_t = nullptr); void {trip}(void); void {issue}(void); "
+    "cudaError_t {cudaMemset}(void*, int, decltype(sizeof(0))); "
     "cudaError_t {cudaMemsetAsync}(void*, int, decltype(sizeof(0)), cudaStream_t = nullptr); "
     "cudaError_t {cudaMemcpy}(void*, const void*, decltype(sizeof(0)), cudaMemcpyKind); }}"
 ).format(guard=GUARD, end=END, stream=STREAM, trip=TRIP, issue=ISSUE, **CALLS)

@@ -139,7 +139,7 @@ def _written(streams: int, events: int, parts: Parts, macros: Collection[str]) -
 
 
 def batches_text(batches: int, calls: Collection[str], macros: Collection[str], *, streams: bool) -> str:
-    """The text that defines ``kesco_batch()`` and what is with it (`emit.batches`), for so many loops and these calls."""
+    """The text that defines ``kesco_batch()`` and what belongs to it (`emit.batches`)."""
     return _template("batches").render(batches=batches, calls=calls, macros=macros, streams=streams)
 
 

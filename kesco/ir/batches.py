@@ -28,24 +28,54 @@ GUARD = "KescoBatch"
 END = "end"
 """Its member that ends that."""
 
-QUIET = frozenset(
+_C = frozenset(
     """abs fabs fabsf labs llabs sqrt sqrtf cbrt hypot exp expf exp2 expm1 log logf log2 log10 log1p pow powf sin sinf
     cos cosf tan tanf asin acos atan atan2 atan2f sinh cosh tanh floor floorf ceil ceilf round roundf trunc lround rint
-    fmod fmodf fmin fmax fminf fmaxf isnan isinf isfinite min max swap exchange move forward clamp size data begin end
-    cbegin cend empty front back at get operator[] operator* operator-> operator++ operator-- operator!= operator==
-    operator+ operator- operator+= operator-= c_str length count first second addressof as_const div ldiv
-    __assert_fail printf fprintf puts fputs putchar fputc fflush perror snprintf sprintf operator<< endl setw
-    setprecision precision width fixed scientific to_string basic_string basic_string_view allocator str
-    basic_ostringstream basic_stringstream make_pair strlen strcmp string cudaGetErrorString cudaGetErrorName""".split()
+    fmod fmodf fmin fmax fminf fmaxf isnan isinf isfinite div ldiv __assert_fail printf fprintf puts fputs putchar fputc
+    fflush perror snprintf sprintf strlen strcmp cudaGetErrorString cudaGetErrorName""".split()
 )
-"""Functions of the libraries that touch what they are given, or write, and neither wait nor call anything else."""
+_STD = _C | frozenset(
+    """min max swap exchange move forward clamp size data begin end cbegin cend get addressof as_const operator<< endl
+    setw setprecision fixed scientific flush to_string operator+ operator== operator!= make_pair make_tuple""".split()
+)
+_MEMBERS = frozenset(
+    """size length data begin end cbegin cend empty front back at get count first second c_str operator[] operator*
+    operator-> operator++ operator-- operator!= operator== operator+ operator- operator+= operator-= operator<< str
+    setprecision precision width basic_string basic_ostringstream""".split()
+)
+_CLASSES = frozenset(
+    """vector array basic_string basic_string_view pair tuple unique_ptr initializer_list span basic_ostream ios_base
+    basic_ios basic_ostringstream __normal_iterator allocator""".split()
+)
+_TOLD = frozenset("runtime_error logic_error system_error invalid_argument what".split())
+
+
+def is_quiet_name(name: str) -> bool:
+    """Whether a function of the libraries touches what it is given, or writes, and neither waits nor calls anything.
+
+    The same names in other namespaces (Thrust's) are others.
+    """
+    parts = [part for part in name.split("::") if part not in ("", "__cxx11")]
+    if len(parts) < 2:
+        return "".join(parts) in _C
+    if parts[0] not in ("std", "__gnu_cxx"):
+        return False
+    return parts[1] in _STD if len(parts) == 2 else parts[-2] in _CLASSES and parts[-1] in _MEMBERS | _CLASSES
+
+
+def is_last_word(name: str) -> bool:
+    """Whether it may be called on a way out, of a function or the process: to say why, or to leave."""
+    last, known = name.rpartition("::")[2], name.startswith("std::") or "::" not in name
+    return is_quiet_name(name) or (known and last in STATUS | ENDS | _TOLD)
+
+
+GIVES = frozenset({"std::swap", "std::exchange"})
+"""Those that run what is declared for the type of their arguments."""
 CONSTRUCTED = frozenset(
     {"dim3"} | {f"{kind}{n}" for kind in ("int", "uint", "float", "double", "char", "uchar", "short", "ushort", "long",
                                           "ulong", "longlong", "ulonglong") for n in (1, 2, 3, 4)}
 )  # fmt: skip
 """Classes of CUDA whose constructors only copy."""
-LAST_WORDS = QUIET | STATUS | ENDS | {"runtime_error", "logic_error", "system_error", "invalid_argument", "what"}
-"""What may be called on a way out of the process: nobody of this process looks at the device behind it."""
 EVENTS = frozenset({"cudaEventRecord", "cudaStreamWaitEvent"})
 """Calls that issue what is late by themselves, where the event is one of kesco's: on the default stream it is none."""
 OWN = frozenset({"kesco_pace", "kesco_paced", "kesco_stretch", "kesco_streams", "kesco_streams_if_distinct", "KescoOn",

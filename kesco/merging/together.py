@@ -92,7 +92,7 @@ def merge(
             asks |= whole.asks
             tasks += _again(spec, source, whole, whole.under(spec, names), arguments)
             continue
-        done = compile_file(spec.path, replace(options, copies="keep"))
+        done = compile_file(spec.path, replace(options, copies="keep", launches="keep"))
         text, more = without_queues(done.text)
         asks |= more
         tasks.append(_Task(spec, done, read_unit(spec.path, text, arguments)))

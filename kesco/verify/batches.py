@@ -21,15 +21,16 @@ from kesco.ir.batches import (
     CALLS,
     CONSTRUCTED,
     END,
+    GIVES,
     GUARD,
     ISSUE,
-    LAST_WORDS,
     OPAQUE,
     OWN,
-    QUIET,
     STREAM,
     TRIP,
+    is_last_word,
     is_own_event,
+    is_quiet_name,
 )
 from kesco.ir.replay import ENDS, STATUS
 from kesco.ir.walking import leaves
@@ -132,7 +133,7 @@ class _Every:
             return True
         if call.standard:
             copies = call.constructs and (call.implicit or name in CONSTRUCTED)
-            return name in STATUS or copies or (name in QUIET and not call.runs and not call.destroys)
+            return name in STATUS or copies or self._is_quiet(call)
         function = self.called(call)
         if function is None:
             record = self.program.records.get(call.type.record) if call.type is not None else None
@@ -144,6 +145,12 @@ class _Every:
             launches = any(isinstance(n, ir.Launch) for n in ir.walk(function.body))
             self.silent[function.key] = not own.problems and not launches and not self._issues(function)
         return self.silent[function.key]
+
+    def _is_quiet(self, call: ir.Call) -> bool:
+        """Whether a function of the libraries neither waits nor runs code that is not seen."""
+        given = call.arguments if call.name in GIVES else ()
+        plain = all((kind := _kind_of(ir.bare(one))) is not None and self.is_plain(kind) for one in given)
+        return is_quiet_name(call.name) and plain and not call.runs and not call.destroys
 
     def _issues(self, function: ir.Function) -> bool:
         return any(_ours(n) for n in ir.walk(function.body))
@@ -165,6 +172,18 @@ class _Every:
                 ("std::basic_string", "std::__cxx11::basic_string", "std::string")
             )
         return not record.destructor and all(self.is_plain(one.type) for one in record.fields)
+
+
+def _kind_of(one: ir.Expr) -> ir.Type | None:
+    """The type of what trades places with something, as far as it is known."""
+    found: ir.Type | None = None
+    if isinstance(one, ir.Name):
+        found = one.variable.type
+    elif isinstance(one, (ir.Select, ir.Call)):
+        found = one.type
+    elif isinstance(one, ir.Subscript) and (base := _kind_of(ir.bare(one.base))) is not None:
+        found = base.element if base.element is not None else base.holds
+    return found.element if found is not None and found.shape is ir.Shape.REFERENCE else found
 
 
 def _watched(kind: ir.Type) -> bool:
@@ -242,7 +261,7 @@ class _Walk:
         if any(isinstance(n, (ir.Launch, ir.Loop, ir.Switch, ir.Obstacle, ir.Unknown)) for n in inside):
             return False
         names = {n.name.rpartition("::")[2] for n in calls}
-        if not all(n.standard or n.implicit for n in calls) or not names <= LAST_WORDS:
+        if not all(n.standard and is_last_word(n.name) for n in calls):
             return False
         asked = [n.variable.type.spelling for n in ir.walk(one.condition) if isinstance(n, ir.Name)]
         failed = bool(asked) and all(spelling.endswith(("cudaError", "cudaError_t")) for spelling in asked)

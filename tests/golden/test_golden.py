@@ -16,6 +16,7 @@ import pytest
 from integration.compiled import read_host_side
 
 from kesco.diagnostics import render
+from kesco.emit.batches import loops_in, section_of
 from kesco.emit.prologue import END, MARK, is_genuine
 from kesco.ir.flow import SiteKind
 from kesco.options import Options
@@ -66,9 +67,18 @@ def compiled(case: str) -> Compilation:
     return compile_file(str(source), options)
 
 
+def without_section(text: bytes) -> bytes:
+    """The text with what batches of launches need in one line."""
+    found = section_of(text)
+    if found is None:
+        return text
+    line = f"// <batches of {loops_in(text)} loops>"
+    return text[: found[0]] + line.encode() + text[found[1] :]
+
+
 def elided(result: Compilation) -> bytes:
     """The output with the prologue, which is the same everywhere but for its numbers, in one line."""
-    text = result.text
+    text = without_section(result.text)
     start, end = text.find(MARK.encode()), text.find(END.encode())
     if start < 0:
         return text

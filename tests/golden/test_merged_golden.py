@@ -52,7 +52,7 @@ def test_merged_text(threads: str, toolchain: Toolchain, monkeypatch: pytest.Mon
     specs = parse(WORDS)
     parts = []
     for spec in specs:
-        text = compile_file(spec.path, Options()).text
+        text = compile_file(spec.path, Options(launches="keep")).text
         parts.append(wrapped(read_unit(spec.path, text, host_arguments(toolchain, ()))))
     made = elided(written(specs, parts, threads == "one").decode())
     made = made if threads == "each" else made[made.index('#line 1 "kesco_merged_main"') :]

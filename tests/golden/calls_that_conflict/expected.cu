@@ -4,10 +4,12 @@ __global__ void scale(float* x, float by) { x[threadIdx.x] *= by; }
 
 static float* latest;
 
-void halve(float* x) { scale<<<1, 32>>>(x, 0.5f); }
+// <batches of 1 loops>
+
+void halve(float* x) { scale<<<1, 32, 0, kesco_batch()>>>(x, 0.5f); }
 
 static void smooth(const float* in, float* out) {
-  blur<<<1, 32>>>(in, out);
+  blur<<<1, 32, 0, kesco_batch()>>>(in, out);
   halve(latest);
   latest = out;
 }
@@ -21,7 +23,9 @@ int main(int argc, char** argv) {
   smooth(image, low);
   smooth(low, high);
   if (argc > 1) halve(low);
+  KescoBatch kesco_batch_0(0);  // kesco: launches of this loop are given to the device many at a time, as graphs
   for (int step = 0; step < argc; ++step) smooth(low, high);
+  kesco_batch_0.end();
   cudaDeviceSynchronize();
   return 0;
 }

@@ -3,6 +3,8 @@ __global__ void relax(const float* from, float* to) { to[threadIdx.x] = from[thr
 
 // <prologue: 2 streams, 0 events>
 
+// <batches of 1 loops>
+
 int main(int argc, char** argv) {
   float *u, *u_next, *v, *v_next;
   cudaMalloc(&u, 4096);
@@ -10,10 +12,12 @@ int main(int argc, char** argv) {
   cudaMalloc(&v, 4096);
   cudaMalloc(&v_next, 4096);
   KescoStreams* kesco = &kesco_streams();
+  KescoBatch kesco_batch_0(0);  // kesco: launches of this loop are given to the device many at a time, as graphs
   for (int step = 0; step < argc; ++step) {
+    kesco_batch_trip();
     kesco = kesco_pace(kesco, 0);  // kesco: on one stream while that is faster
-    relax<<<1, 32, 0, kesco->stream[0]>>>(u, u_next);
-    relax<<<1, 32, 0, kesco->stream[1]>>>(v, v_next);
+    relax<<<1, 32, 0, kesco_batch(kesco->stream[0])>>>(u, u_next);
+    relax<<<1, 32, 0, kesco_batch(kesco->stream[1])>>>(v, v_next);
     float* t = u;
     u = u_next;
     u_next = t;
@@ -21,6 +25,7 @@ int main(int argc, char** argv) {
     v = v_next;
     v_next = t;
   }
+  kesco_batch_0.end();
   cudaDeviceSynchronize();
   return 0;
 }

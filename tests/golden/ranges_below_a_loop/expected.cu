@@ -3,38 +3,50 @@ __global__ void scale(float* x, int n) { int i = blockIdx.x * blockDim.x + threa
 
 // <prologue: 4 streams, 0 events, 2 stretches>
 
+// <batches of 3 loops>
+
 static void apart(int steps) {
   const int n = 1 << 20;
   float* buffers[4];
   for (auto& p : buffers) cudaMalloc(&p, n * sizeof(float));
   KescoStreams* kesco = kesco_stretch(&kesco_streams(), 0, false);
+  KescoBatch kesco_batch_0(0);  // kesco: launches of this loop are given to the device many at a time, as graphs
   for (int step = 0; step < steps; ++step)
     {
+      kesco_batch_trip();
       int kesco_trip4 = -1;  // kesco: counts the turns of the loop
     for (float* p : buffers)
       {
+        kesco_batch_trip();
       ++kesco_trip4;
-      scale<<<n / 256, 256, 0, kesco->stream[kesco_trip4]>>>(p, n);
+      scale<<<n / 256, 256, 0, kesco_batch(kesco->stream[kesco_trip4])>>>(p, n);
       }
     }
+  kesco_batch_0.end();
   cudaDeviceSynchronize();
   kesco = kesco_stretch(kesco, 1);  // kesco: on one stream while that is faster
   if (steps > 3)
     {
       int kesco_trip2 = -1;  // kesco: counts the turns of the loop
+    KescoBatch kesco_batch_1(1);  // kesco: launches of this loop are given to the device many at a time, as graphs
     for (float* p : buffers) {
+      kesco_batch_trip();
       ++kesco_trip2;
       if (p == nullptr) continue;
-      scale<<<n / 256, 256, 0, kesco->stream[kesco_trip2]>>>(p, n);
+      scale<<<n / 256, 256, 0, kesco_batch(kesco->stream[kesco_trip2])>>>(p, n);
     }
+    kesco_batch_1.end();
     }
   else
     {
       int kesco_trip3 = -1;  // kesco: counts the turns of the loop
+    KescoBatch kesco_batch_2(2);  // kesco: launches of this loop are given to the device many at a time, as graphs
     for (float* p : buffers) {
+      kesco_batch_trip();
       ++kesco_trip3;
-      scale<<<n / 256, 256, 0, kesco->stream[kesco_trip3]>>>(p, n / 2);
+      scale<<<n / 256, 256, 0, kesco_batch(kesco->stream[kesco_trip3])>>>(p, n / 2);
     }
+    kesco_batch_2.end();
     }
   for (float* p : buffers) {
     for (int s = 0; s < 4; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: cudaFree#1 sees all of this as done on the default stream

@@ -40,14 +40,19 @@ void short_copy(float* source, float* out, int n, int total) {
   cudaFree(middle);
 }
 
+// <batches of 1 loops>
+
 // Which elements are written depends on what the memory holds.
 void some_elements(const float* from, float* to, int n, int count) {
   float *middle;
   cudaMalloc(&middle, n * sizeof(float));
+  KescoBatch kesco_batch_0(0);  // kesco: launches of this loop are given to the device many at a time, as graphs
   for (int b = 0; b < count; ++b) {
-    positive<<<(n + 255) / 256, 256>>>(from + b * n, middle, n);
-    scale<<<(n + 255) / 256, 256>>>(middle, to + b * n, n);
+    kesco_batch_trip();
+    positive<<<(n + 255) / 256, 256, 0, kesco_batch()>>>(from + b * n, middle, n);
+    scale<<<(n + 255) / 256, 256, 0, kesco_batch()>>>(middle, to + b * n, n);
   }
+  kesco_batch_0.end();
   cudaFree(middle);
 }
 

@@ -17,8 +17,12 @@ __global__ void exact(float* b, int which, int columns) {
   if (x < columns) b[which * columns + x] += 1;
 }
 
+// <batches of 5 loops>
+
 static void steps(float* b, int count, int columns) {
-  for (int r = 0; r < count; ++r) exact<<<4, 64>>>(b, r, columns);
+  KescoBatch kesco_batch_0(0);  // kesco: launches of this loop are given to the device many at a time, as graphs
+  for (int r = 0; r < count; ++r) exact<<<4, 64, 0, kesco_batch()>>>(b, r, columns);
+  kesco_batch_0.end();
 }
 
 int main(int argc, char** argv) {
@@ -27,13 +31,21 @@ int main(int argc, char** argv) {
   float *b, *h = (float*)calloc(bytes, 1);
   cudaMalloc(&b, bytes);
   cudaMemcpy(b, h, bytes, cudaMemcpyHostToDevice);
-  for (int r = 0; r < count; ++r) row<<<4, 64>>>(b, r, columns);
+  KescoBatch kesco_batch_1(1);  // kesco: launches of this loop are given to the device many at a time, as graphs
+  for (int r = 0; r < count; ++r) row<<<4, 64, 0, kesco_batch()>>>(b, r, columns);
+  kesco_batch_1.end();
   cudaDeviceSynchronize();
-  for (int r = 0; r < count; ++r) narrow<<<4, 64>>>(b, r, columns);
+  KescoBatch kesco_batch_2(2);  // kesco: launches of this loop are given to the device many at a time, as graphs
+  for (int r = 0; r < count; ++r) narrow<<<4, 64, 0, kesco_batch()>>>(b, r, columns);
+  kesco_batch_2.end();
   cudaDeviceSynchronize();
-  for (int r = -count; r < count; ++r) exact<<<4, 64>>>(b + count * columns, r, columns);
+  KescoBatch kesco_batch_3(3);  // kesco: launches of this loop are given to the device many at a time, as graphs
+  for (int r = -count; r < count; ++r) exact<<<4, 64, 0, kesco_batch()>>>(b + count * columns, r, columns);
+  kesco_batch_3.end();
   cudaDeviceSynchronize();
-  for (int r = 0; r < count; ++r) exact<<<4, 64>>>(b, r / 2, columns);
+  KescoBatch kesco_batch_4(4);  // kesco: launches of this loop are given to the device many at a time, as graphs
+  for (int r = 0; r < count; ++r) exact<<<4, 64, 0, kesco_batch()>>>(b, r / 2, columns);
+  kesco_batch_4.end();
   cudaDeviceSynchronize();
   steps(b, count, columns);
   exact<<<4, 64>>>(b, 0, columns);

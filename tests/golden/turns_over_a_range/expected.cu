@@ -7,10 +7,12 @@ __global__ void add(float* sum, const float* x, int n) { for (int i = 0; i < n; 
 
 // <prologue: 5 streams, 2 events>
 
+// <batches of 2 loops>
+
 struct Field {
   explicit Field(int n) : n(n) { cudaMalloc(&data, n * sizeof(float)); }
   ~Field() { cudaFree(data); }
-  void step() { refine<<<1, 1, 0, kesco_current()>>>(data, n); }
+  void step() { refine<<<1, 1, 0, kesco_batch(kesco_current())>>>(data, n); }
   float* data;
   int n;
 };
@@ -48,19 +50,26 @@ int main(int argc, char** argv) {
   cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[0], 0);  // kesco: each sees all of this as done on the default stream
   each(fields, sum);
   int kesco_trip = -1;  // kesco: counts the turns of the loop
+  KescoBatch kesco_batch_0(0);  // kesco: launches of this loop are given to the device many at a time, as graphs
   for (auto& one : fields) {
+    kesco_batch_trip();
     ++kesco_trip;
     KescoOn(kesco->stream[kesco_trip]), one->step();
   }
+  kesco_batch_0.end();
+  KescoBatch kesco_batch_1(1);  // kesco: launches of this loop are given to the device many at a time, as graphs
   for (int turn = 0; turn < argc; ++turn) {
+    kesco_batch_trip();
     kesco = kesco_pace(kesco, 0);  // kesco: on one stream while that is faster
     int kesco_trip1 = -1;  // kesco: counts the turns of the loop
     for (float* one : {first, second}) {
+      kesco_batch_trip();
       ++kesco_trip1;
-      refine<<<1, 1, 0, kesco->stream[kesco_trip1 + 3]>>>(one, 4096);
+      refine<<<1, 1, 0, kesco_batch(kesco->stream[kesco_trip1 + 3])>>>(one, 4096);
       if (argc > 5) break;
     }
   }
+  kesco_batch_1.end();
   cudaDeviceSynchronize();
   cudaFree(sum);
   cudaFree(first);
