@@ -31,6 +31,7 @@ _FEW = 16
 _TRIED = (b"kesco_pace", b"kesco_stretch(")  # what chooses one stream where that is faster
 _WITHIN = 3  # cudaMemcpyDeviceToDevice
 _LOOP = re.compile(rb"(?:for|while|do)\b")
+_DEFINED = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _NAME = re.compile(rb"(?:::)?(\w+)")
 _CAPTURES = (b"BeginCapture", b"cudaThreadExchangeStreamCaptureMode")
 
@@ -164,6 +165,8 @@ class Walk:
     def __init__(self, program: ir.Program, quiet: Quiet, *path: str) -> None:
         self.program, self.quiet, self.path = program, quiet, path
         self.found, self.late = Found(), False
+        self._macros = {n[6:] for n, _ in program.constructs if n.startswith("macro ")}
+        self._macros |= {name.decode() for name in _DEFINED.findall(program.text)}
         self._around: list[list[bool] | None] = []  # loops, and None for branches; of loops: issued, and has launches
         self._launching: set[int] = set()  # where statements with launches begin
 
@@ -349,7 +352,7 @@ class Walk:
         if not call.standard or call.name not in CALLS or call.operation < 0 or call.receiver is not None:
             return False
         name = _NAME.match(self.program.text, call.span.start)
-        if name is None or name[1] != call.name.encode():
+        if name is None or name[1] != call.name.encode() or call.name in self._macros:
             return False
         if call.name == "cudaMemsetAsync":
             stream = ir.bare(call.arguments[3]) if len(call.arguments) > 3 else ir.Constant(0)

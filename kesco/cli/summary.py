@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ def summary(result: Compilation, target: Path | None) -> str:
     if not done and not result.batches:
         return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
     parts = []
+    loops = Counter(each.function for each in result.batches)
     for one in done:
         removed = len(one.plan.removed)
         operations, streams = _count(len(one.schedule.stream_of), "operation"), _count(_streams(one, result), "stream")
@@ -30,6 +32,8 @@ def summary(result: Compilation, target: Path | None) -> str:
         host = f", {_count(gone, 'synchronize')} taken out" if gone else ""
         graphs = f", {_count(len(one.plan.replays), 'graph')}" if one.plan.replays else ""
         graphs += f", {_count(len(one.turns), 'loop')} with turns beside each other" if one.turns else ""
+        often = loops.pop(one.region.function, 0)
+        graphs += f", launches of {_count(often, 'loop')} in batches" if often else ""
         saved = f", {_count(one.joins_saved, 'join')} fewer" if one.joins_saved > 0 else ""
         text = f"{operations}{copies} on {streams}, {waits} ({removed} not needed){saved}{host}{graphs}, proven"
         names = " with ".join(filter(None, (f"'{one.region.function}'", _listed(one.region.members))))
@@ -37,9 +41,6 @@ def summary(result: Compilation, target: Path | None) -> str:
     if following := [f"'{one.region.function}'" for one in result.functions if one.follows]:
         verb = "launch" if len(following) > 1 else "launches"
         parts.append(f"{', '.join(following)} {verb} on the stream of whoever calls")
-    loops: dict[str, int] = {}
-    for each in result.batches:
-        loops[each.function] = loops.get(each.function, 0) + 1
     parts += [f"'{name}': launches of {_count(often, 'loop')} in batches, proven" for name, often in loops.items()]
     if result.headers:
         parts.append(f"{_count(len(result.headers), 'header')} edited: {', '.join(h.name for h in result.headers)}")

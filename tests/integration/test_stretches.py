@@ -28,7 +28,7 @@ def rewritten(tmp_path: Path, body: str) -> list[str]:
     """The lines of the rewritten file that fetch streams or begin a stretch."""
     path = tmp_path / "app.cu"
     path.write_text(KERNELS + body)
-    text = compile_file(str(path), Options()).text.decode()
+    text = compile_file(str(path), Options(launches="keep")).text.decode()
     lines = text[text.index("// ---- kesco: end") :].splitlines()
     assert any("kesco->stream[1]" in line for line in lines), text
     return [line.strip().partition("  //")[0] for line in lines if "kesco_" in line]
@@ -223,7 +223,7 @@ def test_what_came_before_is_waited_for_once_and_not_in_each_turn(tmp_path: Path
     turn = f"for (int i = 0; i < n; ++i) {{\n{between} up<<<1, 32>>>(x);\n up<<<1, 32>>>(y);\n }}"
     path = tmp_path / "app.cu"
     path.write_text(f"{KERNELS}void other(float*);\nvoid step(float* x, float* y, int n) {{\n {turn}\n}}\n")
-    text = compile_file(str(path), Options()).text.decode()
+    text = compile_file(str(path), Options(launches="keep")).text.decode()
     loop = text[text.index("for (int i = 0; i < n") : text.rindex("up<<<")]
     barrier = "// kesco: streams of code not seen here come first"
     assert (loop.count(barrier), text.count(barrier)) == (inside, 1)
@@ -238,7 +238,7 @@ def test_what_only_this_file_calls_waits_for_no_code_that_is_not_there(
     main = "int main() {\n  Both<3> both;\n  for (int i = 0; i < 99; ++i) both.step(i);\n}\n"
     path = tmp_path / "app.cu"
     path.write_text(f"{KERNELS}void other(float*);\n{steps}{main}")
-    text = compile_file(str(path), Options()).text.decode()
+    text = compile_file(str(path), Options(launches="keep")).text.decode()
     assert "<<<1, 32, 0, kesco->stream[1]>>>" in text
     assert text.count("// kesco: streams of code not seen here come first") == barriers
 

@@ -27,7 +27,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("wholes") / "file.cu"
     programs = [Program(name, Whole(int(name[5:]), name).functions()) for name in names(request.param)]
     path.write_text(text_of(programs))
-    options = Options(copies="move", streams=(0, 3)[request.param % 2], force=True)
+    options = Options(copies="move", streams=(0, 3)[request.param % 2], force=True, launches="keep")
     return request.param, compile_and_keep(path, options)
 
 
