@@ -145,21 +145,24 @@ def _batched(
     if options.launches == "keep" or session.plain_only or options.memory == "reuse" or options.fikit:
         return text, before, ()
     program = session.again if text != session.text else session.program
-    found = batches(program)
-    if not found.loops:
-        return text, before, ()
-    try:
-        edits = batched(program, found)
-        more = apply(text, edits)
-        problems = session.late_problems(more)
-    except (CannotInsert, OverlapError, InputError) as error:
-        session.observe("unbatched", error)
-        return text, before, ()
-    if problems or not same_text(more, text):
+    left: frozenset[Span] = frozenset()  # loops in which something that is not written could tell
+    while (found := batches(program, left)).loops:
+        try:
+            edits = batched(program, found)
+            more = apply(text, edits)
+            problems = session.late_problems(more)
+        except (CannotInsert, OverlapError, InputError) as error:
+            session.observe("unbatched", error)
+            break
+        if not problems and same_text(more, text):
+            session.observe("batches", found)
+            return more, kept_through(before, kept(text, edits)), found.loops
         session.observe("unbatched", problems)
-        return text, before, ()
-    session.observe("batches", found)
-    return more, kept_through(before, kept(text, edits)), found.loops
+        told = frozenset(found.loops[n].whole for one in problems for n in one.guards)
+        if not told:
+            break
+        left |= told
+    return text, before, ()
 
 
 def _in_files(session: Session, done: Compilation) -> Compilation:

@@ -28,6 +28,7 @@ from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.frontend.clang import SourceFile
+    from kesco.ir.batches import Tells
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
     from kesco.ir.host import HostFacts
@@ -222,17 +223,16 @@ class Session:
         found = self._resolved(self.again, set(self._uncounted), streams=streams)
         return self._with_ir(self.again, text, found, self.by_ir, streams=streams)
 
-    def late_problems(self, text: bytes) -> tuple[tuple[Span, str], ...]:
+    def late_problems(self, text: bytes) -> tuple[Tells, ...]:
         """What speaks against the batches of a text for the same file; raises `InputError` if it does not compile."""
-        from kesco.emit.batches import declared, loops_in, section_of
-        from kesco.emit.prologue import stand_in
-        from kesco.frontend.parse import parse
-        from kesco.verify.batches import batch_problems
+        from kesco.analysis.late import late_calls
+        from kesco.emit.batches import declared, section_of
+        from kesco.emit.prologue import with_events
 
         if section_of(text) is None:
             return ()
-        self.file.reparse(stand_in(declared(text)))
-        return batch_problems(parse(self.file, self.arguments, self.program, self.unsure), loops_in(text))
+        ir_text = host_ir_of(self.toolchain, self.path, self.options, with_events(declared(text)))
+        return late_calls(ir_text, self.path)
 
     def of_streams(self, by_ir: Collection[int]) -> tuple[Region, ...]:
         """The regions of this text with streams and events included; `by_ir` are those that the IR is asked for."""

@@ -5,9 +5,9 @@ it asks nothing of memory: whatever a launch does, the device may do it at any t
 about it. So a launch on the default stream may be late as long as nothing comes in between that could tell: no call of
 CUDA, no code that is not seen, no wait, no way out.
 
-1. A loop is walked as it is written, with the functions of the file that it calls (`_Walk`). In front of each statement
+1. A loop is walked as it is written, with the functions of the file that it calls (`Walk`). In front of each statement
 that could tell, while launches may be late, the host issues them. 2. A loop pays only if many launches come one behind
-the other: there must be one in it with none of these in front of each trip. 3. Callers come first: what they call is
+the other: in the trips of a loop in it, or in one of its own. 3. Callers come first: what they call is
 then a part of their batches.
 
 It refuses loops with control flow that is not followed, and what cannot be edited.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from kesco.batching.quiet import Quiet
@@ -28,6 +28,8 @@ from kesco.source import Span
 
 _FEW = 16
 """A loop of fewer launches is left alone, and in `main`, which runs once, one of less than eight times as many."""
+_MANY = 8
+"""So many launches in a row are worth a graph."""
 _TRIED = (b"kesco_pace", b"kesco_stretch(")  # what chooses one stream where that is faster
 _WITHIN = 3  # cudaMemcpyDeviceToDevice
 _LOOP = re.compile(rb"(?:for|while|do)\b")
@@ -60,8 +62,11 @@ class Found:
         self.members |= other.members
 
 
-def batches(program: ir.Program) -> Batches:
-    """The loops of a file whose launches may be batched; none where the program captures graphs of its own."""
+def batches(program: ir.Program, without: Collection[Span] = ()) -> Batches:
+    """The loops of a file whose launches may be batched, `without` some.
+
+    None where the program captures graphs of its own.
+    """
     if any(name == "per-thread-stream" for name, _ in program.constructs):
         return Batches()
     if b"<<<" not in program.text or any(one in program.text for one in _CAPTURES):
@@ -74,6 +79,8 @@ def batches(program: ir.Program) -> Batches:
             continue
         for loop in _outermost(function.body):
             for one, found in _batched(program, quiet, function, loop, nested=False):
+                if one.span in without:
+                    continue
                 whole.add(found)
                 loops.append(Batch(function.name, one.span, tuple(found.launches), tuple(found.members)))
     loops.sort(key=lambda one: one.whole.start)
@@ -165,6 +172,7 @@ class Walk:
     def __init__(self, program: ir.Program, quiet: Quiet, *path: str) -> None:
         self.program, self.quiet, self.path = program, quiet, path
         self.found, self.late = Found(), False
+        self._run = 0.0  # launches that come one behind the other, up to here
         self._macros = {n[6:] for n, _ in program.constructs if n.startswith("macro ")}
         self._macros |= {name.decode() for name in _DEFINED.findall(program.text)}
         self._around: list[list[bool] | None] = []  # loops, and None for branches; of loops: issued, and has launches
@@ -224,25 +232,22 @@ class Walk:
         if one.other is None and leaves(one.then) and self.quiet.is_last_words(one):
             return
         self._around.append(None)
-        states = []
-        before = self.late
+        states, runs = [], []
+        before, run = self.late, self._run
         for branch in (one.then, one.other):
-            self.late = before
+            self.late, self._run = before, run
             if branch is not None:
                 self.statement(branch, self._slot(branch, one.span, anchor))
             if branch is None or not leaves(branch):
                 states.append(self.late)
-        self.late = any(states)
+                runs.append(self._run)
+        self.late, self._run = any(states), max(runs, default=0.0)
         self._around.pop()
 
     def _slot(self, inner: ir.Stmt, outer: Span, anchor: tuple[Span, bool]) -> tuple[Span, bool]:
         """Where lines go for the body of another statement."""
         if inner.span.start == outer.start or self._text(inner.span)[:1] == b"{":
             return anchor if inner.span.start == outer.start else (inner.span, False)
-        if isinstance(inner, ir.If) and self._text(outer).rstrip()[:2] == b"if":
-            before = self.program.text[: inner.span.start].rstrip()
-            if before.endswith(b"else"):
-                return (inner.span, True)
         return (inner.span, True)
 
     def _loop(self, one: ir.Loop, anchor: tuple[Span, bool]) -> None:
@@ -258,9 +263,12 @@ class Walk:
         for header in (one.condition, one.step):
             if header is not None and not self.quiet.is_quiet(header):
                 raise NotBatchedError("the head of the loop may look at the device")
+        run = self._run
         self.statement(one.body, self._slot(one.inner, one.span, anchor))
         self.late = before or frame[1]
         self._around.pop()
+        if not frame[0] and self._run > run:
+            self._run = run + (self._run - run) * _trips(one)
         if frame[1] and not frame[0]:
             self.found.pays = True
         body = one.inner
@@ -303,6 +311,9 @@ class Walk:
             if frame is not None:
                 frame[1] = True
         self.found.launches |= dict.fromkeys(one.operation for one in launches)
+        self._run += len(launches) + sum(len(found.launches) for _, found in members)
+        if self._run >= _MANY and any(frame is not None for frame in self._around):
+            self.found.pays = True
         for function, found in members:
             self.found.add(found)
             self.found.members[function.key] = None
@@ -323,7 +334,7 @@ class Walk:
         if place.start in self._launching:
             raise NotBatchedError("a macro launches and looks")
         self._interrupt()
-        self.late = False
+        self.late, self._run = False, 0.0
         self.found.issues.setdefault(place.start, (self._whole(place), lone) if lone else (place, False))
 
     def _whole(self, place: Span) -> Span:

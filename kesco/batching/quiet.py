@@ -21,9 +21,7 @@ from kesco.ir.walking import leaves
 if TYPE_CHECKING:
     from kesco.batching import Found
 
-_ERRORS = ("cudaError", "cudaError_t", "enum cudaError", "CUresult")
-_FREED = frozenset({"basic_string", "basic_string_view"})
-"""Classes of the library whose ends free memory of the host."""
+_ERRORS = ("cudaError", "cudaError_t")
 
 
 class Quiet:
@@ -117,7 +115,7 @@ class Quiet:
         if any(isinstance(n, (ir.Launch, ir.Obstacle, ir.Loop, ir.Switch)) for n in ir.walk(one.then)):
             return False
         about = [n.variable.type.spelling for n in ir.walk(one.condition) if isinstance(n, ir.Name)]
-        failed = bool(about) and all(spelling in _ERRORS for spelling in about)
+        failed = bool(about) and all(spelling.endswith(_ERRORS) for spelling in about)
         return failed or not names & ENDS
 
     def is_counting(self, expression: ir.Expr) -> bool:
@@ -136,13 +134,9 @@ class Quiet:
         if kind.shape is not ir.Shape.RECORD:
             return not _is_volatile(kind)
         record = self.program.records.get(kind.record)
-        if record is None:
+        if record is None or record.destructor:
             return False
-        if record.standard:
-            name = record.name.partition("<")[0].rpartition("::")[2]
-            held = kind.holds is not None and self.is_plain(kind.holds)  # of a vector
-            return name in CONSTRUCTED or record.plain or name in _FREED or held
-        return not record.destructor and all(self.is_plain(one.type) for one in record.fields)
+        return record.standard or all(self.is_plain(one.type) for one in record.fields)
 
 
 def _type_of(one: ir.Expr) -> ir.Type | None:

@@ -31,8 +31,9 @@ _SAID = "  // kesco: launches of this loop are given to the device many at a tim
 _WHY = "  // kesco: in front of what may look at them"
 _OURS = re.compile(rb"\b(?:kesco_batch\w*|KescoBatch\w*)")
 _LINE = re.compile(
-    rb"\b(?:%s kesco_batch_\d+\(\d+\);|kesco_batch_\d+\.%s\(\);|%s\(\);|%s\(\);)(?:  // kesco: [^\r\n]*)?"
-    % tuple(name.encode() for name in (GUARD, END, ISSUE, TRIP))
+    rb"\b(?:%s kesco_batch_\d+\((\d+)\);|kesco_batch_\d+\.%s\(\);|%s\(\);|%s\(\);)"
+    rb"(?:  // kesco: [^\r\n\\]*)?(?=[ \t]*\r?$)" % tuple(name.encode() for name in (GUARD, END, ISSUE, TRIP)),
+    re.MULTILINE,
 )
 _CALL = re.compile(rb"\b(?:%s)(?=\s*\()" % b"|".join(name.encode() for name in CALLS.values()))
 _BACK = {late.encode(): name.encode() for name, late in CALLS.items()}
@@ -44,7 +45,7 @@ _PLACES = re.compile(r"KescoBatches at\[(\d+)\];")
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _OPEN, _CLOSE = b"{}"
 _STAND_IN = (
-    "namespace {{ struct {guard} {{ explicit {guard}(int); void {end}(void); }}; "
+    "namespace {{ struct {guard} {{ explicit {guard}(int); ~{guard}(); void {end}(void); }}; "
     "cudaStream_t {stream}(cudaStream_t = nullptr); void {trip}(void); void {issue}(void); "
     "cudaError_t {cudaMemset}(void*, int, decltype(sizeof(0))); "
     "cudaError_t {cudaMemsetAsync}(void*, int, decltype(sizeof(0)), cudaStream_t = nullptr); "
@@ -163,12 +164,6 @@ def section_of(text: bytes) -> tuple[int, int] | None:
     return (start, end) if _genuine(written, defined_in(normal)) else None
 
 
-def loops_in(text: bytes) -> int:
-    """How many loops a text's section has room for."""
-    found = _PLACES.search(text.decode("utf-8", "surrogateescape"))
-    return int(found[1]) if found else 0
-
-
 def declared(text: bytes) -> bytes:
     """The text with bare declarations in the place of its genuine section: of the same length, with the same lines."""
     found = section_of(text)
@@ -186,12 +181,20 @@ def without_additions(text: bytes) -> bytes:
 
 def without_batches(text: bytes) -> bytes:
     """The text with its genuine batches taken out: of the same length, with the same lines."""
+    return _taken_out(text, b";")
+
+
+def _taken_out(text: bytes, statement: bytes) -> bytes:
+    """The same with this in the place of each statement."""
     found = section_of(text)
-    if found is None:
+    room = _PLACES.search(text.decode("utf-8", "surrogateescape"), found[0]) if found is not None else None
+    if found is None or room is None:
         return text
     start, end = found
     outside = text[:start] + re.sub(rb"[^\r\n]", b" ", text[start:end]) + text[end:]
-    blank = _LINE.sub(_blank, outside)
+    if any(one[1] is not None and int(one[1]) >= int(room[1]) for one in _LINE.finditer(outside)):
+        return text
+    blank = _LINE.sub(lambda m: statement.ljust(len(m[0])), outside)
     blank = _GIVEN.sub(lambda m: b" " * len(m[1]) + m[2] + b" ", blank)
     blank = _CALL.sub(lambda m: _BACK[m[0]].rjust(len(m[0])), _ON.sub(_blank, blank))
     return text if _OURS.search(blank) else blank
@@ -206,7 +209,7 @@ def same_text(batches: bytes, plain: bytes) -> bool:
 
     Such a pair is around the unbraced body of another statement.
     """
-    ours, theirs = (re.sub(rb"\s+", b"", text) for text in (without_batches(batches), plain))
+    ours, theirs = (re.sub(rb"\s+", b"", text) for text in (_taken_out(batches, b""), plain))
     at = depth = 0
     more: list[int] = []  # the depths of the pairs that only the first one has
     for letter in ours:

@@ -67,6 +67,10 @@ STAND_IN = (
     "template <typename... Kesco> bool kesco_replay_alone(KescoStreams*&, int, cudaStream_t, const Kesco&...); "
     "template <typename... Kesco> KescoStreams& kesco_streams_if_distinct(const Kesco*...); }}"
 )
+_EVENTS = (
+    "struct KescoEvent { cudaEvent_t event; }; cudaError_t cudaEventRecord(KescoEvent, cudaStream_t); "
+    "cudaError_t cudaStreamWaitEvent(cudaStream_t, KescoEvent, unsigned); "
+)
 EMPTY = STAND_IN.format(streams=1, events=1, marks=1, leave="", blas="", closed="")
 
 
@@ -225,6 +229,17 @@ def replays_in(text: bytes) -> int:
 def to_parse(text: bytes) -> bytes:
     """The text of a file as it is to be read: with the `stand_in` where it has a genuine prologue."""
     return stand_in(text) if MARK.encode() in text and is_genuine(text) else text
+
+
+def with_events(text: bytes) -> bytes:
+    """The text for who follows what is executed, with kesco's events told from others, as they are in the prologue.
+
+    The same lines, but not columns.
+    """
+    found = stand_in(text, runs=True)
+    for name in (b"done", b"tail"):
+        found = found.replace(b"cudaEvent_t %s[" % name, b"KescoEvent %s[" % name, 1)
+    return found.replace(b"struct KescoStreams {", _EVENTS.encode() + b"struct KescoStreams {", 1)
 
 
 def stand_in(text: bytes, *, runs: bool = False) -> bytes:

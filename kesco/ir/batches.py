@@ -114,6 +114,15 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Tells:
+    """What could tell that launches are late: where, in words, and the numbers of the guards that it speaks against."""
+
+    span: Span
+    what: str
+    guards: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Batches:
     """All of a file.
 

@@ -19,6 +19,7 @@ from kesco.session import Observer, Session, silent
 from kesco.source import Span
 
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
+    from kesco.ir.batches import Tells
     from kesco.ir.flow import Region, Site
     from kesco.ir.program import Program
 
@@ -262,9 +263,9 @@ def _replayed(program: Program, regions: tuple[Region, ...], text: bytes) -> lis
     return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in found]
 
 
-def _late(problems: Sequence[tuple[Span, str]]) -> list[Diagnostic]:
+def _late(problems: Sequence[Tells]) -> list[Diagnostic]:
     """What speaks against the batches of a text, as diagnostics."""
-    return [Diagnostic("K402", Severity.ERROR, what, span) for span, what in problems]
+    return [Diagnostic("K402", Severity.ERROR, one.what, one.span) for one in problems]
 
 
 def _unproven(region: Region, what: str) -> Diagnostic:

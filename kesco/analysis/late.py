@@ -1,0 +1,294 @@
+"""What could tell that launches are late: ``late_calls(ir_text)``, from LLVM IR of the host.
+
+In: IR of a text with batches, in which the names of batches are declared and have no bodies. Out: what may happen while
+launches are late (`ir.batches`), each with its place. A module of its own since it shares nothing with who chose the
+loops: those go by what is written; here is what runs, also where nothing is written: constructors, destructors, default
+arguments, captures, conversions.
+
+1. From each function in which a guard begins, its instructions are followed with what may be the case (`_State`): which
+object lets launches be late, and whether some are. 2. A call of a function with a body is followed in the same way, and
+remembered for each state in which it is entered. 3. While launches are late, nothing is allowed but arithmetic, plain
+loads and stores, such launches, and functions that are known to neither wait nor look (`_QUIET`). 4. Where a function
+comes back, or throws, it does so in a state, too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kesco.ir.batches import CALLS, END, GUARD, ISSUE, OWN, STREAM, TRIP, Tells
+from kesco.llvm.canonical import canonical
+from kesco.llvm.module import Module
+from kesco.llvm.values import UNREAD, Function, Instruction, Integer, Local, Symbol, Value, callee
+from kesco.source import Span
+
+_OURS = "_ZN12_GLOBAL__N_1"
+_CONFIGURES = "__cudaPushCallConfiguration"
+_STUB = "__device_stub__"
+_QUIET = re.compile(
+    r"llvm\.(?!.*(?:coro|setjmp|longjmp|trap)).*"
+    r"|_Z(?:nw|na|dl|da)[mPR].*|malloc|calloc|realloc|free|mem(?:cpy|move|set|cmp|chr)|bcmp|str(?:n?len|n?cmp|chr)|abort"
+    r"|__cxa_(?:allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|throw_bad_array_new_length)"
+    r"|__gxx_personality_v0|__clang_call_terminate|_Unwind_Resume|_ZSt9terminatev|_ZSt\d+__throw_.*|__assert_fail|_?_?[eE]xit"
+    r"|f?printf|f?puts|f?putc(?:har)?|fflush|perror|sn?printf|fwrite"
+    r"|(?:f?abs|l?labs|sqrt|cbrt|hypot|exp2?|expm1|log(?:2|10|1p)?|pow|a?(?:sin|cos|tan)h?|atan2|floor|ceil|l?l?round"
+    r"|l?l?rint|nearbyint|trunc|fmod|remainder|fmin|fmax|fma|ldexp|frexp|scalbn|copysign|tgamma|lgamma|erfc?)[fl]?"
+    r"|cudaGetLastError|cudaPeekAtLastError|cudaGetErrorString|cudaGetErrorName|__cudaPopCallConfiguration"
+    r"|_ZNK?St7__cxx1112basic_stringIc.*|_ZNK?St7__cxx1119basic_ostringstreamIc.*|_ZNK?St(?:13runtime|11logic|12system)_error.*"
+    r"|_ZNK?St16invalid_argument.*|_ZNK?St9exception.*|_ZNKSt5ctypeIcE.*|_ZNSt8ios_base4InitC1Ev|_ZSt16__convert_from_.*"
+)
+"""Functions without a body here that neither wait, nor look, nor call what is not seen."""
+_OUTPUT = re.compile(
+    r"_ZNSo(?:lsE|9_M_insert|3put|5flush|5write).*|_ZStlsI(?:St11char_traits)?.*|_ZSt(?:16__ostream_insert|4endl|5flush).*"
+)
+"""The same where what they write to is one of the library's own streams."""
+_STREAMS = frozenset({"_ZSt4cout", "_ZSt4cerr", "_ZSt4clog"})
+_BEGINS = f"{GUARD}.C"
+_NAMED = re.compile("kesco_batch|KescoBatch")
+_JUMPS = re.compile(r"setjmp|longjmp", re.IGNORECASE)
+_MOST = 4000
+"""So many states of functions are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """`owner`: the object that lets launches be late, ``outer`` if a caller has it, or empty; `late`: some are."""
+
+    owner: str = ""
+    late: bool = False
+
+
+_States = frozenset[_State]
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What is known of a function that is entered in one state: the states in which it comes back, or throws."""
+
+    back: _States = frozenset()
+    thrown: _States = frozenset()
+
+
+def late_calls(ir_text: str, path: str) -> tuple[Tells, ...]:
+    """What may happen while launches are late, in words."""
+    return _Late(Module(canonical(ir_text, "host", sroa=True)), path).problems()
+
+
+def _own(name: str) -> str:
+    """What one of kesco's functions is called, by its mangled name; empty for others."""
+    if not name.startswith(_OURS):
+        return ""
+    found = re.match(rf"{_OURS}(\d+)", name)
+    if found is None:
+        return ""
+    end = found.end() + int(found[1])
+    word = name[found.end() : end]
+    member = re.match(r"(\d+)|[CD][012]", name[end:])
+    if word != GUARD or member is None:
+        return word
+    return f"{GUARD}.{name[end + member.end() :][: int(member[1])] if member[1] else member[0][0]}"
+
+
+class _Late:
+    """Follows one module."""
+
+    def __init__(self, module: Module, path: str) -> None:
+        self.module, self.path = module, path
+        self._known: dict[tuple[str, _State], _Followed] = {}
+        self._found: dict[tuple[int, str], set[int]] = {}
+        self._numbers: tuple[int, ...] = ()  # of the guards in the function that all began in
+        self._changed = False
+        self._depth = 0
+        self._walked: set[tuple[str, _State]] = set()
+        self._of: dict[str, dict[str, Instruction]] = {}
+
+    def problems(self) -> tuple[Tells, ...]:
+        """From each function with a guard, until nothing more is found."""
+        guarded = {name: numbers for name in self.module.defined() if (numbers := self._guards(name))}
+        every = tuple(sorted({n for numbers in guarded.values() for n in numbers}))
+        top = Span(self.path, 0, 1, 1, 1)
+        named = [name for name in self.module.names() if _NAMED.search(name)]
+        if not guarded or any(self.module.has_body(n) or not _own(n).startswith((STREAM, GUARD)) for n in named):
+            return (Tells(top, "the names of batches stand for something else"),)
+        if any(_JUMPS.search(name) for name in self.module.names()):
+            return (Tells(top, "control may jump out of a function", every),)
+        for name, self._numbers in guarded.items():
+            self._known.clear()
+            self._changed = True
+            while self._changed:
+                self._changed = False
+                self._walked.clear()
+                self._follow(name, _State())
+                if len(self._known) > _MOST:
+                    return (Tells(top, "too much is called while launches may be late", every),)
+        return tuple(
+            Tells(self._span(number), f"launches may be late, and {what} could tell", tuple(sorted(guards)))
+            for (number, what), guards in self._found.items()
+        )
+
+    def _guards(self, name: str) -> tuple[int, ...]:
+        """The numbers of the guards that a function makes."""
+        if not any(_own(one) == _BEGINS for one in self.module.mentioned(name)):
+            return ()
+        function = self.module.function(name)
+        assert function is not None
+        made = (i.operands[1] for b in function.blocks for i in b.instructions if _own(callee(i)) == _BEGINS)
+        return tuple(one.value if isinstance(one, Integer) else 0 for one in made)
+
+    def _span(self, number: int) -> Span:
+        place = self.module.place(number) if number >= 0 else None
+        return Span(self.path, 0, 1, place.line if place is not None else 1, place.column if place is not None else 1)
+
+    def _tell(self, one: Instruction, what: str) -> None:
+        self._found.setdefault((one.place, what), set()).update(self._numbers)
+
+    # ---- functions
+
+    def _follow(self, name: str, entered: _State) -> _Followed:
+        """What is known of a function, looked at again once in each round."""
+        key = name, entered
+        known = self._known.setdefault(key, _Followed())
+        if key in self._walked or self._depth > 200:
+            return known
+        self._walked.add(key)
+        self._depth += 1
+        function = self.module.function(name)
+        assert function is not None
+        back, thrown = self._body(function, entered)
+        self._depth -= 1
+        if not (back <= known.back and thrown <= known.thrown):
+            self._changed = True
+            known.back, known.thrown = known.back | back, known.thrown | thrown
+        return known
+
+    def _body(self, function: Function, entered: _State) -> tuple[_States, _States]:
+        """The states in which a function comes back and throws."""
+        blocks = {block.name: block for block in function.blocks}
+        self._of[function.name] = {
+            i.result.name: i for b in function.blocks for i in b.instructions if i.result is not None
+        }
+        start = _State("outer" if entered.owner else "", entered.late)
+        at: dict[str, set[_State]] = {function.blocks[0].name: {start}}
+        work, back, thrown = [(function.blocks[0].name, start)], set[_State](), set[_State]()
+        while work:
+            name, state = work.pop()
+            states = frozenset({state})
+            for one in blocks[name].instructions:
+                after, unwound = self._step(function, one, states)
+                if one.opcode == "invoke":
+                    self._go(one.targets[:1], after, at, work)
+                    self._go(one.targets[1:], unwound, at, work)
+                elif one.opcode == "ret":
+                    back |= states
+                elif one.opcode == "resume":
+                    thrown |= states
+                elif one.opcode != "phi" and one.targets:
+                    self._go(one.targets, states, at, work)
+                thrown |= unwound if one.opcode == "call" else frozenset()
+                states = after
+        own = {_State("outer" if s.owner == "outer" else "", s.late and s.owner == "outer") for s in back}
+        gone = {_State("outer" if s.owner == "outer" else "", s.late and s.owner == "outer") for s in thrown}
+        return frozenset(own), frozenset(gone)
+
+    @staticmethod
+    def _go(
+        targets: tuple[str, ...], states: _States, at: dict[str, set[_State]], work: list[tuple[str, _State]]
+    ) -> None:
+        for target in targets:
+            for state in states - at.setdefault(target, set()):
+                at[target].add(state)
+                work.append((target, state))
+
+    # ---- instructions
+
+    def _step(self, function: Function, one: Instruction, states: _States) -> tuple[_States, _States]:
+        """The states behind an instruction: where it comes back, and where it throws."""
+        late = any(s.late for s in states)
+        if one.opcode in ("call", "invoke"):
+            return self._call(function, one, states)
+        if late and (
+            "volatile" in one.words or "atomic" in one.words or one.opcode in ("atomicrmw", "cmpxchg", "fence")
+        ):
+            self._tell(one, "a volatile or atomic access")
+        elif late and UNREAD in one.words:
+            self._tell(one, f"'{one.opcode}'")
+        return states, frozenset()
+
+    def _call(self, function: Function, one: Instruction, states: _States) -> tuple[_States, _States]:
+        name = callee(one)
+        own = _own(name)
+        if own.startswith((STREAM, GUARD)):
+            return self._ours(one, own, states)
+        late = any(s.late for s in states)
+        if (
+            own in OWN
+            or own.startswith("KescoLeave")
+            or own in ("cudaEventRecord", "cudaStreamWaitEvent")
+            or _STUB in name
+        ):
+            return states, states
+        if name == _CONFIGURES:
+            if late and not self._is_stream(function, one.operands[-2]):
+                self._tell(one, "a launch that is not late")
+            return states, states
+        if name and self.module.has_body(name):
+            return self._follow_all(name, states)
+        if late and not (
+            _QUIET.fullmatch(name) or (_OUTPUT.fullmatch(name) and self._is_output(function, one.operands[0]))
+        ):
+            self._tell(one, f"'{name}'" if name else "a call of what is not known")
+        return states, states
+
+    def _follow_all(self, name: str, states: _States) -> tuple[_States, _States]:
+        back, thrown = set[_State](), set[_State]()
+        for state in states:
+            known = self._follow(name, _State("outer" if state.owner else "", state.late))
+            for found, behind in ((known.back, back), (known.thrown, thrown)):
+                behind |= {_State(state.owner, one.late and bool(state.owner)) for one in found}
+        return frozenset(back), frozenset(thrown)
+
+    def _ours(self, one: Instruction, own: str, states: _States) -> tuple[_States, _States]:
+        """What the names of batches do: the streams and calls that make launches late, and what issues these."""
+        if own in (STREAM, *CALLS.values()):
+            found = frozenset(_State(s.owner, bool(s.owner)) for s in states)
+        elif own == ISSUE:
+            found = frozenset(_State(s.owner) for s in states)
+        elif own == TRIP:
+            found = states
+        elif own == _BEGINS:
+            found = frozenset(s if s.owner else _State(_named(one.operands[0])) for s in states)
+        elif own in (f"{GUARD}.D", f"{GUARD}.{END}"):
+            mine = _named(one.operands[0])
+            found = frozenset(_State("" if s.owner == mine else s.owner) for s in states)
+        else:
+            self._tell(one, f"'{own}'")
+            found = states
+        return found, found
+
+    # ---- values
+
+    def _is_stream(self, function: Function, value: Value) -> bool:
+        """Whether a launch's stream is what `STREAM` gave."""
+        made = self._of[function.name].get(value.name) if isinstance(value, Local) else None
+        return made is not None and made.opcode in ("call", "invoke") and _own(callee(made)) == STREAM
+
+    def _is_output(self, function: Function, value: Value) -> bool:
+        """Whether a stream of the library is one of those that are there from the beginning, or in a string."""
+        for _ in range(64):
+            if isinstance(value, Symbol):
+                return value.name in _STREAMS
+            made = self._of[function.name].get(value.name) if isinstance(value, Local) else None
+            if made is None:
+                return False
+            if (
+                made.opcode in ("call", "invoke") and _OUTPUT.fullmatch(callee(made))
+            ) or made.opcode == "getelementptr":
+                value = made.operands[0]
+            else:
+                return made.opcode == "alloca" and made.about is not None and "basic_ostringstream" in str(made.about)
+        return False
+
+
+def _named(value: Value) -> str:
+    return value.name if isinstance(value, (Local, Symbol)) else "?"
