@@ -30,6 +30,7 @@ _FEW = 16
 """A loop of fewer launches is left alone, and in `main`, which runs once, one of less than eight times as many."""
 _MANY = 8
 """So many launches in a row are worth a graph."""
+_OPENMP = re.compile(rb"pragma\s+omp\b|_Pragma")
 _TRIED = (b"kesco_pace", b"kesco_stretch(")  # what chooses one stream where that is faster
 _WITHIN = 3  # cudaMemcpyDeviceToDevice
 _LOOP = re.compile(rb"(?:for|while|do)\b")
@@ -96,6 +97,8 @@ def batches(program: ir.Program, without: Collection[Span] = ()) -> Batches:
 def _may_be_on_one(program: ir.Program, function: ir.Function) -> bool:
     """Whether a function's own work is on the default stream, or may come to be there as the program runs."""
     text = program.text[function.span.start : function.span.end]
+    if _OPENMP.search(text) is not None:  # what stands between its loops may matter to it
+        return False
     return b"->stream[" not in text or any(one in text for one in _TRIED)
 
 
