@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kesco.ir.batches import CALLS, END, GUARD, ISSUE, OWN, STREAM, TRIP, Tells
+from kesco.ir.batches import CALLS, END, EVENTS, GUARD, ISSUE, OWN, STREAM, TRIP, Tells
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
 from kesco.llvm.values import UNREAD, Function, Instruction, Integer, Local, Symbol, Value, callee
@@ -47,6 +47,7 @@ _STREAMS = frozenset({"_ZSt4cout", "_ZSt4cerr", "_ZSt4clog"})
 _BEGINS = f"{GUARD}.C"
 _NAMED = re.compile("kesco_batch|KescoBatch")
 _JUMPS = re.compile(r"setjmp|longjmp", re.IGNORECASE)
+_DEEPEST = 100
 _MOST = 4000
 """So many states of functions are followed."""
 
@@ -138,7 +139,7 @@ class _Late:
 
     def _span(self, number: int) -> Span:
         place = self.module.place(number) if number >= 0 else None
-        return Span(self.path, 0, 1, place.line if place is not None else 1, place.column if place is not None else 1)
+        return Span(place.file or self.path, 0, 1, place.line, place.column) if place else Span(self.path, 0, 1, 1, 1)
 
     def _tell(self, one: Instruction, what: str) -> None:
         self._found.setdefault((one.place, what), set()).update(self._numbers)
@@ -149,7 +150,10 @@ class _Late:
         """What is known of a function, looked at again once in each round."""
         key = name, entered
         known = self._known.setdefault(key, _Followed())
-        if key in self._walked or self._depth > 200:
+        if key in self._walked:
+            return known
+        if self._depth > _DEEPEST:
+            self._found.setdefault((-1, "what is called so deep"), set()).update(self._numbers)
             return known
         self._walked.add(key)
         self._depth += 1
@@ -220,24 +224,21 @@ class _Late:
         own = _own(name)
         if own.startswith((STREAM, GUARD)):
             return self._ours(one, own, states)
-        late = any(s.late for s in states)
-        if (
-            own in OWN
-            or own.startswith("KescoLeave")
-            or own in ("cudaEventRecord", "cudaStreamWaitEvent")
-            or _STUB in name
-        ):
+        late, here = any(s.late for s in states), bool(name) and self.module.has_body(name)
+        if _STUB in name or (not here and (own in OWN or own in EVENTS or own.startswith("KescoLeave"))):
             return states, states
         if name == _CONFIGURES:
             if late and not self._is_stream(function, one.operands[-2]):
                 self._tell(one, "a launch that is not late")
             return states, states
-        if name and self.module.has_body(name):
+        if here:
             return self._follow_all(name, states)
-        if late and not (
-            _QUIET.fullmatch(name) or (_OUTPUT.fullmatch(name) and self._is_output(function, one.operands[0]))
-        ):
+        if _QUIET.fullmatch(name) or (_OUTPUT.fullmatch(name) and self._is_output(function, one.operands[0])):
+            return states, states
+        if late:
             self._tell(one, f"'{name}'" if name else "a call of what is not known")
+        if not name.startswith("cuda"):  # it may call functions that are here
+            states |= {_State(s.owner, bool(s.owner)) for s in states}
         return states, states
 
     def _follow_all(self, name: str, states: _States) -> tuple[_States, _States]:

@@ -113,6 +113,7 @@ def planned(tmp_path: Path, toolchain: Toolchain, loop: str) -> tuple[int, int, 
         ("Guard one, two; for (int i = 0; i < n; ++i) { k<<<1, 1>>>(x, i); std::swap(one, two); }", (0, 0, 0)),
         ("auto t = std::chrono::steady_clock::now(); for (int i = 0; i < n; ++i) { k<<<1, 1>>>(x, i);"
          " t = std::chrono::steady_clock::now(); }", (0, 0, 0)),
+        ("for (int i = 0; i < n; ++i) {\n#pragma omp critical\n  k<<<1, 1>>>(x, i); }", (0, 0, 0)),
     ],
 )  # fmt: skip
 def test_which_launches_may_be_late(
@@ -133,6 +134,7 @@ static float look(const float* x) {
   cudaMemcpy(&h, x, sizeof h, cudaMemcpyDeviceToHost);
   return h;
 }
+extern void (*act)();
 struct Field {
   float* data;
   float first = look(data);
@@ -225,6 +227,8 @@ def test_the_command_proves_the_same(made: tuple[Path, str], tmp_path: Path) -> 
         (r"std::swap\(x, y\);", "Field f{x}; (void)f;", "'cudaMemcpy' could tell"),
         (r"std::swap\(x, y\);", "while (*(volatile int*)x == 1) {}", "a volatile or atomic access could tell"),
         (r"std::swap\(x, y\);", "auto f = [h = look(x)] { return h; };", "'cudaMemcpy' could tell"),
+        (r"std::swap\(x, y\);", "act(); y[0] = look(x);", "'cudaMemcpy' could tell"),
+        (r"std::swap\(x, y\);", "kesco_batch_flush();\n act(); y[0] = look(x);", "'cudaMemcpy' could tell"),
         (r"std::swap\(x, y\);", "static float first = look(x);", "'cudaMemcpy' could tell"),
         (r"for \(int i = 0; i < n; \+\+i\) \{", "for (int i = 0; look(x) < n; ++i) {", "'cudaMemcpy' could tell"),
         (r"for \(int i = 0; i < n; \+\+i\) k", "for (int i = 0; i < n; i += look(x) > 0) k", "'cudaMemcpy' could tell"),
