@@ -100,6 +100,7 @@ class _Late:
         self._found: dict[tuple[int, str], set[int]] = {}
         self._numbers: tuple[int, ...] = ()  # of the guards in the function that all began in
         self._changed = False
+        self._called_back = True  # whether code that is not seen may leave launches late
         self._depth = 0
         self._walked: set[tuple[str, _State]] = set()
         self._of: dict[str, dict[str, Instruction]] = {}
@@ -114,6 +115,8 @@ class _Late:
             return (Tells(top, "the names of batches stand for something else"),)
         if any(_JUMPS.search(name) for name in self.module.names()):
             return (Tells(top, "control may jump out of a function", every),)
+        self._called_back = any(map(self._leaves_late, self.module.defined()))
+        self._found.clear()
         for name, self._numbers in guarded.items():
             self._known.clear()
             self._changed = True
@@ -127,6 +130,22 @@ class _Late:
             Tells(self._span(number), f"launches may be late, and {what} could tell", tuple(sorted(guards)))
             for (number, what), guards in self._found.items()
         )
+
+    def _leaves_late(self, name: str) -> bool:
+        """Whether code that is not seen may call a function, and leave launches late by that."""
+        if name == "main" or not any(_own(one) in (STREAM, *CALLS.values()) for one in self.module.mentioned(name)):
+            return False
+        head, address = self.module.head(name), re.compile(rf'@"?{re.escape(name)}"?(?!\()')
+        alone = head is not None and not {"internal", "linkonce_odr"}.isdisjoint(head.words)
+        others = (line for one in self.module.defined() for line in self.module.body(one))
+        if alone and not any(address.search(line) for line in others) and name not in self._held():
+            return False
+        self._walked.clear()
+        return any(one.late for one in self._follow(name, _State("outer")).back)
+
+    def _held(self) -> frozenset[str]:
+        """The functions whose addresses are in variables, such as tables of virtual functions."""
+        return frozenset(one for variable in self.module.variables() for one in self.module.mentioned(variable))
 
     def _guards(self, name: str) -> tuple[int, ...]:
         """The numbers of the guards that a function makes."""
@@ -237,7 +256,7 @@ class _Late:
             return states, states
         if late:
             self._tell(one, f"'{name}'" if name else "a call of what is not known")
-        if not name.startswith("cuda"):  # it may call functions that are here
+        if self._called_back and not (own or name.startswith("cuda")):
             states |= {_State(s.owner, bool(s.owner)) for s in states}
         return states, states
 

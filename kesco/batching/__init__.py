@@ -73,7 +73,7 @@ def batches(program: ir.Program, without: Collection[Span] = ()) -> Batches:
     if b"<<<" not in program.text or any(one in program.text for one in _CAPTURES):
         return Batches()
     quiet, whole, loops = Quiet(program), Found(), list[Batch]()
-    here = [f for f in program.functions if f.here and not f.template and _may_be_on_one(program, f)]
+    here = [f for f in program.functions if quiet.is_own(f) and _may_be_on_one(program, f)]
     called = {n.key for f in program.functions for n in ir.walk(f.body) if isinstance(n, ir.Call)}
     for function in sorted(here, key=lambda f: (f.key in called, -f.span.start)):
         if function.key in whole.members or any(_jumps(n) for n in ir.walk(function.body)):
@@ -97,8 +97,6 @@ def batches(program: ir.Program, without: Collection[Span] = ()) -> Batches:
 def _may_be_on_one(program: ir.Program, function: ir.Function) -> bool:
     """Whether a function's own work is on the default stream, or may come to be there as the program runs."""
     text = program.text[function.span.start : function.span.end]
-    if _OPENMP.search(text) is not None:  # what stands between its loops may matter to it
-        return False
     return b"->stream[" not in text or any(one in text for one in _TRIED)
 
 
@@ -185,16 +183,22 @@ class Walk:
         """What is found in a loop; raises `NotBatchedError`."""
         if _LOOP.match(self.program.text, loop.span.start) is None:
             raise NotBatchedError("the loop comes from a macro")
+        self._not_with_openmp(loop.span)
         self.statement(loop, (loop.span, False))
         return self.found
 
     def body_of(self, function: ir.Function) -> Found:
         """What is found in a function that is called while launches may be late; raises `NotBatchedError`."""
         self.late = True
+        self._not_with_openmp(function.span)
         self.statement(function.body, (function.body.span, False))
         return self.found
 
     # ---- statements -------------------------------------------------------------------------------------------------
+
+    def _not_with_openmp(self, place: Span) -> None:
+        if _OPENMP.search(self._text(place)) is not None:  # what stands between its loops may matter to it
+            raise NotBatchedError("OpenMP")
 
     def statement(self, one: ir.Stmt, anchor: tuple[Span, bool]) -> None:
         """Walk a statement; lines go to `anchor`: a place, and whether it is the unbraced body of another statement."""
@@ -377,7 +381,7 @@ class Walk:
     def _called(self, call: ir.Call) -> tuple[ir.Function, Found] | None:
         """The function of the file that a call runs, if its launches may be late, and what is in it."""
         function = self.quiet.function(call)
-        if function is None or not function.here or function.template or function.key in self.path:
+        if function is None or not self.quiet.is_own(function) or function.key in self.path:
             return None
         found = self.quiet.launching(function, self.path)
         return (function, found) if found is not None else None

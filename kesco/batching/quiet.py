@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kesco.ir import program as ir
 from kesco.ir.batches import CONSTRUCTED, GIVES, OPAQUE, OWN, is_last_word, is_own_event, is_quiet_name
+from kesco.ir.pieces import pieces
 from kesco.ir.replay import ENDS, STATUS
 from kesco.ir.walking import leaves
 
@@ -29,9 +30,14 @@ class Quiet:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
+        self._headers = pieces("", program.text)
         self._functions = {f.key: f for f in program.functions}
         self._known: dict[str, bool] = {}
         self._launching: dict[str, Found | None] = {}
+
+    def is_own(self, function: ir.Function) -> bool:
+        """Whether a function can be edited, and is this file's alone: of a header's another file may have its own."""
+        return function.here and not function.template and not self._headers.is_header(function.top)
 
     def function(self, call: ir.Call) -> ir.Function | None:
         """The function that a call certainly runs, if its body is seen."""

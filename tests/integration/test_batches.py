@@ -228,7 +228,6 @@ def test_the_command_proves_the_same(made: tuple[Path, str], tmp_path: Path) -> 
         (r"std::swap\(x, y\);", "while (*(volatile int*)x == 1) {}", "a volatile or atomic access could tell"),
         (r"std::swap\(x, y\);", "auto f = [h = look(x)] { return h; };", "'cudaMemcpy' could tell"),
         (r"std::swap\(x, y\);", "act(); y[0] = look(x);", "'cudaMemcpy' could tell"),
-        (r"std::swap\(x, y\);", "kesco_batch_flush();\n act(); y[0] = look(x);", "'cudaMemcpy' could tell"),
         (r"std::swap\(x, y\);", "static float first = look(x);", "'cudaMemcpy' could tell"),
         (r"for \(int i = 0; i < n; \+\+i\) \{", "for (int i = 0; look(x) < n; ++i) {", "'cudaMemcpy' could tell"),
         (r"for \(int i = 0; i < n; \+\+i\) k", "for (int i = 0; i < n; i += look(x) > 0) k", "'cudaMemcpy' could tell"),
@@ -249,6 +248,48 @@ def test_what_the_proof_refuses(made: tuple[Path, str], session: Session, old: s
         return
     problems = [one.what for one in session.late_problems(forged.encode())]
     assert any(re.search(said, what) for what in problems), problems
+
+
+INDIRECT = """\
+#include <cstdlib>
+__global__ void k(int* p) {{ ++*p; }}
+int* gp;
+{static}void step() {{ k<<<1, 1>>>(gp); k<<<1, 1>>>(gp); }}
+int peek() {{ int h; cudaMemcpy(&h, gp, 4, cudaMemcpyDeviceToHost); return h; }}
+void unseen();
+int main(int argc, char** argv) {{
+  int sum = 0;
+  cudaMalloc(&gp, 4);
+  for (int i = 0; i < argc; ++i) {{
+    for (int j = 0; j < argc; ++j) step();
+    if (i % 10 == 0) {{
+      sum += peek();
+      unseen();
+      sum += peek();
+    }}
+  }}
+  return sum;
+}}
+"""
+
+
+@pytest.mark.parametrize(("static", "batches"), [("static ", True), ("", False)])
+def test_code_that_is_not_seen_may_launch(static: str, batches: bool, tmp_path: Path) -> None:
+    """It may call what leaves launches late, so behind it there may be some."""
+    path = tmp_path / "program.cu"
+    path.write_text(INDIRECT.format(static=static))
+    assert (MARK.encode() in compile_file(str(path), Options()).text) == batches
+
+
+def test_functions_of_headers_stay(tmp_path: Path) -> None:
+    """Another file may have the same function without batches, and the linker takes one of them."""
+    (tmp_path / "step.h").write_text(
+        "__global__ void k(float* x) { ++*x; }\ninline void step(float* x) { k<<<1, 1>>>(x); k<<<1, 1>>>(x); }\n"
+    )
+    path = tmp_path / "program.cu"
+    path.write_text('#include "step.h"\nvoid run(float* x, int n) { for (int i = 0; i < n; ++i) step(x); }\n')
+    result = compile_file(str(path), Options(headers="output"))
+    assert not result.batches and not result.headers
 
 
 def test_a_changed_section_is_code_like_any_other(made: tuple[Path, str]) -> None:
