@@ -243,7 +243,7 @@ class _Late:
         own = _own(name)
         if own.startswith((STREAM, GUARD)):
             return self._ours(one, own, states)
-        late, here = any(s.late for s in states), bool(name) and self.module.has_body(name)
+        late, here = any(s.late for s in states), self._is_here(name)
         if _STUB in name or (not here and (own in OWN or own in EVENTS or own.startswith("KescoLeave"))):
             return states, states
         if name == _CONFIGURES:
@@ -259,6 +259,11 @@ class _Late:
         if self._called_back and not (own or name.startswith("cuda")):
             states |= {_State(s.owner, bool(s.owner)) for s in states}
         return states, states
+
+    def _is_here(self, name: str) -> bool:
+        """Whether what runs when a function is called is its body here."""
+        head = self.module.head(name) if name and self.module.has_body(name) else None
+        return head is not None and {"weak", "linkonce", "available_externally"}.isdisjoint(head.words)
 
     def _follow_all(self, name: str, states: _States) -> tuple[_States, _States]:
         back, thrown = set[_State](), set[_State]()

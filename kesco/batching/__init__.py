@@ -80,7 +80,7 @@ def batches(program: ir.Program, without: Collection[Span] = ()) -> Batches:
             continue
         for loop in _outermost(function.body):
             for one, found in _batched(program, quiet, function, loop, nested=False):
-                if one.span in without:
+                if one.span in without or any(one.span == other.whole for other in loops):
                     continue
                 whole.add(found)
                 loops.append(Batch(function.name, one.span, tuple(found.launches), tuple(found.members)))
@@ -148,7 +148,7 @@ def launches_of(node: ir.Stmt, found: Found) -> float:
 
 def _launches_in(expression: ir.Expr, found: Found) -> int:
     calls = [n for n in ir.walk(expression) if isinstance(n, (ir.Launch, ir.Call))]
-    return sum(n.operation in found.launches if isinstance(n, ir.Launch) else n.key in found.members for n in calls)
+    return sum(isinstance(n, ir.Launch) or n.key in found.members for n in calls)
 
 
 def _trips(loop: ir.Loop) -> float:
@@ -317,7 +317,7 @@ class Walk:
         for frame in self._around:
             if frame is not None:
                 frame[1] = True
-        self.found.launches |= dict.fromkeys(one.operation for one in launches)
+        self.found.launches |= dict.fromkeys(map(self.quiet.number, launches))
         self._run += len(launches) + sum(len(found.launches) for _, found in members)
         if self._run >= _MANY and any(frame is not None for frame in self._around):
             self.found.pays = True
@@ -357,9 +357,9 @@ class Walk:
 
     def _may_be_late(self, launch: ir.Launch) -> bool:
         """Whether a launch is on the default stream, and its stream can be stated."""
-        if launch.operation < 0:
+        if (number := self.quiet.number(launch)) < 0:
             return False
-        operation, configuration = self.program.operations[launch.operation], launch.configuration
+        operation, configuration = self.program.operations[number], launch.configuration
         plain = b"<<<" in self._text(launch.span) and operation.macro is None
         default = len(configuration) < 4 or ir.bare(configuration[3]) in (ir.Constant(0), ir.Literal("default"))
         default = default or is_own_stream(configuration[3])

@@ -31,13 +31,26 @@ class Quiet:
     def __init__(self, program: ir.Program) -> None:
         self.program = program
         self._headers = pieces("", program.text)
+        patterns = [f for f in program.functions if f.here and f.template]
+        self._templates = {f.body.span for f in patterns}
+        launches = (n for f in patterns for n in ir.walk(f.body) if isinstance(n, ir.Launch))
+        self._written = {one.span.start: one.operation for one in launches}
         self._functions = {f.key: f for f in program.functions}
         self._known: dict[str, bool] = {}
         self._launching: dict[str, Found | None] = {}
 
     def is_own(self, function: ir.Function) -> bool:
-        """Whether a function can be edited, and is this file's alone: of a header's another file may have its own."""
-        return function.here and not function.template and not self._headers.is_header(function.top)
+        """Whether a function can be edited, and is this file's alone: of a header's another file may have its own.
+
+        Instances of a template are edited as the template is.
+        """
+        edited = not function.template if function.here else function.body.span in self._templates
+        return edited and not self._headers.is_header(function.span.start)
+
+    def number(self, launch: ir.Launch) -> int:
+        """The operation that is edited for a launch: in an instance, that of the template."""
+        known = launch.operation >= 0 and self.program.operations[launch.operation].stream_text is not None
+        return launch.operation if known else self._written.get(launch.span.start, launch.operation)
 
     def function(self, call: ir.Call) -> ir.Function | None:
         """The function that a call certainly runs, if its body is seen."""

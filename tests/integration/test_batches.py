@@ -50,6 +50,9 @@ struct Field {
   float read() { float h; cudaMemcpy(&h, a, 4, cudaMemcpyDeviceToHost); return h; }
 };
 struct Other : Field { void other(int) override { cudaDeviceSynchronize(); } };
+template <typename T> void each(T* x, int i) { k<<<1, 1>>>(x, i); k<<<1, 1>>>(x, i + 1); }
+template <typename T> struct Held { T* x; void step(int i) { each(x, i); k<<<1, 1>>>(x, i); } };
+template <typename T> void looks(T* x, int i) { k<<<1, 1>>>(x, i); cudaDeviceSynchronize(); }
 static void waits() { cudaDeviceSynchronize(); }
 static void often(float* x, int n) { for (int i = 0; i < n; ++i) k<<<1, 1>>>(x, i); }
 static int twice(int i) { return 2 * i; }
@@ -89,6 +92,8 @@ def planned(tmp_path: Path, toolchain: Toolchain, loop: str) -> tuple[int, int, 
         ("for (int i = 0; i < n; ++i) { k<<<1, 1>>>(x, i); if (i % 99 == 0) waits(); }", (1, 1, 1)),
         ("for (int j = 0; j < n; ++j) { for (int i = 0; i < n; ++i) f.step(i); waits(); }", (1, 2, 1)),
         ("while (n-- > 0) { int m = 0; for (int j = 0; j < n; ++j) m += j; k<<<1, 1>>>(x, m); }", (1, 1, 0)),
+        ("Held<float> held{x}; for (int i = 0; i < n; ++i) { each(x, i); held.step(i); }", (1, 3, 0)),
+        ("for (int i = 0; i < n; ++i) looks(x, i);", (0, 0, 0)),
         # few launches, or what looks at each trip
         ("for (int i = 0; i < 3; ++i) k<<<1, 1>>>(x, i);", (0, 0, 0)),
         ("for (int i = 0; i < n; ++i) { k<<<1, 1>>>(x, i); cudaDeviceSynchronize(); }", (0, 0, 0)),
