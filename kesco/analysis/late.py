@@ -15,8 +15,9 @@ comes back, or throws, it does so in a state, too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kesco.frontend.api_table import cuda_call
 from kesco.ir.batches import CALLS, END, EVENTS, GUARD, ISSUE, OWN, STREAM, TRIP, Tells
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
@@ -25,7 +26,8 @@ from kesco.source import Span
 
 _OURS = "_ZN12_GLOBAL__N_1"
 _CONFIGURES = "__cudaPushCallConfiguration"
-_STUB = "__device_stub__"
+_STUB = re.compile(r"\d__device_stub__")
+_POPS = "__cudaPopCallConfiguration"
 _QUIET = re.compile(
     r"llvm\.(?!.*(?:coro|setjmp|longjmp|trap)).*"
     r"|_Z(?:nw|na|dl|da)[mPR].*|malloc|calloc|realloc|free|mem(?:cpy|move|set|cmp|chr)|bcmp|str(?:n?len|n?cmp|chr)|abort"
@@ -40,13 +42,18 @@ _QUIET = re.compile(
 )
 """Functions without a body here that neither wait, nor look, nor call what is not seen."""
 _OUTPUT = re.compile(
-    r"_ZNSo(?:lsE|9_M_insert|3put|5flush|5write).*|_ZStlsI(?:St11char_traits)?.*|_ZSt(?:16__ostream_insert|4endl|5flush).*"
+    r"_ZNSo(?:lsE[a-z]|9_M_insertI[a-z]E.*|3putEc|5flushEv|5writeEPKcl|lsEPFRSoS_E)"
+    r"|_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_(?:PKc|c)|_ZSt(?:16__ostream_insert|4endl|5flush)I.*"
 )
-"""The same where what they write to is one of the library's own streams."""
+"""The same where what they write to is one of the library's own streams, with a buffer of the library's."""
+_MANIPULATED = "_ZNSolsEPFRSoS_E"
+_MANIPULATORS = re.compile(r"_ZSt(?:4endl|5flush)I.*")
 _STREAMS = frozenset({"_ZSt4cout", "_ZSt4cerr", "_ZSt4clog"})
 _BEGINS = f"{GUARD}.C"
+_LATE = frozenset({STREAM, *CALLS.values()})
 _NAMED = re.compile("kesco_batch|KescoBatch")
-_JUMPS = re.compile(r"setjmp|longjmp", re.IGNORECASE)
+_JUMPS = re.compile(r"setjmp|longjmp|set_terminate|^signal$|^sigaction$|at_quick_exit", re.IGNORECASE)
+_BUFFERS = re.compile(r"rdbufEP|_ZTV.*streambuf")
 _DEEPEST = 100
 _MOST = 4000
 """So many states of functions are followed."""
@@ -58,6 +65,7 @@ class _State:
 
     owner: str = ""
     late: bool = False
+    taken: bool = False  # a launch has its stream, and nothing has issued what was late since
 
 
 _States = frozenset[_State]
@@ -100,6 +108,7 @@ class _Late:
         self._found: dict[tuple[int, str], set[int]] = {}
         self._numbers: tuple[int, ...] = ()  # of the guards in the function that all began in
         self._changed = False
+        self._buffered = False  # whether no stream has a buffer of the program's
         self._called_back = True  # whether code that is not seen may leave launches late
         self._depth = 0
         self._walked: set[tuple[str, _State]] = set()
@@ -114,34 +123,49 @@ class _Late:
         if not guarded or any(self.module.has_body(n) or not _own(n).startswith((STREAM, GUARD)) for n in named):
             return (Tells(top, "the names of batches stand for something else"),)
         if any(_JUMPS.search(name) for name in self.module.names()):
-            return (Tells(top, "control may jump out of a function", every),)
-        self._called_back = any(map(self._leaves_late, self.module.defined()))
+            return (Tells(top, "control may jump out of a function, or what ends the process be caught", every),)
+        self._buffered = not any(map(_BUFFERS.search, (*self.module.names(), *self.module.variables())))
+        launching = self._launching()
+        self._called_back = any(self._leaves_late(name) for name in self.module.defined() if name in launching)
         self._found.clear()
         for name, self._numbers in guarded.items():
             self._known.clear()
-            self._changed = True
-            while self._changed:
-                self._changed = False
-                self._walked.clear()
-                self._follow(name, _State())
-                if len(self._known) > _MOST:
-                    return (Tells(top, "too much is called while launches may be late", every),)
+            self._settled(name, _State())
+            if len(self._known) > _MOST:
+                return (Tells(top, "too much is called while launches may be late", every),)
         return tuple(
             Tells(self._span(number), f"launches may be late, and {what} could tell", tuple(sorted(guards)))
             for (number, what), guards in self._found.items()
         )
 
+    def _launching(self) -> frozenset[str]:
+        """The functions that make launches late, or call or name one that does."""
+        found = {n for n in self.module.defined() if any(_own(m) in _LATE for m in self.module.mentioned(n))}
+        while more := {
+            n for n in self.module.defined() if n not in found and not found.isdisjoint(self.module.mentioned(n))
+        }:
+            found |= more
+        return frozenset(found)
+
     def _leaves_late(self, name: str) -> bool:
         """Whether code that is not seen may call a function, and leave launches late by that."""
-        if name == "main" or not any(_own(one) in (STREAM, *CALLS.values()) for one in self.module.mentioned(name)):
+        if name == "main":
             return False
         head, address = self.module.head(name), re.compile(rf'@"?{re.escape(name)}"?(?!\()')
         alone = head is not None and not {"internal", "linkonce_odr"}.isdisjoint(head.words)
         others = (line for one in self.module.defined() for line in self.module.body(one))
         if alone and not any(address.search(line) for line in others) and name not in self._held():
             return False
-        self._walked.clear()
-        return any(one.late for one in self._follow(name, _State("outer")).back)
+        return any(one.late for one in self._settled(name, _State("outer")).back)
+
+    def _settled(self, name: str, entered: _State) -> _Followed:
+        """What is known of a function when no round finds more."""
+        self._changed = True
+        while self._changed and len(self._known) <= _MOST:
+            self._changed = False
+            self._walked.clear()
+            self._follow(name, entered)
+        return self._known[name, entered]
 
     def _held(self) -> frozenset[str]:
         """The functions whose addresses are in variables, such as tables of virtual functions."""
@@ -191,7 +215,7 @@ class _Late:
         self._of[function.name] = {
             i.result.name: i for b in function.blocks for i in b.instructions if i.result is not None
         }
-        start = _State("outer" if entered.owner else "", entered.late)
+        start = replace(entered, owner="outer" if entered.owner else "")
         at: dict[str, set[_State]] = {function.blocks[0].name: {start}}
         work, back, thrown = [(function.blocks[0].name, start)], set[_State](), set[_State]()
         while work:
@@ -208,11 +232,13 @@ class _Late:
                     thrown |= states
                 elif one.opcode != "phi" and one.targets:
                     self._go(one.targets, states, at, work)
-                thrown |= unwound if one.opcode == "call" else frozenset()
+                if one.opcode == "call":  # where a guard would have to go, a call that may throw is an invoke
+                    thrown |= {s for s in unwound if s.owner in ("", "outer")}
                 states = after
-        own = {_State("outer" if s.owner == "outer" else "", s.late and s.owner == "outer") for s in back}
-        gone = {_State("outer" if s.owner == "outer" else "", s.late and s.owner == "outer") for s in thrown}
-        return frozenset(own), frozenset(gone)
+        ends = function.blocks[-1].instructions[-1]
+        if any(one.owner not in ("", "outer") for one in back | thrown):
+            self._tell(ends, "what comes behind its function")
+        return frozenset(back), frozenset(thrown)
 
     @staticmethod
     def _go(
@@ -242,22 +268,35 @@ class _Late:
         name = callee(one)
         own = _own(name)
         if own.startswith((STREAM, GUARD)):
-            return self._ours(one, own, states)
+            return self._ours(function, one, own, states)
         late, here = any(s.late for s in states), self._is_here(name)
-        if _STUB in name or (not here and (own in OWN or own in EVENTS or own.startswith("KescoLeave"))):
+        if here and _STUB.search(name) and _POPS in self.module.mentioned(name):
+            if any(s.owner and not s.taken for s in states):
+                self._tell(one, "what stands between a launch and its stream")
+            states = frozenset(replace(s, taken=False) for s in states)
+            return states, states
+        if not here and (own in OWN or own in EVENTS or own.startswith("KescoLeave")):
             return states, states
         if name == _CONFIGURES:
-            if late and not self._is_stream(function, one.operands[-2]):
+            if self._is_stream(function, one.operands[-2]):
+                return states, states
+            if late:
                 self._tell(one, "a launch that is not late")
+            states = frozenset(replace(s, taken=True) for s in states)
             return states, states
         if here:
             return self._follow_all(name, states)
-        if _QUIET.fullmatch(name) or (_OUTPUT.fullmatch(name) and self._is_output(function, one.operands[0])):
+        if name == "__cxa_throw" and isinstance(end := one.operands[2], Symbol) and not _QUIET.fullmatch(end.name):
+            if not self._is_here(end.name):  # what is thrown ends where it is caught
+                self._tell(one, f"'{end.name}'")
+            else:
+                self._follow_all(end.name, frozenset(replace(s, late=bool(s.owner)) for s in states))
+        if _QUIET.fullmatch(name) or (_OUTPUT.fullmatch(name) and self._is_written(function, one)):
             return states, states
         if late:
             self._tell(one, f"'{name}'" if name else "a call of what is not known")
-        if self._called_back and not (own or name.startswith("cuda")):
-            states |= {_State(s.owner, bool(s.owner)) for s in states}
+        if self._called_back and not own and cuda_call(name, None) is None:
+            states |= {replace(s, late=bool(s.owner)) for s in states}
         return states, states
 
     def _is_here(self, name: str) -> bool:
@@ -268,21 +307,24 @@ class _Late:
     def _follow_all(self, name: str, states: _States) -> tuple[_States, _States]:
         back, thrown = set[_State](), set[_State]()
         for state in states:
-            known = self._follow(name, _State("outer" if state.owner else "", state.late))
+            known = self._follow(name, replace(state, owner="outer" if state.owner else ""))
             for found, behind in ((known.back, back), (known.thrown, thrown)):
-                behind |= {_State(state.owner, one.late and bool(state.owner)) for one in found}
+                behind |= {replace(one, owner=state.owner, late=one.late and bool(state.owner)) for one in found}
         return frozenset(back), frozenset(thrown)
 
-    def _ours(self, one: Instruction, own: str, states: _States) -> tuple[_States, _States]:
+    def _ours(self, function: Function, one: Instruction, own: str, states: _States) -> tuple[_States, _States]:
         """What the names of batches do: the streams and calls that make launches late, and what issues these."""
-        if own in (STREAM, *CALLS.values()):
-            found = frozenset(_State(s.owner, bool(s.owner)) for s in states)
+        if own in _LATE:
+            found = frozenset(_State(s.owner, bool(s.owner), own == STREAM) for s in states)
         elif own == ISSUE:
             found = frozenset(_State(s.owner) for s in states)
         elif own == TRIP:
-            found = states
+            found = frozenset(_State(s.owner, s.late) for s in states)
         elif own == _BEGINS:
-            found = frozenset(s if s.owner else _State(_named(one.operands[0])) for s in states)
+            made = self._of[function.name].get(_named(one.operands[0]))
+            if made is None or made.opcode != "alloca":
+                self._tell(one, "what comes behind its function")
+            return frozenset(s if s.owner else _State(_named(one.operands[0])) for s in states), states
         elif own in (f"{GUARD}.D", f"{GUARD}.{END}"):
             mine = _named(one.operands[0])
             found = frozenset(_State("" if s.owner == mine else s.owner) for s in states)
@@ -297,6 +339,13 @@ class _Late:
         """Whether a launch's stream is what `STREAM` gave."""
         made = self._of[function.name].get(value.name) if isinstance(value, Local) else None
         return made is not None and made.opcode in ("call", "invoke") and _own(callee(made)) == STREAM
+
+    def _is_written(self, function: Function, one: Instruction) -> bool:
+        """Whether output runs no code but the library's."""
+        known = callee(one) != _MANIPULATED or (
+            isinstance(one.operands[1], Symbol) and _MANIPULATORS.fullmatch(one.operands[1].name) is not None
+        )
+        return known and self._buffered and self._is_output(function, one.operands[0])
 
     def _is_output(self, function: Function, value: Value) -> bool:
         """Whether a stream of the library is one of those that are there from the beginning, or in a string."""

@@ -279,6 +279,8 @@ class Walk:
         if frame[1] and not frame[0]:
             self.found.pays = True
         body = one.inner
+        if not isinstance(body, (ir.Block, ir.Evaluate, ir.Loop)):  # trips that launch nothing would not be counted
+            raise NotBatchedError("a loop's body without braces")
         if frame[1] and isinstance(body, ir.Block) and self._text(body.span)[:1] == b"{":
             self.found.trips.setdefault(body.span.start, body.span)
 
@@ -305,6 +307,8 @@ class Walk:
             if launches or members:  # a memset that is not late is one more call
                 raise NotBatchedError("a launch and something that looks at it share a statement")
             self._issue(anchor)
+        elif launches and members:  # their order, and that of a launch's own parts, is open
+            raise NotBatchedError("a launch and a function that launches share a statement")
         elif launches or members or late:
             self.found.calls |= dict.fromkeys(n.operation for n in late)
             self._launch(launches, members, anchor)
