@@ -471,12 +471,18 @@ void launch(cudaStream_t s, int number) {  // less than 0: one that fails
 """
 DRIVER = """\
 // Trips of two launches; prints whether all has been done in order where it is looked at, and what was called.
+std::vector<int> expected;
+struct Ends {
+  ~Ends() {
+    if (fails == "exit") std::printf("%s at the end\\n", done == expected ? "good" : "LOST");
+  }
+};
 int main(int, char** arguments) {
   const int trips = std::atoi(arguments[1]), every = std::atoi(arguments[2]), bad = std::atoi(arguments[3]);
   const bool asks = arguments[4][0] == 'a';
   fails = arguments[5];
   until = std::atoi(arguments[6]);
-  std::vector<int> expected;
+  static Ends ends;
   bool good = true;
   int errors = 0;
   for (int round = 0; round < 3; ++round) {
@@ -493,6 +499,10 @@ int main(int, char** arguments) {
         good = good && done == expected;
       }
       if (fails == "context" && i == until) ++context;
+      if (fails == "exit" && i == until) std::exit(0);
+      if (fails == "waits" && i == until)  // for the launches so far, in trips that launch nothing
+        for (int wait = 0; wait < 1000 && done != expected; ++wait) kesco_batch_trip();
+      if (fails == "waits" && i == until) good = good && done == expected;
     }
     kesco_batch_0.end();
     good = good && done == expected;
@@ -556,6 +566,18 @@ def test_what_was_captured_beside_a_failing_launch_and_cannot_be_copied_is_an_er
 def test_when_launches_are_batched(running: Path, environment: dict[str, str], graphs: str) -> None:
     """Not where nobody wants it, nor where a kernel that was never launched cannot be captured."""
     assert f"graphs {graphs}" in run(running, 200, 0, 0, "-", "-", 0, **environment)
+
+
+@pytest.mark.parametrize("until", [0, 5, 40, 100])
+def test_what_is_late_is_made_before_the_process_ends(running: Path, until: int) -> None:
+    """A static object that is gone then finds all of it done."""
+    assert run(running, 200, 0, 0, "-", "exit", until) == "good at the end"
+
+
+@pytest.mark.parametrize("until", [0, 5, 40, 100])
+def test_a_host_that_waits_in_trips_gets_what_it_waits_for(running: Path, until: int) -> None:
+    """Plain memory that a kernel writes, and a loop that launches no more than so many ahead."""
+    assert run(running, 200, 0, 0, "-", "waits", until).startswith("good")
 
 
 def test_graphs_are_used_again(running: Path) -> None:
