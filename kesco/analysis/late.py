@@ -30,7 +30,7 @@ _STUB = re.compile(r"\d__device_stub__")
 _POPS = "__cudaPopCallConfiguration"
 _QUIET = re.compile(
     r"llvm\.(?!.*(?:coro|setjmp|longjmp|trap)).*"
-    r"|_Z(?:nw|na|dl|da)[mPR].*|malloc|calloc|realloc|free|mem(?:cpy|move|set|cmp|chr)|bcmp|str(?:n?len|n?cmp|chr)|abort"
+    r"|_Z(?:nw|na)[mPR].*|malloc|calloc|realloc|free|mem(?:cpy|move|set|cmp|chr)|bcmp|str(?:n?len|n?cmp|chr)|abort"
     r"|__cxa_(?:allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|throw_bad_array_new_length)"
     r"|__gxx_personality_v0|__clang_call_terminate|_Unwind_Resume|_ZSt9terminatev|_ZSt\d+__throw_.*|__assert_fail|_?_?[eE]xit"
     r"|f?printf|f?puts|f?putc(?:har)?|fflush|perror|sn?printf|fwrite"
@@ -40,7 +40,10 @@ _QUIET = re.compile(
     r"|_ZNK?St7__cxx1112basic_stringIc.*|_ZNK?St7__cxx1119basic_ostringstreamIc.*|_ZNK?St(?:13runtime|11logic|12system)_error.*"
     r"|_ZNK?St16invalid_argument.*|_ZNK?St9exception.*|_ZNKSt5ctypeIcE.*|_ZNSt8ios_base4InitC1Ev|_ZSt16__convert_from_.*"
 )
-"""Functions without a body here that neither wait, nor look, nor call what is not seen."""
+"""Functions without a body here that neither wait, nor look, nor call what is not seen.
+
+`operator delete` is none: another file may have its own, for memory that kernels use.
+"""
 _OUTPUT = re.compile(
     r"_ZNSo(?:lsE[a-z]|9_M_insertI[a-z]E.*|3putEc|5flushEv|5writeEPKcl|lsEPFRSoS_E)"
     r"|_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_(?:PKc|c)|_ZSt(?:16__ostream_insert|4endl|5flush)I.*"

@@ -133,6 +133,7 @@ SOURCE = """\
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 __global__ void k(float* x, int i) { x[threadIdx.x] += i; }
 static float look(const float* x) {
   float h;
@@ -233,6 +234,7 @@ def test_the_command_proves_the_same(made: tuple[Path, str], tmp_path: Path) -> 
         (r"std::swap\(x, y\);", "while (*(volatile int*)x == 1) {}", "a volatile or atomic access could tell"),
         (r"std::swap\(x, y\);", "auto f = [h = look(x)] { return h; };", "'cudaMemcpy' could tell"),
         (r"std::swap\(x, y\);", "act(); y[0] = look(x);", "'cudaMemcpy' could tell"),
+        (r"std::swap\(x, y\);", "std::vector<int> one(4);", "'_ZdlPv"),
         (r"std::swap\(x, y\);", "static float first = look(x);", "'cudaMemcpy' could tell"),
         (r"for \(int i = 0; i < n; \+\+i\) \{", "for (int i = 0; look(x) < n; ++i) {", "'cudaMemcpy' could tell"),
         (r"for \(int i = 0; i < n; \+\+i\) k", "for (int i = 0; i < n; i += look(x) > 0) k", "'cudaMemcpy' could tell"),
