@@ -12,7 +12,7 @@ __global__ void add(float* x, const float* y, int n) {
 }
 // <prologue: 3 streams, 0 events>
 
-// <batches of 2 loops>
+// <batches of 1 loops>
 
 static bool one(float* x, int n, float f) {
   scale<<<(n + 255) / 256, 256, 0, kesco_batch(kesco_current())>>>(x, n, f);
@@ -30,12 +30,10 @@ static int all(float** x, int m, int n) {
     }
   }
   kesco_batch_0.end();
-  KescoBatch kesco_batch_1(1);  // kesco: launches of this loop are given to the device many at a time, as graphs
   for (int i = 0; i < m; i++) if (!((void)KescoOn(kesco->stream[i]), one(x[i], n, 2.0f + i))) {
     for (int s = 0; s < 3; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: the caller sees all of this as done on the default stream
     return i;
   }
-  kesco_batch_1.end();
   if (m > 2) if (!((void)KescoOn(kesco->stream[2]), one(x[2], n, 3.0f))) {
     for (int s = 0; s < 3; ++s) { cudaEventRecord(kesco->tail[s], kesco->stream[s]); cudaStreamWaitEvent(cudaStreamLegacy, kesco->tail[s], 0); }  // kesco: the caller sees all of this as done on the default stream
     return -1;
