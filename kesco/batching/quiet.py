@@ -11,16 +11,12 @@ function that only ends the process, or throws, because a call of CUDA failed is
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from kesco.ir import program as ir
 from kesco.ir.batches import CONSTRUCTED, GIVES, OPAQUE, OWN, is_last_word, is_own_event, is_quiet_name
 from kesco.ir.pieces import pieces
 from kesco.ir.replay import ENDS, STATUS
 from kesco.ir.walking import leaves
-
-if TYPE_CHECKING:
-    from kesco.batching import Found
 
 _ERRORS = ("cudaError", "cudaError_t")
 
@@ -37,7 +33,6 @@ class Quiet:
         self._written = {one.span.start: one.operation for one in launches}
         self._functions = {f.key: f for f in program.functions}
         self._known: dict[str, bool] = {}
-        self._launching: dict[str, Found | None] = {}
 
     def is_own(self, function: ir.Function) -> bool:
         """Whether a function can be edited, and is this file's alone: of a header's another file may have its own.
@@ -56,19 +51,6 @@ class Quiet:
         """The function that a call certainly runs, if its body is seen."""
         found = self._functions.get(call.key) if call.key else None
         return None if found is None or found.virtual or call.standard else found
-
-    def launching(self, function: ir.Function, path: tuple[str, ...]) -> Found | None:
-        """What is in a function whose launches may be late; None for one with none, or in which something else is."""
-        if function.key not in self._launching:
-            from kesco.batching import NotBatchedError, Walk
-
-            self._launching[function.key] = None
-            try:
-                found = Walk(self.program, self, *path, function.key).body_of(function)
-            except NotBatchedError:
-                return None
-            self._launching[function.key] = found if found.launches else None
-        return self._launching[function.key]
 
     def is_quiet(self, node: ir.Expr | ir.Stmt, known: Collection[int] = ()) -> bool:
         """Whether nothing in an expression or statement could tell; `known` are nodes that are answered for."""

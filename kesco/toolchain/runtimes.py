@@ -43,7 +43,7 @@ _RENAMED = re.compile(r"#\s*define\s+(cuda[A-Z]\w*)\s+__CUDART_API_PT(SZ|DS)\(")
 _VERSION = re.compile(r"(?:_v\d+)?(?:_ptsz|_ptds)?$")
 _MADE_BY = (Path(__file__), TABLE, Path(__file__).with_name("library_functions.py"))
 _ONLY_DRY = frozenset({"libraries.cpp", "pages.cpp", "nothing_runs.cpp", "host_io.cpp", "marks.cpp"})
-_COMPILED_TWICE = frozenset({"stream_api.cpp", "forward_streams.cpp"})
+_COMPILED_TWICE = frozenset({"stream_api.cpp", "transfer_api.cpp", "forward_streams.cpp"})
 _BY_COMPILERS = (  # called by what compilers make of kernels and symbols; no header of the API declares them
     *("__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary", "__cudaRegisterFunction"),
     *("__cudaRegisterVar", "__cudaGetKernel", "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz", "__cudaInitModule"),
