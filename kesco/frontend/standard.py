@@ -19,7 +19,13 @@ _PERHAPS_CUDA = re.compile(r"/(?:cuda|targets)[^/]*/(?:.*/)?include/")
 @functools.lru_cache(maxsize=100_000)
 def is_standard_path(name: str) -> bool:
     """Whether a header belongs to the C or C++ library, to the compiler or to CUDA."""
-    return _STANDARD.search(name) is not None or (_PERHAPS_CUDA.search(name) is not None and _is_toolkits(name))
+    return _STANDARD.search(name) is not None or is_toolkit_path(name)
+
+
+@functools.lru_cache(maxsize=100_000)
+def is_toolkit_path(name: str) -> bool:
+    """Whether a header is in a toolkit of CUDA's, whichever way the compiler was told of that."""
+    return _PERHAPS_CUDA.search(name) is not None and _is_toolkits(name)
 
 
 def _is_toolkits(name: str) -> bool:

@@ -13,7 +13,7 @@ from clang.cindex import Cursor, CursorKind, TokenKind, TypeKind
 from clang.cindex import Type as ClangType
 
 from kesco.frontend.clang import kind_of, members
-from kesco.frontend.standard import is_standard_path
+from kesco.frontend.standard import is_standard_path, is_toolkit_path
 from kesco.ir.program import Field, Record, Shape, Type
 from kesco.ir.types import MARKS
 
@@ -294,7 +294,10 @@ def _runs_user_code(spelling: str) -> bool:
 def is_standard(cursor: Cursor) -> bool:
     """Whether something is declared in a system header (the C and C++ libraries, or CUDA's own headers)."""
     where = cursor.location
-    return where.file is None or (where.is_in_system_header and is_standard_path(where.file.name))
+    if where.file is None:
+        return True
+    name = where.file.name
+    return is_toolkit_path(name) or (where.is_in_system_header and is_standard_path(name))
 
 
 def _has_own_body(declaration: Cursor) -> bool:

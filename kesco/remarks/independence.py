@@ -3,8 +3,8 @@
 In: a `Region`, with the `Facts` of its text. Out: its `Pair`s of operations. Apart from the stages because it asks
 about a program that does not exist: the one without waits of the host, joins and copies that hold the host.
 
-1. *Operations* are kernels, calls of libraries whose accesses are known, calls of functions that launch, calls of
-unseen code that are given device memory, and copies of more than `SMALL` bytes. 2. Two of them, of which one is no copy
+1. *Operations* are kernels, calls of functions that launch, calls of libraries and of unseen code that are given device
+memory, and copies of more than `SMALL` bytes. 2. Two of them, of which one is no copy
 and the second is reached from the first in one round of every loop, depend on each other if a chain of `Ties` leads
 from one to the other, through whatever else touches memory. 3. So do an operation of one turn of a loop and one, maybe
 the same, of the next turn. 4. The weakest tie of the firmest chain counts. Without a chain the two are independent.
@@ -78,7 +78,7 @@ class Independence:
         if site.kind is SiteKind.COPY and site.role in _DEVICE:
             return site.bytes is None or site.bytes > SMALL
         if site.kind is SiteKind.LIBRARY:
-            return bool(site.accesses)
+            return len(site.accesses) > 1  # the workspace of its handle, and what it works on
         if site.kind is SiteKind.CALL:
             return site.operation in self.facts.calls or any(a.buffer.on_device for a in site.accesses)
         return False

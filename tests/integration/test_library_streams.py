@@ -267,7 +267,8 @@ def test_the_proof_refuses_a_call_for_the_host_on_a_stream(tmp_path: Path) -> No
     "new", ["", "  if (count > 2) cublasSetStream(g, 0);"], ids=["not put back", "put back at times"]
 )
 def test_the_proof_refuses_a_handle_that_keeps_a_stream_of_kescos(tmp_path: Path, new: str) -> None:
-    done = compiled(tmp_path, PAIR + KERNELS + "  unseen();\n", ends="")
+    kept = "static cublasHandle_t kept;\n"  # which code at exit may look at
+    done = compiled(tmp_path, "  kept = g;\n" + PAIR + KERNELS + "  unseen();\n", kept, ends="")
     assert done.refuses(changed(done, "  cublasSetStream(g, 0);", new))
 
 
@@ -363,3 +364,62 @@ def test_calls_of_a_library_are_scheduled_without_a_kernel_in_the_file(tmp_path:
 
 def test_what_is_written_and_what_is_analysed_agree_on_who_shares() -> None:
     assert {name for name in library_calls() if shares(name)} == {*SHARES}
+
+
+RETURNS = "#define BLAS(call) do { cublasStatus_t s = (call); if (s != CUBLAS_STATUS_SUCCESS) return 1; } while (0)\n"
+CHECKED = (
+    "  for (int i = 0; i < 9; ++i) {{\n    BLAS({0}axpy(g, 1, &a, x, 1, y, 1));\n"
+    "    BLAS({0}axpy(g, 1, &a, z, 1, w, 1));\n  }}\n"
+)
+
+
+def test_handles_of_mains_own_are_nobodys_behind_it(tmp_path: Path) -> None:
+    done = compiled(tmp_path, CHECKED.format("cublasS") + KERNELS, RETURNS)
+    assert set_streams(done) == ["g 0", "g 1"]
+    assert not done.result.diagnostics
+
+
+def test_code_at_exit_may_use_the_handles_that_it_knows(tmp_path: Path) -> None:
+    last = "cublasHandle_t kept;\nfloat* last;\nstruct Last {\n  ~Last() {\n    float a = 2;\n"
+    last += "    cublasSaxpy(kept, 1, &a, last, 1, last, 1);\n  }\n} at_exit;\n"
+    knows = "  kept = g, last = y;\n"
+    assert not set_streams(compiled(tmp_path, knows + CHECKED.format("cublasS") + KERNELS, RETURNS + last))
+
+
+SOLVER = """\
+struct Failed {};
+static void check(cublasStatus_t s) { if (s != CUBLAS_STATUS_SUCCESS) throw Failed(); }
+class Solver {
+ public:
+  Solver(float* x, float* y, float* z) : x_(x), y_(y), z_(z) { check(cublasCreate(&handle_)); }
+  ~Solver() { END cublasDestroy(handle_); }
+  void step() { add(y_); add(z_); }
+
+ private:
+  void add(float* to) {
+    const float a = 2;
+    check(cublasSaxpy(handle_, 1, &a, x_, 1, to, 1));
+    k<<<1, 1>>>(to);
+  }
+  float *x_, *y_, *z_;
+  cublasHandle_t handle_;
+};
+"""
+
+
+def solved(folder: Path, end: str) -> Compiled:
+    main = "  try {\n    Solver solver(x, y, z);\n    for (int i = 0; i < count; ++i) solver.step();\n"
+    main += "  } catch (Failed&) {\n    return 1;\n  }\n"
+    return compiled(folder, main, SOLVER.replace("END", end))
+
+
+def test_a_handle_may_be_destroyed_on_any_stream(tmp_path: Path) -> None:
+    """Where a check throws, the destructor finds the handle on the stream of the call that failed."""
+    done = solved(tmp_path, "")
+    assert "KescoOn(kesco->stream[1]), add(z_);" in done.result.text.decode()
+    assert "K221" not in {one.code for one in done.result.diagnostics}
+
+
+def test_a_destructor_that_works_with_a_handle_finds_it_on_the_default_stream(tmp_path: Path) -> None:
+    done = solved(tmp_path, "float a = 2; cublasSaxpy(handle_, 1, &a, x_, 1, y_, 1);")
+    assert "kesco_blas" not in done.result.text.decode()

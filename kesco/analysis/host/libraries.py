@@ -41,7 +41,7 @@ from kesco.llvm.values import Instruction
 
 HANDLE, DESCRIPTOR = "library", "descriptor"
 _WORD = 8
-_STREAM, _MODE, _OWN, _EACH = 0, 8, 16, 24  # where the register has them
+_STREAM, _MODE, _OWN, _SETTER, _EACH = 0, 8, 16, 24, 32  # where the register has them
 _ON_HOST = ZERO  # CUBLAS_POINTER_MODE_HOST, CUSPARSE_POINTER_MODE_HOST
 _OTHER = unknown("a stream of another set")
 
@@ -65,10 +65,15 @@ class Handles:
         """Whether scalars and results are certainly on the host."""
         return self._state.load(pointer(self._register, one.number * _EACH + _MODE), _WORD) == _ON_HOST
 
-    def set_stream(self, one: Object, stream: Scalar, *, own: bool = False) -> None:
-        """A handle is given a stream; `own`: and there a workspace that it has on no other one."""
+    def set_stream(self, one: Object, stream: Scalar, *, own: bool = False, setter: int = -1) -> None:
+        """A handle is given a stream, by this activation; `own`: and there a workspace that it has on no other one."""
         self._put(one, _STREAM, stream)
         self._put(one, _OWN, ONE if own else ZERO)
+        self._put(one, _SETTER, frozenset((setter,)))
+
+    def is_set_by(self, one: Object, setter: int) -> bool:
+        """Whether its stream is certainly from this activation."""
+        return self._state.load(pointer(self._register, one.number * _EACH + _SETTER), _WORD) == frozenset((setter,))
 
     def has_own(self, one: Object) -> bool:
         """Whether what a handle works with is certainly that of its stream alone."""

@@ -255,7 +255,7 @@ class _Walk:
         engine.stack.append(function.name)
         try:
             left = run(engine, function, arguments, state, engine.context(0, first(function)), self.calls.call)
-            self.libraries.left((left.state, left.thrown), function.name)
+            self.libraries.left((left.state, left.thrown), function.name, last=not generic)
             handed_on(left)
         finally:
             engine.stack.pop()

@@ -17,9 +17,9 @@ on the default stream. Where that is not so, nothing in the file is taken to be 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from kesco.analysis.host.libraries import Handles, device_memory, handle_in, handles_in, held_by
+from kesco.analysis.host.libraries import HANDLE, Handles, device_memory, handle_in, handles_in, held_by
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object, Value, objects, scalar
 from kesco.analysis.host_regions.handles import handle_of
@@ -40,6 +40,7 @@ class Libraries:
 
     pointing: Pointing
     _strange: frozenset[str] | None = None
+    _setters: dict[int, int] = field(default_factory=dict)
 
     @property
     def paths(self) -> Watching:
@@ -99,6 +100,10 @@ class Libraries:
         draft = self.paths.site(state, entry.name, name, SiteKind.LIBRARY, role, stream)
         if role is Role.JOIN or (draft is not None and draft.role is Role.JOIN):
             self._must_be_default(stream, name)
+        elif stream is not None and not self._handles(state).is_set_by(one, self._setter()):
+            level = next((one for one in reversed(self.paths.levels) if one.is_text), None)
+            if level is not None and level.lent:
+                self.refuse(level.function)
         if draft is None:
             return
         draft.stream, draft.acts, draft.bytes = stream, False, ANY_SIZE
@@ -151,7 +156,11 @@ class Libraries:
             self.refuse("kesco_blas")
         elif one is not None:
             state.escape(values[1])
-            self._handles(state).set_stream(one, scalar(values[1]), own=True)
+            self._handles(state).set_stream(one, scalar(values[1]), own=True, setter=self._setter())
+
+    def _setter(self) -> int:
+        """The number of the activation that control is in."""
+        return self._setters.setdefault(id(self.paths.now.activation), len(self._setters))
 
     def renew(self, state: State) -> None:
         """The streams of kesco's are fetched, and are others than before."""
@@ -169,10 +178,15 @@ class Libraries:
         alive = handles_in(one for one in state.memory if not state.look(one).freed)
         return any(handle_of(self._handles(state).stream(one)) is not None for one in alive)
 
-    def left(self, ways: Iterable[State | None], function: str) -> None:
-        """Control leaves the first function of a path: others may use the handles that are there."""
+    def left(self, ways: Iterable[State | None], function: str, *, last: bool) -> None:
+        """Control leaves the first function of a path: others may use the handles that are there.
+
+        What runs behind the `last` one knows nothing of its own variables.
+        """
         for state in filter(None, ways):
-            self.reached([one for one in state.memory if not state.look(one).freed], function, state)
+            alive = {one for one in state.memory if not state.look(one).freed}
+            known = {one for one in alive if one.kind not in (HANDLE, "stack")} | state.escaped
+            self.reached(state.reached(known) & alive if last else alive, function, state)
 
     def _must_be_default(self, stream: Handle | None, who: str) -> None:
         if stream is not None and self.paths.streams:

@@ -63,8 +63,6 @@ class Touching:
         """It came back."""
         assert isinstance(entered, Level)
         self.paths.leaves(entered, left, thrown)
-        if entered.lent and entered.activation.touches_device:
-            self.runtime.libraries.refuse(entered.function)
 
     def turns(self, frame: Frame, instruction: Instruction, state: State) -> None:
         """Control comes to the end of a block."""
