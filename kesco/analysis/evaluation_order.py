@@ -12,6 +12,7 @@ from dataclasses import fields
 
 from kesco.frontend.api_table import cuda_call
 from kesco.ir import program as ir
+from kesco.ir.volatiles import type_of
 
 IN_ORDER = ("&&", "||", ",", "<<", ">>")
 """Operators whose left operand comes first."""
@@ -124,12 +125,15 @@ def order_matters(
     exposed: Callable[[ir.Variable], bool],
     *,
     strict: bool = True,
+    floating: bool = True,
 ) -> bool:
     """Whether one argument may change what another mentions; `strict`: or what another one's call reads.
 
-    `pure` are the keys of functions that change nothing; `exposed` tells whether unseen code may change a variable.
+    Not `floating`: numbers of floating types do not count, where no code of the program's runs. `pure` are the keys of
+    functions that change nothing; `exposed` tells whether unseen code may change a variable.
     """
-    changed = [_changed_by(argument, pure) for argument in arguments]
+    floating = floating or any(runs_code(n, pure) for a in arguments for n in ir.walk(a))
+    changed = [_changed_by(argument, pure, floating=floating) for argument in arguments]
     if not any(changed):
         return False
     put = [i for i, a in enumerate(arguments) if strict and any(_is_seen(n, exposed) for n in ir.walk(a))]
@@ -163,6 +167,18 @@ def is_of_the_program(node: ir.Expr | ir.Stmt) -> bool:
     return isinstance(node, ir.Call) and (not node.standard or node.runs or node.destroys)
 
 
+def runs_code(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
+    """Whether code of the program's runs that may change something, or the device is given work."""
+    harmless = isinstance(node, ir.Call) and node.key in pure and not (node.runs or node.destroys)
+    return isinstance(node, ir.Launch) or (is_of_the_program(node) and not harmless)
+
+
+def is_floating(target: ir.Expr) -> bool:
+    """Whether what is assigned to is a number of a floating type, whose value is never known."""
+    kind = type_of(target)
+    return kind is not None and kind.spelling in _FLOATING
+
+
 def names_what_changes(one: ir.Expr, other: ir.Expr, pure: Collection[str]) -> bool:
     """Whether one expression mentions a variable that the other changes by its name."""
     return bool(_changed_by(one, pure) & _mentioned(other)) or bool(_changed_by(other, pure) & _mentioned(one))
@@ -170,6 +186,8 @@ def names_what_changes(one: ir.Expr, other: ir.Expr, pure: Collection[str]) -> b
 
 def _may_meet(changed: ir.Variable, node: ir.Expr | ir.Stmt) -> bool:
     """Whether what an expression reads may be a part of a variable's object."""
+    if isinstance(node, ir.Name) and ir.Shape.REFERENCE not in (changed.type.shape, node.variable.type.shape):
+        return node.variable.key == changed.key
     kind = changed.type.element if changed.type.shape is ir.Shape.REFERENCE else changed.type
     if kind is None or not _SEALED.fullmatch(kind.spelling):
         return True
@@ -201,11 +219,13 @@ def _is_exposed(node: ir.Expr | ir.Stmt, exposed: Callable[[ir.Variable], bool])
     return reaches or member or isinstance(node, ir.Dereference)
 
 
-def _changed_by(argument: ir.Expr, pure: Collection[str]) -> set[str]:
+def _changed_by(argument: ir.Expr, pure: Collection[str], *, floating: bool = True) -> set[str]:
     """The variables that evaluating an argument may change; `_ANYTHING` for those that unseen code may change."""
     found: set[str] = set()
     for node in ir.walk(argument):
         if isinstance(node, ir.Assign):
+            if not floating and is_floating(node.target):
+                continue
             found |= {one.variable.key for one in roots(node.target)}
             if not isinstance(node.target, ir.Name):
                 found.add(_ANYTHING)

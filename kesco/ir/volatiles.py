@@ -19,7 +19,7 @@ def is_volatile(expression: ir.Expr) -> bool:
     """Whether an expression names an object that is volatile, as a whole or in its elements."""
     if not isinstance(expression, (ir.Name, ir.Select, ir.Subscript, ir.Dereference)):
         return False
-    return is_volatile_type(_type(expression))
+    return is_volatile_type(type_of(expression))
 
 
 def is_volatile_type(kind: Type | None) -> bool:
@@ -32,7 +32,7 @@ def is_volatile_type(kind: Type | None) -> bool:
 def points_to_volatile(expression: ir.Expr, records: Mapping[str, Record]) -> bool:
     """Whether a pointer, before it is converted, points to what is volatile or atomic."""
     inside = isinstance(expression, ir.Cast) and points_to_volatile(expression.operand, records)
-    return inside or is_watched(_type(expression), records)
+    return inside or is_watched(type_of(expression), records)
 
 
 def is_watched(kind: Type | None, records: Mapping[str, Record]) -> bool:
@@ -49,7 +49,7 @@ def _watched(kind: Type | None, records: Mapping[str, Record], around: frozenset
     return record is not None and any(_watched(f.type, records, around | {kind.record}) for f in record.fields)
 
 
-def _type(expression: ir.Expr) -> Type | None:
+def type_of(expression: ir.Expr) -> Type | None:
     """The type of an expression, references aside; None where the tree does not say."""
     match expression:
         case ir.Name():
@@ -57,15 +57,15 @@ def _type(expression: ir.Expr) -> Type | None:
         case ir.Select() | ir.Cast() | ir.Binary() | ir.Call():
             kind = expression.type
         case ir.Assign():
-            kind = _type(expression.target)
+            kind = type_of(expression.target)
         case ir.Branch():
-            kind = _type(expression.then) or _type(expression.other)
+            kind = type_of(expression.then) or type_of(expression.other)
         case ir.Decay():
-            kind = _type(expression.array)
+            kind = type_of(expression.array)
         case ir.Subscript():
-            kind = _element(_type(expression.base))
+            kind = _element(type_of(expression.base))
         case ir.Dereference():
-            kind = _element(_type(expression.pointer))
+            kind = _element(type_of(expression.pointer))
         case _:
             return None
     return kind.element if kind is not None and kind.shape is Shape.REFERENCE else kind

@@ -37,6 +37,8 @@ def copy_bytes(state: State, to: Value, source: Value, size: int | None, *, memb
             if state.is_reached(one):
                 state.touch(one, offset, size, writes=writes)
     strange = [one for one in scalar(source) if type(one) is Unknown]
+    for origin, _ in sources:
+        state.come_to(origin)
     held = _held(state, sources, strange, members=members)
     for found, writes in ((targets, True), (sources, False)):
         for one, offset in found:

@@ -103,8 +103,7 @@ class Engine:
                 raise Refused(f"the program has a function of its own in place of the library's {name}")
 
     def _is_inlined_library(self, name: str) -> bool:
-        head = self.module.head(name)
-        return head is not None and "available_externally" in head.words
+        return (head := self.module.head(name)) is not None and "available_externally" in head.words
 
     def show_initial(self) -> None:
         """What variables that others see hold at first: they may call the functions in it."""
@@ -313,7 +312,7 @@ class Engine:
                 if one not in state.memory:
                     return self._made(one)
         every = (kind, id(instruction), context, -1)
-        return self._made(self._object(every, kind, name, instruction, context, -1, many=True))
+        return self._made(self._object(every, kind, name, instruction, context, many=True))
 
     def _made(self, one: Object) -> Object:
         if self.watcher is not None:
@@ -326,32 +325,26 @@ class Engine:
         return self._object(key, "stack", name, at, context, size, many=many or self.recursing > 0)
 
     def _object(
-        self, key: object, kind: str, name: str, at: Instruction, context: int, size: int, *, many: bool = False
+        self, key: object, kind: str, name: str, at: Instruction, context: int, size: int = -1, *, many: bool = False
     ) -> Object:
-        found = self._objects.get(key)
-        if found is None:
-            found = Object(kind, name, len(self._objects), at.place, context, many, size)
-            self._objects[key] = found
-        return found
+        if key not in self._objects:
+            self._objects[key] = Object(kind, name, len(self._objects), at.place, context, many, size)
+        return self._objects[key]
 
     def symbol(self, name: str) -> Object:
         """A function or a global variable."""
         name = self.real(name)
-        found = self._objects.get(name)
-        if found is None:
+        if name not in self._objects:
             kind = "function" if self.module.head(name) is not None else "global"
-            variable = self.module.variable(name)
-            size = self.layouts.size(variable.type) if variable is not None else -1
-            found = self._objects[name] = Object(kind, name, len(self._objects), size=size)
-        return found
+            size = self.layouts.size(one.type) if (one := self.module.variable(name)) is not None else -1
+            self._objects[name] = Object(kind, name, len(self._objects), size=size)
+        return self._objects[name]
 
     def resource(self, kind: str, name: str) -> Object:
         """Something that there is one of, such as a symbol's memory on the device."""
-        key = (kind, name)
-        found = self._objects.get(key)
-        if found is None:
-            found = self._objects[key] = Object(kind, name, len(self._objects))
-        return found
+        if (kind, name) not in self._objects:
+            self._objects[kind, name] = Object(kind, name, len(self._objects))
+        return self._objects[kind, name]
 
     def fresh(self, one: Object) -> Contents:
         """What an object holds that no path has touched."""
@@ -378,16 +371,23 @@ class Engine:
 
     def touched(self, state: State, one: Object | None, where: tuple[Offset, int | None], writes: bool) -> None:
         """The host reads or writes what the device may reach."""
-        if self.watcher is not None and not self.in_runtime:
+        if self.in_runtime:
+            return
+        if self.watcher is not None:
             self.watcher.touches(state, one, where, writes=writes)
-        if not self.in_runtime:
-            self.orders.looks(self.frame)
+        self.orders.looks(self.frame)
 
     def accessed(
         self, state: State, at: Object | None, where: tuple[Offset, int], value: Value, *, writes: bool
     ) -> None:
         """A value is read or written there."""
-        self.orders.access(self.frame, state, at, where, value, writes=writes)
+        if self.orders.parts_at is not None and (at is None or not self.is_constant(at)):
+            self.orders.access(self.frame, state, at, where, value, writes=writes)
+
+    def comes_to(self, state: State, at: Object) -> None:
+        """Somebody is about to read an object."""
+        if self.orders.loose and not self.is_constant(at):
+            self.orders.loosen(self.frame, state, at)
 
     def shown(self, function: Object) -> None:
         """Code that is not followed may call a function."""

@@ -136,8 +136,7 @@ class State:
 
     def escape(self, value: Value) -> None:
         """Let what a value points to be known outside."""
-        new = objects(value) - self.escaped
-        if new:
+        if new := objects(value) - self.escaped:
             self._show(new)
             self.escaped |= new
 
@@ -226,14 +225,15 @@ class State:
 
     # ---- reading
 
+    def come_to(self, one: Object) -> None:
+        """An object is about to be read."""
+        self._world.comes_to(self, one)
+
     def load(self, address: Value, size: int, *, pointer: bool = False) -> Scalar:
         """What is read at an address; as a `pointer`, which no number that is stored changes."""
-        if not isinstance(address, frozenset):
-            address = scalar(address)
-        if len(address) == 1:
-            (atom,) = address
-            if type(atom) is Pointer:
-                return self._noted(atom, size, pointer)
+        address = scalar(address)
+        if len(address) == 1 and type(atom := next(iter(address))) is Pointer:
+            return self._noted(atom, size, pointer)
         result: Value = NOTHING
         for one in address:
             if type(one) is Pointer:
@@ -245,6 +245,7 @@ class State:
         return scalar(result)
 
     def _noted(self, place: Pointer, size: int, pointer: bool) -> Scalar:
+        self.come_to(place.object)
         value = self._load(place.object, place.offset, size, pointer)
         self.note(place.object, place.offset, size, value, writes=False)
         return value
@@ -329,8 +330,7 @@ class State:
     def part(self, value: Value) -> Scalar:
         """What may be read of some bytes of a value; the addresses in it are then known to nobody."""
         self.escape(value)
-        flat = scalar(value)
-        return flat if flat <= ZERO else NUMBER
+        return scalar(value) if scalar(value) <= ZERO else NUMBER
 
     # ---- writing
 

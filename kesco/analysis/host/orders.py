@@ -9,18 +9,20 @@ other reads or changes. 3. They do not where nothing but numbers that are not kn
 is read is one: in either order it is. They do not, either, where both call the same and nothing else, for a number that
 is not known. 4. That is so only where neither gives the device work: then any memory of both counts, and so does the
 host that looks at what the device reaches, or at how far it is. What a function does that is called there is done when
-it comes back, or the call is moved, which only one that is alone in its statement is.
+it comes back, or the call is moved, which only one that is alone in its statement is. 5. Where parts that give the
+device no work meet in some objects, these can be made *loose*: whoever comes to them in that expression is told
+nothing of what they hold, then and from then on. That is so in either order, and then nothing has met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kesco.analysis.host.contents import Contents, may_overlap
-from kesco.analysis.host.values import DISTANCE, STATUS_ATOM, Atom, Object, Offset, Unknown, Value, scalar
+from kesco.analysis.host.values import DISTANCE, STATUS_ATOM, Atom, Object, Offset, Unknown, Value, pointer, scalar
 from kesco.analysis.host.world import may_be_same
 from kesco.llvm.values import Instruction
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from kesco.analysis.host.frames import Frame
     from kesco.analysis.host.memory import State
 
+Site: TypeAlias = tuple[str, str, int, int]
 _CAME_IN = ("entry", "outside", "global")  # of which two may be one where a path begins with what came in
 
 
@@ -42,6 +45,7 @@ class _Access(NamedTuple):
     """`vague`: nothing but a number that is not known was put in place of a number, or such a one was read.
 
     `known`: somebody outside may know the object, and where it is not known which one it is, it is one of those.
+    `lost`: it is not known what it holds.
     """
 
     object: Object | None
@@ -50,6 +54,7 @@ class _Access(NamedTuple):
     writes: bool
     vague: bool
     known: bool
+    lost: bool
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class Orders:
     parts_at: Callable[[Instruction], frozenset[Part]] | None = None
     around: frozenset[Part] = frozenset()  # what the calls that led here belong to
     drawn: Mapping[Part, object] = field(default_factory=dict)  # what parts call that do no more, and tell of no number
+    loose: Mapping[int, Collection[Site]] = field(default_factory=dict)  # by expression
     _accesses: dict[Part, set[_Access]] = field(default_factory=dict)
     _works: set[Part] = field(default_factory=set)  # they give the device work
     _looks: set[Part] = field(default_factory=set)  # the host may see there how far that is
@@ -91,13 +97,24 @@ class Orders:
         parts = self.of(frame) if self.parts_at is not None else ()
         if not parts:
             return
+        if writes:  # what is read is known by now: its reader has asked before
+            self.loosen(frame, state, at)
         plain = list(map(_is_plain, scalar(value)))
         vague = all(plain) if writes else any(plain)
         if vague and writes:
             vague = at is not None and _is_of_numbers(state.look(at), *where)
-        one = _Access(at, *where, writes, vague, at is None or at in state.escaped)
+        lost = at is None or state.look(at).volatile
+        one = _Access(at, *where, writes, vague, at is None or at in state.escaped, lost)
         for part in parts:
             self._accesses.setdefault(part, set()).add(one)
+
+    def loosen(self, frame: Frame | None, state: State, at: Object | None) -> None:
+        """Somebody comes to an object: what a loose one holds is not known any more."""
+        if not self.loose or at is None or state.look(at).volatile:
+            return
+        if any(site_of(at) in self.loose.get(part.expression, ()) for part in self.of(frame)):
+            state.show(pointer(at))
+            state.change(at).volatile = True
 
     def works(self, parts: Iterable[Part]) -> None:
         """The device is given work that may stay pending, or waited for."""
@@ -117,23 +134,43 @@ class Orders:
 
     def met(self) -> Collection[int]:
         """The expressions in which parts met."""
-        every = {*self._accesses, *self._works, *self._looks}
-        pairs = ((a, b) for a, b in permutations(every, 2) if a.expression == b.expression)
-        return self._lost | {a.expression for a, b in pairs if self._meet(a, b)}
+        return self._lost | {one.expression for one, _, _ in self._meetings()}
 
-    def _meet(self, one: Part, other: Part) -> bool:
-        works = one in self._works or other in self._works
-        same = self.drawn.get(one)
-        if not works and same is not None and same == self.drawn.get(other):
-            return False
-        if one in self._works and (other in self._works or other in self._looks):
-            return True
-        written = [a for a in self._accesses.get(one, ()) if a.writes]
-        return any(
-            _may_touch(a, b) and (works or not (a.vague and b.vague))
-            for a in written
-            for b in self._accesses.get(other, ())
-        )
+    def meeting(self) -> dict[int, set[Site]] | None:
+        """By expression where the objects are from in which parts met; None where that is not all that they met in."""
+        found: dict[int, set[Site]] = {}
+        for one, other, where in self._meetings():
+            if where is None or one in self._works or other in self._works:
+                return None
+            found.setdefault(one.expression, set()).update(map(site_of, where))
+        return None if self._lost else found
+
+    def _meetings(self) -> Iterator[tuple[Part, Part, set[Object] | None]]:
+        """The parts that met, and in which objects; None where the device is in it."""
+        every = {*self._accesses, *self._works, *self._looks}
+        for one, other in permutations(every, 2):
+            if one.expression == other.expression:
+                works = one in self._works or other in self._works
+                same = self.drawn.get(one)
+                if not works and same is not None and same == self.drawn.get(other):
+                    continue
+                if one in self._works and (other in self._works or other in self._looks):
+                    yield one, other, None
+                    continue
+                pairs = [
+                    (a, b)
+                    for a in self._accesses.get(one, ())
+                    if a.writes
+                    for b in self._accesses.get(other, ())
+                    if _may_touch(a, b) and (works or not ((a.vague and b.vague) or (a.lost and b.lost)))
+                ]
+                if pairs:
+                    yield one, other, {x.object for pair in pairs for x in pair if x.object is not None}
+
+
+def site_of(one: Object) -> Site:
+    """Where an object is made: the same whenever paths are walked."""
+    return one.kind, one.name, one.place, one.context
 
 
 def _is_plain(atom: Atom) -> bool:

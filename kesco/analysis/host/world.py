@@ -31,6 +31,9 @@ class World(Protocol):
     ) -> None:
         """This value is read or written there; None: in any object that has escaped."""
 
+    def comes_to(self, state: State, at: Object) -> None:
+        """An object is about to be read."""
+
 
 def may_be_same(one: Object, other: Object) -> bool:
     """Whether two objects that were there when a path began may be one, though they have two names."""

@@ -142,7 +142,10 @@ def _walked(
     engine.orders = opened.orders()
     engine.watcher = Touching(paths, Launching(pointing, effects), Runtime(pointing, libraries))
     engine.first, engine.numbers = entries.held_at_first, entries.numbers
-    walk.refused = refused_by(walk.all) or opened.why(engine.orders)
+    walk.refused = refused_by(walk.all)
+    if not walk.refused and opened.loosens(engine.orders):
+        return _walked(texts, counting, opened, effects, streams, looks, sizes, trusts=trusts)
+    walk.refused = walk.refused or opened.why(engine.orders)
     if walk.trusted and walk.runs_others():
         return _walked(texts, counting, opened, effects, streams, looks, sizes, trusts=False)
     return walk

@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from kesco.analysis.evaluation_order import drawn, runs_defaults
-from kesco.analysis.host.orders import Orders, Part
+from kesco.analysis.host.orders import Orders, Part, Site
 from kesco.analysis.host_regions.quiet import Quiet
 from kesco.analysis.host_regions.refusing import Open, OrdersOfText, assigns
 from kesco.analysis.host_regions.texts import Texts
@@ -61,6 +61,7 @@ class OpenOrders:
     _ends: dict[int, frozenset[Part]] = field(default_factory=dict)  # of each destructor's call, whose object it ends
     _lines: list[str] = field(default_factory=list)  # of each expression
     _drawn: dict[Part, object] = field(default_factory=dict)  # what parts call that do no more
+    _loose: dict[int, set[Site]] = field(default_factory=dict)  # objects of which nothing is told, by expression
     _unseen: str = ""  # the first one that the paths do not show
 
     def find(self, quiet: Quiet) -> None:
@@ -124,7 +125,15 @@ class OpenOrders:
 
     def orders(self) -> Orders:
         """What is to be told of the paths."""
-        return Orders(self._parts_at, drawn=self._drawn) if self._parts else Orders()
+        return Orders(self._parts_at, drawn=self._drawn, loose=self._loose) if self._parts else Orders()
+
+    def loosens(self, orders: Orders) -> bool:
+        """Whether no part meets another where nothing is told of some more objects."""
+        found = orders.meeting() if not self._unseen else None
+        more = {one: sites - self._loose.get(one, set()) for one, sites in (found or {}).items()}
+        for one, sites in more.items():
+            self._loose.setdefault(one, set()).update(sites)
+        return bool(more) and all(more.values())
 
     def why(self, orders: Orders) -> str:
         """Why the order matters, or an empty text."""

@@ -21,9 +21,11 @@ from kesco.analysis.evaluation_order import (
     IN_ORDER,
     assigned,
     changes_nothing,
+    is_floating,
     order_matters,
     parts,
     pure_functions,
+    runs_code,
 )
 from kesco.analysis.host_regions.quiet import Quiet
 from kesco.ir import program as ir
@@ -102,7 +104,7 @@ class OrdersOfText:
         known = self.changes(one)
         if known is None:
             return False
-        named = order_matters(one.parts, known, self._is_exposed, strict=strict)
+        named = order_matters(one.parts, known, self._is_exposed, strict=strict, floating=False)
         return named or self._meetings.matter(one.parts, known)
 
     def has_more(self, one: Open) -> bool:
@@ -114,7 +116,10 @@ class OrdersOfText:
 
         Such a name leads to a register where a part has fewer `stores` than it assigns.
         """
-        put = [list(filter(None, map(_target, ir.walk(a)))) for a in one.parts]
+        pure = self.changes(one) or frozenset()
+        plain = not any(runs_code(n, pure) for a in one.parts for n in ir.walk(a))
+        found = [filter(None, map(_target, ir.walk(a))) for a in one.parts]
+        put = [[target for target in each if not (plain and is_floating(target))] for each in found]
         if not any(put):
             return False
         roots = [{_root(target) for target in each} - {""} for each in put]
