@@ -17,6 +17,8 @@ from dataclasses import replace
 from kesco.analysis.integers import kind_of
 from kesco.analysis.launches import Launches
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Value, number, pointer
+from kesco.analysis.number_containers import is_of_numbers
+from kesco.analysis.obstacles import has_obstacle
 from kesco.analysis.own_streams import streams_act
 from kesco.analysis.region import Draft
 from kesco.analysis.state import KESCO, ON, State, current_stream, is_kesco
@@ -198,7 +200,7 @@ class Calls(Launches):
         )
 
     def _host(self, state: State, call: ir.Call, host: HostCall) -> Value:
-        gives = call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
+        gives = _gives(call)
         plain_swap = host.kind == "swap" and call.name == "std::swap" and call.receiver is None
         hidden = call.receiver is not None or host.kind == "swap" or (gives and host.allocates is None)
         reads_in = call.receiver is not None and host.writes_from is not None
@@ -285,8 +287,9 @@ class Calls(Launches):
         reach = state.store.reachable([p for v in values for p in v.every_place()])
         for one in reach:
             self.touch(Place(one), _BOTH)
-        gives = call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
-        if keeps and (call.receiver is not None or gives or call.constructs):
+        if is_of_numbers(call):  # what else is in the object that it is a part of stays as it is
+            reach = state.store.reachable([p for v in values[1:] for p in v.every_place()])
+        if keeps and (call.receiver is not None or _gives(call) or call.constructs):
             self.kept |= reach
         changed = [o for o in reach if self.holds(state, o) or o.kind is not ObjectKind.BUFFER]
         state.store.clobber(changed)
@@ -356,41 +359,16 @@ def _is_cuda_struct(call: ir.Call) -> bool:
     return call.standard and re.fullmatch(r"(?:cuda|CU)\w+", call.name.rpartition("::")[2]) is not None
 
 
+def _gives(call: ir.Call) -> bool:
+    return call.reference or (call.type is not None and call.type.shape in (ir.Shape.RECORD, ir.Shape.POINTER))
+
+
 def _is_pointer(declared: ir.Type | None) -> bool:
     return declared is not None and declared.shape is ir.Shape.POINTER
 
 
 def _numeric(call: ir.Call) -> Value:
     return NOTHING if call.type is None or call.type.shape is not ir.Shape.POINTER else TOP
-
-
-def _hidden_case(statement: ir.Stmt) -> bool:
-    """Whether a switch's label stands where a walk of its block does not come by."""
-    if isinstance(statement, ir.Block):
-        return any(map(_hidden_case, statement.body))
-    if isinstance(statement, ir.Case):
-        return _hidden_case(statement.body)
-    if isinstance(statement, ir.Switch):
-        return False
-    return any(isinstance(n, ir.Case) for n in ir.walk(statement))
-
-
-def has_obstacle(statement: ir.Stmt) -> str:
-    """The reason why control flow of a statement is not followed, or an empty text."""
-    if isinstance(statement, ir.Obstacle):
-        return statement.reason
-    inner: list[ir.Stmt | None] = []
-    if isinstance(statement, ir.Switch) and _hidden_case(statement.body):
-        return "a case label inside another statement"
-    if isinstance(statement, ir.Block):
-        inner = list(statement.body)
-    elif isinstance(statement, ir.If):
-        inner = [*statement.before, statement.then, statement.other]
-    elif isinstance(statement, (ir.Loop, ir.Switch)):
-        inner = [*statement.before, statement.body]
-    elif isinstance(statement, ir.Case):
-        inner = [statement.body]
-    return next((r for r in map(has_obstacle, filter(None, inner)) if r), "")
 
 
 def _is_given_code(call: ir.Call) -> bool:

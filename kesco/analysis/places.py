@@ -15,6 +15,7 @@ from kesco.analysis.families import filed, is_settled
 from kesco.analysis.growing import Learned
 from kesco.analysis.integers import ZERO, pointee, size_of
 from kesco.analysis.memory import NOTHING, OVERLAID, TOP, Object, ObjectKind, Place, Value, pointer
+from kesco.analysis.number_containers import is_of_numbers
 from kesco.analysis.numbering import given, made_for_variables
 from kesco.analysis.state import KESCO, Activation, State, is_kesco, kesco_handle
 from kesco.ir import program as ir
@@ -243,8 +244,7 @@ class Places(Escapes):
         return self._is_record(one.key) or self._is_record(other.key)
 
     def _is_record(self, key: str) -> bool:
-        variable = self.variables.get(key)
-        shape = variable.type if variable is not None else None
+        shape = one.type if (one := self.variables.get(key)) is not None else None
         while shape is not None and shape.shape is ir.Shape.ARRAY:
             shape = shape.element
         return shape is not None and shape.shape is ir.Shape.RECORD
@@ -263,12 +263,11 @@ class Places(Escapes):
     def _places(self, state: State, expression: ir.Expr) -> tuple[frozenset[Place], bool]:
         if isinstance(expression, ir.Name):
             place = frozenset((Place(self.object_of(expression.variable)),))
-            refers = expression.variable.type.shape is ir.Shape.REFERENCE
-            return self._bound(state, place) if refers else (place, False)
-        if isinstance(expression, ir.Select):
-            return self._select(state, expression)
+            return self._bound(state, place) if expression.variable.type.shape is ir.Shape.REFERENCE else (place, False)
         if isinstance(expression, ir.Subscript):
             return self._subscript(state, expression)
+        if isinstance(expression, ir.Select):
+            return self._select(state, expression)
         if isinstance(expression, ir.Dereference):
             if isinstance(expression.pointer, ir.Literal) and expression.pointer.text == "this":
                 return self.now.this, not self.now.this
@@ -287,15 +286,14 @@ class Places(Escapes):
             self.evaluate(state, expression.condition)
             other = state.fork()
             a, b = self.places(state, expression.then), self.places(other, expression.other)
-            merged = state.merge(other)
-            state.store, state.frontier = merged.store, merged.frontier
+            state.store, state.frontier = (merged := state.merge(other)).store, merged.frontier
             return a[0] | b[0], a[1] or b[1]
         if isinstance(expression, ir.Call):
             value = self.call(state, expression)
             if is_kesco(expression.name) and self.streams:
                 return value.places, False
             if expression.reference:
-                if not value.places:  # such as std::max: to one of its arguments, perhaps
+                if not (value.places or is_of_numbers(expression)):  # std::max: to an argument, perhaps
                     element = expression.standard and expression.name.endswith(("::operator[]", "::at"))
                     self.escape_names(state, (expression.receiver if element else None) or expression)
                 return value.places, value.unknown or not value.places

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kesco.analysis.alike import rolled
-from kesco.analysis.calls import has_obstacle
 from kesco.analysis.certain_dereference import certainly_followed
 from kesco.analysis.following import moving_calls, not_followed, touched_by, with_moving
 from kesco.analysis.growing import Learned
@@ -24,6 +23,7 @@ from kesco.analysis.guards import guards_of, needs_names_of_callers, steps_of
 from kesco.analysis.interpreter import Interpreter
 from kesco.analysis.linking import calls_of, linked, members_of, only_called
 from kesco.analysis.memory import NOTHING, TOP, Object, ObjectKind, Place, Store, Value, pointer
+from kesco.analysis.obstacles import has_obstacle
 from kesco.analysis.region import RegionBuilder, Walked, without_idle_marks
 from kesco.analysis.releases import Watchers, mark_releases
 from kesco.analysis.state import Activation, State, is_kesco

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kesco.analysis.extents import copied
-from kesco.analysis.memory import NOTHING, TOP, Value
+from kesco.analysis.integers import size_of
+from kesco.analysis.memory import NOTHING, TOP, Place, Value
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.analysis.sites import Sites
 from kesco.analysis.state import State, current_stream
@@ -129,12 +130,31 @@ class Transfers(Sites):
                 self.note_reached((place.object,))
             if mode & AccessMode.READ:  # pointers in it may come back from there
                 self.escape_contents(state, (place.object,))
-            if mode & AccessMode.WRITE:
+            if mode & AccessMode.WRITE and self._is_in_numbers(place, length):
+                self.assign(state, frozenset((replace(place, path=(*place.path[:-1], None)),)), False, TOP)
+            elif mode & AccessMode.WRITE:
                 state.store.clobber((place.object,))
         if value.unknown or not value.places:
             draft.touch(UNSEEN_HOST if on_host else UNKNOWN, "through a pointer that may point anywhere", mode)
             if mode & AccessMode.WRITE:
                 self.clobber_escaped(state)
+
+    def _is_in_numbers(self, place: Place, length: Poly | None) -> bool:
+        """Whether so many bytes from a place on are in an array of numbers that is a part of a variable."""
+        variable = self.variables.get(place.object.key)
+        kind = variable.type if variable is not None and place.path else None
+        for step in place.path[:-1]:
+            if isinstance(step, str):
+                record = self.program.records.get(kind.record) if kind is not None else None
+                kind = next((f.type for f in record.fields if f.name == step), None) if record is not None else None
+            elif kind is not None:
+                kind = kind.holds or kind.element
+        if kind is None or kind.shape is not ir.Shape.ARRAY or kind.element is None or length is None:
+            return False
+        each, first, size = size_of(kind.element), place.path[-1], length.constant
+        if kind.element.shape is ir.Shape.POINTER or each is None or size is None or not isinstance(first, int):
+            return False
+        return first >= 0 and first * each + size <= kind.count * each and place.offset is None
 
     def _is_shared(self, entry: CudaCall, values: list[Value]) -> bool:
         """Whether a copy is to or from a symbol that the host may use, too, or one that is not known."""

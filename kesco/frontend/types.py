@@ -125,7 +125,7 @@ class TypeTable:
         fields: list[Field] = []
         destructor = defaults = code = False
         of_c = "::" not in canonical.spelling and canonical.is_pod()  # such as timeval
-        plain = not standard or of_c or _CUDA_STRUCT.fullmatch(declaration.spelling) is not None
+        plain = simple = not standard or of_c or _CUDA_STRUCT.fullmatch(declaration.spelling) is not None
         bases: list[Cursor] = []
         own = {c.spelling: c.type for c in canonical.get_fields()}  # in an instance of a template, not in the template
         for child in members(declaration):
@@ -135,7 +135,7 @@ class TypeTable:
                 its = own.get(child.spelling, child.type)
                 kept = _BIT_FIELD if child.is_bitfield() else self.lower(its)
                 fields.append(Field(child.spelling, kept, bits // 8 if bits >= 0 else -1))
-                plain = plain and not its.get_canonical().kind.name.endswith("REFERENCE")
+                simple = simple and not its.get_canonical().kind.name.endswith("REFERENCE")
                 before = child.location.offset  # what stands before its name is part of its type
                 behind = [
                     c for c in child.get_children() if kind_of(c).is_expression() and c.extent.start.offset >= before
@@ -149,7 +149,7 @@ class TypeTable:
                 bases.append(child)
             elif kind in (CursorKind.CONSTRUCTOR, CursorKind.CXX_METHOD):
                 written = kind is CursorKind.CONSTRUCTOR or child.spelling == "operator="
-                plain = plain and not (written and not child.is_default_method()) and not child.is_virtual_method()
+                simple = simple and not (written and not child.is_default_method()) and not child.is_virtual_method()
         for base in bases:
             inner = self.records.get(self.lower(base.type).record)
             destructor = destructor or inner is None or inner.destructor
@@ -160,17 +160,18 @@ class TypeTable:
             inside = self.records.get(one.type.record)
             code = code or (inside is not None and inside.code)
             defaults = defaults or (inside is not None and inside.defaults)
-            plain = plain and self._is_plain(one.type)
+            plain, simple = plain and self._is_plain(one.type), simple and self._is_simple(one.type)
         if standard:
             spelling = canonical.spelling.removeprefix("const ")
             theirs = destructor and not spelling.startswith(("std::", "__gnu_cxx::", MARKS))  # frees device memory
             destructor = theirs or _runs_user_code(spelling)
+        plain, simple = plain and simple and not code, simple and not code
         union = kind_of(declaration) is CursorKind.UNION_DECL
         names = [f.name for f in fields]
         ambiguous = union or len(set(names)) != len(names) or "" in names
         self.records[name] = Record(
-            declaration.spelling, tuple(fields), destructor, standard, plain and not code, ambiguous, defaults, code,
-            tuple(self.lower(base.type).record for base in bases), canonical.get_size(),
+            declaration.spelling, tuple(fields), destructor, standard, plain, ambiguous, defaults, code,
+            tuple(self.lower(base.type).record for base in bases), canonical.get_size(), simple,
         )  # fmt: skip
 
     def references(self) -> bool:
@@ -209,17 +210,23 @@ class TypeTable:
             )
         return self.with_code[key]
 
-    def _is_plain(self, one: Type) -> bool:
+    def _class_of(self, one: Type) -> Record | None:
+        """The class of a value, or of an array's elements."""
         while one.shape is Shape.ARRAY and one.element is not None:
             one = one.element
-        record = self.records.get(one.record) if one.shape is Shape.RECORD else None
-        return one.shape is not Shape.RECORD or (record is not None and record.plain)
+        return self.records.get(one.record) if one.shape is Shape.RECORD else None
+
+    def _is_plain(self, one: Type) -> bool:
+        record = self._class_of(one)
+        return record.plain if record is not None else one.shape is not Shape.RECORD
+
+    def _is_simple(self, one: Type) -> bool:
+        record = self._class_of(one)
+        return record is None or record.simple or (record.standard and not record.destructor)
 
     def destroys(self, one: Type) -> bool:
         """Whether destroying an object of this type runs code."""
-        while one.shape is Shape.ARRAY and one.element is not None:
-            one = one.element
-        record = self.records.get(one.record) if one.shape is Shape.RECORD else None
+        record = self._class_of(one)
         return record is not None and record.destructor
 
 

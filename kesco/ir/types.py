@@ -51,7 +51,8 @@ class Record:
     """A class or struct: its fields in order.
 
     `destructor`: destroying one runs code that is not visible here. `plain`: constructing and copying one does nothing
-    but copy its fields. `ambiguous`: it is a union, or inherits two fields of one name, so that names do not tell
+    but copy its fields; `simple`: the same, but for fields of the library's classes, of which no code of the program's
+    is run. `ambiguous`: it is a union, or inherits two fields of one name, so that names do not tell
     fields apart. `bases`: the classes it is derived from, whose constructors run before its own. `size`
     in bytes, -1 where unknown.
     """
@@ -66,6 +67,7 @@ class Record:
     code: bool = False
     bases: tuple[str, ...] = ()
     size: int = -1
+    simple: bool = True
 
 
 MARKS = "nvtx3::"
@@ -104,9 +106,9 @@ class Variable:
 
 
 def held_by(kind: Type | None, records: Mapping[str, Record]) -> Type | None:
-    """What a vector, or a reference to one, has elements of: pointers or structs that are only copied; else None."""
+    """What a vector, or a reference to one, has elements of: pointers, or structs that are `simple`; else None."""
     kind = kind.element if kind is not None and kind.shape is Shape.REFERENCE else kind
     held = kind.holds if kind is not None else None
     record = records.get(held.record) if held is not None else None
-    plain = record is not None and record.plain and not (record.standard or record.ambiguous or record.bases)
-    return held if held is not None and (held.shape is Shape.POINTER or plain) else None
+    simple = record is not None and record.simple and not (record.standard or record.ambiguous or record.bases)
+    return held if held is not None and (held.shape is Shape.POINTER or simple) else None

@@ -19,12 +19,14 @@ from collections.abc import Collection
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import FETCHED, Fetches
+from kesco.ir.volatiles import type_of
 from kesco.transfers.sending import Walk
 from kesco.transfers.unlooked import Unlooked
 
 _BEFORE = re.compile(rb"(?:\(\s*void\s*\)\s*)?(?:::)?|([A-Za-z_]\w*)\s*\(\s*(?:::)?")
 _OF_THE_PLACE = (ir.Scope.LOCAL, ir.Scope.PARAMETER)
 _FROM_NEW = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<([^<>,]+)(?:, std::allocator<\1 ?>)? ?>")
+_NUMBER = re.compile(r"(?:(?:unsigned|signed|long|short|int|float|double) ?)+")  # a char may be a part of anything
 _BARE = re.compile(rb"\s*;?")
 _BEHIND = re.compile(rb'\s*(?:,\s*(?:"[^"\\\n]*"|__FILE__|__LINE__|__func__|__FUNCTION__)\s*)*\)\s*;?')
 
@@ -48,10 +50,11 @@ def fetches(
     wait = ""
     if b"thread_local" in program.text:  # such objects go before anything can wait where the process ends
         return None
-    harmless = Unlooked(program, frozenset(ours))
     for function in functions:
         nodes = list(ir.walk(function.body))
         calls = [n for n in nodes if isinstance(n, ir.Call)]
+        to_numbers = all(_to_numbers(n) for n in calls if n.operation in copies)
+        harmless = Unlooked(program, frozenset(ours), to_numbers=to_numbers)
         inside = {n.operation for n in calls if n.operation not in small or not _pageable(n)}
         if any(isinstance(n, ir.Obstacle) for n in nodes):
             continue
@@ -75,13 +78,27 @@ def _pageable(call: ir.Call) -> bool:
     """Whether a copy goes into memory of a container that has it from ``new``, which is pageable."""
     parts = ir.walk(call.arguments[0]) if call.arguments else ()
     objects = [n.receiver for n in parts if isinstance(n, ir.Call) and n.name.startswith("std::") and n.receiver]
-    for one in objects:
-        kind = one.variable.type if isinstance(one, ir.Name) else None
-        if kind is not None and kind.shape is ir.Shape.REFERENCE:
-            kind = kind.element
-        if kind is not None and _FROM_NEW.fullmatch(kind.spelling):
-            return True
-    return False
+    return any(map(_elements_of, objects))
+
+
+def _to_numbers(call: ir.Call) -> bool:
+    """Whether a copy goes to elements of a container of numbers, among which there is no object with members."""
+    to: ir.Expr | None = call.arguments[0] if call.arguments else None
+    while isinstance(to, (ir.Cast, ir.Binary)):
+        to = to.operand if isinstance(to, ir.Cast) else to.left
+    if isinstance(to, ir.AddressOf):
+        to, name = to.target, "operator[]"
+    else:
+        name = "data"
+    element = _elements_of(to.receiver) if isinstance(to, ir.Call) and to.receiver is not None else ""
+    return isinstance(to, ir.Call) and to.name.endswith(f"::{name}") and _NUMBER.fullmatch(element) is not None
+
+
+def _elements_of(container: ir.Expr) -> str:
+    """The type of the elements of a container that has them from ``new``."""
+    kind = type_of(container)
+    found = _FROM_NEW.fullmatch(kind.spelling) if kind is not None else None
+    return found[1].strip() if found is not None else ""
 
 
 def _form(program: ir.Program, function: ir.Function, number: int) -> str:

@@ -16,7 +16,7 @@ import re
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, LEAST_FETCHED, ON_DEVICE, PRINTS
-from kesco.ir.volatiles import is_volatile
+from kesco.ir.volatiles import is_volatile, type_of
 from kesco.transfers.harmless import Harmless
 
 _LOOKS = frozenset({"operator[]", "front", "back"})
@@ -28,8 +28,15 @@ _STREAMS = frozenset({"cerr", "cout", "clog", "stderr", "stdout", "endl"})
 class Unlooked(Harmless):
     """What may stand between a copy to the host and the wait for it."""
 
-    def __init__(self, program: ir.Program, copies: frozenset[int]) -> None:
+    def __init__(self, program: ir.Program, copies: frozenset[int], *, to_numbers: bool) -> None:
         super().__init__(program, copies, LEAST_FETCHED)
+        self.to_numbers = to_numbers
+
+    def statement(self, one: ir.Stmt) -> bool:
+        """Whether a statement changes no memory that may be a destination, and looks at none."""
+        if isinstance(one, ir.Declare) and one.variable.type.shape is ir.Shape.REFERENCE and one.initial is not None:
+            return self._address(one.initial)
+        return super().statement(one)
 
     def expression(self, one: ir.Expr) -> bool:
         """Whether evaluating an expression changes no memory that may be a destination, and looks at none."""
@@ -42,6 +49,8 @@ class Unlooked(Harmless):
                 return self._address(one.target)
             case ir.Decay():
                 return self._address(one.array)
+            case ir.Select() if self.to_numbers and self._is_member(one):
+                return True
             case ir.Select() | ir.Subscript():
                 return self._own(one) and self._inside(one)
             case ir.Dereference():
@@ -63,6 +72,24 @@ class Unlooked(Harmless):
             case ir.Call(receiver=ir.Name()) if one.standard and one.name.rpartition("::")[2] in _LOOKS:
                 return one.name.startswith("std::vector::") and all(map(self.expression, one.arguments))
         return False
+
+    def _is_member(self, one: ir.Select) -> bool:
+        """Whether it is a member of an object that holds more than numbers, and only such are read to come to it."""
+        if one.type.shape is ir.Shape.REFERENCE or one.base is None:
+            return False
+        kind = type_of(one.base)
+        kind = kind.element if one.arrow and kind is not None else kind
+        if kind is None or not self._is_more(kind, 4):
+            return False
+        return self.expression(one.base) if one.arrow else isinstance(one.base, ir.Name) or self._address(one.base)
+
+    def _is_more(self, kind: ir.Type, depth: int) -> bool:
+        """Whether objects of a class hold a pointer, or one of the library's that does."""
+        record = self.program.records.get(kind.record) if kind.shape is ir.Shape.RECORD else None
+        if record is None or not depth:
+            return False
+        more = (f.type.shape is ir.Shape.POINTER or self._is_more(f.type, depth - 1) for f in record.fields)
+        return any(more) or (record.standard and _CONTAINER.fullmatch(kind.spelling) is not None)
 
     def _inside(self, one: ir.Expr) -> bool:
         if not isinstance(one, ir.Call) or one.receiver is None:
@@ -108,8 +135,9 @@ class Unlooked(Harmless):
 
 
 def _is_container(one: ir.Expr) -> bool:
-    """Whether it is an element of a container, which is one that has its memory elsewhere."""
-    if not (isinstance(one, ir.Call) and one.standard and one.receiver is not None and one.type is not None):
+    """Whether it is an element of a container, or a member of an object, that has its memory elsewhere."""
+    element = isinstance(one, ir.Call) and one.standard and one.receiver is not None
+    if not (element or isinstance(one, ir.Select)) or not isinstance(one, (ir.Call, ir.Select)) or one.type is None:
         return False
     kind = one.type.element if one.type.shape is ir.Shape.REFERENCE else one.type
     return kind is not None and _CONTAINER.fullmatch(kind.spelling) is not None

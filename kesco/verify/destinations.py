@@ -8,7 +8,9 @@ and addresses computed. A copy from the host by a call that is not kesco's reads
 2. The wait has to do with an error what the copy's own statement does: it is the same text but for the call, bare or as
 the argument of one macro or function of one meaning, beside string literals. 3. Nothing in between may wait for all
 copies and keep the error to itself. An element that is a ``vector`` or ``string`` is no destination, though what it
-holds may be one. 4. A copy that cannot be found in a function that is read here is refused.
+holds may be one. 4. A copy that cannot be found in a function that is read here is refused. 5. If all copies of a form
+go to numbers that a ``vector`` has from ``new``, no object with pointers or objects in it is there: its members may be
+read.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ import re
 
 from kesco.ir import program as ir
 from kesco.ir.transfers import COPIES, COPY, FETCH, FETCHED, LEAST_FETCHED, PRINTS, SEND, TO_HOST
-from kesco.ir.volatiles import is_volatile
+from kesco.ir.volatiles import is_volatile, type_of
 from kesco.source import Span
 from kesco.verify.sources import Ahead, Problem, Reader, way_of, word_of
 
 _CALLED = re.compile(rb"(?<!cudaError_t )\bkesco_fetch\s*\(")
 _FORM = re.compile(rb'@;?|(\w+)\(@(?:,(?:"[^"\\]*"|__FILE__|__LINE__|__func__|__FUNCTION__))*\);?')
 _WAIT = re.compile(rb"\bkesco_fetched\s*\(\s*\)")
+_OF_NUMBERS = re.compile(
+    r"(?:const )?std::vector<((?:short|int|long|long long|float|double)|unsigned (?:short|int|long|long long))"
+    r"(?:, std::allocator<\1 ?>)?>"
+)
 _ELEMENTS = ("operator[]", "front", "back")
 _OWN_MEMORY = re.compile(r"(?:const )?std::(?:__cxx11::)?(?:vector|basic_string)<.*>")
 _TO_PRINT = {"cerr", "cout", "clog", "stderr", "stdout", "endl"}
@@ -49,7 +55,7 @@ def destination_problems(program: ir.Program) -> tuple[Problem, ...]:
             forms.setdefault(_form_of(program, function, one), set()).add(one.span)
         for form, spans in forms.items():
             seen |= spans
-            reader = _Looks(program, form, spans)
+            reader = _Looks(program, form, spans, members=all(_is_to_numbers(n) for n in calls if n.span in spans))
             reader.before(function.body, Ahead(True, True, True))
             late = spans if not form else (spans - reader.seen) | reader.late
             late |= {one.span for one in calls if one.span in spans and way_of(one) != TO_HOST}
@@ -98,26 +104,57 @@ def _is_of_kesco(one: ir.Expr) -> bool:
     return False
 
 
-def _is_inner(one: ir.Expr | None) -> bool:
-    """Whether it is an element of a container that holds containers: no copy of bytes goes there."""
-    if not isinstance(one, ir.Call) or not one.standard or one.receiver is None or one.type is None:
-        return False
-    element = one.type.element if one.type.shape is ir.Shape.REFERENCE else one.type
+def _is_inner(one: ir.Expr) -> bool:
+    """Whether it is a container in a container, or a member that is one: no copy of bytes goes there."""
+    element: ir.Type | None = None
+    if isinstance(one, ir.Call) and one.standard and one.receiver is not None and one.type is not None:
+        element = one.type.element if one.type.shape is ir.Shape.REFERENCE else one.type
+    elif isinstance(one, ir.Select):
+        element = one.type
     return element is not None and bool(_OWN_MEMORY.fullmatch(element.spelling))
 
 
+def _is_to_numbers(call: ir.Call) -> bool:
+    """Whether the destination is written as ``x.data()`` of a vector of numbers, maybe with an offset behind it."""
+    to = call.arguments[0]
+    while isinstance(to, ir.Cast) or (isinstance(to, ir.Binary) and to.operator == "+"):
+        to = to.operand if isinstance(to, ir.Cast) else to.left
+    if not isinstance(to, ir.Call) or not to.standard or word_of(to) != "data" or to.receiver is None:
+        return False
+    kind = type_of(to.receiver)
+    return kind is not None and _OF_NUMBERS.fullmatch(kind.spelling) is not None
+
+
+def _has_address(program: ir.Program, kind: ir.Type, around: frozenset[str] = frozenset()) -> bool:
+    """Whether a pointer, or a vector or text with memory of its own, is a part of what has a type."""
+    if kind.shape is ir.Shape.POINTER or _OWN_MEMORY.fullmatch(kind.spelling):
+        return True
+    record = program.records.get(kind.record) if kind.shape is ir.Shape.RECORD else None
+    if record is None or kind.record in around:
+        return False
+    return any(_has_address(program, field.type, around | {kind.record}) for field in record.fields)
+
+
 class _Looks(Reader):
-    """Finds looks and changes between copies of one form and the waits of that form."""
+    """Finds looks and changes between copies of one form and the waits of that form; `members` are no looks."""
 
     least = LEAST_FETCHED
 
-    def __init__(self, program: ir.Program, form: bytes, spans: set[Span]) -> None:
+    def __init__(self, program: ir.Program, form: bytes, spans: set[Span], *, members: bool) -> None:
         super().__init__(program)
-        self.form, self.spans = form, spans
+        self.form, self.spans, self.members = form, spans, members
 
     def before(self, one: ir.Stmt, ahead: Ahead) -> bool:
         """Whether a look may come before a wait, from the beginning of a statement on."""
-        return False if self._is_wait(one) else super().before(one, ahead)
+        return False if self._is_wait(one) else ahead.on if self._names(one) else super().before(one, ahead)
+
+    def _with_header(self, statements: tuple[ir.Stmt, ...], ahead: Ahead) -> Ahead:
+        return super()._with_header(tuple(one for one in statements if not self._names(one)), ahead)
+
+    def _names(self, one: ir.Stmt) -> bool:
+        """Whether a statement only gives a place another name."""
+        refers = isinstance(one, ir.Declare) and one.variable.type.shape is ir.Shape.REFERENCE
+        return refers and isinstance(one, ir.Declare) and one.initial is not None and self._only_where(one.initial)
 
     def _is_wait(self, one: ir.Stmt) -> bool:
         text = self.program.text[one.span.start : one.span.end]
@@ -144,15 +181,29 @@ class _Looks(Reader):
                 return self.small(one.variable.type)
             case ir.AddressOf(target=place) | ir.Decay(array=place):
                 return self._only_where(place)
+            case ir.Select() if self.members and one.type.shape is not ir.Shape.REFERENCE and self._is_member(one):
+                return True
             case ir.Select() | ir.Subscript():
                 return _is_of_kesco(one) or (self.holds(one) and self._parts(one))
             case ir.Assign():
                 return self.holds(one.target) and self._parts(one)
             case ir.Call():
-                inner = _is_inner(one.receiver) and one.receiver is not None and self.calm_value(one.receiver)
+                inner = one.receiver is not None and _is_inner(one.receiver) and self.calm_value(one.receiver)
                 object_ = one.receiver is None or isinstance(one.receiver, ir.Name) or inner
                 return object_ and self.calls(one) and all(map(self.calm_value, one.arguments))
         return self._parts(one)
+
+    def _is_member(self, one: ir.Select) -> bool:
+        """Whether it is a member of an object that such numbers cannot be, found by variables and such members."""
+        if one.base is None:
+            return False
+        of = type_of(one.base)
+        of = of.element if one.arrow and of is not None else of
+        if of is None or not _has_address(self.program, of):
+            return False
+        if one.arrow:
+            return self.calm_value(one.base)
+        return isinstance(one.base, ir.Name) or self._only_where(one.base)
 
     def _parts(self, one: ir.Expr) -> bool:
         return all(self.calm_value(c) for c in ir.children(one) if isinstance(c, ir.Expr))
