@@ -42,6 +42,7 @@ from kesco.ir.dfg import Dfg
 from kesco.ir.flow import Held, Site
 from kesco.ir.issue import Reordered
 from kesco.issue.lines import blocks
+from kesco.issue.pairs import statuses
 from kesco.issue.reads import Reads
 from kesco.issue.runs import Block, Chains, Statement, forward, runs
 from kesco.model.forecast import Prices
@@ -61,8 +62,9 @@ def reorderings(
     found: list[Reordered] = []
     chains = Chains(result, prices)
     reads = Reads(program)
-    for block in blocks(function.body, program.text):
-        for run in runs(Block(program, function, result, chains, reads, block)):
+    known = statuses(function.body)
+    for block in blocks(function.body, program.text, known):
+        for run in runs(Block(program, function, result, chains, reads, known, block)):
             run = _begun(run, forward(result.dfg))
             order = _order(run)
             if order != list(range(len(run))) and _pays(run, order, result.dfg):

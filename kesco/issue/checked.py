@@ -10,6 +10,7 @@ from __future__ import annotations
 from kesco.ir import program as ir
 from kesco.ir.flow import Region, Role, SiteKind
 from kesco.issue.lines import blocks, is_whole
+from kesco.issue.pairs import statuses
 from kesco.issue.statements import is_bare, issued_or_asked
 
 
@@ -22,10 +23,12 @@ def checked(program: ir.Program, region: Region) -> dict[int, bool]:
     places = {region.span, *(span for _, span in region.members)}
     found: dict[int, bool] = {}
     for function in (f for f in program.functions if f.here and f.span in places):
-        for block in blocks(function.body, program.text):
+        known = statuses(function.body)
+        for block in blocks(function.body, program.text, known):
             for at, one in enumerate(block):
                 inside = [n for n in ir.walk(one) if isinstance(n, ir.Call) and n.operation in waits]
+                work = frozenset(n.operation for n in inside[:1])
                 if len(inside) == 1 and not is_bare(one, waits) and is_whole(program, block, at):
-                    operations, asks = issued_or_asked(program, function, one, frozenset({inside[0].operation}))
+                    operations, asks = issued_or_asked(program, function, one, work, known)
                     found |= {number: asks for n in operations for number in waits[n]}
     return found

@@ -11,9 +11,10 @@ go with it. What else stands between two statements must be empty lines, which s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kesco.ir import program as ir
+from kesco.issue.pairs import paired
 
 _DIRECTIVE = re.compile(rb"^[ \t]*(?:#|%:)", re.MULTILINE)
 _REST = re.compile(rb"[ \t]*(?://[^\n]*[^\\\s])?[ \t]*\r?")
@@ -23,11 +24,11 @@ _EMPTY_MACRO = re.compile(rb"[A-Za-z_]\w*[ \t]*\Z")
 Piece = tuple[int, int]
 
 
-def blocks(body: ir.Stmt, text: bytes) -> Iterator[tuple[ir.Stmt, ...]]:
-    """The statements of each block with braces of its own."""
+def blocks(body: ir.Stmt, text: bytes, known: Collection[str]) -> Iterator[tuple[ir.Stmt, ...]]:
+    """The statements of each block with braces of its own, with `known` statuses and their checks as one."""
     for node in ir.walk(body):
         if isinstance(node, ir.Block) and not node.declares and text[node.span.start : node.span.start + 1] == b"{":
-            yield node.body
+            yield paired(node.body, known)
 
 
 def piece_of(program: ir.Program, block: Sequence[ir.Stmt], at: int) -> Piece | None:

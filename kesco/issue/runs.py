@@ -131,6 +131,7 @@ class Block:
     result: FunctionResult
     chains: Chains
     reads: Reads
+    known: frozenset[str]
     body: Sequence[ir.Stmt]
 
     def statement(self, at: int) -> Statement | None:
@@ -152,7 +153,7 @@ class Block:
         result, program = self.result, self.program
         own = {n: [s for s in result.serial.sites if s.operation == n] for n in inside}
         known = frozenset(n for n, sites in own.items() if sites and len({_kind(s) for s in sites} - {None}) == 1)
-        operations = issued(program, self.function, one, known)
+        operations = issued(program, self.function, one, known, self.known)
         if not operations or any(program.operations[n].stuck for n in operations):
             return None
         planned = result.dfg.region.sites
@@ -183,7 +184,7 @@ class Block:
             waits = {s.number for s in self.result.region.sites if s.operation in inside}
             away = waits and waits <= {*self.result.plan.needless}
             return empty if away and all(s.operation in inside for s in serial) else None
-        if issued_or_asked(self.program, self.function, one, frozenset())[1]:
+        if issued_or_asked(self.program, self.function, one, frozenset(), self.known)[1]:
             silent = all(s.role is Role.HOST and not s.looks and not s.accesses for s in serial)
             return replace(empty, asks=True) if silent else None
         if not all(map(_only_reads, serial)) or not calm(self.program, one):

@@ -49,9 +49,14 @@ class _OtherEffect(Exception):
     """A statement does something else, or depends on what may change."""
 
 
-def issued(program: ir.Program, function: ir.Function, statement: ir.Stmt, work: frozenset[int]) -> frozenset[int]:
-    """The operations, all of them in `work`, that are all a statement of a function does; none if it does more."""
-    reader = _Reader(program, work)
+def issued(
+    program: ir.Program, function: ir.Function, statement: ir.Stmt, work: frozenset[int], known: frozenset[str]
+) -> frozenset[int]:
+    """The operations, all of them in `work`, that are all a statement of a function does; none if it does more.
+
+    `known` are variables that hold nothing but the status of the latest call (`pairs`).
+    """
+    reader = _Reader(program, work, known)
     if isinstance(statement, ir.Declare) or (isinstance(statement, ir.Block) and statement.declares):
         return frozenset()
     try:
@@ -66,7 +71,7 @@ def calm(program: ir.Program, statement: ir.Stmt) -> bool:
     parts = statement.body if isinstance(statement, ir.Block) and statement.declares else (statement,)
     if isinstance(statement, ir.Block) and not statement.body:
         return True
-    reader = _Reader(program, frozenset())
+    reader = _Reader(program, frozenset(), frozenset())
     try:
         for one in parts:
             if isinstance(one, ir.Evaluate) and isinstance(one.expression, ir.Assign):
@@ -97,10 +102,10 @@ def _is_plain(variable: ir.Variable) -> bool:
 
 
 def issued_or_asked(
-    program: ir.Program, function: ir.Function, statement: ir.Stmt, work: frozenset[int]
+    program: ir.Program, function: ir.Function, statement: ir.Stmt, work: frozenset[int], known: frozenset[str]
 ) -> tuple[frozenset[int], bool]:
     """As `issued`, of a statement that may also ask whether a call has failed; and whether it does."""
-    reader = _Reader(program, work, asks=True)
+    reader = _Reader(program, work, known, asks=True)
     try:
         reader.statement(statement)
     except _OtherEffect:
@@ -122,13 +127,13 @@ def is_bare(statement: ir.Stmt, operations: Collection[int]) -> bool:
 class _Reader:
     """Reads one statement, which may ask for errors if `asks` says so."""
 
-    def __init__(self, program: ir.Program, work: frozenset[int], *, asks: bool = False) -> None:
+    def __init__(self, program: ir.Program, work: frozenset[int], known: frozenset[str], *, asks: bool = False) -> None:
         self.work, self.found = work, set[int]()
         self.may_ask, self.asked = asks, False
         self._program = program
         self._functions = {f.key: f for f in program.functions}
         self._stated = {one.kernel for one in program.stated}
-        self._own: set[str] = set()
+        self._own = set(known)
         self._depth = 0
 
     def statement(self, one: ir.Stmt) -> None:
