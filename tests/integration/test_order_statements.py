@@ -83,7 +83,7 @@ def work_of(read: tuple[ir.Program, ir.Function], name: str) -> frozenset[int]:
     program, function = read
     block, at = block_and_place(read, name)
     every = {n.operation for n in ir.walk(block[at]) if isinstance(n, ir.Launch) or "Memcpy" in getattr(n, "name", "")}
-    return issued(program, function, block[at], frozenset(every))
+    return issued(program, function, block[at], frozenset(every), frozenset())
 
 
 @pytest.mark.parametrize("name", ONLY_ISSUE)
