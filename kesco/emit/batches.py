@@ -26,7 +26,7 @@ from kesco.ir.batches import CALLS, END, GUARD, ISSUE, STREAM, TRIP, Batches
 from kesco.source import Span
 
 MARK = "// ---- kesco: batches of launches of this file"
-LAST = "// ---- kesco: end of batches"
+LAST = "// ---- kesco: batches end"  # not as the prologue ends, which is looked for in the text
 _SAID = "  // kesco: launches of this loop are given to the device many at a time, as graphs"
 _WHY = "  // kesco: in front of what may look at them"
 _OURS = re.compile(rb"\b(?:kesco_batch\w*|KescoBatch\w*)")

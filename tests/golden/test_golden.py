@@ -30,7 +30,8 @@ CASES = sorted(one.parent.name for one in HERE.glob("*/input.cu"))
 WITH_NVCC = ("pointer_parameters", "array_loop", "helper_called_twice", "check_macro", "switch_cases", "memset_between",
              "graph_between_waits", "graph_in_a_function", "graph_tried", "memory_reused", "order_of_issue",
              "copies_in_the_background", "copies_of_rows_and_symbols", "tasks_as_graphs", "fikit_hooks",
-             "calls_in_expressions", "calls_of_methods")  # fmt: skip
+             "calls_in_expressions", "calls_of_methods", "batches_in_front_of_streams",
+             "elements_with_vectors")  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 

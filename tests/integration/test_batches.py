@@ -188,7 +188,7 @@ def session(made: tuple[Path, str]) -> Session:
 def test_the_output_is_what_was_meant(made: tuple[Path, str]) -> None:
     """The text behind the section, and that it becomes the input again."""
     path, text = made
-    own = text[text.index("// ---- kesco: end of batches") :]
+    own = text[text.index("// ---- kesco: batches end") :]
     assert own.count("kesco_batch_flush();") == 1, "in front of look(y), which gets braces"
     assert re.search(r"if \(i % 50 == 49\)\s*\{\s*kesco_batch_flush\(\);[^\n]*\s*sum \+= look\(y\);\s*\}", own)
     assert own.count("<<<1, 32, 0, kesco_batch()>>>") == 3
@@ -244,7 +244,7 @@ def test_the_command_proves_the_same(made: tuple[Path, str], tmp_path: Path) -> 
 def test_what_the_proof_refuses(made: tuple[Path, str], session: Session, old: str, new: str, said: str) -> None:
     """Texts that are not what the planner writes."""
     text = made[1]
-    start = text.index("// ---- kesco: end of batches")
+    start = text.index("// ---- kesco: batches end")
     forged = text[:start] + re.sub(old, new, text[start:], count=1)
     assert forged != text
     if said == "SERIAL":  # behind the loop a launch is one that the serial program does not have
