@@ -173,10 +173,27 @@ def runs_code(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
     return isinstance(node, ir.Launch) or (is_of_the_program(node) and not harmless)
 
 
+def is_atomic(node: ir.Expr | ir.Stmt) -> bool:
+    """Whether it may be an operation of the compiler's own that is no call, such as ``__atomic_store_n``."""
+    return isinstance(node, ir.Unknown) and node.what == "unexposed_expr"
+
+
+def without_casts(argument: ir.Expr | ir.Stmt) -> ir.Expr | ir.Stmt:
+    """An argument as it is before it is converted to the parameter's type."""
+    while isinstance(argument, ir.Cast):
+        argument = argument.operand
+    return argument
+
+
 def is_floating(target: ir.Expr) -> bool:
     """Whether what is assigned to is a number of a floating type, whose value is never known."""
-    kind = type_of(target)
-    return kind is not None and kind.spelling in _FLOATING
+    kind, inner = type_of(target), target
+    while isinstance(inner, (ir.Select, ir.Subscript, ir.Dereference)):
+        through = inner.pointer if isinstance(inner, ir.Dereference) else inner.base
+        if through is None:
+            break
+        inner = through
+    return kind is not None and kind.spelling in _FLOATING and not isinstance(inner, (ir.Cast, ir.Unknown))
 
 
 def names_what_changes(one: ir.Expr, other: ir.Expr, pure: Collection[str]) -> bool:
@@ -234,7 +251,7 @@ def _changed_by(argument: ir.Expr, pure: Collection[str], *, floating: bool = Tr
         elif isinstance(node, ir.Call) and node.key not in pure and not says_where(node):
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given = [a for a in given if not _is_temporary(a)]
-            given += [a for a in node.arguments if isinstance(a, ir.AddressOf)]
+            given += [a for a in map(without_casts, node.arguments) if isinstance(a, ir.AddressOf)]
             asks = node.name.rpartition("::")[2] in _ONLY_TELL and "map::operator[]" not in node.name
             tells = node.standard and (asks or (_is_const(node) and _HOLDS.fullmatch(node.name) is not None))
             if node.receiver is not None and not tells:
@@ -242,6 +259,9 @@ def _changed_by(argument: ir.Expr, pure: Collection[str], *, floating: bool = Tr
             found |= {key for one in given for key in _mentioned(one)}
             if not (node.standard or (node.constructs and node.implicit)) or node.destroys or node.runs:
                 found.add(_ANYTHING)
+        elif is_atomic(node):
+            given = [a for a in map(without_casts, ir.children(node)) if isinstance(a, ir.AddressOf)]
+            found |= {key for one in given for key in _mentioned(one)}
     return found
 
 

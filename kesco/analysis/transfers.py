@@ -147,6 +147,10 @@ class Transfers(Sites):
             if isinstance(step, str):
                 record = self.program.records.get(kind.record) if kind is not None else None
                 kind = next((f.type for f in record.fields if f.name == step), None) if record is not None else None
+            elif (
+                kind is not None and kind.shape is ir.Shape.ARRAY and not (step is not None and 0 <= step < kind.count)
+            ):
+                return False
             elif kind is not None:
                 kind = kind.holds or kind.element
         if kind is None or kind.shape is not ir.Shape.ARRAY or kind.element is None or length is None:

@@ -81,6 +81,10 @@ class Unlooked(Harmless):
         kind = kind.element if one.arrow and kind is not None else kind
         if kind is None or not self._is_more(kind, 4):
             return False
+        if one.arrow or (isinstance(one.base, ir.Name) and one.base.variable.scope is ir.Scope.PARAMETER):
+            record = self.program.records.get(kind.record)  # any bytes may be taken for an object of a plain class
+            if record is None or record.plain or any(isinstance(n, ir.Cast) for n in ir.walk(one.base)):
+                return False
         return self.expression(one.base) if one.arrow else isinstance(one.base, ir.Name) or self._address(one.base)
 
     def _is_more(self, kind: ir.Type, depth: int) -> bool:

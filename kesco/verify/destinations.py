@@ -201,8 +201,13 @@ class _Looks(Reader):
         of = of.element if one.arrow and of is not None else of
         if of is None or not _has_address(self.program, of):
             return False
+        known = self.program.records.get(of.record)
+        simple = known is None or known.plain  # any bytes may be taken for an object of such a class
         if one.arrow:
-            return self.calm_value(one.base)
+            cast = any(isinstance(n, ir.Cast) for n in ir.walk(one.base))
+            return not simple and not cast and self.calm_value(one.base)
+        if simple and isinstance(one.base, ir.Name) and one.base.variable.scope is ir.Scope.PARAMETER:
+            return False
         return isinstance(one.base, ir.Name) or self._only_where(one.base)
 
     def _parts(self, one: ir.Expr) -> bool:

@@ -334,3 +334,21 @@ def test_the_copy_behind_one_to_managed_memory_waits_for_it(tmp_path: Path, work
     assert "may not be done when the host reaches" in outcome.refuses(
         [one.replace(", true);", ");") if one == line else one for one in outcome.lines]
     )
+
+
+@pytest.mark.parametrize(("to", "streams"), [("s.counts[1]", 2), ("s.counts[2]", 1), ("s.counts[n]", 1)])
+def test_a_copy_into_an_array_of_numbers_leaves_the_pointers_behind_it_unless_it_may_run_over(
+    tmp_path: Path, to: str, streams: int
+) -> None:
+    program = tmp_path / "program.cu"
+    program.write_text(
+        "__global__ void k(float* x) { x[threadIdx.x] += 1; }\n"
+        "struct S { int counts[2][4]; float* p[2]; };\n"
+        "int main(int n, char**) {\n  S s{};\n  int* d;\n"
+        "  cudaMalloc(&s.p[0], 128), cudaMalloc(&s.p[1], 128), cudaMalloc(&d, 64);\n"
+        f"  cudaMemcpy({to}, d, 16, cudaMemcpyDeviceToHost);\n"
+        "  k<<<1, 32>>>(s.p[0]);\n  k<<<1, 32>>>(s.p[1]);\n  return cudaDeviceSynchronize();\n}\n"
+    )
+    done = compile_and_keep(program, Options(force=True))
+    text = done.result.text.decode()
+    assert ("kesco->stream[1]>>>(s.p[1])" in text) is (streams == 2)

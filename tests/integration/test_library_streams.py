@@ -423,3 +423,22 @@ def test_a_handle_may_be_destroyed_on_any_stream(tmp_path: Path) -> None:
 def test_a_destructor_that_works_with_a_handle_finds_it_on_the_default_stream(tmp_path: Path) -> None:
     done = solved(tmp_path, "float a = 2; cublasSaxpy(handle_, 1, &a, x_, 1, y_, 1);")
     assert "kesco_blas" not in done.result.text.decode()
+
+
+def test_a_handle_that_a_failed_call_left_on_a_stream_is_worked_with_by_nobody_else(tmp_path: Path) -> None:
+    solver = SOLVER.replace("END", "").replace(" private:", " public:")
+    main = (
+        "  {\n    Solver solver(x, y, z);\n    for (int i = 0; i < count; ++i) {\n      try {\n        solver.step();\n"
+    )
+    main += "      } catch (Failed&) {\n      }\n      cublasSaxpy(solver.handle_, 1, &a, y, 1, y, 1);\n    }\n  }\n"
+    assert "kesco_blas" not in compiled(tmp_path, main, solver).result.text.decode()
+
+
+@pytest.mark.parametrize("end", ["exit(0);", "if (count > 3) exit(1);"])
+def test_code_at_exit_may_use_the_handles_that_it_knows_where_the_process_ends(tmp_path: Path, end: str) -> None:
+    last = "cublasHandle_t kept;\nfloat* last;\nstruct Last {\n  ~Last() {\n    float a = 2;\n"
+    last += "    cublasSaxpy(kept, 1, &a, last, 1, last, 1);\n  }\n} at_exit;\n"
+    main = "  kept = g, last = y;\n" + PAIR.replace("(h,", "(g,") + f"  {end}\n" + KERNELS
+    done = compiled(tmp_path, main, "#include <cstdlib>\n" + last)
+    assert "kesco_blas" not in done.result.text.decode()
+    assert set_streams(compiled(tmp_path, main, "#include <cstdlib>\n" + last.replace("cublasSaxpy", "//")))

@@ -163,6 +163,7 @@ def test_of_what_parts_meet_in_nothing_is_known(tmp_path: Path, statement: str, 
 
 # In clang's order `q` is z, in that of a compiler that goes from right to left it is x, which the others use.
 OTHER_ORDER = """#include <cstdlib>
+#include <cstring>
 __global__ void twice(const float* a, float* b, int n) { b[threadIdx.x] = a[threadIdx.x] * n; }
 __global__ void bump(float* a, int n) { a[threadIdx.x] += n; }
 static float* second(float*, float* b) { return b; }
@@ -191,6 +192,28 @@ HIDDEN = {
     "a register by a reference": ("", "float* p = z; float*& r = p; float* q = first(r, (p = x, number(1), y));"),
     "a reference to a register": ("", "float* p = x; float*& r = p; float* q = second((number(1), r = z, y), p);"),
     "a register by a pointer": ("", "float* p = z; float** r = &p; float* q = first(*r, (p = x, number(1), y));"),
+    "a union's float": (
+        "",
+        "float* t[2] = {z, x}; union { int i; float f; } u; u.i = 0; float* q = first(t[u.i], (u.f = 1.4e-45f, y));",
+    ),
+    "a float of a union without a name": (
+        "struct U { union { int i; float f; }; };",
+        "float* t[2] = {z, x}; U u; u.i = 0; float* q = first(t[u.i], (u.f = 1.4e-45f, y));",
+    ),
+    "an integer as a float": (
+        "",
+        "float* t[2] = {z, x}; int i = 0; float* q = first(t[i], (reinterpret_cast<float&>(i) = 1.4e-45f, y));",
+    ),
+    "memcpy to a register": ("", "float* p = z; float* q = first(p, (__builtin_memcpy(&p, &x, 8), y));"),
+    "memcpy to a register by its name": ("", "float* p = z; float* q = first(p, (memcpy(&p, &x, 8), y));"),
+    "a builtin that writes": (
+        "",
+        "float* t[2] = {z, x}; int i = 0; float* q = first(t[i], (__builtin_add_overflow(1, 0, &i), y));",
+    ),
+    "an atomic store": (
+        "",
+        "float* t[2] = {z, x}; int i = 0; float* q = first(t[i], (__atomic_store_n(&i, 1, 0), y));",
+    ),
     "a structured binding": (
         "struct P { float *a, *b; };",
         "P p{x, z}; auto& [a, b] = p; float* q = second((number(1), a = z, y), p.a);",

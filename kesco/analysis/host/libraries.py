@@ -71,9 +71,9 @@ class Handles:
         self._put(one, _OWN, ONE if own else ZERO)
         self._put(one, _SETTER, frozenset((setter,)))
 
-    def is_set_by(self, one: Object, setter: int) -> bool:
-        """Whether its stream is certainly from this activation."""
-        return self._state.load(pointer(self._register, one.number * _EACH + _SETTER), _WORD) == frozenset((setter,))
+    def set_by(self, one: Object) -> Scalar:
+        """The activations that its stream may be from; -1 for the program's own calls."""
+        return self._state.load(pointer(self._register, one.number * _EACH + _SETTER), _WORD)
 
     def has_own(self, one: Object) -> bool:
         """Whether what a handle works with is certainly that of its stream alone."""

@@ -100,9 +100,9 @@ class Libraries:
         draft = self.paths.site(state, entry.name, name, SiteKind.LIBRARY, role, stream)
         if role is Role.JOIN or (draft is not None and draft.role is Role.JOIN):
             self._must_be_default(stream, name)
-        elif stream is not None and not self._handles(state).is_set_by(one, self._setter()):
-            level = next((one for one in reversed(self.paths.levels) if one.is_text), None)
-            if level is not None and level.lent:
+        elif stream is not None and (by := self._handles(state).set_by(one)) != {self._setter()}:
+            level = next((one for one in reversed(self.paths.levels) if one.is_text), self.paths.now)
+            if level.lent or by != {-1}:
                 self.refuse(level.function)
         if draft is None:
             return

@@ -21,17 +21,19 @@ from kesco.analysis.evaluation_order import (
     IN_ORDER,
     assigned,
     changes_nothing,
+    is_atomic,
     is_floating,
     order_matters,
     parts,
     pure_functions,
     runs_code,
+    without_casts,
 )
 from kesco.analysis.host_regions.quiet import Quiet
 from kesco.ir import program as ir
 from kesco.ir.access import AccessMode, BufferKind
 from kesco.ir.flow import Region, Role
-from kesco.ir.volatiles import is_watched
+from kesco.ir.volatiles import is_watched, type_of
 from kesco.source import Span
 
 _SAME = frozenset(
@@ -104,7 +106,8 @@ class OrdersOfText:
         known = self.changes(one)
         if known is None:
             return False
-        named = order_matters(one.parts, known, self._is_exposed, strict=strict, floating=False)
+        floating = self._overlays(one)
+        named = order_matters(one.parts, known, self._is_exposed, strict=strict, floating=floating)
         return named or self._meetings.matter(one.parts, known)
 
     def has_more(self, one: Open) -> bool:
@@ -117,8 +120,8 @@ class OrdersOfText:
         Such a name leads to a register where a part has fewer `stores` than it assigns.
         """
         pure = self.changes(one) or frozenset()
-        plain = not any(runs_code(n, pure) for a in one.parts for n in ir.walk(a))
-        found = [filter(None, map(_target, ir.walk(a))) for a in one.parts]
+        plain = not (self._overlays(one) or any(runs_code(n, pure) for a in one.parts for n in ir.walk(a)))
+        found = [[target for n in ir.walk(a) for target in _targets(n)] for a in one.parts]
         put = [[target for target in each if not (plain and is_floating(target))] for each in found]
         if not any(put):
             return False
@@ -132,6 +135,28 @@ class OrdersOfText:
             if i != j
         )
 
+    def _overlays(self, one: Open) -> bool:
+        """Whether a part has to do with a union, in which a floating number may be another one."""
+        nodes = [n for a in one.parts for n in ir.walk(a) if isinstance(n, ir.Expr)]
+        kinds = filter(None, map(type_of, nodes))
+        selects = (n for n in nodes if isinstance(n, ir.Select) and n.base is not None)
+        return any(self._has_union(kind, 6) for kind in kinds) or any(map(self._is_of_unnamed, selects))
+
+    def _is_of_unnamed(self, one: ir.Select) -> bool:
+        """Whether it is a member of a union without a name, which is no field of the class."""
+        kind = type_of(one.base) if one.base is not None else None
+        kind = kind.element if one.arrow and kind is not None else kind
+        record = self.program.records.get(kind.record) if kind is not None else None
+        return record is not None and one.member not in {f.name for f in record.fields}
+
+    def _has_union(self, kind: ir.Type, depth: int) -> bool:
+        while kind.element is not None:
+            kind = kind.element
+        record = self.program.records.get(kind.record)
+        if record is None or record.standard:
+            return False
+        return record.ambiguous or not depth or any(self._has_union(f.type, depth - 1) for f in record.fields)
+
     def _is_exposed(self, variable: ir.Variable) -> bool:
         own = variable.scope in (ir.Scope.LOCAL, ir.Scope.PARAMETER)
         return not own or variable.type.shape is ir.Shape.REFERENCE or variable.key in self._bound
@@ -139,14 +164,30 @@ class OrdersOfText:
 
 def assigns(node: ir.Expr | ir.Stmt) -> bool:
     """Whether it assigns to a variable, which may be in a register."""
-    return _target(node) is not None
+    return bool(_targets(node))
 
 
-def _target(node: ir.Expr | ir.Stmt) -> ir.Expr | None:
-    """What is assigned to, by an assignment or one of a class that copies its fields."""
-    if isinstance(node, ir.Call):
-        return node.receiver if node.copies else None
-    return node.target if isinstance(node, ir.Assign) else None
+def _targets(node: ir.Expr | ir.Stmt) -> list[ir.Expr]:
+    """What is assigned to: by an assignment, by one of a class that copies its fields, or by its address.
+
+    Of what compilers know (``memcpy``, ``__builtin_add_overflow``) there may be no call.
+    """
+    if isinstance(node, ir.Assign):
+        return [node.target]
+    if is_atomic(node):
+        return [*filter(None, map(_pointed, ir.children(node)))]
+    if not isinstance(node, ir.Call):
+        return []
+    by_address = map(_pointed, node.arguments) if node.standard or node.name.startswith("__") else ()
+    return [*filter(None, by_address), *([node.receiver] if node.copies and node.receiver is not None else [])]
+
+
+def _pointed(given: ir.Expr | ir.Stmt) -> ir.Expr | None:
+    """What an argument is the address of, where it is written so."""
+    argument = without_casts(given)
+    if isinstance(argument, ir.AddressOf):
+        return argument.target
+    return argument.array if isinstance(argument, ir.Decay) and not isinstance(argument.array, ir.Literal) else None
 
 
 def _is_another_name(node: ir.Expr | ir.Stmt) -> bool:
@@ -163,7 +204,9 @@ def _root(target: ir.Expr) -> str:
     while inner is not None:
         if isinstance(inner, ir.Name):
             return inner.variable.key
-        if isinstance(inner, ir.Select):
+        if isinstance(inner, ir.Cast):
+            inner = inner.operand
+        elif isinstance(inner, ir.Select):
             inner = None if inner.arrow else inner.base
         else:
             inner = inner.base if isinstance(inner, ir.Subscript) and inner.array else None

@@ -161,6 +161,8 @@ class Touching:
         host = host_call(name)
         if host is not None and host.kind == "exit" and (not state.failing or self.acts_at_exit):
             paths.now.activation.exits = True
+            if paths.streams and self.acts_at_exit:
+                self.runtime.libraries.left((state,), name, last=True)
         every = list(reached)
         model = paths.engine.models.of(name)
         if not seen or model is None or model.keeps or model.given:

@@ -12,7 +12,8 @@ __global__ void add(const float* x, float* sum, int n) {
   if (i < n) sum[i] += x[i];
 }
 struct Pair {
-  float first, second;
+  float first;
+  float* second;
 };
 struct Volume {
   float *x = nullptr, *sum = nullptr;
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
     const Pair* last = nullptr;
     float shift = 0;
     for (auto& one : volumes) {
-      if (last != nullptr) shift = last->second;
+      if (last != nullptr) shift = last->first;
       if (shift > 100) printf("%f\n", shift);
       relax<<<(one.n + 255) / 256, 256>>>(one.x, b, one.n);
       add<<<(one.n + 255) / 256, 256>>>(one.x, one.sum, one.n);
