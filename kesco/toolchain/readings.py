@@ -59,7 +59,10 @@ _OF_THE_LANGUAGE = frozenset(
 _FEATURES = re.compile(rb"__has_(?!include)\w+|__cpp_\w+|__clang_[a-z]\w*|__VERSION__")  # from version to version
 _NOT_OF_GXX = re.compile(rb"__clang__|_LIBCPP\w*|_?_GLIBCXX\w*")
 _ONLY_SAID = re.compile(rb"GCC|clang|nv_\w+|diag_\w+|hd_warning_disable|warning|message|once")
-_TO_PREPROCESSORS = ("-D", "-U", "-I", "-m", "-fopenmp", "-fno-exceptions", "-fno-rtti", "-pthread", "-nostdinc")
+_TO_PREPROCESSORS = (
+    *("-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-m", "-fopenmp", "-fno-exceptions", "-fno-rtti"),
+    *("-pthread", "-nostdinc"),
+)
 _WITH_VALUE = ("-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter")
 _DEFINING = {
     "--extended-lambda": "__CUDACC_EXTENDED_LAMBDA__",

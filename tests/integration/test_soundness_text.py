@@ -153,6 +153,14 @@ def test_what_compilers_agree_on_is_no_obstacle(tmp_path: Path, condition: str, 
     assert function(compiled(tmp_path, choice(f"#{condition}") + PICKED)).rewritten
 
 
+@pytest.mark.parametrize("flag", ["-isystem", "-iquote", "-I"])
+def test_folders_of_headers_may_stand_right_behind_their_flag(tmp_path: Path, flag: str) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "size.h").write_text("#ifndef SIZE\n#define SIZE 64\n#endif\n")
+    text = '#include "size.h"\n#if SIZE > 32 && defined(__GNUC__)\n#endif\n' + PLAIN
+    assert function(compiled(tmp_path, text, f"{flag}{tmp_path / 'more'}")).rewritten
+
+
 def test_what_only_concerns_messages_and_constants_of_headers_is_no_obstacle(tmp_path: Path) -> None:
     text = (
         "#include <cassert>\n#include <cfloat>\n#include <cmath>\n"
