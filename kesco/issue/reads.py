@@ -23,7 +23,9 @@ class Reads:
     """Asks it of the statements of one program."""
 
     def __init__(self, program: ir.Program) -> None:
-        self._named = {key for f in program.functions if f.here for key in _with_other_names(f.body)}
+        fields = (f.type.shape for record in program.records.values() if not record.standard for f in record.fields)
+        refers = ir.Shape.REFERENCE in fields
+        self._named = {key for f in program.functions if f.here for key in _with_other_names(f.body, refers)}
 
     def may_be_written(self, one: ir.Expr | ir.Stmt) -> bool:
         """Whether a copy to the host may write what a statement or expression reads."""
@@ -37,13 +39,16 @@ class Reads:
                 return True
             case ir.Dereference() | ir.Subscript() | ir.Unknown() | ir.Obstacle() | ir.Select(base=None):
                 return True
-            case ir.Select(arrow=True):
+            case ir.Select() if one.arrow or one.type.shape is ir.Shape.REFERENCE:
                 return True
         return any(map(self.may_be_written, ir.children(one)))
 
 
-def _with_other_names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
-    """The keys of variables that something else may lead to, as far as what is in `node` shows."""
+def _with_other_names(node: ir.Expr | ir.Stmt, refers: bool) -> Iterator[str]:
+    """The keys of variables that something else may lead to, as far as what is in `node` shows.
+
+    `refers`: a class has members that are references, which a list may bind.
+    """
     inner = list(ir.children(node))
     match node:
         case ir.AddressOf(target=place) | ir.Decay(array=place):
@@ -52,6 +57,8 @@ def _with_other_names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
             yield from _names(node.initial)
         case ir.Unknown() | ir.New() | ir.Obstacle():
             yield from _names(node)
+        case ir.InitList() if refers:
+            yield from _names(node)
         case ir.Call():
             yield from (key for a, by in zip(node.arguments, node.references, strict=False) if by for key in _names(a))
             if node.receiver is not None and not node.name.startswith("std::vector::"):  # whose elements are elsewhere
@@ -59,7 +66,7 @@ def _with_other_names(node: ir.Expr | ir.Stmt) -> Iterator[str]:
             if node.standard and node.name in FILLS:
                 inner = [one for one in inner if one is not node.arguments[0]] if node.arguments else inner
     for one in inner:
-        yield from _with_other_names(one)
+        yield from _with_other_names(one, refers)
 
 
 def _names(node: ir.Expr | ir.Stmt) -> Iterator[str]:

@@ -105,3 +105,21 @@ def test_a_checked_wait_that_stays_is_needed() -> None:
     assert [re.findall(r'"(\w+)"', lines[n])[0] for n in waits] == ["fourth", "sixth"]
     for number in waits:
         assert "may not be done when the host reaches" in outcome.refuses([*lines[:number], *lines[number + 1 :]])
+
+
+@pytest.mark.parametrize(
+    "refers", ["R s{m};", "const C s{.r = m};", "R t[1] = {{m}}; R& s = t[0];"], ids=["a list", "a name", "an array"]
+)
+def test_nothing_goes_ahead_of_what_gives_it_a_value_by_a_member_that_is_a_reference(
+    tmp_path: Path, refers: str
+) -> None:
+    """`s.r` is `m`, which is given a value behind the copy, and in front of the launch."""
+    text = (GOLDEN / "status_in_a_variable" / "input.cu").read_text("utf-8")
+    text = text.replace("int main(", "struct R { int& r; };\nstruct C { const int& r; int o = 3; };\nint main(", 1)
+    text = text.replace("  err = cudaMemcpy(h_blur", f"  int m = n;\n  {refers}\n  err = cudaMemcpy(h_blur", 1)
+    text = text.replace(
+        "  edge<<<n / 256, 256>>>(d_in, d_edge, n);", "  m = 1024;\n  edge<<<n / 256, 256>>>(d_in, d_edge, s.r);"
+    )
+    (tmp_path / "program.cu").write_text(text)
+    lines = compile_and_keep(tmp_path / "program.cu", Options()).lines
+    assert place(lines, "m = 1024;") < place(lines, "edge<<<")

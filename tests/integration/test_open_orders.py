@@ -192,6 +192,23 @@ HIDDEN = {
     "a register by a reference": ("", "float* p = z; float*& r = p; float* q = first(r, (p = x, number(1), y));"),
     "a reference to a register": ("", "float* p = x; float*& r = p; float* q = second((number(1), r = z, y), p);"),
     "a register by a pointer": ("", "float* p = z; float** r = &p; float* q = first(*r, (p = x, number(1), y));"),
+    "a default argument that changes what is given": (
+        "static int gi; static float* pick(float* a, int = gi++) { return a; }",
+        "float* t[2] = {z, x}; float* q = pick(t[gi]);",
+    ),
+    "a default argument of a lambda": (
+        "static int gi;",
+        "float* t[2] = {z, x}; float* q = [](float* a, int = gi++) { return a; }(t[gi]);",
+    ),
+    "a default argument of a template": (
+        "static int gi; template <class T> static T* pick(T* a, int = gi++) { return a; }",
+        "float* t[2] = {z, x}; float* q = pick(t[gi]);",
+    ),
+    "a reference to an integer as a float": (
+        "",
+        "float* t[2] = {z, x}; int i = 0; float& f = reinterpret_cast<float&>(i); "
+        "float* q = first(t[i], (f = 1.4e-45f, y));",
+    ),
     "a union's float": (
         "",
         "float* t[2] = {z, x}; union { int i; float f; } u; u.i = 0; float* q = first(t[u.i], (u.f = 1.4e-45f, y));",

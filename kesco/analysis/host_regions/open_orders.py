@@ -73,6 +73,8 @@ class OpenOrders:
             self._unseen = _WHY
         for one in said.every():
             whole = one.node.span
+            if said.acts_unseen(one):
+                self._unseen = self._unseen or _WHY
             if whole is None or one.inside.path != program.path:
                 self._as_said(one, said)
                 continue

@@ -46,6 +46,14 @@ _CONSTANT = re.compile(rb"=\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|
 """A default argument that is one."""
 _EXPANDED = re.compile(rb"(\w+)\s*(?:<[^;{}()]*(?:\([^;{}()]*\))?>)?\s*\([^;{}()]*\)\s*(?:[-+*/%&|^]\s*)?\.\.\.")
 """A call in what a pack is expanded with; with a comma the order is said."""
+_DEFAULT = re.compile(
+    rb"(\w*)\s*([(,])\s*(?:const\s+)?(?:[\w:<>]+(?:\s*[*&]+\s*|\s+)\w+"
+    rb"|(?:unsigned|int|long|short|char|bool|float|double|size_t|\w+\s*[*&]+))\s*=\s*([^,;{}]*)"
+)
+_ACTS = re.compile(rb"\+\+|--|(?<![=!<>])=(?!=)|\w\s*\(")
+"""What in a default argument may change something: it is evaluated with the others, and stands nowhere in the call."""
+_SIZE_OF = re.compile(rb"\bsizeof\s*\([^()]*(?:\+\+|--)")
+_PUNS = re.compile(rb"reinterpret_cast\s*<\s*(?:float|double)\s*[*&]|\(\s*(?:float|double|\w+)\s*[*&]\s*\)\s*&\s*\w")
 _NAMES = ("a name of unknown form", "an object that a lambda holds")
 
 
@@ -66,10 +74,16 @@ class OrdersOfText:
     _pure: frozenset[str] = field(init=False)
     _meetings: Meetings = field(init=False)
     _bound: frozenset[str] = field(init=False)
+    _acting: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self._pure, self._meetings = pure_functions(self.program), Meetings(self.program)
         self._bound = bound(self.program)
+        text = self.program.text
+        heads = (
+            m for m in _DEFAULT.finditer(text) if not (m[2] == b"(" and m[1] in (b"for", b"if", b"while", b"switch"))
+        )
+        self._acting = any(_ACTS.search(m[3]) for m in heads)
 
     def every(self) -> Iterator[Open]:
         """The expressions with several parts; of a template its instances, in which it is known what is called."""
@@ -110,6 +124,18 @@ class OrdersOfText:
         named = order_matters(one.parts, known, self._is_exposed, strict=strict, floating=floating)
         return named or self._meetings.matter(one.parts, known)
 
+    def acts_unseen(self, one: Open) -> bool:
+        """Whether something may change what a part reads that no part shows: a default argument, or a size."""
+        calls = [n for a in (one.node, *one.parts) for n in ir.walk(a) if isinstance(n, ir.Call) and not n.standard]
+        left_out = self._acting and any(self._acts_by_default(n) for n in calls)
+        reads = any(not isinstance(n, (ir.Constant, ir.Literal)) for a in one.parts for n in ir.walk(a))
+        return reads and (left_out or _SIZE_OF.search(self.program.text) is not None)
+
+    def _acts_by_default(self, call: ir.Call) -> bool:
+        """Whether a default argument of a call may change something; one that is not found may."""
+        given = _defaults(self.program, call)
+        return bool(given) and any(one is None or _ACTS.search(one.partition(b"=")[2]) for one in given)
+
     def has_more(self, one: Open) -> bool:
         """Whether parts of an expression stand elsewhere: default arguments that may be more than constants."""
         return isinstance(one.node, ir.Call) and _evaluates_more(self.program, one.node)
@@ -136,7 +162,9 @@ class OrdersOfText:
         )
 
     def _overlays(self, one: Open) -> bool:
-        """Whether a part has to do with a union, in which a floating number may be another one."""
+        """Whether a floating number may be another one: in a union, or by a pointer to something else."""
+        if _PUNS.search(self.program.text):
+            return True
         nodes = [n for a in one.parts for n in ir.walk(a) if isinstance(n, ir.Expr)]
         kinds = filter(None, map(type_of, nodes))
         selects = (n for n in nodes if isinstance(n, ir.Select) and n.base is not None)
@@ -226,13 +254,18 @@ def _parts(program: ir.Program, node: ir.Launch | ir.Call | ir.Binary | ir.Assig
 
 def _evaluates_more(program: ir.Program, call: ir.Call) -> bool:
     """Whether default arguments of a call, which are evaluated with the others, may be more than constants."""
+    return any(one is None or _CONSTANT.search(one) is None for one in _defaults(program, call))
+
+
+def _defaults(program: ir.Program, call: ir.Call) -> Sequence[bytes | None]:
+    """The parameters whose arguments a call of the program's leaves out; None for each where they are not found."""
     left_out = sum(one == ir.Literal("default") for one in call.arguments)
     if not left_out or call.standard:
-        return False
+        return ()
     called = next((f for f in program.functions if f.key == call.key and f.here), None)
     head = b"" if called is None else program.text[called.span.start : called.body.span.start]
     given = _split(head.rpartition(b")")[0])[-left_out:]
-    return len(given) < left_out or not all(map(_CONSTANT.search, given))
+    return given if len(given) == left_out else [None] * left_out
 
 
 def _split(text: bytes) -> list[bytes]:
