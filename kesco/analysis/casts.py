@@ -33,22 +33,28 @@ class Casts(Places):
         """Whether host memory behind a ``void*`` holds what it is taken for; an allocation, what it was at first."""
         one = place.object
         if one.key in self.variables:
-            kind = self._type_at(place)
+            kind = self.type_at(place)
             return _same_layout(kind, to) if kind is not None else to.shape not in _FOLLOWED
         kept = self.layouts.setdefault(one.key, _plain(to.spelling))
         return kept == _plain(to.spelling) or (to.shape is ir.Shape.POINTER and kept.endswith("*"))
 
-    def _type_at(self, place: Place) -> ir.Type | None:
-        """What a variable was declared to hold at a place; None where that is not known."""
-        kind: ir.Type | None = self.variables[place.object.key].type
+    def type_at(self, place: Place, *, inside: bool = False) -> ir.Type | None:
+        """What a variable was declared to hold at a place; None where that is not known.
+
+        `inside`: or where it may be past the end of an array.
+        """
+        variable = self.variables.get(place.object.key)
+        kind = variable.type if variable is not None else None
         while kind is not None and kind.shape is ir.Shape.REFERENCE:
             kind = kind.element
         for step in place.path:
             if kind is None or isinstance(step, str):
                 record = self.program.records.get(kind.record) if kind is not None else None
                 kind = next((f.type for f in record.fields if f.name == step), None) if record is not None else None
+            elif kind.shape is not ir.Shape.ARRAY:
+                kind = kind.holds
             else:
-                kind = kind.element if kind.shape is ir.Shape.ARRAY else None
+                kind = None if inside and not (step is not None and 0 <= step < kind.count) else kind.element
         return kind
 
     def reinterpreted(self, state: State, value: Value, to: ir.Type | None, source: ir.Type | None) -> Value:

@@ -173,16 +173,9 @@ def runs_code(node: ir.Expr | ir.Stmt, pure: Collection[str]) -> bool:
     return isinstance(node, ir.Launch) or (is_of_the_program(node) and not harmless)
 
 
-def is_atomic(node: ir.Expr | ir.Stmt) -> bool:
-    """Whether it may be an operation of the compiler's own that is no call, such as ``__atomic_store_n``."""
-    return isinstance(node, ir.Unknown) and node.what == "unexposed_expr"
-
-
-def without_casts(argument: ir.Expr | ir.Stmt) -> ir.Expr | ir.Stmt:
-    """An argument as it is before it is converted to the parameter's type."""
-    while isinstance(argument, ir.Cast):
-        argument = argument.operand
-    return argument
+def atomic_operands(node: ir.Expr | ir.Stmt) -> tuple[ir.Expr, ...]:
+    """What an operation of the compiler's own that is no call, such as ``__atomic_store_n``, may be given."""
+    return node.parts if isinstance(node, ir.Unknown) and node.what == "unexposed_expr" else ()
 
 
 def is_floating(target: ir.Expr) -> bool:
@@ -251,7 +244,7 @@ def _changed_by(argument: ir.Expr, pure: Collection[str], *, floating: bool = Tr
         elif isinstance(node, ir.Call) and node.key not in pure and not says_where(node):
             given = [a for a, changes in zip(node.arguments, node.references, strict=False) if changes]
             given = [a for a in given if not _is_temporary(a)]
-            given += [a for a in map(without_casts, node.arguments) if isinstance(a, ir.AddressOf)]
+            given += [a for a in map(ir.bare, node.arguments) if isinstance(a, ir.AddressOf)]
             asks = node.name.rpartition("::")[2] in _ONLY_TELL and "map::operator[]" not in node.name
             tells = node.standard and (asks or (_is_const(node) and _HOLDS.fullmatch(node.name) is not None))
             if node.receiver is not None and not tells:
@@ -259,8 +252,8 @@ def _changed_by(argument: ir.Expr, pure: Collection[str], *, floating: bool = Tr
             found |= {key for one in given for key in _mentioned(one)}
             if not (node.standard or (node.constructs and node.implicit)) or node.destroys or node.runs:
                 found.add(_ANYTHING)
-        elif is_atomic(node):
-            given = [a for a in map(without_casts, ir.children(node)) if isinstance(a, ir.AddressOf)]
+        else:
+            given = [a for a in map(ir.bare, atomic_operands(node)) if isinstance(a, ir.AddressOf)]
             found |= {key for one in given for key in _mentioned(one)}
     return found
 

@@ -257,9 +257,7 @@ def _set_around(whole: ir.Expr) -> tuple[ir.Call, ir.Call] | None:
     both = _without_assignment(whole)
     if not isinstance(both, ir.Binary) or both.operator != ",":
         return None
-    first, call = _without_assignment(both.left), both.right
-    while isinstance(call, ir.Cast):
-        call = call.operand
+    first, call = _without_assignment(both.left), ir.bare(both.right)
     if not isinstance(first, ir.Call) or first.name.rpartition("::")[2] != ON or not isinstance(call, ir.Call):
         return None
     return first, call

@@ -264,10 +264,10 @@ class Places(Escapes):
         if isinstance(expression, ir.Name):
             place = frozenset((Place(self.object_of(expression.variable)),))
             return self._bound(state, place) if expression.variable.type.shape is ir.Shape.REFERENCE else (place, False)
-        if isinstance(expression, ir.Subscript):
-            return self._subscript(state, expression)
         if isinstance(expression, ir.Select):
             return self._select(state, expression)
+        if isinstance(expression, ir.Subscript):
+            return self._subscript(state, expression)
         if isinstance(expression, ir.Dereference):
             if isinstance(expression.pointer, ir.Literal) and expression.pointer.text == "this":
                 return self.now.this, not self.now.this

@@ -141,24 +141,14 @@ class Transfers(Sites):
 
     def _is_in_numbers(self, place: Place, length: Poly | None) -> bool:
         """Whether so many bytes from a place on are in an array of numbers that is a part of a variable."""
-        variable = self.variables.get(place.object.key)
-        kind = variable.type if variable is not None and place.path else None
-        for step in place.path[:-1]:
-            if isinstance(step, str):
-                record = self.program.records.get(kind.record) if kind is not None else None
-                kind = next((f.type for f in record.fields if f.name == step), None) if record is not None else None
-            elif (
-                kind is not None and kind.shape is ir.Shape.ARRAY and not (step is not None and 0 <= step < kind.count)
-            ):
-                return False
-            elif kind is not None:
-                kind = kind.holds or kind.element
-        if kind is None or kind.shape is not ir.Shape.ARRAY or kind.element is None or length is None:
+        if not place.path or place.offset is not None or length is None or length.constant is None:
             return False
-        each, first, size = size_of(kind.element), place.path[-1], length.constant
-        if kind.element.shape is ir.Shape.POINTER or each is None or size is None or not isinstance(first, int):
+        kind, first = self.type_at(replace(place, path=place.path[:-1]), inside=True), place.path[-1]
+        held = kind.element if kind is not None and kind.shape is ir.Shape.ARRAY else None
+        each = size_of(held) if held is not None and held.shape is not ir.Shape.POINTER else None
+        if kind is None or each is None or not isinstance(first, int) or first < 0:
             return False
-        return first >= 0 and first * each + size <= kind.count * each and place.offset is None
+        return first * each + length.constant <= kind.count * each
 
     def _is_shared(self, entry: CudaCall, values: list[Value]) -> bool:
         """Whether a copy is to or from a symbol that the host may use, too, or one that is not known."""

@@ -136,9 +136,7 @@ def _same(kind: ir.Type | None, held: ir.Type) -> bool:
 
 
 def _is_null(argument: ir.Expr) -> bool:
-    while isinstance(argument, ir.Cast):
-        argument = argument.operand
-    return argument in (ir.Constant(0), ir.Literal("nullptr"))
+    return ir.bare(argument) in (ir.Constant(0), ir.Literal("nullptr"))
 
 
 def _is_integer(argument: ir.Expr) -> bool:

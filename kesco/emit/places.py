@@ -93,9 +93,7 @@ def _is_all(program: ir.Program, operation: int) -> bool:
     inside = [n for n in nodes if isinstance(n, ir.Stmt) and place.start <= n.span.start < place.end]
     if len(inside) != 1 or not isinstance(inside[0], ir.Evaluate) or b"Thread" not in _text(program, place):
         return False
-    whole = inside[0].expression
-    while isinstance(whole, ir.Cast):
-        whole = whole.operand
+    whole = ir.bare(inside[0].expression)
     return isinstance(whole, ir.Call) and whole.operation == operation and whole.name == "cudaDeviceSynchronize"
 
 

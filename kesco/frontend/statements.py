@@ -283,9 +283,7 @@ class Statements(Bindings):
         number = self._loop()
         body, condition = (inner[0], inner[1]) if after else (inner[1], inner[0])
         test = self.unanchored(condition)
-        plain: ir.Expr = test
-        while isinstance(plain, ir.Cast):
-            plain = plain.operand
+        plain = ir.bare(test)
         once = after and isinstance(plain, ir.Constant) and plain.value == 0
         if once:  # do { … } while (0): the usual dress of a macro; what is inside runs once
             lowered = self._statement(body) if self._inside_macro else self._body(body)

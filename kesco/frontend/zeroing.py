@@ -53,8 +53,7 @@ def zeroing(cursor: Cursor, text: bytes, lowered: ir.Stmt) -> ir.Zeroing | None:
 
 def _is_zero(value: ir.Expr) -> bool:
     """Whether the literal that is written is all the tree has, converted perhaps."""
-    while isinstance(value, ir.Cast):
-        value = value.operand
+    value = ir.bare(value)
     return value == ir.Constant(0) or (isinstance(value, ir.Literal) and not parts_of(value) and not value.text)
 
 

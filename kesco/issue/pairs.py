@@ -31,9 +31,8 @@ def statuses(body: ir.Stmt) -> frozenset[str]:
         if (key := _status(*two)) is not None:
             known[key] += sum(isinstance(n, ir.Name) and n.variable.key == key for one in two for n in ir.walk(one))
     found = set(known)
-    for value in (n.value for n in nodes if isinstance(n, ir.Leave)):
-        given = value.operand if isinstance(value, ir.Cast) else value
-        known.update([given.variable.key] if isinstance(given, ir.Name) else [])
+    given = (ir.bare(n.value) for n in nodes if isinstance(n, ir.Leave) and n.value is not None)
+    known.update(one.variable.key for one in given if isinstance(one, ir.Name))
     return frozenset(key for key in found if mentioned[key] == known[key])
 
 

@@ -116,9 +116,7 @@ def issued_or_asked(
 def is_bare(statement: ir.Stmt, operations: Collection[int]) -> bool:
     """Whether nobody looks at what the call of an operation in a statement returns."""
     for one in ir.walk(statement):
-        inner = one.expression if isinstance(one, ir.Evaluate) else None
-        while isinstance(inner, ir.Cast):
-            inner = inner.operand
+        inner = ir.bare(one.expression) if isinstance(one, ir.Evaluate) else None
         if isinstance(inner, ir.Call) and inner.operation in operations:
             return True
     return False

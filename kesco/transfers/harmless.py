@@ -151,6 +151,5 @@ def _last(call: ir.Call) -> str:
 
 def _pointed(argument: ir.Expr) -> ir.Expr | None:
     """What an argument points to, where it is written as its address."""
-    while isinstance(argument, ir.Cast):
-        argument = argument.operand
+    argument = ir.bare(argument)
     return argument.target if isinstance(argument, ir.AddressOf) else None

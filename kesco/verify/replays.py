@@ -197,8 +197,7 @@ class _Body:
         return not works and not comes_back and all(isinstance(one, ir.Call) for one in calls)
 
     def _effect(self, expression: ir.Expr, span: Span) -> None:
-        while isinstance(expression, ir.Cast):
-            expression = expression.operand
+        expression = ir.bare(expression)
         if isinstance(expression, ir.Launch) and expression.operation in self.operations:
             for one in (*expression.configuration[:3], *expression.arguments):
                 self._value(one, expression.span)
@@ -221,8 +220,7 @@ class _Body:
     def _handle(self, expression: ir.Expr, span: Span) -> None:
         """An argument that may be one of kesco's streams or events, which the loop itself provides."""
         streams = self.call.arguments[0]
-        while isinstance(expression, ir.Cast):
-            expression = expression.operand
+        expression = ir.bare(expression)
         if isinstance(expression, ir.Subscript) and isinstance(expression.base, ir.Select):
             of = expression.base.base
             mine = isinstance(of, ir.Name) and isinstance(streams, ir.Name) and of.variable.key == streams.variable.key

@@ -203,9 +203,7 @@ class Reader:
         if word in LEAVES or word == "__assert_fail":
             return True
         if word == "kesco_free" or (word in FILLS and call.arguments):
-            target = call.arguments[0]
-            while isinstance(target, ir.Cast):
-                target = target.operand
+            target = ir.bare(call.arguments[0])
             by_name = word == "kesco_free" or (word == "kesco_malloc" and isinstance(target, ir.Name))
             return by_name or (isinstance(target, ir.AddressOf) and self.holds(target.target))
         if word in COPIES:

@@ -368,13 +368,13 @@ def test_what_is_written_and_what_is_analysed_agree_on_who_shares() -> None:
 
 RETURNS = "#define BLAS(call) do { cublasStatus_t s = (call); if (s != CUBLAS_STATUS_SUCCESS) return 1; } while (0)\n"
 CHECKED = (
-    "  for (int i = 0; i < 9; ++i) {{\n    BLAS({0}axpy(g, 1, &a, x, 1, y, 1));\n"
-    "    BLAS({0}axpy(g, 1, &a, z, 1, w, 1));\n  }}\n"
+    "  for (int i = 0; i < 9; ++i) {\n    BLAS(cublasSaxpy(g, 1, &a, x, 1, y, 1));\n"
+    "    BLAS(cublasSaxpy(g, 1, &a, z, 1, w, 1));\n  }\n"
 )
 
 
 def test_handles_of_mains_own_are_nobodys_behind_it(tmp_path: Path) -> None:
-    done = compiled(tmp_path, CHECKED.format("cublasS") + KERNELS, RETURNS)
+    done = compiled(tmp_path, CHECKED + KERNELS, RETURNS)
     assert set_streams(done) == ["g 0", "g 1"]
     assert not done.result.diagnostics
 
@@ -383,7 +383,7 @@ def test_code_at_exit_may_use_the_handles_that_it_knows(tmp_path: Path) -> None:
     last = "cublasHandle_t kept;\nfloat* last;\nstruct Last {\n  ~Last() {\n    float a = 2;\n"
     last += "    cublasSaxpy(kept, 1, &a, last, 1, last, 1);\n  }\n} at_exit;\n"
     knows = "  kept = g, last = y;\n"
-    assert not set_streams(compiled(tmp_path, knows + CHECKED.format("cublasS") + KERNELS, RETURNS + last))
+    assert not set_streams(compiled(tmp_path, knows + CHECKED + KERNELS, RETURNS + last))
 
 
 SOLVER = """\

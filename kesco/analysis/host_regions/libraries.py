@@ -24,7 +24,7 @@ from kesco.analysis.host.memory import State
 from kesco.analysis.host.values import Object, Value, objects, scalar
 from kesco.analysis.host_regions.handles import handle_of
 from kesco.analysis.host_regions.pointing import Pointing
-from kesco.analysis.host_regions.watching import Watching
+from kesco.analysis.host_regions.watching import Activation, Watching
 from kesco.analysis.region import ANY_SIZE, Draft
 from kesco.frontend.library_table import UNKNOWN_HANDLE, LibraryCall, setter_of, shares
 from kesco.ir import program as ir
@@ -40,7 +40,7 @@ class Libraries:
 
     pointing: Pointing
     _strange: frozenset[str] | None = None
-    _setters: dict[int, int] = field(default_factory=dict)
+    _setters: dict[int, tuple[int, Activation]] = field(default_factory=dict)  # by ids, which no others get
 
     @property
     def paths(self) -> Watching:
@@ -160,7 +160,8 @@ class Libraries:
 
     def _setter(self) -> int:
         """The number of the activation that control is in."""
-        return self._setters.setdefault(id(self.paths.now.activation), len(self._setters))
+        now = self.paths.now.activation
+        return self._setters.setdefault(id(now), (len(self._setters), now))[0]
 
     def renew(self, state: State) -> None:
         """The streams of kesco's are fetched, and are others than before."""

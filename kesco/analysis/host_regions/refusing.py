@@ -20,14 +20,13 @@ from kesco.analysis.called_order import Meetings, bound, shifts
 from kesco.analysis.evaluation_order import (
     IN_ORDER,
     assigned,
+    atomic_operands,
     changes_nothing,
-    is_atomic,
     is_floating,
     order_matters,
     parts,
     pure_functions,
     runs_code,
-    without_casts,
 )
 from kesco.analysis.host_regions.quiet import Quiet
 from kesco.ir import program as ir
@@ -74,7 +73,8 @@ class OrdersOfText:
     _pure: frozenset[str] = field(init=False)
     _meetings: Meetings = field(init=False)
     _bound: frozenset[str] = field(init=False)
-    _acting: bool = field(init=False)
+    _acting: bool = field(init=False)  # whether a default argument may change something
+    _sizing: bool = field(init=False)  # whether a size's operand may
 
     def __post_init__(self) -> None:
         self._pure, self._meetings = pure_functions(self.program), Meetings(self.program)
@@ -84,6 +84,7 @@ class OrdersOfText:
             m for m in _DEFAULT.finditer(text) if not (m[2] == b"(" and m[1] in (b"for", b"if", b"while", b"switch"))
         )
         self._acting = any(_ACTS.search(m[3]) for m in heads)
+        self._sizing = _SIZE_OF.search(text) is not None
 
     def every(self) -> Iterator[Open]:
         """The expressions with several parts; of a template its instances, in which it is known what is called."""
@@ -129,7 +130,7 @@ class OrdersOfText:
         calls = [n for a in (one.node, *one.parts) for n in ir.walk(a) if isinstance(n, ir.Call) and not n.standard]
         left_out = self._acting and any(self._acts_by_default(n) for n in calls)
         reads = any(not isinstance(n, (ir.Constant, ir.Literal)) for a in one.parts for n in ir.walk(a))
-        return reads and (left_out or _SIZE_OF.search(self.program.text) is not None)
+        return reads and (left_out or self._sizing)
 
     def _acts_by_default(self, call: ir.Call) -> bool:
         """Whether a default argument of a call may change something; one that is not found may."""
@@ -202,17 +203,15 @@ def _targets(node: ir.Expr | ir.Stmt) -> list[ir.Expr]:
     """
     if isinstance(node, ir.Assign):
         return [node.target]
-    if is_atomic(node):
-        return [*filter(None, map(_pointed, ir.children(node)))]
     if not isinstance(node, ir.Call):
-        return []
+        return [*filter(None, map(_pointed, atomic_operands(node)))]
     by_address = map(_pointed, node.arguments) if node.standard or node.name.startswith("__") else ()
     return [*filter(None, by_address), *([node.receiver] if node.copies and node.receiver is not None else [])]
 
 
-def _pointed(given: ir.Expr | ir.Stmt) -> ir.Expr | None:
+def _pointed(given: ir.Expr) -> ir.Expr | None:
     """What an argument is the address of, where it is written so."""
-    argument = without_casts(given)
+    argument = ir.bare(given)
     if isinstance(argument, ir.AddressOf):
         return argument.target
     return argument.array if isinstance(argument, ir.Decay) and not isinstance(argument.array, ir.Literal) else None
