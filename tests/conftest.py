@@ -24,6 +24,8 @@ PAGES = 6
 """Of the pages of the documentation: one in so many."""
 THIRDS = ("tests/integration/", "tests/wrapper/", "tests/property/", "tests/execution/")
 """Where a third of the tests run."""
+DRAWN_FOR = os.environ.get("KESCO_SAMPLE", "")
+"""Another word is another sample: one that is always the same hides what goes wrong in the rest."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,7 +84,7 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
 
 def _drawn(name: str) -> int:
     """A number that is drawn for a name, the same one each time."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+    return int.from_bytes(hashlib.sha256(f"{DRAWN_FOR}{name}".encode()).digest()[:8], "big")
 
 
 def _has_gpu() -> bool:

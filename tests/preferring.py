@@ -14,7 +14,7 @@ from kesco.ir.flow import Region
 def the_ir() -> Iterator[None]:
     """Compile with them."""
 
-    def either(text: Region, seen: Region | None) -> Region:
+    def either(text: Region, seen: Region | None, *, whole: bool) -> Region:
         return text if seen is None or seen.serial_because else seen
 
     with mock.patch.object(better, "_either", either), mock.patch.object(better, "hopeful", lambda *_: True):

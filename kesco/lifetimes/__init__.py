@@ -150,7 +150,8 @@ def _candidate(
     inside = sum(_is(node, variable) for n in using for node in ir.walk(block[n]))
     if not using or inside != allowed or not _all_seen(region, block[at].span, block[end].span):
         return None
-    texts = statement_of(program, block[at], call), statement_of(program, block[end], free)
+    called = function.name != "main"
+    texts = tuple(statement_of(program, block[n], one, called=called) for n, one in ((at, call), (end, free)))
     buffers = _buffers(region, variable, call)
     if texts[0] is None or texts[1] is None or not buffers:
         return None

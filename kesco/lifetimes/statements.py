@@ -26,8 +26,11 @@ _DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(?:define|undef|include|pragma[ \t]+(?:
 _TYPES = re.compile(rb"\b(?:typedef|using|struct|class|enum|union|namespace|extern)\b[^;]*")
 
 
-def statement_of(program: ir.Program, statement: ir.Stmt, call: ir.Call) -> Span | None:
-    """The text of a statement that does nothing but make a call and look at its result, if it can be written again."""
+def statement_of(program: ir.Program, statement: ir.Stmt, call: ir.Call, *, called: bool) -> Span | None:
+    """The text of a statement that does nothing but make a call and look at its result, if it can be written again.
+
+    Where its function is `called`, whoever does may try again with less when it is left there.
+    """
     one = program.operations[call.operation]
     if one.statement is None or one.within or one.stuck:
         return None
@@ -36,8 +39,8 @@ def statement_of(program: ir.Program, statement: ir.Stmt, call: ir.Call) -> Span
         whole = replace(statement.span, end=max(statement.span.end, one.statement.end))
     elif one.lone or one.statement.start != statement.span.start:
         return None
-    if any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(statement)):
-        return None  # whoever called may try again with less
+    if called and any(isinstance(n, ir.Leave) and n.how in ("return", "throw") for n in ir.walk(statement)):
+        return None
     text = program.text[whole.start : whole.end]
     inner = program.text[call.span.start : call.span.end]
     plain = (

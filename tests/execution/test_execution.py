@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 THOROUGH = bool(os.environ.get("KESCO_THOROUGH"))
 TAKEN = {"tests/golden/*/input.cu": 8, "tests/integration/soundness/*.cu": 40, "examples/*/*.cu": 6}
 """Where programs are, and of how many one is run where nothing more is asked."""
+NUMBERS = ("3", "512", "2")
+"""What programs are given that ask for arguments: how many, how large, how often."""
 WAYS = (0, 1, 2, 3) if THOROUGH else (0, 2)
 
 pytestmark = pytest.mark.usefixtures("toolchain")
@@ -24,7 +26,10 @@ def _programs() -> list[tuple[str, tuple[str, ...]]]:
     found: list[tuple[str, tuple[str, ...]]] = []
     for pattern, taken in TAKEN.items():
         here = sorted(one for one in ROOT.glob(pattern) if " main(" in one.read_text("utf-8"))
-        found += [(str(one.relative_to(ROOT)), ()) for one in here[:: 1 if THOROUGH else taken]]
+        chosen = here[:: 1 if THOROUGH else taken]
+        found += [
+            (str(one.relative_to(ROOT)), NUMBERS if "argv[1]" in one.read_text("utf-8") else ()) for one in chosen
+        ]
     with (ROOT / "workloads" / "manifest.toml").open("rb") as file:
         manifest = tomllib.load(file)
     for entry in manifest.values() if THOROUGH else [manifest["hits"]]:

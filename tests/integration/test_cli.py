@@ -398,7 +398,7 @@ def test_an_interrupt_leaves_nothing_behind(folder: Folder, quick: None, monkeyp
 
 
 def test_what_cannot_be_proven_is_written_as_it_was(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An emitter that forgets a wait: exit code 4, both places named, and a build gets the serial program."""
+    """An emitter that forgets a wait: the function stays as it is, and is said to be one whose proof has failed."""
     emit = pipeline._emit
 
     def without_a_wait(*given):
@@ -408,8 +408,9 @@ def test_what_cannot_be_proven_is_written_as_it_was(folder: Folder, monkeypatch:
     monkeypatch.setattr(pipeline, "_emit", without_a_wait)
     folder.write("out.cu", b"of another day")
     code, said = folder.run("compile", "app.cu", "-o", "out.cu")
-    assert (code, folder.read("out.cu")) == (4, folder.read("app.cu"))
-    assert "error[K401]: 'add' may run before 'fill#1' is done (RAW on 'x')" in said
+    assert (code, folder.read("out.cu")) == (0, folder.read("app.cu"))
+    assert "remark[K202]: 'main' stays serial: the proof does not follow it" in said
+    assert "remark[K221]: 'main': a plainer plan is used" in said and "please report it" in said
 
 
 def test_a_missing_clang(folder: Folder) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kesco.options import Options
 from tests.integration.compiled import compile_and_keep
 
 pytestmark = pytest.mark.usefixtures("toolchain")
@@ -71,6 +72,6 @@ def test_nothing_goes_behind_a_statement_that_is_jumped_out_of(tmp_path: Path, s
     path = tmp_path / "app.cu"
     text = PROGRAM.replace("  STATEMENT\n", loop).replace("  cudaDeviceSynchronize", "}\n  cudaDeviceSynchronize")
     path.write_text(text, "utf-8")
-    outcome = compile_and_keep(path)
+    outcome = compile_and_keep(path, Options(launches="keep"))
     assert len(outcome.rewritten) == 1
     assert f"  {statement}\n" in outcome.result.text.decode()

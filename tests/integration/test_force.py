@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ int main(int argc, char**) {{
 def main_of(tmp_path: Path, body: str, options: Options) -> FunctionResult:
     program = tmp_path / "a.cu"
     program.write_text(PROGRAM.format(body))
-    result = compile_file(str(program), options)
+    result = compile_file(str(program), replace(options, launches="keep"))
     (main,) = result.functions
     assert main.rewritten == (result.text != program.read_bytes())
     return main

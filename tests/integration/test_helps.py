@@ -340,8 +340,8 @@ REASONS = {
         "put the operation into a statement of its own", f"switch (k{ON}(x, n), n) {{ default: k{ON}(y, n); }}", BOTH
     ),
     "part of a condition": Way(
-        "then test or return what it gave", f"if (cudaMemsetAsync(z, 0, n)) return 1; {BOTH}",
-        f"cudaError_t e = cudaMemsetAsync(z, 0, n); if (e) return 1; {BOTH}",
+        "then test or return what it gave", f"if (cudaMemsetAsync(z, 0, n)) ++n; {BOTH}",
+        f"cudaError_t e = cudaMemsetAsync(z, 0, n); if (e) ++n; {BOTH}",
     ),
     "same statement": Way(
         "call it in a statement of its own, and pass the result", f"k{ON}(x, unseen()); k{ON}(y, n);",

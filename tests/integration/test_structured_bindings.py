@@ -58,7 +58,7 @@ def test_names_are_parts_of_one_object(tmp_path: Path, body: str, expected: list
 
 def test_a_loop_takes_each_element_apart(tmp_path: Path) -> None:
     lines = read(tmp_path, "Pair v[2] = {s, t};\nfor (auto& [x, y] : v) x = y;")
-    assert lines[2:6] == ["Pair & [x, y] = v[literal]", "int * & x = [x, y].a", "int * & y = [x, y].b", "x = y"]
+    assert lines[3:7] == ["Pair & [x, y] = v[#]", "int * & x = [x, y].a", "int * & y = [x, y].b", "x = y"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("toolchain")
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Compiled]:
     path = tmp_path_factory.mktemp("calls") / f"file{request.param}.cu"
     path.write_text(text_of(programs_of(request.param)))
-    return request.param, compile_and_keep(path, Options())
+    return request.param, compile_and_keep(path, Options(launches="keep"))
 
 
 def wrong(file: int, serial: str, emitted: str) -> list[object]:

@@ -29,6 +29,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         streams=(0, 3, 8)[request.param % 3],
         force=True,
         turns=False,  # which the oracle does not read
+        launches="keep",
         emit=("streams", "streams", "graph", "streams", "auto")[request.param % 5],
     )
     return request.param, compile_and_keep(path, options)

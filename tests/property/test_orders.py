@@ -31,7 +31,9 @@ def names(file: int) -> list[str]:
 def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Compiled]:
     path = tmp_path_factory.mktemp("orders") / "file.cu"
     path.write_text(text_of([Program(name, Orders(int(name[5:]), name).functions()) for name in names(request.param)]))
-    options = Options(copies=("move", "auto")[request.param % 2], streams=(0, 3, 2)[request.param % 3], force=True)
+    options = Options(
+        copies=("move", "auto")[request.param % 2], streams=(0, 3, 2)[request.param % 3], force=True, launches="keep"
+    )
     return request.param, compile_and_keep(path, options)
 
 

@@ -6,7 +6,9 @@ template <int N> static void work(float* a, float* b) {
   k2<<<1, 32>>>(b);
 }
 void get(void (**f)(float*, float*)) { *f = work<1>; }
+void elsewhere();  // so that other files may have called anything before
 int main() {
+  elsewhere();
   float *c, *d;
   cudaMalloc(&c, 256), cudaMalloc(&d, 256);
   work<1>(c, d);

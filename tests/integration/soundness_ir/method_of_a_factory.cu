@@ -11,7 +11,9 @@ template <int N> struct D : B {
 };
 }
 B* make() { return new D<1>; }
+void elsewhere();  // so that other files may have called anything before
 int main() {
+  elsewhere();
   float *c, *d;
   cudaMalloc(&c, 256), cudaMalloc(&d, 256);
   D<1> o;

@@ -4,7 +4,8 @@ __global__ void k2(float* q) { q[0] *= 2; }
 __global__ void k3(float* q) { q[0] -= 3; }
 float* p;
 void work(float* p, float* q, float* c) { k1<<<1, 1>>>(::p); k3<<<1, 1>>>(c); k2<<<1, 1>>>(q); }
-int main(int n, char**) { float *x = nullptr, *y = nullptr, *z = nullptr;
+void elsewhere();  // so that other files may have called anything before
+int main(int n, char**) { elsewhere(); float *x = nullptr, *y = nullptr, *z = nullptr;
   cudaMalloc(&x, 256); cudaMalloc(&y, 256); cudaMalloc(&z, 256);
   p = x; work(y, x, z);
 return cudaDeviceSynchronize();
