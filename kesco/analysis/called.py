@@ -49,7 +49,7 @@ def after_call(walk: Interpreter, state: State, call: ir.Call, callee: Activatio
     stream = _stream_of(walk, call, callee)
     moves = stream is not None and stream != CURRENT
     site = walk.site(state, name, SiteKind.CALL, Role.MOVABLE if moves else Role.JOIN, call.operation, call.span)
-    site.callee, site.stream = callee, stream
+    site.callees, site.stream = {callee.function.key: callee}, stream
     add_touched(site, callee, touched)
     if moves:
         looks, outside = by_host(callee)

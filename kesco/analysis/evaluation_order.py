@@ -124,10 +124,9 @@ def order_matters(
     pure: Collection[str],
     exposed: Callable[[ir.Variable], bool],
     *,
-    strict: bool = True,
     floating: bool = True,
 ) -> bool:
-    """Whether one argument may change what another mentions; `strict`: or what another one's call reads.
+    """Whether one argument may change what another mentions, or what another one's call reads.
 
     Not `floating`: numbers of floating types do not count, where no code of the program's runs. `pure` are the keys of
     functions that change nothing; `exposed` tells whether unseen code may change a variable.
@@ -136,7 +135,7 @@ def order_matters(
     changed = [_changed_by(argument, pure, floating=floating) for argument in arguments]
     if not any(changed):
         return False
-    put = [i for i, a in enumerate(arguments) if strict and any(_is_seen(n, exposed) for n in ir.walk(a))]
+    put = [i for i, a in enumerate(arguments) if any(_is_seen(n, exposed) for n in ir.walk(a))]
     called = [i for i, a in enumerate(arguments) if any(map(is_of_the_program, ir.walk(a)))]
     if any(i != j for i in put for j in called):
         return True

@@ -57,8 +57,9 @@ def _why(draft: Draft, current: Handle | None, known: dict[int, str]) -> str:
     if draft.role in _PASSED:
         return ""
     where = f"'{draft.name}' (line {draft.span.line})"
-    if draft.kind is SiteKind.CALL and draft.callee is not None and draft.role is Role.JOIN:
-        follows = draft.stream == current and not why_not_followed(draft.callee, current, known)
+    if draft.kind is SiteKind.CALL and draft.callees and draft.role is Role.JOIN:
+        all_follow = not any(why_not_followed(one, current, known) for one in draft.callees.values())
+        follows = draft.stream == current and all_follow
         return "" if follows else f"{where} does not follow"
     if draft.lent:
         return ""
@@ -97,7 +98,7 @@ def not_followed(program: ir.Program, activations: Mapping[str, Mapping[Any, Wal
             if not reason
             for activation in activations[key].values()
             for draft in activation.builder.drafts
-            if draft.callee is not None and found[draft.callee.function.key]
+            if any(found[one] for one in draft.callees)
         }
         if not wrong:
             return found
@@ -128,7 +129,7 @@ def moving_calls(
     stands = alone & _stands(program, contexts, all_seen=all_seen)
     heads = {n.operation for a in contexts for n in _in_heads(a.function.body) if isinstance(n, ir.Call)}
     stands -= {d.operation for d in drafts if d.holds and d.operation in heads}  # the host would wait behind the branch
-    found = {d.operation for d in drafts if d.callee is not None and d.operation in stands}
+    found = {d.operation for d in drafts if d.callees and d.operation in stands}
     return found - {d.operation for d in drafts if d.operation in found and not _moves(program, d, reasons)}
 
 
@@ -139,7 +140,11 @@ def with_moving(region: Region, moving: Collection[int], contexts: Collection[Wa
     sites = list(region.sites)
     for site in (s for s in region.sites if s.operation in moving and s.kind is SiteKind.CALL):
         sides = [
-            by_host(d.callee) for a in contexts for d in a.builder.drafts if d.operation == site.operation and d.callee
+            by_host(one)
+            for a in contexts
+            for d in a.builder.drafts
+            if d.operation == site.operation
+            for one in d.callees.values()
         ]
         looks, outside = (any(one) for one in zip(*sides, strict=True))
         role = site.role if site.holds else Role.MOVABLE  # whether copies move is decided later
@@ -151,7 +156,7 @@ def by_host(callee: Walked) -> tuple[bool, bool]:
     """Whether the host may see in a function how far the device is, and touch memory that its caller did not make."""
     reached, todo = {id(callee): callee}, [callee]
     while todo:
-        inner = {id(d.callee): d.callee for d in todo.pop().builder.drafts if d.callee is not None}
+        inner = {id(one): one for d in todo.pop().builder.drafts for one in d.callees.values()}
         todo += [one for key, one in inner.items() if key not in reached]
         reached |= inner
     drafts = [draft for one in reached.values() for draft in one.builder.drafts]
@@ -177,10 +182,9 @@ def _name(item: tuple[Buffer, AccessMode]) -> tuple[str, str]:
 
 def _moves(program: ir.Program, draft: Draft, reasons: Mapping[str, str]) -> bool:
     """Whether a call, as it is made there, may go to any stream."""
-    callee = draft.callee
-    if callee is None or draft.role is not Role.JOIN or draft.foreign:
+    if not draft.callees or draft.role is not Role.JOIN or draft.foreign:
         return False
-    return program.operations[draft.operation].call is not None and not reasons[callee.function.key]
+    return program.operations[draft.operation].call is not None and not any(reasons[one] for one in draft.callees)
 
 
 def _stands(program: ir.Program, contexts: Collection[Walked], *, all_seen: bool) -> set[int]:

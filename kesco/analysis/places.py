@@ -32,6 +32,7 @@ class Places(Escapes):
     def __init__(self, program: ir.Program) -> None:
         super().__init__(program)
         self.has_managed = any(name == "managed" for name, _ in program.constructs)
+        self.shares = program.shares_memory
         self.streams = False  # whether streams and events in the text are followed (to verify it) or an obstacle
         self.ambiguous = {"", *(f.name for r in program.records.values() if r.ambiguous for f in r.fields)}
         self.stack: list[Activation] = []
@@ -166,14 +167,14 @@ class Places(Escapes):
         if certain and not self.now.failing:
             self.now.seen.add((UNSEEN_HOST, AccessMode.READ, False))
 
-    def go_outside(self, certain: bool = True) -> None:
+    def go_outside(self, certain: bool = True, *, itself: bool = False) -> None:
         """Note that the host may touch memory that its function did not make, unless a call of CUDA has failed.
 
-        What ran before ``main`` is nothing.
+        What ran before ``main`` is nothing. Where it does so `itself`, that may be what the device reaches, too.
         """
         if not certain or self.now.failing:
             return
-        if self.strays:
+        if self.strays or (itself and self.shares):
             self.now.host[UNSEEN_HOST] = AccessMode.READ_WRITE
         self.now.outside = self.now.outside or self.now.function.name != "main"
 
@@ -185,7 +186,7 @@ class Places(Escapes):
     def read_all(self, state: State, places: frozenset[Place], unknown: bool, kind: ir.Type | None = None) -> Value:
         """The union of what these places hold; unknown when the places themselves are."""
         result = TOP if unknown or not places else NOTHING
-        self.go_outside(unknown or not places)
+        self.go_outside(unknown or not places, itself=True)
         self.see(unknown or not places)
         for place in places:
             found = self.read(state, place, kind)
@@ -206,7 +207,7 @@ class Places(Escapes):
             unknown = True  # what came in from outside may overlap on the host's side
         self.escape_stored(state, places, value)
         if unknown or not places:
-            self.go_outside()
+            self.go_outside(itself=True)
             self.escape_values(state, value)
             state.store.clobber(p.object for p in places)
             self.clobber_escaped(state)
@@ -274,7 +275,8 @@ class Places(Escapes):
             value = self.evaluate(state, expression.pointer)
             return value.places, value.unknown or not value.places
         if isinstance(expression, ir.Cast):  # a new value, or the old place by another type: both are possible
-            return self.places(state, expression.operand)[0], True
+            places, unknown = self.places(state, expression.operand)
+            return places, unknown or not expression.adds_const
         if isinstance(expression, ir.Decay):
             return self.places(state, expression.array)
         if isinstance(expression, ir.Binary) and expression.operator == ",":

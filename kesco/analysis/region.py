@@ -83,7 +83,7 @@ class Draft:
     waits: bool = False  # the host waits here for all before
     records: str = ""  # the event that is recorded here
     awaits: str = ""  # the event that the host waits for
-    callee: Walked | None = None  # the function that is called here
+    callees: dict[str, Walked] = field(default_factory=dict)  # the functions that are called here, by key
     others: dict[tuple[str, Span], None] = field(default_factory=dict)  # those of what it stands for as well
     lent: bool | None = None  # whether all that is not known here is which handle it is, that came in
     holds: bool = False  # copies keep the host in it
@@ -112,7 +112,7 @@ class Draft:
     @property
     def calls(self) -> tuple[tuple[str, Span], ...]:
         """The functions that are called here, by name and place."""
-        own = () if self.callee is None else ((self.callee.function.name, self.callee.function.span),)
+        own = ((one.function.name, one.function.span) for one in self.callees.values())
         return tuple(dict.fromkeys((*self.others, *own)))
 
     def become(self, other: Draft, first: bool) -> None:
@@ -121,7 +121,7 @@ class Draft:
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
         self.others |= dict.fromkeys((*self.calls, *other.calls))
-        self.callee, self.holds = other.callee or self.callee, self.holds or other.holds
+        self.callees, self.holds = self.callees | other.callees, self.holds or other.holds
         self.busy = self.busy or other.busy
         self.mark, self.loop = other.mark, other.loop
         self.held = other.held if first or self.held is other.held else None

@@ -182,7 +182,7 @@ def _at(draft: Draft) -> _Looks:
     What is on a stream of the program's own that does not wait for others tells as much as the host does. What the host
     reads is among what is seen behind the site before; who frees memory of the device waits.
     """
-    if draft.callee is not None or not (_is_alone(draft) or draft.role in (Role.HOST, Role.JOIN)):
+    if draft.callees or not (_is_alone(draft) or draft.role in (Role.HOST, Role.JOIN)):
         return _NOTHING
     kept = AccessMode.WRITE if draft.role is Role.HOST else AccessMode.READ_WRITE
     done = ((one[0], mode & kept) for one, mode in draft.accesses.items())
@@ -209,14 +209,14 @@ def _looks(activations: Iterable[Walked]) -> dict[_Node, _Looks]:
             if _waits(activation, draft):
                 stops.add(node)
                 own[node] = _behind_it(draft)
-            if draft.callee is None or node in stops:
+            if not draft.callees or node in stops:
                 continue
-            after[node], own[node] = [(id(draft.callee), 0, False)], _NOTHING
+            after[node], own[node] = [(id(one), 0, False) for one in draft.callees.values()], _NOTHING
             back = me, draft.number, True
             after[back], own[back] = following, _behind_it(draft)
-            for left in (d for d in draft.callee.builder.drafts if d.role is Role.EXIT):
-                after.setdefault((id(draft.callee), left.number, True), []).append(back)
-                own.setdefault((id(draft.callee), left.number, True), _NOTHING)
+            for one, left in ((c, d) for c in draft.callees.values() for d in c.builder.drafts if d.role is Role.EXIT):
+                after.setdefault((id(one), left.number, True), []).append(back)
+                own.setdefault((id(one), left.number, True), _NOTHING)
     _return(after, activations)
     return _behind(after, own, stops)
 

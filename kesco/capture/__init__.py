@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from kesco.capture.values import NotCaptured, Reader
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_wait
 from kesco.ir.replay import Replay
 
 _KINDS = frozenset({SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET})
@@ -106,7 +106,7 @@ class _Finder:
 
     def _waits(self, behind: Sequence[ir.Stmt]) -> bool:
         """Whether the host waits for the device in the first of these statements that does anything there."""
-        syncs = {s.operation for s in self.region.sites if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC}
+        syncs = {s.operation for s in self.region.sites if is_wait(s)}
         others = {s.operation for s in self.region.sites if s.operation >= 0} - syncs
         for one in behind:
             found = {n.operation for n in ir.walk(one) if isinstance(n, (ir.Call, ir.Launch))}

@@ -184,6 +184,16 @@ def is_sure_barrier(site: Site) -> bool:
     return is_barrier(site) and not may_be_nothing(site)
 
 
+def is_wait(site: Site) -> bool:
+    """Whether all it does is to keep the host until the device has done everything."""
+    return site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC
+
+
+def comes_home(site: Site) -> bool:
+    """Whether it is a copy for which the host waits, and that waits for all work before it."""
+    return site.kind is SiteKind.COPY and site.role is Role.LEGACY and site.held is Held.ALL and site.acts
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """One function as a control-flow graph over its sites; site 0 is its entry.

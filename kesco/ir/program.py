@@ -7,6 +7,7 @@ the device sees (launches and API calls) are expressions like any other, each wi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from kesco.ir.task import Task as Task
@@ -157,6 +158,10 @@ class Stated:
     span: Span
 
 
+_SHARES = re.compile(rb"\bcudaMallocManaged\b|\b__managed__\b")
+_PINS, _IN_ITS_TIME = re.compile(rb"\bcuda(?:MallocHost|HostAlloc|HostRegister)\b"), re.compile(rb"\bcuda\w+Async\b")
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """One parsed file.
@@ -185,3 +190,9 @@ class Program:
     def is_fixed(self, mangled: str) -> bool:
         """Whether a device symbol is a constant one that is written by its name alone (`Variable.fixed`)."""
         return any(one.mangled == mangled and one.fixed for one, _ in self.globals)
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the text allocates memory that both reach, or that the device copies while the host goes on."""
+        pins = _PINS.search(self.text) is not None and _IN_ITS_TIME.search(self.text) is not None
+        return pins or _SHARES.search(self.text) is not None

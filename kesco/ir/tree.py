@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kesco.ir.types import Type, Variable
+from kesco.ir.types import Shape, Type, Variable
 from kesco.source import Span
 
 # ---- expressions ----------------------------------------------------------------------------------------------------
@@ -137,6 +137,14 @@ class Cast(Expr):
     operand: Expr
     type: Type
     source: Type | None = None
+
+    @property
+    def adds_const(self) -> bool:
+        """Whether a scalar stays where it is, and is only const: a new value of a scalar type is never const."""
+        source = self.source
+        return (
+            source is not None and source.shape is not Shape.RECORD and self.type.spelling == f"const {source.spelling}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ the rest because nothing moves here: one of these may report what another one wo
 from __future__ import annotations
 
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.flow import Region, comes_home, is_wait
 from kesco.issue.lines import blocks, is_whole
 from kesco.issue.pairs import statuses
 from kesco.issue.statements import is_bare, issued_or_asked
@@ -18,7 +18,7 @@ def checked(program: ir.Program, region: Region) -> dict[int, bool]:
     """The sites of such waits, with whether their statement also asks for the error of a launch."""
     waits: dict[int, list[int]] = {}
     for site in region.sites:
-        if site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC and site.operation >= 0:
+        if (is_wait(site) or comes_home(site)) and site.operation >= 0:
             waits.setdefault(site.operation, []).append(site.number)
     places = {region.span, *(span for _, span in region.members)}
     found: dict[int, bool] = {}

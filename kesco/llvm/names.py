@@ -16,6 +16,16 @@ _SOURCE_NAME = re.compile(r"L?(\d+)")
 _DESTRUCTOR = re.compile(r"(?:I.*E)?D[0-2]Ev$")  # behind its class
 
 
+_OPERATORS = {
+    "ml": "*", "de": "*", "pl": "+", "ps": "+", "mi": "-", "ng": "-", "dv": "/", "rm": "%", "an": "&", "ad": "&",
+    "or": "|", "eo": "^", "co": "~", "nt": "!", "aS": "=", "pL": "+=", "mI": "-=", "mL": "*=", "dV": "/=", "rM": "%=",
+    "aN": "&=", "oR": "|=", "eO": "^=", "ls": "<<", "rs": ">>", "lS": "<<=", "rS": ">>=", "eq": "==", "ne": "!=",
+    "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "aa": "&&", "oo": "||", "pp": "++", "mm": "--", "cm": ",",
+    "pt": "->", "pm": "->*", "cl": "()", "ix": "[]",
+}  # fmt: skip
+_OPERATOR = re.compile(rf"(?:I.*E)?({'|'.join(_OPERATORS)})(?=[A-Z\d])")  # behind its class, or alone
+
+
 def bare(name: str) -> str:
     """A global's name without LLVM's quotes and escapes."""
     if not name.startswith('"'):
@@ -30,23 +40,44 @@ def display_name(mangled: str) -> str:
         return mangled
     nested = mangled.startswith("_ZN")
     text = mangled.encode().decode("latin-1")  # lengths count bytes
+    parts, at = _parts(text)
+    if nested and parts and _DESTRUCTOR.match(text, at):
+        return f"~{parts[-1]}"
+    if operator := operator_of(mangled):
+        return "::".join((*parts, f"operator{operator}"))
+    complete = parts and (text[at : at + 1] in ("E", "I") if nested else at <= len(text))
+    return "::".join(parts).encode("latin-1").decode("utf-8", "replace") if complete else mangled
+
+
+def operator_of(mangled: str) -> str:
+    """The operator that a function overloads, such as ``*``; nothing for other functions."""
+    text = mangled.encode().decode("latin-1")
+    parts, at = _parts(text) if mangled.startswith("_Z") else ([], 0)
+    alone = mangled.startswith("_ZN") or parts in ([], ["std"])  # and no name in front of its parameters
+    found = _OPERATOR.match(text, at) if alone else None
+    return _OPERATORS[found[1]] if found is not None and at else ""
+
+
+def _parts(text: str) -> tuple[list[str], int]:
+    """The names that a mangled one begins with, and where they end."""
+    nested = text.startswith("_ZN")
     at = 3 if nested else 2
+    while nested and text[at : at + 1] in tuple("rVKRO"):
+        at += 1
     parts: list[str] = []
     if text.startswith("St", at):
         parts.append("std")
         at += 2
     while match := _SOURCE_NAME.match(text, at):
-        start, at = match.end(), match.end() + int(match[1])
-        name = text[start:at]
+        start, end = match.end(), match.end() + int(match[1])
+        name = text[start:end]
         if len(name) < int(match[1]):
-            return mangled
+            return [], at
         parts.append("(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name)
+        at = end
         if not nested:
             break
-    if nested and parts and _DESTRUCTOR.match(text, at):
-        return f"~{parts[-1]}"
-    complete = parts and (text[at : at + 1] in ("E", "I") if nested else at <= len(text))
-    return "::".join(parts).encode("latin-1").decode("utf-8", "replace") if complete else mangled
+    return parts, at
 
 
 def kernel_of(stub: str) -> str:

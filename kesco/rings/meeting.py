@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kesco.ir.access import Access, AccessMode, BufferKind, may_alias
-from kesco.ir.flow import EXCEPTION, Held, Region, Role, Site, SiteKind
+from kesco.ir.flow import EXCEPTION, Held, Region, Role, Site, SiteKind, is_wait
 from kesco.source import Span
 
 _WORK = (SiteKind.KERNEL, SiteKind.COPY, SiteKind.MEMSET)
@@ -24,7 +24,7 @@ def may_stay(site: Site, *, waits: bool = True) -> bool:
     if site.role is Role.MOVABLE:
         # whether the host waits for a copy is known when all is planned
         return site.kind in _WORK or (site.kind is SiteKind.CALL and not site.holds and not site.looks)
-    return site.role is Role.HOST or (site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC)
+    return site.role is Role.HOST or is_wait(site)
 
 
 def may_throw(region: Region, sites: Collection[Site]) -> bool:

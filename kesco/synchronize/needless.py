@@ -7,7 +7,8 @@ streams and so keeps apart what could overlap.
 1. A *look* is whatever may show how far the device is: a clock, output, a call that is not seen, the end of the
 function; and a query for errors, unless it stands behind a launch: then it is about that one. 2. A wait stays if a
 look can be reached from it without another wait in between: the last wait before each look stays on every path, and it
-waits for all that the others waited for. 3. A wait also stays if it may be the first behind code that is not seen,
+waits for all that the others waited for. There a copy to the host that stays on the default stream is a wait, too. 3. A
+wait also stays if it may be the first behind code that is not seen,
 which may have left work on streams that nothing else waits for. 4. The first waits of a function stay where the host
 touches memory behind them that work of the caller may still be writing: what the function did not make. Where unseen
 code may call it, that work may be on a stream that the default stream does not wait for, and they stay also where
@@ -27,7 +28,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from kesco.ir.access import AccessMode, BufferKind
-from kesco.ir.flow import Held, Region, Role, Site, SiteKind
+from kesco.ir.flow import Held, Region, Role, Site, SiteKind, comes_home, is_wait
 
 _SHARED = (BufferKind.MANAGED, BufferKind.PINNED)
 """Memory of both sides, which the host does not touch without being seen to."""
@@ -45,7 +46,7 @@ def needless(
         return ()
     unseen = {s.number for s in region.sites if s.foreign}
     kept = _reached(region, unseen)
-    kept |= {c for c in candidates if any(_looks(region.sites[n]) for n in _reached(region, (c,)))}
+    kept |= {c for c in candidates if any(_looks(region.sites[n]) for n in _reached(region, (c,), homes=True))}
     others = [site for site in region.sites if not _on_the_device(site)]
     if any(a.buffer.kind not in _SHARED for site in others for a in site.accesses if not a.buffer.on_device):
         return ()
@@ -72,13 +73,14 @@ def _for_the_report(
     told = {n for n in gone.difference(whole) if region.sites[n].operation in home}
 
     def reports(wait: int, one: int) -> bool:
-        return not _waits(region.sites[wait]) or (wait in checked and checked[wait] >= checked[one])
+        asked = wait in checked and checked[wait] >= checked[one]
+        return asked or not (is_wait(region.sites[wait]) or comes_home(region.sites[wait]))
 
     while True:
         before = len(gone)
         for wait in asked:
             silent = gone - told
-            behind = _reached(region, (wait,), silent) if wait in gone else set()
+            behind = _reached(region, (wait,), silent, homes=True) if wait in gone else set()
             if not all(reports(n, wait) for n in behind - silent):
                 gone.discard(wait)
         if len(gone) == before:
@@ -112,7 +114,7 @@ def _matters(region: Region, wait: int, gone: Collection[int]) -> bool:
     if any(site.outside and wait in region.successors[site.number] for site in region.sites):
         return True
     between = [region.sites[n] for n in _reached(region, (wait,), gone)]
-    outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number in (wait, *gone) or not _waits(s))]
+    outside = [s for s in (region.sites[wait], *between) if s.outside and (s.number in (wait, *gone) or not is_wait(s))]
     return bool(outside) or any(_touches(region, s) for s in between)
 
 
@@ -138,7 +140,7 @@ def _on_the_device(site: Site) -> bool:
 
 def _may_see(site: Site) -> bool:
     """Whether the host may touch memory here that work shares with it."""
-    if _waits(site):
+    if is_wait(site):
         return False
     quiet = site.role is Role.HOST and site.kind is SiteKind.HOST_USE and not site.foreign
     return bool(site.accesses) if quiet else site.role is not Role.MOVABLE or site.kind is not SiteKind.KERNEL
@@ -147,7 +149,7 @@ def _may_see(site: Site) -> bool:
 def _looks(site: Site) -> bool:
     if site.role is Role.HOST or (site.role is Role.MOVABLE and site.kind is SiteKind.CALL):
         return site.looks
-    return site.role not in (Role.MOVABLE, Role.LEGACY) and not _waits(site)
+    return site.role not in (Role.MOVABLE, Role.LEGACY) and not is_wait(site)
 
 
 def _touches(region: Region, site: Site) -> bool:
@@ -164,18 +166,17 @@ def _touches(region: Region, site: Site) -> bool:
     return not own or any(a.buffer.kind is not BufferKind.DEVICE for a in site.accesses)
 
 
-def _waits(site: Site) -> bool:
-    return site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC
+def _reached(region: Region, start: Iterable[int], gone: Collection[int] = (), *, homes: bool = False) -> set[int]:
+    """The sites that may come next, one after the other, up to the next waits of the host but `gone`, with these.
 
-
-def _reached(region: Region, start: Iterable[int], gone: Collection[int] = ()) -> set[int]:
-    """The sites that may come next, one after the other, up to the next waits of the host but `gone`, with these."""
+    With `homes` up to the next copy to the host that stays where it is, too.
+    """
     found: set[int] = set()
     stack = [successor for number in start for successor in region.successors[number]]
     while stack:
         number = stack.pop()
         if number not in found:
             found.add(number)
-            if number in gone or not _waits(region.sites[number]):
+            if number in gone or not (is_wait(region.sites[number]) or (homes and comes_home(region.sites[number]))):
                 stack += region.successors[number]
     return found

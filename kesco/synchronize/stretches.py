@@ -21,7 +21,7 @@ from collections.abc import Collection
 import networkx as nx
 
 from kesco.ir import program as ir
-from kesco.ir.flow import Region, Role, SiteKind
+from kesco.ir.flow import Region, is_wait
 from kesco.ir.schedule import Schedule
 from kesco.source import Span
 
@@ -45,7 +45,7 @@ def _until_waits(region: Region, start: int) -> set[int]:
         if number not in found:
             found.add(number)
             site = region.sites[number]
-            if site.role is not Role.DEVICE_SYNC or site.kind is not SiteKind.SYNC:
+            if not is_wait(site):
                 work += region.successors[number]
     return found
 
@@ -56,11 +56,7 @@ def stretches(region: Region, schedule: Schedule) -> tuple[int, ...]:
         return ()
     work = {site for site, _ in schedule.stream_of}
     moving = {region.sites[n].operation for n in work}  # copies that also wait for the device
-    barriers = [
-        s.number
-        for s in region.sites
-        if s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC and s.operation not in moving and not s.added
-    ]
+    barriers = [s.number for s in region.sites if is_wait(s) and s.operation not in moving and not s.added]
     if region.function != "main":
         return (0, *barriers) if barriers else ()
     graph = nx.DiGraph((site, after) for site, successors in enumerate(region.successors) for after in successors)
@@ -77,7 +73,7 @@ def paces(program: ir.Program, region: Region, schedule: Schedule) -> tuple[Span
     graph = nx.DiGraph((site, after) for site, successors in enumerate(region.successors) for after in successors)
     again = {n for part in nx.strongly_connected_components(graph) if len(part) > 1 for n in part}
     stream_at = [(sites[number].span.start, stream) for number, stream in schedule.stream_of if number in again]
-    apart = [s.span.start for s in sites if s.foreign or (s.role is Role.DEVICE_SYNC and s.kind is SiteKind.SYNC)]
+    apart = [s.span.start for s in sites if s.foreign or is_wait(s)]
     loops = [node for node in ir.walk(function.body) if isinstance(node, ir.Loop)]
     found = [one for one in loops if len({stream for at, stream in stream_at if _is_in(at, one)}) > 1]
     found = [one for one in found if not (_is_short(one) or any(_is_in(at, one) for at in apart))]

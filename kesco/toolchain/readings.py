@@ -60,8 +60,8 @@ _FEATURES = re.compile(rb"__has_(?!include)\w+|__cpp_\w+|__clang_[a-z]\w*|__VERS
 _NOT_OF_GXX = re.compile(rb"__clang__|_LIBCPP\w*|_?_GLIBCXX\w*")
 _ONLY_SAID = re.compile(rb"GCC|clang|nv_\w+|diag_\w+|hd_warning_disable|warning|message|once")
 _TO_PREPROCESSORS = (
-    *("-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-m", "-fopenmp", "-fno-exceptions", "-fno-rtti"),
-    *("-pthread", "-nostdinc"),
+    *("-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-m", "-fno-exceptions", "-fno-rtti", "-pthread"),
+    "-nostdinc",
 )
 _WITH_VALUE = ("-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter")
 _DEFINING = {
@@ -203,6 +203,7 @@ def _as_nvcc(toolchain: Toolchain, flags: Sequence[str], arch: str) -> list[tupl
     defined += ["__CUDACC_DEVICE_ATOMIC_BUILTINS__=1"] * ((int(major), int(minor)) >= (12, 8))
     defined += [macro for flag, macro in _DEFINING.items() if flag in flags]
     defined += ["__CUDACC_RDC__"] * ("-fgpu-rdc" in passed)
+    defined += ["_OPENMP=201511"] * ("-fopenmp" in passed)  # with the flag g++ leaves out lines with its pragmas
     number = re.sub(r"\D", "", arch)
     defined += [f"__CUDA_ARCH__={number}0", f"__CUDA_ARCH_LIST__={number}0"] * bool(arch)
     folders = [p for f in (toolchain.cuda_path / "include", *toolchain.cuda_include) for p in ("-isystem", str(f))]

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from kesco.ir import program as ir
 from kesco.ir.access import BufferKind
-from kesco.ir.flow import Region, Role, Site, SiteKind
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_wait
 from kesco.ir.transfers import Zeroes
 from kesco.source import Span
 from kesco.transfers.away import touches
@@ -94,7 +94,7 @@ def _is_apart(region: Region, store: int, loop: ir.Loop, stores: Collection[int]
     work, seen = [n for s in sites for n in before[s.number]], set[int]()
     while work:
         site = region.sites[work.pop()]
-        if site.number in seen or _waits(site):
+        if site.number in seen or is_wait(site):
             continue
         if site.role is not Role.HOST:
             return False
@@ -111,7 +111,7 @@ def _reaches(region: Region, sites: list[Site], within: Span | None, stores: Col
     work, seen = [n for s in sites for n in region.successors[s.number]], set[int]()
     while work:
         site = region.sites[work.pop()]
-        if site.number in seen or _waits(site) or (inner is not None and site.number not in inner):
+        if site.number in seen or is_wait(site) or (inner is not None and site.number not in inner):
             continue
         shared = site.role is Role.HOST and any(a.buffer.kind in _SHARED for a in site.accesses)
         if site.role not in _ISSUES or site.looks or site.foreign or (shared and site.zeroes not in stores):
@@ -119,10 +119,6 @@ def _reaches(region: Region, sites: list[Site], within: Span | None, stores: Col
         seen.add(site.number)
         work += region.successors[site.number]
     return False
-
-
-def _waits(site: Site) -> bool:
-    return site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC
 
 
 def _as_work(program: ir.Program, site: Site, stores: Collection[int]) -> Site:

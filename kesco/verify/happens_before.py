@@ -292,7 +292,7 @@ class HappensBefore:
             known[number + len(self._streams)] = known[number]
         if stream is None or self._blocks_legacy(stream):
             known[NEXT_LEGACY_WORK] |= front | bit
-        if site.held is Held.ALL and site.role is Role.MOVABLE:
+        if site.held is Held.ALL and (site.acts or stream is not None):  # of 0 bytes, the legacy stream does nothing
             state.pending &= ~(bit | (front if site.acts else queued))
 
     def _call(self, state: State, site: Site) -> None:

@@ -11,6 +11,7 @@ from integration.compiled import Compiled, compile_and_keep
 from kesco.ir.flow import Held, Role
 from kesco.options import Options
 from kesco.proving import verify_files
+from tests.preferring import the_ir
 from tests.taken import one_in
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
@@ -352,3 +353,79 @@ def test_a_copy_into_an_array_of_numbers_leaves_the_pointers_behind_it_unless_it
     done = compile_and_keep(program, Options(force=True))
     text = done.result.text.decode()
     assert ("kesco->stream[1]>>>(s.p[1])" in text) is (streams == 2)
+
+
+SYMBOLS = """\
+#include <cstdio>
+__constant__ float alpha;
+__device__ int count;
+__global__ void scale(float* a) { a[threadIdx.x] *= alpha; }
+__global__ void other(float* a) { a[threadIdx.x] += 1; }
+__global__ void tally(const float* a) { if (a[threadIdx.x] > 1) atomicAdd(&count, 1); }
+int main() {
+  float *a, *b;
+  cudaMalloc(&a, 4096), cudaMalloc(&b, 4096);
+  for (int t = 0; t < 200; t++) {
+    float f = 1.0f / (t + 1);
+    int zero = 0, got;
+    other<<<1, 64>>>(b);
+    cudaMemcpyToSymbol(alpha, &f, sizeof f);
+    scale<<<1, 64>>>(a);
+    cudaMemcpyToSymbol(count, &zero, sizeof zero);
+    tally<<<1, 64>>>(a);
+    cudaMemcpyFromSymbol(&got, count, sizeof got);
+    printf("%d", got);
+  }
+  cudaFree(a), cudaFree(b);
+}
+"""
+
+
+def test_symbols_that_are_one_number(tmp_path: Path) -> None:
+    """They are passed to the prologue's copies as places, though their values are known to nobody."""
+    path = tmp_path / "app.cu"
+    path.write_text(SYMBOLS)
+    outcome = compile_and_keep(path)
+    assert [one.schedule.streams for one in outcome.rewritten] == [2]
+    assert outcome.result.text.count(b"kesco_copy_to_symbol(alpha, &f, sizeof f, 0, cudaMemcpyHostToDevice, ") == 1
+    assert outcome.result.text.count(b"kesco_copy_to_symbol(count, &zero") == 1
+    assert b", true);" not in outcome.result.text.partition(b"int main")[2]  # the copy home waits for all
+
+
+DEFAULTS = """\
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#define CHECK(call) check((call), __FILE__, __LINE__)
+static int level() { static int n = 0; return ++n; }
+static void elsewhere(int n = level()) { printf("%d", n); }
+static void check(cudaError_t e, const char* file, int line, bool much = true) {
+  if (e != cudaSuccess) { fprintf(stderr, "%s %d %d", file, line, much); exit(1); }
+}
+__global__ void up(float* y, const float* x) { y[threadIdx.x] += x[threadIdx.x]; }
+template <class T> struct Tower { T *x, *y; };
+static void forward(Tower<float>& one, const std::vector<float>& in) {
+  CHECK(cudaMemcpy(one.x, in.data(), in.size() * sizeof(float), cudaMemcpyHostToDevice));
+  up<<<4096, 256>>>(one.y, one.x);
+}
+int main(int argc, char** argv) {
+  Tower<float> a, b;
+  cudaMalloc(&a.x, 4 << 20), cudaMalloc(&a.y, 4 << 20), cudaMalloc(&b.x, 4 << 20), cudaMalloc(&b.y, 4 << 20);
+  std::vector<float> in(1 << 20), more(1 << 20);
+  for (int t = 0; t < argc * 10; t++) {
+    for (float& one : in) one = t;
+    forward(a, in);
+    forward(b, more);
+    CHECK(cudaMemcpy(in.data(), a.y, in.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+  cudaDeviceSynchronize();
+  elsewhere();
+}
+"""
+
+
+def test_default_arguments_of_the_prologues_copies_are_constants(tmp_path: Path) -> None:
+    path = tmp_path / "app.cu"
+    path.write_text(DEFAULTS)
+    with the_ir():
+        assert [one.schedule.streams for one in compile_and_keep(path).rewritten] == [2]

@@ -403,3 +403,65 @@ int main() {
     assert len(taken_out(compiled(tmp_path, text))) == 1  # behind the other one is what is printed
     met = text.replace("f.b[threadIdx.x] += 1", "f.b[threadIdx.x] += f.a[threadIdx.x]")
     assert taken_out(compiled(tmp_path, met)) == []
+
+
+HOME = """\
+#define OR_ELSE(call) do { cudaError_t e_ = (call); if (e_ != cudaSuccess) { printf("%d", e_); exit(1); } } while (0)
+#include <cstdlib>
+int main(int argc, char** argv) {
+  float *a, *b, got = 0;
+  cudaMalloc(&a, 4096); cudaMalloc(&b, 4096);
+  for (int i = 0; i < 100; ++i) {
+    up<<<1, 32>>>(a);
+    up<<<1, 32>>>(b);
+    WAIT
+    COPY
+    printf("%f", got);
+  }
+  cudaFree(a);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "copy", "goes"),
+    [
+        (SYNC, "cudaMemcpy(&got, a, 4, cudaMemcpyDeviceToHost);", True),
+        (SYNC, "OR_ELSE(cudaMemcpy(&got, a, 4, cudaMemcpyDeviceToHost));", True),
+        (f"OR_ELSE({SYNC[:-1]});", "OR_ELSE(cudaMemcpy(&got, a, 4, cudaMemcpyDeviceToHost));", True),
+        (f"OR_ELSE({SYNC[:-1]});", "cudaMemcpy(&got, a, 4, cudaMemcpyDeviceToHost);", False),
+        (SYNC, "cudaMemcpy(a, &got, 4, cudaMemcpyHostToDevice);", False),
+        (SYNC, "if (i % 10 == 0) cudaMemcpy(&got, a, 4, cudaMemcpyDeviceToHost);", False),
+    ],
+)
+def test_a_copy_to_the_host_that_stays_is_a_wait(tmp_path: Path, wait: str, copy: str, goes: bool) -> None:
+    """Small ones are left where they are; an error that somebody asks about is still asked about."""
+    outcome = compiled(tmp_path, HOME.replace("WAIT", wait).replace("COPY", copy))
+    assert [one.serial.function for one in outcome.rewritten] == ["main"]
+    assert (len(taken_out(outcome)) == 1) == goes
+
+
+FOUND = """\
+#include <map>
+int main(int argc, char** argv) {
+  float *p, *b;
+  cudaMallocManaged(&p, 4096); cudaMalloc(&b, 4096);
+  std::map<int, float*> m;
+  m[3] = p;
+  up<<<1, 32>>>(b);
+  up<<<1, 32>>>(p);
+  cudaDeviceSynchronize();
+  float k = AGAIN[5];
+  up<<<1, 32>>>(b);
+  up<<<1, 32>>>(p);
+  cudaDeviceSynchronize();
+  return k > 3;
+}
+"""
+
+
+@pytest.mark.parametrize("pointer", ["m.at(3)", "m[argc]", "p"])
+def test_the_host_may_find_what_the_device_reaches_where_nothing_is_known(tmp_path: Path, pointer: str) -> None:
+    outcome = compiled(tmp_path, FOUND.replace("AGAIN", pointer))
+    assert b"not needed here" not in outcome.result.text

@@ -1,4 +1,4 @@
-"""A call that runs one of several functions, as objects decide, sets no stream; the rest of its function goes on."""
+"""A call that runs one of several functions, as objects decide: each of them follows its caller's stream, or none."""
 
 from __future__ import annotations
 
@@ -36,11 +36,20 @@ int main(int argc, char**) {
 """
 
 
-def test_the_rest_of_its_function_goes_on(tmp_path: Path) -> None:
+def test_each_follows(tmp_path: Path) -> None:
     (tmp_path / "app.cu").write_text(TEXT)
     one = compile_and_keep(tmp_path / "app.cu")
-    main = one.function("main")
-    assert main.rewritten
+    assert one.function("main").rewritten
+    calls = [line.partition(" op->")[0] for line in one.lines if "op->apply" in line]
+    assert calls == ["  KescoOn(kesco->stream[0]),", "  KescoOn(kesco->stream[1]),"]
+
+
+def test_where_one_does_not_the_rest_of_their_function_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "app.cu").write_text(
+        TEXT.replace("dec<<<1, 32>>>(p); }", "dec<<<1, 32>>>(p); cudaDeviceSynchronize(); }")
+    )
+    one = compile_and_keep(tmp_path / "app.cu")
+    assert one.function("main").rewritten
     assert [line for line in one.lines if "op->apply" in line] == ["  op->apply(x.get());", "  op->apply(y.get());"]
     joined = [line for line in one.lines if "<<<1, 32, 0, kesco->stream" in line]
     assert len(joined) == 2

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("toolchain")
 
 # Only the reading of LLVM IR follows objects of class templates.
 PROGRAM = """#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>
@@ -50,6 +51,13 @@ static float* other(Chosen& which) { float* old = which.x; which.x = lists[1]; r
 static int copied(float* to, const float* from) { return cudaMemcpy(to, from, 128, cudaMemcpyHostToDevice); }
 static float* deep(int n) { return n > 1 ? both(n, deep(n - 1)) : next(); }
 static float* chosen_by(int i) { return lists[i & 1]; }
+static int counted() { static int calls = 0; return ++calls; }
+static float* raw(int n) { void* p; if (cudaMalloc(&p, n)) printf("none"), exit(1); return (float*)p; }
+static void done(void* p) { cudaFree(p); }
+struct Given { int n, more; explicit Given(int n, int more = 60) : n(n), more(more) {} };
+struct Three { float *a, *b; int n; };
+static float* third(const Three&, float* x) { return x; }
+struct Taken { float *a, *b; explicit Taken(float* a, float* b = next()) : a(a), b(b) { take(a, b); } };
 struct Either {
   static int first(float*& p, float* to) { p = to; return 1; }
   static int second(float*& p) { return p == lists[0]; }
@@ -97,6 +105,12 @@ APART = [
     "use(copied(x.at, host.data()), copied(y.at, host.data()));",
     "take_one(next());",
     "host[0] += host[1] = 2.0f * host[2];",
+    "v[w[n]++] = w[0];",
+    "w[i++] = n > 1 && counted() ? n : 1;",
+    "use(copied(x.at, host.data()), (host[0] = 1, 1));",
+    "use((host[0] = 1, 1), copied(x.at, host.data()));",
+    "std::unique_ptr<float, void (*)(void*)> held(raw(n), done);",
+    "Given given(counted());",
     "auto made = std::make_unique<std::pair<int, int>>(n, i += 7);",
 ]
 FIRST_LINE = PROGRAM[: PROGRAM.index("STATEMENT")].count("\n") + 1
@@ -116,8 +130,6 @@ LOOSE = {  # what the walked paths show, by the lines, counted from there, on wh
     "take(((&chosen))->x, other(chosen));": {0, 2},
 }
 MEET = [  # the same, and the device is in it, or not all is followed
-    "use(copied(x.at, host.data()), (host[0] = 1, 1));",
-    "use((host[0] = 1, 1), copied(x.at, host.data()));",
     "take(deep(2), deep(3));",
 ]
 TEXT = [  # what the text shows
@@ -127,6 +139,12 @@ TEXT = [  # what the text shows
     "take(FIRST(lists[i]), chosen_by(i += 1));",
     "take(pair.first, (pair.first = y.at, x.at));",
     "take_another(next());",
+    "int& other = i; take(lists[other++], lists[i]);",
+    "auto& [first, second] = pair; take(first, (second = first, first = y.at, x.at));",
+    "Taken taken(next());",
+    "float*& q = p; take(third((q = y.at, Three{x.at, z.at, n}), p), x.at);",
+    "auto& [first, second] = pair; take(third((first = y.at, Three{x.at, z.at, n}), pair.first), x.at);",
+    "float** q = &p; take(third((*q = y.at, Three{x.at, z.at, n}), p), x.at);",
 ]
 
 

@@ -81,3 +81,11 @@ def test_curand_is_read_where_the_program_includes_it(tmp_path: Path) -> None:
     named = b"#ifdef CURAND_H_\nconst char* name(curandStatus_t);\n#endif\n"
     assert without_curand(path, named, []) == ("-DKESCO_NO_CURAND",)
     assert without_curand(path, b"#define HEADER <curand.h>\n# include HEADER\n", []) == ()
+
+
+def test_pragmas_of_openmp_are_read_alike(toolchain: Toolchain, tmp_path: Path) -> None:
+    """With its flag g++ would leave out their lines, and count the others as if they had not been there."""
+    loop = "void f(int* a, int n) {\n#pragma omp parallel for\n  for (int i = 0; i < n; i++) a[i] = i;\n}\n"
+    for flags in ((), ("-fopenmp",), ("-Xcompiler", "-fopenmp")):
+        assert asked(toolchain, tmp_path, CHOICE.format("CUDART_VERSION >= 12000") + loop, *flags) == ""
+    assert "is another for nvcc" in asked(toolchain, tmp_path, CHOICE.format("_OPENMP > 201600") + loop, "-fopenmp")

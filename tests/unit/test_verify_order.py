@@ -15,7 +15,7 @@ from counting import calls
 
 from kesco.diagnostics import Severity, render
 from kesco.ir.access import Access, AccessMode, Buffer, BufferKind, may_alias
-from kesco.ir.flow import Handle, Iteration, Region, Role, Site, SiteKind
+from kesco.ir.flow import Handle, Held, Iteration, Region, Role, Site, SiteKind
 from kesco.source import Span
 from kesco.verify.conflicts import conflicts
 from kesco.verify.order import verify_region
@@ -39,6 +39,8 @@ class Step:
     foreign: bool = False
     index: int | None = None
     acts: bool = True
+    held: Held | None = None
+    looks: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Lower:
             self.sites.append(
                 Site(number, number, step.name, step.kind, step.role, span, turns, accesses,
                      stream=handle(step.stream), event=handle(step.event), foreign=step.foreign,
-                     acts=step.acts)
+                     acts=step.acts, held=step.held, looks=step.looks)
             )  # fmt: skip
             self.edges.append(set())
         for before in frontier:
@@ -365,6 +367,19 @@ def test_a_plain_copy_holds_the_host_for_blocking_streams_only():
     program = (copy("cudaMemcpy", r="z", w="h"), host(r="x"))
     assert verify(A1, *program, join_to_legacy("1"), serial=serial).ok
     away = (k("A", "n", w="x"), *program, join_to_legacy("n"))
+    assert ("A", "host", Rule.HOST) in findings(verify(*away, serial=serial, function="main"))
+
+
+def test_a_plain_copy_to_the_host_serves_whoever_looks_behind_it():
+    """A wait in front of it may go; not where it may be of no bytes, or where a stream does not wait for it."""
+    home = replace(copy("cudaMemcpy", r="z", w="h"), held=Held.ALL)
+    look = replace(host(), looks=True)
+    serial = (k("A", w="x"), SYNC, home, look)
+    assert verify(A1, home, look, join_to_legacy("1"), serial=serial).ok
+    for one in (replace(home, acts=False), replace(home, held=Held.SOURCE)):
+        waited = (k("A", w="x"), SYNC, one, look)
+        assert ("A", "host", Rule.HOST) in findings(verify(A1, one, look, join_to_legacy("1"), serial=waited))
+    away = (k("A", "n", w="x"), home, look, join_to_legacy("n"))
     assert ("A", "host", Rule.HOST) in findings(verify(*away, serial=serial, function="main"))
 
 

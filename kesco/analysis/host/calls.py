@@ -6,13 +6,11 @@ In: an activation, a call, a state. Out: an `Outcome`.
    known may be any function whose address is known outside, or one that is not here.
 2. A launch, and a call of CUDA, is `cuda`'s. 3. What has a model does as the model says. 4. A function with a body is
    walked, in a context of its own. One that calls itself is walked to a fixed point: all its activations are one.
-5. Code that is not seen may change all that its arguments and what has escaped lead to, now and later, may call the
-   functions that it finds there, and those that other files see.
+5. What is not followed is `unfollowed`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kesco.analysis.host import cuda
@@ -22,14 +20,12 @@ from kesco.analysis.host.frames import Frame, Outcome
 from kesco.analysis.host.joining import join_states
 from kesco.analysis.host.memory import State
 from kesco.analysis.host.modelled import modelled
-from kesco.analysis.host.own_classes import OwnClasses
 from kesco.analysis.host.record import OutOfBudget, Refused
 from kesco.analysis.host.steps import evaluated
+from kesco.analysis.host.unfollowed import Unfollowed, ran
 from kesco.analysis.host.values import (
-    ANYWHERE,
     EXCEPTION,
     NOTHING,
-    NUMBER,
     Object,
     Pointer,
     Unknown,
@@ -65,24 +61,21 @@ class Calls:
 
     engine: Engine
     recursions: dict[str, _Recursion] = field(default_factory=dict)
-    _own: OwnClasses | None = None
+    unfollowed: Unfollowed = field(init=False)
 
-    @property
-    def own(self) -> OwnClasses:
-        """What the library may call of the program."""
-        self._own = self._own or OwnClasses(self.engine.module)
-        return self._own
+    def __post_init__(self) -> None:
+        self.unfollowed = Unfollowed(self.engine)
 
     def call(self, frame: Frame, instruction: Instruction, state: State) -> Outcome:
         """Execute a call or an invoke."""
         *operands, called = instruction.operands
         values = [evaluated(frame, one, state) for one in operands]
         if isinstance(called, Assembly):
-            return self._assembly(frame, instruction, state, values)
+            return self.unfollowed.assembly(frame, instruction, state, values)
         target = scalar(evaluated(frame, called, state))
         names = sorted({a.object.name for a in target if type(a) is Pointer and a.object.kind == "function"})
         strange = [a for a in target if type(a) is Unknown or (type(a) is Pointer and a.object.kind != "function")]
-        if not names and set(strange) == {EXCEPTION} and not self.own.exceptions:
+        if not names and set(strange) == {EXCEPTION} and not self.unfollowed.own.exceptions:
             return Outcome(unknown("what an exception says"), state)  # `what` of one that the library made
         if len(names) == 1 and not strange:
             return self._named(frame, instruction, state, names[0], values)
@@ -94,7 +87,7 @@ class Calls:
         if strange:
             self.engine.lose(f"a call through an unknown pointer in {frame.function.name}")
             state.values = keep
-            outcomes.append(self.unseen(frame, instruction, state, values, "a function that is not known"))
+            outcomes.append(self.unfollowed.unseen(frame, instruction, state, values, "a function that is not known"))
         return _either(outcomes)
 
     def _named(self, frame: Frame, instruction: Instruction, state: State, name: str, values: list[Value]) -> Outcome:
@@ -104,7 +97,9 @@ class Calls:
         if STUB in name:
             return self._stub(frame, instruction, state, name, values)
         model = engine.models.of(name)
-        closed = name in engine.weak or (model is not None and model.closed and not (model.string and self.own.new))
+        closed = name in engine.weak or (
+            model is not None and model.closed and not (model.string and self.unfollowed.own.new)
+        )
         if function is not None and not closed and not REPLACED.intersection(function.head.words):
             return self._entered(frame, instruction, state, function, values)
         if self._comes_back(instruction, name):
@@ -116,17 +111,17 @@ class Calls:
         outcome = cuda.called(frame, instruction, state, name, values)
         if outcome is not None:
             return outcome
-        if "12basic_string" in name and self.own.new:  # it may call that
-            return self.unseen(frame, instruction, state, values, name)
+        if "12basic_string" in name and self.unfollowed.own.new:  # it may call that
+            return self.unfollowed.unseen(frame, instruction, state, values, name)
         if model is not None and not (model.keeps or model.given):
-            _ran(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
+            ran(frame, name, {o for v in values for o in objects(v)}, state, seen=True)
             return modelled(frame, instruction, state, model, values)
         if is_cuda_name(name) or (model is not None and not model.keeps):
-            return self.library(frame, instruction, state, values, name)
+            return self.unfollowed.library(frame, instruction, state, values, name)
         if model is not None or engine.models.knows(name):
-            return self.library(frame, instruction, state, values, name, escaped=True)
+            return self.unfollowed.library(frame, instruction, state, values, name, escaped=True)
         engine.lose(f"a call of {name}, which is not seen")
-        return self.unseen(frame, instruction, state, values, name)
+        return self.unfollowed.unseen(frame, instruction, state, values, name)
 
     def _comes_back(self, instruction: Instruction, name: str) -> bool:
         """Whether control may come out of a call again, later."""
@@ -155,13 +150,15 @@ class Calls:
     ) -> Outcome:
         engine, name = self.engine, function.name
         if not function.is_read:
-            return self._left_out(frame, instruction, state, values, name, "not understood")
+            return self.unfollowed.left_out(frame, instruction, state, values, name, "not understood")
         if len(engine.stack) >= _DEEPEST:
-            return self._left_out(frame, instruction, state, values, name, "too deep")
+            return self.unfollowed.left_out(frame, instruction, state, values, name, "too deep")
         short, aside = engine.is_short(function), not engine.is_bounded and not engine.leads_to_cuda(name)
         late = engine.steps > engine.enough and not short and STUB not in name
         if late or (aside and name in engine.long):
-            return self._left_out(frame, instruction, state, values, name, "called after too much" if late else _LONG)
+            return self.unfollowed.left_out(
+                frame, instruction, state, values, name, "called after too much" if late else _LONG
+            )
         if aside and not short:
             before = state.copy()
             try:
@@ -171,16 +168,8 @@ class Calls:
                 if engine.steps > engine.bound:
                     raise
                 engine.long.add(name)
-                return self._left_out(frame, instruction, before, values, name, _LONG)
+                return self.unfollowed.left_out(frame, instruction, before, values, name, _LONG)
         return self._walked(frame, instruction, state, function, values)
-
-    def _left_out(
-        self, frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str, why: str
-    ) -> Outcome:
-        """A call of a function that is here and not followed: it may do what code does that is not seen."""
-        self.engine.lose(f"a call of {name}, which is {why}")
-        self.engine.record.wanted[name] = None
-        return self.unseen(frame, instruction, state, values, name)
 
     def _walked(
         self, frame: Frame, instruction: Instruction, state: State, function: Function, values: list[Value]
@@ -278,93 +267,6 @@ class Calls:
             engine.recursing -= 1
             del self.recursions[function.name]
         return _copied(known.outcome)
-
-    # ---- code that is not followed
-
-    def library(
-        self,
-        frame: Frame,
-        instruction: Instruction,
-        state: State,
-        values: list[Value],
-        name: str,
-        *,
-        escaped: bool = False,
-    ) -> Outcome:
-        """A function of a library: it may change what its arguments lead to, and call functions that it finds there."""
-        model, reads = self.engine.models.of(name), self.engine.models.reads(name)
-        for one in set().union(*(objects(v) for n, v in enumerate(values) if n in reads)):
-            if one.visible and state.is_reached(one):
-                state.touch(one, writes=False)
-        plain = ("int", "float") if model is not None and model.given else ()  # which no class of the library's follows
-        kinds = ["" if n in reads else one.type.kind for n, one in enumerate(instruction.operands)]
-        led = [v for v, kind in zip(values, kinds, strict=False) if kind and kind not in plain]
-        values = [v for v, kind in zip(values, kinds, strict=False) if kind]
-        start = set().union(*map(objects, led))
-        if any(type(a) is Unknown for v in led for a in scalar(v)) or escaped or self.own.streams:
-            start |= state.escaped
-        reached = self._lost(state, start)
-        _ran(frame, name, reached, state, seen=True)
-        state.escaped |= reached if model is None or escaped else frozenset()
-        return _ended(frame, instruction, state, values, name)
-
-    def unseen(self, frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:
-        """A function that may belong to the program: it may also do what other files can do, which has escaped."""
-        self.engine.left = True
-        start = state.escaped.union(*(objects(value) for value in values))
-        start |= self.engine.variables_in(name) if self.engine.module.has_body(name) else frozenset()
-        reached = self._lost(state, start)
-        state.gone |= reached
-        _ran(frame, name, reached, state, seen=False)
-        return _ended(frame, instruction, state, values, name)
-
-    def _lost(self, state: State, start: Iterable[Object]) -> set[Object]:
-        """What may be changed by code that begins with these objects, which is then lost."""
-        engine = self.engine
-        reached: set[Object] = set()
-        todo = set(start)
-        while todo:
-            new = state.reached(todo) - reached
-            reached |= new
-            todo = set()
-            for one in new:
-                if one.kind == "function" and engine.module.has_body(one.name) and STUB not in one.name:
-                    todo |= engine.variables_in(one.name) - reached
-        state.lose(one for one in reached if one.kind == "function" or not engine.is_constant(one))
-        return reached
-
-    def _assembly(self, frame: Frame, instruction: Instruction, state: State, values: list[Value]) -> Outcome:
-        text = instruction.operands[-1]
-        assert isinstance(text, Assembly)
-        if "~{memory}" not in text.text and "*" not in text.text and not any(objects(v) for v in values):
-            return Outcome(frame.engine.constants.uniform(instruction.type, NUMBER), state)
-        self.engine.left = True
-        return self.library(frame, instruction, state, values, "inline assembly", escaped=True)
-
-
-def _ran(frame: Frame, name: str, reached: set[Object], state: State, *, seen: bool) -> None:
-    """Code that is not walked has run: it reads these."""
-    for one in reached:
-        state.note(one, ANYWHERE, 1, NUMBER, writes=False)
-    if frame.engine.watcher is not None:
-        frame.engine.watcher.runs(frame, name, reached, state, seen=seen)
-
-
-def _ended(frame: Frame, instruction: Instruction, state: State, values: list[Value], name: str) -> Outcome:
-    """How a call of code that is not followed comes back: with anything, or by an exception."""
-    engine = frame.engine
-    head = engine.module.head(name)
-    promised = (*instruction.promised, *(head.attributes if head is not None else ()))
-    thrown = None if _NO_THROW in promised else state.copy()
-    model = engine.models.of(name)
-    if "noreturn" in promised or (model is not None and model.ends):
-        return Outcome(NOTHING, None, thrown)
-    for value in values:
-        state.escape(value)
-    result: Value = unknown(f"what {name} returns")
-    if model is not None and model.returns in ("argument", "first") and values:
-        result = scalar(values[0]) if model.returns == "first" else joined(result, scalar(values[0]))
-    return Outcome(engine.constants.uniform(instruction.type, scalar(result)), state, thrown)
 
 
 def _either(outcomes: list[Outcome]) -> Outcome:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ Offset: TypeAlias = tuple[int, int]
 ANYWHERE: Offset = (1, 0)
 _INTEGERS, _OFFSETS = 6, 4  # kept apart in one value
 _LEAST_STRIDE = 2
+_FEW = 6  # atoms; what more become is kept, as the same ones meet again and again
 _NAMED = "= "
 
 
@@ -222,6 +224,10 @@ def united(atoms: frozenset[Atom], *, widen: bool = False) -> Scalar:
     """The atoms as a value, those that are too many made fewer."""
     if len(atoms) <= 1:
         return atoms
+    return _of_many(atoms, widen) if len(atoms) > _FEW else _united(atoms, widen)
+
+
+def _united(atoms: Scalar, widen: bool) -> Scalar:
     integers = [one for one in atoms if type(one) is int]
     unknowns = [one for one in atoms if type(one) is Unknown]
     if any(one.reason.startswith(_NAMED) for one in unknowns):
@@ -244,3 +250,6 @@ def united(atoms: frozenset[Atom], *, widen: bool = False) -> Scalar:
         plain = STATUS_ATOM if integers_are_zero and NUMBER_ATOM not in atoms and not others else NUMBER_ATOM
         found.add(DISTANCE if DISTANCE in unknowns else min(others, default=plain))
     return frozenset(found)
+
+
+_of_many = lru_cache(1 << 14)(_united)

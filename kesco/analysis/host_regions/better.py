@@ -16,7 +16,7 @@ from kesco.frontend.library_table import setter_of
 from kesco.ir import program as ir
 from kesco.ir.access import BY_HOST_IN_CALL, HELD_IN_CALL, UNKNOWN, AccessMode, Buffer, may_alias
 from kesco.ir.effects import KernelEffects
-from kesco.ir.flow import Region, Role, Site, SiteKind, is_sure_barrier
+from kesco.ir.flow import Region, Role, Site, SiteKind, is_sure_barrier, is_wait
 from kesco.parts import Parts
 from kesco.source import Span
 
@@ -241,7 +241,7 @@ def _free(region: Region, *, waits: bool = True) -> set[tuple[int, int]]:
     parts, found = Parts(region), set[tuple[int, int]]()
     work: list[tuple[Site, dict[Buffer, AccessMode]]] = []
     for site in region.sites[: MOST * 8]:
-        waiting = site.role is Role.DEVICE_SYNC and site.kind is SiteKind.SYNC
+        waiting = is_wait(site)
         if is_sure_barrier(site) and site.role not in (Role.ENTRY, Role.EXIT) and (waits or not waiting):
             work = []
         elif site.kind in _WORK and _moves(site):

@@ -50,9 +50,7 @@ def call_site(watching: Watching, inner: Activation, name: str, state: State) ->
     moves = stream is not None and stream != CURRENT
     site = watching.call(state, name, Role.MOVABLE if moves else Role.JOIN, stream)
     if site is not None:
-        run = watching.run_by.setdefault(id(site), set())
-        run.add(inner.function.key)
-        site.callee, site.stream = inner if len(run) == 1 else None, stream  # one of several follows no stream
+        site.callees, site.stream = site.callees | {inner.function.key: inner}, stream
         add_touched(site, inner, touched_in(inner))
         if moves:
             looks, outside = by_host(inner)

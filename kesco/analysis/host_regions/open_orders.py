@@ -33,6 +33,7 @@ _DESTRUCTOR = re.compile(r"D[0-2]Ev$")
 _Code = tuple[int, Function, Instruction]
 """An instruction, the function that it is in, and its offset in the text."""
 _BLOCK = 256  # bytes of the text
+_FIXED = (ir.Constant, ir.Literal, ir.FunctionName, ir.Cast, ir.Decay, ir.AddressOf)
 _OF_THE_LIBRARY = re.compile(r"_ZN[KVRO]*(?:S[a-z]|9__gnu_cxx)")
 
 
@@ -94,10 +95,10 @@ class OpenOrders:
         if not places or not self._are_shown(one.parts, places, code):
             self._as_said(one, said)
             return
-        stores = [sum(e.opcode == "store" and where.has(offset) for offset, _, e in code) for where in places]
+        stores = [sum(where.has(offset) and _goes_out(body, e) for offset, body, e in code) for where in places]
         some = any(assigns(n) for a in one.parts for n in ir.walk(a))
         changes = said.changes(one) is not None
-        if some and (said.meet_by_name(one, stores) or said.matters(one, strict=False)):
+        if some and said.meet_by_name(one, stores):
             self._unseen = self._unseen or f"{_WHY} (line {whole.line})"
             return
         parts = [(where, Part(len(self._lines), at)) for at, where in enumerate(places)]
@@ -171,8 +172,8 @@ class OpenOrders:
         for at, core in enumerate(cores):
             before = [one[1] for one in cores[:at] if one is not None]
             behind = [one[0] for one in cores[at + 1 :] if one is not None]
-            if core is None and all(isinstance(n, (ir.Constant, ir.Literal)) for n in ir.walk(one.parts[at])):
-                found.append(_Place(0, 0, -1, None))  # no code is made of it
+            if core is None and all(isinstance(n, _FIXED) for n in ir.walk(one.parts[at])):
+                found.append(_Place(0, 0, -1, None))  # what code is made of it is the same in any order
                 continue
             start = before[-1] if before else core[0] if core is not None else first
             found.append(_Place(start, behind[0] if behind else whole.end + 1, its_own, core))
@@ -223,6 +224,20 @@ class OpenOrders:
         records = (one for one in self.texts.program.records.values() if one.destructor and not one.standard)
         mine = (one.name.rpartition("::")[2].partition("<")[0] for one in records)
         return any(f"{len(one)}{one}" in name for one in mine)
+
+
+def _goes_out(body: Function, one: Instruction) -> bool:
+    """Whether it stores to memory that is neither a variable of its function nor made there."""
+    if one.opcode != "store":
+        return False
+    made = {e.result.name: e for block in body.blocks for e in block.instructions if e.result is not None}
+    pointer: object = one.operands[-1]
+    while isinstance(pointer, Local) and pointer.name in made:
+        source = made[pointer.name]
+        if source.opcode not in ("getelementptr", "bitcast"):
+            return source.opcode != "alloca" and not callee(source).startswith(("_Zn", "malloc", "calloc"))
+        pointer = source.operands[0]
+    return True
 
 
 def _is_copy(node: ir.Expr | ir.Stmt) -> bool:

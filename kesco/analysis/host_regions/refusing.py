@@ -41,7 +41,7 @@ _SAME = frozenset(
 )  # fmt: skip
 _OF_A_LAMBDA = "@Sa@F@operator()"  # in the USR of what is called
 _WATCHES = re.compile(rb"\bvolatile\b|\batomic(?:_ref)?\s*<|\b__atomic_")
-_CONSTANT = re.compile(rb"=\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|\"\w*\"|'.')\s*$")
+_CONSTANT = re.compile(rb"\s*(?:[-+]?[\d.][\w.']*|nullptr|NULL|true|false|\{\}|\"\w*\"|'.')\s*$")
 """A default argument that is one."""
 _EXPANDED = re.compile(rb"(\w+)\s*(?:<[^;{}()]*(?:\([^;{}()]*\))?>)?\s*\([^;{}()]*\)\s*(?:[-+*/%&|^]\s*)?\.\.\.")
 """A call in what a pack is expanded with; with a comma the order is said."""
@@ -116,13 +116,13 @@ class OrdersOfText:
         known |= {n.key for n in calls if _is_quiet_in_each_class(self.program, n, self.quiet)}
         return None if changes_nothing(one.parts, known) else known
 
-    def matters(self, one: Open, *, strict: bool = True) -> bool:
-        """Whether the order may matter; not `strict`: the paths show what calls read in memory."""
+    def matters(self, one: Open) -> bool:
+        """Whether the order may matter."""
         known = self.changes(one)
         if known is None:
             return False
         floating = self._overlays(one)
-        named = order_matters(one.parts, known, self._is_exposed, strict=strict, floating=floating)
+        named = order_matters(one.parts, known, self._is_exposed, floating=floating)
         return named or self._meetings.matter(one.parts, known)
 
     def acts_unseen(self, one: Open) -> bool:
@@ -135,7 +135,7 @@ class OrdersOfText:
     def _acts_by_default(self, call: ir.Call) -> bool:
         """Whether a default argument of a call may change something; one that is not found may."""
         given = _defaults(self.program, call)
-        return bool(given) and any(one is None or _ACTS.search(one.partition(b"=")[2]) for one in given)
+        return bool(given) and any(one is None or _ACTS.search(one) for one in given)
 
     def has_more(self, one: Open) -> bool:
         """Whether parts of an expression stand elsewhere: default arguments that may be more than constants."""
@@ -144,7 +144,8 @@ class OrdersOfText:
     def meet_by_name(self, one: Open, stores: Sequence[int]) -> bool:
         """Whether a part assigns to a variable that another one names, or may have another name for.
 
-        Such a name leads to a register where a part has fewer `stores` than it assigns.
+        What a part assigns otherwise than to a variable by its name may be in registers, too, where it has fewer
+        `stores` to memory that is not its own.
         """
         pure = self.changes(one) or frozenset()
         plain = not (self._overlays(one) or any(runs_code(n, pure) for a in one.parts for n in ir.walk(a)))
@@ -153,10 +154,17 @@ class OrdersOfText:
         if not any(put):
             return False
         roots = [{_root(target) for target in each} - {""} for each in put]
-        named = [{n.variable.key for n in ir.walk(a) if isinstance(n, ir.Name)} for a in one.parts]
+        named = [{n.variable for n in ir.walk(a) if isinstance(n, ir.Name)} for a in one.parts]
         others = [any(map(_is_another_name, ir.walk(a))) for a in one.parts]
+        exposed = [any(map(self._is_exposed, each)) for each in named]
+        hidden = [sum(map(_is_elsewhere, each)) > count for each, count in zip(put, stores, strict=True)]
+        known = [
+            any(self._is_exposed(v) for v in each if v.key in keys) for each, keys in zip(named, roots, strict=True)
+        ]
         return any(
-            roots[i] & named[j] or (len(put[i]) > stores[i] and others[j])
+            roots[i] & {v.key for v in named[j]}
+            or (known[i] and others[j])
+            or (hidden[i] and (others[j] or exposed[j]))
             for i in range(len(put))
             for j in range(len(put))
             if i != j
@@ -240,6 +248,11 @@ def _root(target: ir.Expr) -> str:
     return ""
 
 
+def _is_elsewhere(target: ir.Expr) -> bool:
+    """Whether an assignment may be to a variable that has another name."""
+    return not _root(target) or any(isinstance(n, ir.Name) and _is_another_name(n) for n in ir.walk(target))
+
+
 def _parts(program: ir.Program, node: ir.Launch | ir.Call | ir.Binary | ir.Assign) -> tuple[ir.Expr, ...]:
     """What is evaluated in any order for an expression."""
     if isinstance(node, ir.Assign):
@@ -253,32 +266,20 @@ def _parts(program: ir.Program, node: ir.Launch | ir.Call | ir.Binary | ir.Assig
 
 def _evaluates_more(program: ir.Program, call: ir.Call) -> bool:
     """Whether default arguments of a call, which are evaluated with the others, may be more than constants."""
-    return any(one is None or _CONSTANT.search(one) is None for one in _defaults(program, call))
+    return any(one is None or _CONSTANT.fullmatch(one) is None for one in _defaults(program, call))
 
 
 def _defaults(program: ir.Program, call: ir.Call) -> Sequence[bytes | None]:
-    """The parameters whose arguments a call of the program's leaves out; None for each where they are not found."""
+    """The default arguments that a call of the program's takes; None for each that is not found."""
     left_out = sum(one == ir.Literal("default") for one in call.arguments)
-    if not left_out or call.standard:
+    if (
+        not left_out or call.standard or call.name.rpartition("::")[2].startswith("kesco_")
+    ):  # the prologue's are constants
         return ()
     called = next((f for f in program.functions if f.key == call.key and f.here), None)
-    head = b"" if called is None else program.text[called.span.start : called.body.span.start]
-    given = _split(head.rpartition(b")")[0])[-left_out:]
-    return given if len(given) == left_out else [None] * left_out
-
-
-def _split(text: bytes) -> list[bytes]:
-    """The parameters at the end of a head, up to where the brackets around them open."""
-    found, depth, end = list[bytes](), 0, len(text)
-    for at in range(len(text) - 1, -1, -1):
-        one = text[at : at + 1]
-        depth += (one in b")]}>") - (one in b"([{<")
-        if one == b"," and not depth:
-            found.append(text[at + 1 : end])
-            end = at
-        elif depth < 0:
-            return [text[at + 1 : end], *found[::-1]]
-    return []
+    spans = [one.span for one in called.parameters[-left_out:]] if called is not None else []
+    given = [program.text[one.start : one.end].partition(b"=")[2] for one in spans]
+    return [one or None for one in given] if len(given) == left_out else [None] * left_out
 
 
 def _is_quiet_in_each_class(program: ir.Program, call: ir.Call, quiet: Quiet) -> bool:

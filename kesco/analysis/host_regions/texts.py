@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from kesco.ir import program as ir
 from kesco.ir.pieces import pieces
 from kesco.llvm.module import Module
-from kesco.llvm.values import Function, Instruction
+from kesco.llvm.names import operator_of
+from kesco.llvm.values import Function, Instruction, Symbol
 from kesco.source import Span
 
 LAUNCH = "<<<"
@@ -172,6 +173,12 @@ class Texts:
                 around.append(n)
         return around[0].operation if len(around) == 1 else -1
 
+    def operation_at(self, function: ir.Function, at: Instruction, callee: str) -> int:
+        """The operation of a call or launch, or of the closing brace there; a pointer has another name in the text."""
+        through = at.opcode in ("call", "invoke") and not isinstance(at.operands[-1], Symbol) and callee != LAUNCH
+        found = self.operation(function, at.place, "" if through else callee)
+        return found if found >= 0 else self.at_end(function, at.place)
+
     def at_end(self, function: ir.Function, place: int) -> int:
         """The operation at the closing brace that is at a place, or -1."""
         offset = self.offset(place)
@@ -236,9 +243,13 @@ def _is_called(node: _Node, mangled: str) -> bool:
     name = node.name
     if name.startswith("!"):
         return False
-    last = name.rpartition("::")[2].partition("<")[0]
     if not mangled:
         return True
+    last = name.rpartition("::")[2]
+    symbol = last.removeprefix("operator").strip() if last.startswith("operator") else ""
+    if symbol and symbol != "()" and not symbol[0].isalnum() and symbol[0] != "_":
+        return operator_of(mangled) == symbol
+    last = last.partition("<")[0]
     if last == "operator()" or (node.written and _LAMBDA.search(mangled)):
         return bool(re.search(r"cl(?:E|I|v|[A-Z])", mangled))
     return bool(last) and (f"{len(last.encode())}{last}" if mangled.startswith("_Z") else last) in mangled

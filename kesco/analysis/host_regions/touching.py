@@ -169,7 +169,7 @@ class Touching:
             paths.told |= {paths.buffer(one) for one in every if one.kind != "function"}
         called = [o.name for o in every if o.kind == "function" and paths.engine.module.has_body(o.name)]
         acting = [one for one in called if paths.engine.leads_to_cuda(one)]
-        if not seen or acting:
+        if not seen or (acting and name not in _AT_EXIT):
             if acting and name in _THREADS:
                 paths.file_wide = "the file starts host threads that have to do with the device"
             paths.unseen(state, name, every)
@@ -183,7 +183,11 @@ class Touching:
             paths.looked(state)
 
     def _may_look(self, name: str) -> bool:
-        """Whether a function of a library may show how far the device is: by output, or a clock."""
+        """Whether a function that is not followed may show how far the device is: by output, or a clock."""
+        engine = self.paths.engine
+        if engine.module.has_body(name):
+            named = (one for one in engine.named_in(name) if not engine.module.has_body(one))
+            return any(self._may_look(one) for one in named if engine.module.variable(one) is None)
         host, model = host_call(name), self.paths.engine.models.of(name)
         if host is not None:
             return host.kind in _PROGRESS

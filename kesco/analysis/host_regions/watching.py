@@ -36,6 +36,7 @@ from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
+_BOTH_SIDES = ("managed", "pinned")
 Trips = tuple[tuple[int, int], ...]
 """The counted loops around a call, in all functions around, and the trip of each."""
 
@@ -96,7 +97,6 @@ class Watching:
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
     volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
     told: set[Buffer] = field(default_factory=set)  # what code that is not seen may know
-    run_by: dict[int, set[str]] = field(default_factory=dict)  # the functions that the call of a site runs
     file_wide: str = ""  # why no function of the file can be followed
     generic: bool = False  # whether the path began at the function itself, with what came in
 
@@ -223,10 +223,7 @@ class Watching:
 
     def operation(self, activation: Activation, at: Instruction | None, callee: str) -> int:
         """The number in the text of what is executed, or -1."""
-        if at is None:
-            return -1
-        found = self.texts.operation(activation.function, at.place, callee)
-        return found if found >= 0 else self.texts.at_end(activation.function, at.place)
+        return -1 if at is None else self.texts.operation_at(activation.function, at, callee)
 
     def span(self, activation: Activation, at: Instruction | None) -> Span:
         """Where that stands, for messages."""
@@ -353,6 +350,8 @@ class Watching:
         if one is not None and frame is not None and frame.at is not None and _VOLATILE.intersection(frame.at.words):
             self.watched.add(buffer)
         if one is None:
+            if any(made.kind in _BOTH_SIDES for made in self.buffers.made):
+                self._host(state, activation, at).touch_few(UNSEEN_HOST, "host", mode, None)
             return
         self._host(state, activation, at).touch_few(self.seen_by_host(self.buffer(one)), "host", mode, part)
 

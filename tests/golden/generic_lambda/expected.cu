@@ -32,7 +32,7 @@ int main() {
   cudaStreamWaitEvent(kesco->stream[1], kesco->done[0], 0);  // kesco: wait for operator()#1 (RAW on a)
   KescoOn(kesco->stream[1]), launch(product, a, b, c);  // behind both
   KescoOn(kesco->stream[1]), launch(squares, a);        // and this behind the product, which reads a
-  cudaDeviceSynchronize();
+  // kesco: not needed here: cudaDeviceSynchronize();
   float first;
   cudaMemcpy(&first, c, sizeof first, cudaMemcpyDeviceToHost);
   printf("%f\n", first);

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     }
     for (int i = 0; i < m; i++) scale<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(x[i], n, 0.5f);
   }
-  cudaDeviceSynchronize();
+  // kesco: not needed here: cudaDeviceSynchronize();
   KescoTurns kesco_loop = kesco_turns(kesco);  // kesco: turns of other numbers overlap
   for (int it = 0; it < 100; it++) {
     int left = it;

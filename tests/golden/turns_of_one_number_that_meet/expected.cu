@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
     cudaStreamWaitEvent(kesco->stream[2], kesco->done[2], 0);  // kesco: wait for add#3 (RAW on sum, WAW on sum)
     add<<<(n + 255) / 256, 256, 0, kesco->stream[2]>>>(sum, y[0], n);
   }
-  cudaDeviceSynchronize();
+  // kesco: not needed here: cudaDeviceSynchronize();
   // Elements change places.
   for (int it = 0; it < 100; it++) {
     for (int i = 0; i < m; i++) scale<<<(n + 255) / 256, 256, 0, kesco->stream[0]>>>(x[i], n, 1.01f);
