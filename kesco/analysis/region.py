@@ -84,7 +84,6 @@ class Draft:
     records: str = ""  # the event that is recorded here
     awaits: str = ""  # the event that the host waits for
     callees: dict[str, Walked] = field(default_factory=dict)  # the functions that are called here, by key
-    others: dict[tuple[str, Span], None] = field(default_factory=dict)  # those of what it stands for as well
     lent: bool | None = None  # whether all that is not known here is which handle it is, that came in
     holds: bool = False  # copies keep the host in it
     busy: bool = False  # and there is other work
@@ -113,14 +112,13 @@ class Draft:
     def calls(self) -> tuple[tuple[str, Span], ...]:
         """The functions that are called here, by name and place."""
         own = ((one.function.name, one.function.span) for one in self.callees.values())
-        return tuple(dict.fromkeys((*self.others, *own)))
+        return tuple(dict.fromkeys(own))
 
     def become(self, other: Draft, first: bool) -> None:
         """The site stands for another one as well, whose accesses apart; `first`: so far it stands for none."""
         self.note, self.priority, self.bytes = other.note or self.note, other.priority, max(self.bytes, other.bytes)
         self.foreign, self.looks = self.foreign or other.foreign, self.looks or other.looks
         self.acts = self.acts and other.acts
-        self.others |= dict.fromkeys((*self.calls, *other.calls))
         self.callees, self.holds = self.callees | other.callees, self.holds or other.holds
         self.busy = self.busy or other.busy
         self.mark, self.loop = other.mark, other.loop

@@ -73,8 +73,8 @@ def _for_the_report(
     told = {n for n in gone.difference(whole) if region.sites[n].operation in home}
 
     def reports(wait: int, one: int) -> bool:
-        asked = wait in checked and checked[wait] >= checked[one]
-        return asked or not (is_wait(region.sites[wait]) or comes_home(region.sites[wait]))
+        says = wait in checked and checked[wait] >= checked[one]
+        return says or not (is_wait(region.sites[wait]) or comes_home(region.sites[wait]))
 
     while True:
         before = len(gone)

@@ -272,9 +272,8 @@ def _evaluates_more(program: ir.Program, call: ir.Call) -> bool:
 def _defaults(program: ir.Program, call: ir.Call) -> Sequence[bytes | None]:
     """The default arguments that a call of the program's takes; None for each that is not found."""
     left_out = sum(one == ir.Literal("default") for one in call.arguments)
-    if (
-        not left_out or call.standard or call.name.rpartition("::")[2].startswith("kesco_")
-    ):  # the prologue's are constants
+    ours = call.name.rpartition("::")[2].startswith("kesco_")  # which are constants
+    if not left_out or call.standard or ours:
         return ()
     called = next((f for f in program.functions if f.key == call.key and f.here), None)
     spans = [one.span for one in called.parameters[-left_out:]] if called is not None else []

@@ -131,6 +131,7 @@ class Touching:
     def makes(self, one: Object) -> None:
         """Memory, a stream or an event is made."""
         self.paths.buffers.made[one] = self.paths.iterations()
+        self.paths.shares = self.paths.shares or one.shared
 
     def launches(
         self, stub: str, launch: Launch, found: list[tuple[str, Value]], numbers: dict[int, int], state: State

@@ -36,7 +36,6 @@ from kesco.source import Span
 
 _VOLATILE = frozenset(("volatile", "atomic"))
 _BOTH = AccessMode.READ_WRITE
-_BOTH_SIDES = ("managed", "pinned")
 Trips = tuple[tuple[int, int], ...]
 """The counted loops around a call, in all functions around, and the trip of each."""
 
@@ -97,6 +96,7 @@ class Watching:
     watched: set[Buffer] = field(default_factory=set)  # the host names it as volatile, or atomic
     volatile: set[int] = field(default_factory=set)  # operations that are given a pointer to volatile memory
     told: set[Buffer] = field(default_factory=set)  # what code that is not seen may know
+    shares: bool = False  # whether memory was made that the device reaches, too
     file_wide: str = ""  # why no function of the file can be followed
     generic: bool = False  # whether the path began at the function itself, with what came in
 
@@ -350,7 +350,7 @@ class Watching:
         if one is not None and frame is not None and frame.at is not None and _VOLATILE.intersection(frame.at.words):
             self.watched.add(buffer)
         if one is None:
-            if any(made.kind in _BOTH_SIDES for made in self.buffers.made):
+            if self.shares:
                 self._host(state, activation, at).touch_few(UNSEEN_HOST, "host", mode, None)
             return
         self._host(state, activation, at).touch_few(self.seen_by_host(self.buffer(one)), "host", mode, part)
