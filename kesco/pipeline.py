@@ -27,6 +27,7 @@ from kesco.source import Span
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.ir.batches import Batch
     from kesco.ir.costs import Costs
+    from kesco.ir.deferred import Deferred
     from kesco.ir.flow import Region
     from kesco.ir.lifetimes import Moved
     from kesco.ir.program import Program
@@ -70,11 +71,11 @@ def _compile_file(path: str, options: Options, observe: Observer) -> Compilation
 def _compiled(
     path: str, options: Options, observe: Observer, apart: _Places, left: _Places, *, only_text: bool, heads: bool
 ) -> Compilation:
-    from kesco.emit import batches, hooks
+    from kesco.emit import batches, deferred, hooks
     from kesco.emit.prologue import MARK
 
     source = read(path)
-    if any(mark.encode() in source for mark in (MARK, hooks.MARK, batches.MARK)):
+    if any(mark.encode() in source for mark in (MARK, hooks.MARK, batches.MARK, deferred.MARK)):
         done = Diagnostic("K206", Severity.REMARK, f"{path} is already kesco's output: left as it is")
         return Compilation(path, source, source, (), (done,))
     profile = _profile(options)
@@ -116,8 +117,9 @@ def _compiled(
         observe("text", text)
         verify(session, functions, text)
     text, kept, loops = _batched(session, text, kept)
+    text, kept, later = _deferring(session, text, kept)
     seen = functions if better is None else better.seen()
-    result = Compilation(path, source, text, seen, found, kept, shown, batches=loops)
+    result = Compilation(path, source, text, seen, found, kept, shown, batches=loops, deferred=later)
     return result if session.text == source else _in_files(session, result)
 
 
@@ -165,6 +167,40 @@ def _batched(
     return text, before, ()
 
 
+def _deferring(
+    session: Session, text: bytes, before: tuple[tuple[int, int, int], ...]
+) -> tuple[bytes, tuple[tuple[int, int, int], ...], tuple[Deferred, ...]]:
+    """A proven text in which the host uses results of loops later, proven, what it keeps, and the loops."""
+    from kesco.deferring import deferred, turns_of
+    from kesco.emit.deferred import deferring, same_text
+    from kesco.emit.edits import OverlapError, apply, kept, kept_through
+    from kesco.emit.places import CannotInsert
+
+    options = session.options
+    if options.syncs == "keep" or session.plain_only or options.memory == "reuse" or options.fikit:
+        return text, before, ()
+    program = session.again if text != session.text else session.program
+    if not (turns := turns_of(program)):
+        return text, before, ()
+    try:
+        facts = session.facts_of(program, text, turns)
+        session.observe("turns", tuple(zip(turns, facts, strict=True)))
+        found = tuple(one for turn, each in zip(turns, facts, strict=True) if (one := deferred(turn, each)) is not None)
+        if not found:
+            return text, before, ()
+        edits = deferring(program, found)
+        more = apply(text, edits)
+        problems = session.deferred_problems(more)
+    except (CannotInsert, OverlapError, InputError) as error:
+        session.observe("undeferred", error)
+        return text, before, ()
+    if problems or not same_text(more, text):
+        session.observe("undeferred", problems)
+        return text, before, ()
+    session.observe("deferred", found)
+    return more, kept_through(before, kept(text, edits)), found
+
+
 def _in_files(session: Session, done: Compilation) -> Compilation:
     """What was done with a text in which there are headers, in files of their own, and with places in the user's."""
     from kesco.emit.edits import kept_through
@@ -182,7 +218,7 @@ def _in_files(session: Session, done: Compilation) -> Compilation:
     headers = tuple(replace(one, kept=of_file(one.number, one.kept), before=files.file(one.number)) for one in copies)
     functions, found, shown = placed((done.functions, done.diagnostics, done.timelines), files.own)
     return Compilation(
-        session.path, session.source, text, functions, found, of_file(-1, kept), shown, headers, done.batches
+        session.path, session.source, text, functions, found, of_file(-1, kept), shown, headers, done.batches, done.deferred
     )
 
 

@@ -29,6 +29,7 @@ from kesco.source import Span
 if TYPE_CHECKING:  # what is not needed to start the compilers is imported while they run
     from kesco.frontend.clang import SourceFile
     from kesco.ir.batches import Tells
+    from kesco.ir.deferred import Turn, TurnFacts
     from kesco.ir.effects import KernelEffects
     from kesco.ir.flow import Region
     from kesco.ir.host import HostFacts
@@ -233,6 +234,34 @@ class Session:
             return ()
         ir_text = host_ir_of(self.toolchain, self.path, self.options, with_events(declared(text)))
         return late_calls(ir_text, self.path)
+
+    def facts_of(self, program: Program, text: bytes, turns: Sequence[Turn]) -> tuple[TurnFacts, ...]:
+        """What the statements of these loops do to each other; `text` is what was parsed, and may have additions."""
+        from kesco.analysis.deferring import turn_facts
+        from kesco.emit.batches import without_additions
+        from kesco.emit.prologue import stand_in
+
+        ir_text = host_ir_of(self.toolchain, self.path, self.options, stand_in(without_additions(text), runs=True))
+        return turn_facts(program, ir_text, turns)
+
+    def deferred_problems(self, text: bytes) -> list[tuple[Span, str]]:
+        """What speaks against what a text for the same file defers; raises `InputError` if it does not compile."""
+        from kesco.emit.batches import without_additions
+        from kesco.emit.deferred import written
+        from kesco.emit.prologue import stand_in
+        from kesco.frontend.parse import parse
+        from kesco.verify.deferred import deferred_problems, turn_at
+
+        top = Span(self.path, 0, 1, 1, 1)
+        if not (found := written(text)):
+            return [] if found is not None else [(top, "the lines that defer work are not as kesco writes them")]
+        host_ir_of(self.toolchain, self.path, self.options, text)
+        self.file.reparse(stand_in(without_additions(text)))
+        program = self.again = parse(self.file, self.arguments, self.program, self.unsure, self.heads)
+        turns = [one for each in found if (one := turn_at(program, each)) is not None]
+        if len(turns) < len(found):
+            return [(top, "the lines that defer work do not stand in a loop as they must")]
+        return deferred_problems(list(zip(found, turns, self.facts_of(program, text, turns), strict=True)))
 
     def of_streams(self, by_ir: Collection[int]) -> tuple[Region, ...]:
         """The regions of this text with streams and events included; `by_ir` are those that the IR is asked for."""

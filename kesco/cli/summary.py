@@ -16,7 +16,7 @@ def summary(result: Compilation, target: Path | None) -> str:
 
     done = [f for f in result.functions if f.rewritten]
     where = str(target) if target is not None else "standard output"
-    if not done and not result.batches:
+    if not done and not result.batches and not result.deferred:
         return f"{where}: launch hooks, and nothing else" if result.changed else f"{where}: unchanged"
     parts = []
     loops = Counter(each.function for each in result.batches)
@@ -42,6 +42,8 @@ def summary(result: Compilation, target: Path | None) -> str:
         verb = "launch" if len(following) > 1 else "launches"
         parts.append(f"{', '.join(following)} {verb} on the stream of whoever calls")
     parts += [f"'{name}': launches of {_count(often, 'loop')} in batches, proven" for name, often in loops.items()]
+    later = Counter(each.turn.function for each in result.deferred)
+    parts += [f"'{name}': results of {_count(many, 'loop')} used a turn later, proven" for name, many in later.items()]
     if result.headers:
         parts.append(f"{_count(len(result.headers), 'header')} edited: {', '.join(h.name for h in result.headers)}")
     return f"{where}: " + "; ".join(parts)
@@ -112,6 +114,7 @@ def as_object(result: Compilation, target: Path | None) -> dict[str, Any]:
         ],
         "changed": result.changed,
         "batches": [{"function": one.function, "line": one.whole.line} for one in result.batches],
+        "deferred": [{"function": one.turn.function, "line": one.turn.whole.line} for one in result.deferred],
         "functions": functions,
         "diagnostics": said,
     }

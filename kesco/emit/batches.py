@@ -14,11 +14,12 @@ import re
 from collections.abc import Collection
 from functools import cache
 
-from kesco.emit.edits import Edit, at_line_start, behind, line_indent, newline_of
+from kesco.emit.deferred import without_deferred
+from kesco.emit.edits import Edit, at_line_start, line_indent, newline_of
 from kesco.emit.following import stated
 from kesco.emit.hooks import without_hooks
 from kesco.emit.names import changed, defined_in, in_the_way, macros
-from kesco.emit.places import CannotInsert, line_end, lines_before, prologue_place
+from kesco.emit.places import CannotInsert, behind_statement, line_end, lines_before, prologue_place
 from kesco.emit.prologue import END as STREAMS_END
 from kesco.emit.prologue import batches_text
 from kesco.ir import program as ir
@@ -66,7 +67,7 @@ def batched(program: ir.Program, found: Batches) -> tuple[Edit, ...]:
     edits += [Edit(*name.span(1), CALLS[name[1].decode()]) for name in names]
     for number, loop in enumerate(found.loops):
         edits.append(lines_before(text, loop.whole.start, [f"{GUARD} kesco_batch_{number}({number});{_SAID}"]))
-        edits.append(_behind(text, loop.whole, f"kesco_batch_{number}.{END}();"))
+        edits.append(behind_statement(text, loop.whole, f"kesco_batch_{number}.{END}();"))
     edits += [_opened(text, place) for place in found.trips]
     for place, lone in found.issues:
         edits += _braced(text, place) if lone else [lines_before(text, place.start, [f"{ISSUE}();{_WHY}"])]
@@ -98,20 +99,6 @@ def _behind_streams(text: bytes, top: int) -> int:
     """Where the line behind the prologue of streams begins, if that stands above an offset; else 0."""
     end = text.rfind(STREAMS_END.encode(), 0, top)
     return text.find(b"\n", end) + 1 if end >= 0 else 0
-
-
-def _behind(text: bytes, loop: Span, line: str) -> Edit:
-    """A line behind a loop, with the comment that stands there left where it is."""
-    end = loop.end
-    while text[end : end + 1].isspace():
-        end += 1
-    end = end + 1 if text[end : end + 1] == b";" and text[loop.end - 1 : loop.end] != b"}" else loop.end
-    rest, start = text[end : line_end(text, end)], newline_of(text) + line_indent(text, loop.start)
-    if rest.rstrip().endswith(b"\\"):
-        raise CannotInsert(f"line {loop.line}: its line goes on behind the end of the line")
-    if rest.strip() and not rest.strip().startswith(b"//"):  # the rest of the line goes to a line of its own
-        return Edit(end, end + len(rest) - len(rest.lstrip()), f"{start}{line}{start}")
-    return Edit(line_end(text, end), line_end(text, end), f"{start}{line}", behind(loop.start))
 
 
 def _opened(text: bytes, body: Span) -> Edit:
@@ -175,8 +162,8 @@ def declared(text: bytes) -> bytes:
 
 
 def without_additions(text: bytes) -> bytes:
-    """The text without hooks and batches, as what is read and proven."""
-    return without_batches(without_hooks(text))
+    """The text without hooks, batches and what is deferred, as what is read and proven."""
+    return without_deferred(without_batches(without_hooks(text)))
 
 
 def without_batches(text: bytes) -> bytes:

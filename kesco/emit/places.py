@@ -143,6 +143,20 @@ def lines_before(source: bytes, offset: int, lines: list[str], *, inside: bool =
     return Edit(offset, offset, text)
 
 
+def behind_statement(text: bytes, statement: Span, line: str) -> Edit:
+    """A line behind a statement, with the comment that stands there left where it is."""
+    end = statement.end
+    while text[end : end + 1].isspace():
+        end += 1
+    end = end + 1 if text[end : end + 1] == b";" and text[statement.end - 1 : statement.end] != b"}" else statement.end
+    rest, start = text[end : line_end(text, end)], newline_of(text) + line_indent(text, statement.start)
+    if rest.rstrip().endswith(b"\\"):
+        raise CannotInsert(f"line {statement.line}: its line goes on behind the end of the line")
+    if rest.strip() and not rest.strip().startswith(b"//"):  # the rest of the line goes to a line of its own
+        return Edit(end, end + len(rest) - len(rest.lstrip()), f"{start}{line}{start}")
+    return Edit(line_end(text, end), line_end(text, end), f"{start}{line}", behind(statement.start))
+
+
 def around(
     program: ir.Program, place: tuple[int, int], operation: int, before: list[str], after: list[str]
 ) -> list[Edit]:

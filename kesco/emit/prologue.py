@@ -147,6 +147,11 @@ def batches_text(batches: int, calls: Collection[str], macros: Collection[str], 
     return _template("batches").render(batches=batches, calls=calls, macros=macros, streams=streams)
 
 
+def deferred_text(macros: Collection[str]) -> str:
+    """The text that defines ``KescoDeferred`` (`emit.deferred`)."""
+    return _template("deferred").render(macros=macros)
+
+
 _PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
 _SIZES = re.compile(r"cudaStream_t stream\[(\d+)\] = \{\};\n  KescoEvent done\[(\d+)\] = \{\};")
 _STRETCHES = re.compile(r"KescoStretch stretches\[(\d+)\];")

@@ -10,6 +10,7 @@ from kesco.diagnostics import Diagnostic
 if TYPE_CHECKING:  # the pipeline imports this before the compilers run, and the rest while they do
     from kesco.ir.batches import Batch
     from kesco.ir.costs import Expected
+    from kesco.ir.deferred import Deferred
     from kesco.ir.dfg import Dfg
     from kesco.ir.flow import Region
     from kesco.ir.issue import Reordered
@@ -76,7 +77,8 @@ class Compilation:
 
     `kept` are the stretches of the input that are in the text: begin and end in the input, begin in the text, in bytes.
     `headers` are the copies of headers that the text includes in the place of the user's own.
-    `batches` are the loops whose launches are given to the device many at a time.
+    `batches` are the loops whose launches are given to the device many at a time, `deferred` those in which the host
+    uses results later.
     `timelines` are for each function its runs in the model, the serial one first, where the report's page is wanted.
     """
 
@@ -89,6 +91,7 @@ class Compilation:
     timelines: tuple[tuple[Timeline, ...], ...] = ()
     headers: tuple[Copy, ...] = ()
     batches: tuple[Batch, ...] = ()
+    deferred: tuple[Deferred, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -56,17 +56,18 @@ def host_facts(ir_text: str) -> HostFacts:
 def facts_of(module: Module) -> HostFacts:
     """The facts of a module that was read."""
     engine = Engine(module, Models())
+    return _told(engine, refused_by(lambda: everywhere(engine)))
+
+
+def everywhere(engine: Engine) -> None:
+    """Walk all paths: from main, and from what others may call; raises `Refused`."""
     calls = Calls(engine)
-
-    def walk() -> None:
-        engine.know_names()
-        engine.show_initial()
-        main = module.function(_MAIN)
-        if main is not None:
-            _from_main(engine, calls, main)
-        _from_elsewhere(engine, calls)
-
-    return _told(engine, refused_by(walk))
+    engine.know_names()
+    engine.show_initial()
+    main = engine.module.function(_MAIN)
+    if main is not None:
+        _from_main(engine, calls, main)
+    _from_elsewhere(engine, calls)
 
 
 def _from_main(engine: Engine, calls: Calls, main: Function) -> None:

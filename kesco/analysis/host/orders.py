@@ -69,6 +69,7 @@ class Orders:
     _works: set[Part] = field(default_factory=set)  # they give the device work
     _looks: set[Part] = field(default_factory=set)  # the host may see there how far that is
     _lost: set[int] = field(default_factory=set)  # expressions of which not all was followed
+    _stopped: set[int] = field(default_factory=set)  # those that a call leaves which always throws
     _known: dict[int, frozenset[Part]] = field(default_factory=dict)  # by instruction
 
     def at(self, instruction: Instruction | None) -> frozenset[Part]:
@@ -130,11 +131,30 @@ class Orders:
 
     def stops(self, instruction: Instruction) -> None:
         """A call always throws: what else belongs to the expression is not come to, and may be elsewhere."""
-        self._lost |= {part.expression for part in self.at(instruction)}
+        self._stopped |= {part.expression for part in self.at(instruction)}
+
+    def touched(self, part: Part, other: Part, own: Collection[Object] = ()) -> bool:
+        """Whether parts touch the same memory, and one writes it, or not all that is done in them was followed.
+
+        Of objects in `own` each has one by itself.
+        """
+        if part.expression in self._lost or other.expression in self._lost:
+            return True
+        return any(
+            _may_touch(a, b) if a.writes else _may_touch(b, a)
+            for a in self._accesses.get(part, ())
+            for b in self._accesses.get(other, ())
+            if (a.writes or b.writes)
+            and a.object not in own
+        )
+
+    def known_in(self, part: Part) -> set[Object]:
+        """The objects that a part touches, as far as it is known which."""
+        return {one.object for one in self._accesses.get(part, ()) if one.object is not None}
 
     def met(self) -> Collection[int]:
         """The expressions in which parts met."""
-        return self._lost | {one.expression for one, _, _ in self._meetings()}
+        return self._lost | self._stopped | {one.expression for one, _, _ in self._meetings()}
 
     def meeting(self) -> dict[int, set[Site]] | None:
         """By expression where the objects are from in which parts met; None where that is not all that they met in."""
@@ -143,7 +163,7 @@ class Orders:
             if where is None or one in self._works or other in self._works:
                 return None
             found.setdefault(one.expression, set()).update(map(site_of, where))
-        return None if self._lost else found
+        return None if self._lost or self._stopped else found
 
     def _meetings(self) -> Iterator[tuple[Part, Part, set[Object] | None]]:
         """The parts that met, and in which objects; None where the device is in it."""

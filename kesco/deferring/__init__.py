@@ -1,0 +1,141 @@
+"""Which loops may use a turn's results while the device works on the next one: ``turns_of(program)``, ``deferred(…)``.
+
+In: a program; then what the statements of such loops do. Out: the loops, and where the last part of each is run
+(`kesco.ir.deferred`). A stage of its own because it asks nothing of streams: a launch does not hold the host, so what
+the host does behind it and ahead of its next wait is done while the device works.
+
+1. A loop has a body with braces, whose last statements, but for those that count, give the device nothing and do not
+leave the loop (`turns_of`).
+2. They must be worth it: there is a loop in them, or in a function that they call. 3. They are run as late as they may
+be: in front of the first statement that meets them, or of a wait ahead of it, behind which nothing is pending.
+
+It refuses loops of functions with control flow that is not followed, with streams, or with batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kesco.ir import program as ir
+from kesco.ir.deferred import AROUND, Deferred, Turn, TurnFacts, place_of, statements_of
+from kesco.source import Span
+
+_WALKS = frozenset(
+    """accumulate reduce inner_product transform for_each sort stable_sort nth_element max_element min_element
+    minmax_element count count_if fwrite write memcpy memcmp copy equal""".split()
+)
+"""Functions of the library that go through all of what they are given."""
+_OURS = (b"kesco", b"Kesco")
+_DEEPEST = 8
+
+
+def turns_of(program: ir.Program) -> tuple[Turn, ...]:
+    """The loops whose turns end with work of the host that may be worth deferring, none inside another."""
+    if any(name in ("threads", "coroutines", "per-thread-stream") for name, _ in program.constructs):
+        return ()
+    functions = {one.key: one for one in program.functions}
+    found: list[Turn] = []
+    for function in (one for one in program.functions if one.here and not one.template):
+        text = program.text[function.span.start : function.span.end]
+        if any(name in text for name in _OURS) or any(isinstance(n, ir.Obstacle) for n in ir.walk(function.body)):
+            continue
+        loops = [n for n in ir.walk(function.body) if isinstance(n, ir.Loop)]
+        mine = [one for loop in loops if (one := _turn(program, functions, function, loop)) is not None]
+        found += (one for one in mine if not any(_is_around(one.whole, other.whole) for other in mine))
+    return tuple(sorted(found, key=lambda one: one.whole.start))
+
+
+def deferred(turn: Turn, facts: TurnFacts) -> Deferred | None:
+    """Where the last part of a loop's turns is run; None where nothing would be at work then."""
+    if facts.why or AROUND in facts.meets:
+        return None
+    pending, due = False, -1
+    for number in range(turn.kept):
+        if pending:
+            due = number
+        if number in facts.meets:
+            break
+        pending = number not in facts.waits and (pending or number in facts.launches)
+    return Deferred(turn, due, facts.held) if due >= 0 else None
+
+
+def _turn(
+    program: ir.Program, functions: dict[str, ir.Function], function: ir.Function, loop: ir.Loop
+) -> Turn | None:
+    body, text = loop.inner, program.text
+    if not isinstance(body, ir.Block) or text[body.span.start : body.span.start + 1] != b"{" or body.end >= 0:
+        return None
+    groups = statements_of(body)
+    last = len(groups)
+    while last and _counts(loop, groups[last - 1]):
+        last -= 1
+    kept = last
+    while kept and all(_is_of_the_host(functions, one) for one in groups[kept - 1]):
+        kept -= 1
+    while kept < last and not any(isinstance(n, ir.Declare) or _walks(functions, n) for n in groups[kept]):
+        kept += 1  # what comes in front of it is soon done, and may be needed for the next turn
+    if not any(_walks(functions, one) for group in groups[kept:last] for one in group):
+        return None
+    if kept == 0 or not any(_gives(functions, one) for group in groups[:kept] for one in group):
+        return None
+    statements = tuple(map(place_of, groups))
+    return Turn(function.name, loop.number, loop.span, body.span.start, body.span.end - 1, statements, kept, last)
+
+
+def _counts(loop: ir.Loop, group: list[ir.Stmt]) -> bool:
+    """Whether a statement only changes a number that the loop's condition asks for."""
+    asked = {n.variable.key for n in ir.walk(loop.condition) if isinstance(n, ir.Name)} if loop.condition else set()
+    one = group[0]
+    return (
+        len(group) == 1
+        and isinstance(one, ir.Evaluate)
+        and isinstance(one.expression, ir.Assign)
+        and isinstance(one.expression.target, ir.Name)
+        and one.expression.target.variable.key in asked
+    )
+
+
+def _is_around(one: Span, other: Span) -> bool:
+    return one != other and one.start <= other.start and other.end <= one.end
+
+
+def _inside(functions: dict[str, ir.Function], node: ir.Expr | ir.Stmt) -> Iterator[ir.Expr | ir.Stmt]:
+    """What is in a node, and in the functions of the file that it calls."""
+    seen: set[str] = set()
+    todo: list[tuple[ir.Expr | ir.Stmt, int]] = [(node, 0)]
+    while todo:
+        one, depth = todo.pop()
+        for n in ir.walk(one):
+            yield n
+            if isinstance(n, ir.Call) and n.key in functions and n.key not in seen and depth < _DEEPEST:
+                seen.add(n.key)
+                todo.append((functions[n.key].body, depth + 1))
+
+
+def _gives(functions: dict[str, ir.Function], node: ir.Stmt) -> bool:
+    return any(isinstance(n, ir.Launch) for n in _inside(functions, node))
+
+
+def _is_of_the_host(functions: dict[str, ir.Function], node: ir.Stmt) -> bool:
+    """Whether a statement calls nothing of CUDA's, and does not leave the loop around it."""
+    if _leaves(node):
+        return False
+    return not any(
+        isinstance(n, (ir.Launch, ir.Obstacle)) or (isinstance(n, ir.Call) and n.name.startswith("cu"))
+        for n in _inside(functions, node)
+    )
+
+
+def _leaves(node: ir.Stmt, *, inner: bool = False) -> bool:
+    if isinstance(node, ir.Leave):
+        return node.how in ("return", "throw") or not inner
+    inner = inner or isinstance(node, (ir.Loop, ir.Switch))
+    return any(_leaves(one, inner=inner) for one in ir.children(node) if isinstance(one, ir.Stmt))
+
+
+def _walks(functions: dict[str, ir.Function], node: ir.Stmt) -> bool:
+    """Whether a statement may take long: it has a loop, or a function of the library does."""
+    return any(
+        isinstance(n, ir.Loop) or (isinstance(n, ir.Call) and n.standard and n.name.rpartition("::")[2] in _WALKS)
+        for n in _inside(functions, node)
+    )

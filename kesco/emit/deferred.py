@@ -1,0 +1,131 @@
+"""Loops in which what uses a turn's results is kept until the next turn has launched (`kesco.ir.deferred`).
+
+In: a text that is ready, as a `Program`, and the loops. Out: the same with what uses results in lambdas; and, the other
+way, a text without that, with what stands where (`Written`). It comes behind all else, and touches no function that has
+streams or batches.
+
+`without_deferred` takes genuine lines out again, each of the same length, so that everything else is read and proven as
+if they were not there. What is not written exactly as here stays, and is then code like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from kesco.emit.edits import Edit, newline_of
+from kesco.emit.names import changed, defined_in, in_the_way, macros
+from kesco.emit.places import CannotInsert, behind_statement, lines_before, prologue_place
+from kesco.emit.prologue import deferred_text
+from kesco.ir import program as ir
+from kesco.ir.deferred import CLASS, KEEP, RUN, Deferred, Written
+
+MARK = "// ---- kesco: what the host does later in this file"
+LAST = "// ---- kesco: later end"
+_BEGUN = "  // kesco: what uses the results of a turn is run when the next one has launched"
+_DUE = "  // kesco: what the turn before has kept, while the device works"
+_KEPT = "  // kesco: for the next turn"
+_END = "});  // kesco: until here"
+_DONE = "  // kesco: what the last turn has kept"
+_OURS = re.compile(rb"\bkesco_deferred\w*|\bKescoDeferred\b")
+_LINE = re.compile(
+    rb"^[ \t]*(?:(?P<make>KescoDeferred kesco_deferred_(?P<made>\d+);)  // kesco: [^\r\n\\]*"
+    rb"|kesco_deferred_(?P<run>\d+)\.run\(\);  // kesco: [^\r\n\\]*"
+    rb"|kesco_deferred_(?P<keep>\d+)\.keep\(\[&(?P<held>(?:, (?:\w+|&(?P<r>\w+) = (?P=r)))*)\]\(\) mutable \{  // kesco: [^\r\n\\]*"
+    rb"|(?P<end>\}\);)  // kesco: until here)\r?$",
+    re.MULTILINE,
+)
+_PUT_AWAY = re.compile(r'^#pragma push_macro\("(\w+)"\)$', re.MULTILINE)
+
+
+def deferring(program: ir.Program, loops: Sequence[Deferred]) -> tuple[Edit, ...]:
+    """The edits that keep what uses results; raises `CannotInsert` where they cannot be made."""
+    text, edits = program.text, list[Edit]()
+    headers = (name[5:].encode() for name, _ in program.constructs if name.startswith("name "))
+    if _OURS.search(text) or any(map(_OURS.fullmatch, headers)) or _LINE.search(text):
+        raise CannotInsert("the file or a header has names that deferred work needs")
+    if macro := changed((f"{CLASS} kesco_deferred_0.{RUN}.{KEEP} mutable",), macros(program)):
+        raise CannotInsert(f"the macro '{macro}' has a name that deferred work needs")
+    for number, one in enumerate(loops):
+        name, turn = f"kesco_deferred_{number}", one.turn
+        held = "".join(f", {each}" for each in one.held)
+        edits += [
+            lines_before(text, turn.whole.start, [f"{CLASS} {name};{_BEGUN}"]),
+            lines_before(text, turn.statements[one.due].start, [f"{name}.{RUN}();{_DUE}"]),
+            lines_before(text, turn.statements[turn.kept].start, [f"{name}.{KEEP}([&{held}]() mutable {{{_KEPT}"]),
+            behind_statement(text, turn.statements[turn.last - 1], _END),
+            behind_statement(text, turn.whole, f"{name}.{RUN}();{_DONE}"),
+        ]
+    newline = newline_of(text)
+    tops = [f.top for f in program.functions if f.here and any(_is_in(f, one) for one in loops)]
+    at = prologue_place(text, min(tops))
+    start = "" if at == 0 or text[at - 1 : at] == b"\n" else newline
+    section = _section(macros(program)).replace("\n", newline)
+    return (*edits, Edit(at, at, start + section + newline, -10))
+
+
+def _is_in(function: ir.Function, one: Deferred) -> bool:
+    return function.span.start <= one.turn.whole.start < function.span.end
+
+
+def _section(defined: Collection[str]) -> str:
+    plain = deferred_text(())
+    away = in_the_way(plain, defined)
+    return deferred_text(away) if away else plain
+
+
+@cache
+def _genuine(section: str, defined: frozenset[str]) -> bool:
+    away = tuple(_PUT_AWAY.findall(section))
+    return not set(in_the_way(section, defined)) - {*away} and section == deferred_text(away)
+
+
+def _section_of(text: bytes) -> tuple[int, int] | None:
+    """Where the genuine section of a text begins and ends, if it has one, and only one."""
+    start, end = text.find(MARK.encode()), text.find(LAST.encode())
+    if start < 0 or end < start or text.count(MARK.encode()) != 1:
+        return None
+    end += len(LAST)
+    normal = text.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape")
+    written = text[start:end].replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape") + "\n"
+    return (start, end) if _genuine(written, defined_in(normal)) else None
+
+
+def without_deferred(text: bytes) -> bytes:
+    """The text with its genuine deferring taken out: of the same length, with the same lines."""
+    found = _section_of(text)
+    if found is None:
+        return text
+    outside = text[: found[0]] + _blank(text[slice(*found)]) + text[found[1] :]
+    plain = _LINE.sub(lambda m: _blank(m[0]), outside)
+    return text if _OURS.search(plain) else plain
+
+
+def _blank(text: bytes) -> bytes:
+    return re.sub(rb"[^\r\n]", b" ", text)
+
+
+def written(text: bytes) -> tuple[Written, ...] | None:
+    """What a text defers, in its order; None if the lines do not belong together."""
+    if without_deferred(text) == text:
+        return ()
+    found: list[Written] = []
+    lines = list(_LINE.finditer(text))
+    if len(lines) % 5:
+        return None
+    for number, five in enumerate(zip(*(lines[n::5] for n in range(5)), strict=True)):
+        made, due, kept, end, last = five
+        numbers = (made["made"], due["run"], kept["keep"], last["run"])
+        if any(each is None or int(each) != number for each in numbers) or end["end"] is None:
+            return None
+        held = tuple(each.decode() for each in kept["held"].split(b", ")[1:])
+        found.append(Written(made.end(), due.start(), kept.start(), end.end(), last.start(), held))
+    return tuple(found)
+
+
+def same_text(deferred: bytes, plain: bytes) -> bool:
+    """Whether the first text, with its deferring taken out, is the second, apart from white space."""
+    ours, theirs = (re.sub(rb"\s+", b"", one) for one in (without_deferred(deferred), plain))
+    return ours == theirs and without_deferred(deferred) != deferred
