@@ -119,6 +119,11 @@ def _compiled(
     text, kept, loops = _batched(session, text, kept)
     text, kept, later = _deferring(session, text, kept)
     seen = functions if better is None else better.seen()
+    if later:
+        from kesco.remarks.order import said_of_deferred, with_deferred
+
+        found, seen = with_deferred(found, seen, later)
+        found += said_of_deferred(session.path, session.text, later)
     result = Compilation(path, source, text, seen, found, kept, shown, batches=loops, deferred=later)
     return result if session.text == source else _in_files(session, result)
 
@@ -198,7 +203,24 @@ def _deferring(
         session.observe("undeferred", problems)
         return text, before, ()
     session.observe("deferred", found)
-    return more, kept_through(before, kept(text, edits)), found
+    places = before if text != session.text else ((0, len(text), 0),)
+    return more, kept_through(before, kept(text, edits)), tuple(_in_source(session, one, places) for one in found)
+
+
+def _in_source(session: Session, one: Deferred, kept: tuple[tuple[int, int, int], ...]) -> Deferred:
+    """A loop with its places in the text that the program was read from; `kept` is what was kept of that."""
+    from kesco.ir.pieces import pieces
+
+    files = pieces(session.path, session.text)
+
+    def back(span: Span) -> Span:
+        begin, end = (
+            next((s + at - p for s, e, p in kept if p <= at <= p + e - s), 0) for at in (span.start, span.end)
+        )
+        return files.span(begin, end)
+
+    statements = tuple(map(back, one.turn.statements))
+    return replace(one, turn=replace(one.turn, whole=back(one.turn.whole), statements=statements))
 
 
 def _in_files(session: Session, done: Compilation) -> Compilation:
@@ -217,8 +239,14 @@ def _in_files(session: Session, done: Compilation) -> Compilation:
 
     headers = tuple(replace(one, kept=of_file(one.number, one.kept), before=files.file(one.number)) for one in copies)
     functions, found, shown = placed((done.functions, done.diagnostics, done.timelines), files.own)
-    return Compilation(
-        session.path, session.source, text, functions, found, of_file(-1, kept), shown, headers, done.batches, done.deferred
+    return replace(
+        done,
+        text=text,
+        functions=functions,
+        diagnostics=found,
+        kept=of_file(-1, kept),
+        timelines=shown,
+        headers=headers,
     )
 
 

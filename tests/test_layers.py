@@ -25,6 +25,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
             "analysis",
             "batching",
             "capture",
+            "deferring",
             "dataflow",
             "issue",
             "lifetimes",

@@ -6,18 +6,19 @@ a register there, which is no memory.
 
 1. Of the turn is what the loop's head or body declares, and what they change. The kept part holds a copy of each such
 variable that it names, if that is a number, a pointer or a plain struct; and what a reference names. 2. What the kept
-part changes must not be named elsewhere in the loop. 3. Where the address of a variable is kept in another one, neither
-may be named in the loop: a change by that would not show.
+part changes must not be named elsewhere in the loop. 3. Where the address of a variable in registers is kept in another
+one, neither may be named in the loop: a change by that would not show.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kesco.ir import program as ir
 from kesco.ir.deferred import AROUND, Turn
+from kesco.llvm.types import Type
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _BOUND = re.compile(rb"\bauto\b[^;={}()]*\[[^\]]*\]\s*[={(:]")
@@ -30,24 +31,26 @@ _LOCAL = (ir.Scope.LOCAL, ir.Scope.PARAMETER)
 class Names:
     """What is held, in the order of the text; the statements that meet the kept part; or `why` it cannot be kept.
 
-    `own` are the places where the names of those are declared that each turn has by itself.
+    `own` are the places where the names of those are declared that each turn has by itself,
+    `made` the statements that make the memory of such.
     """
 
     held: tuple[str, ...] = ()
     own: frozenset[int] = frozenset()
+    made: frozenset[int] = frozenset()
     meets: frozenset[int] = frozenset()
     why: str = ""
 
     @classmethod
-    def of(cls, program: ir.Program, turn: Turn) -> Names:
-        """See the module's docstring."""
+    def of(cls, program: ir.Program, turn: Turn, in_memory: Mapping[int, Type]) -> Names:
+        """See the module's docstring; `in_memory` are the IR's variables, by where they are declared in the text."""
         function = next(
             f for f in program.functions if f.here and f.span.start <= turn.whole.start < f.span.end and not f.template
         )
         loop = next(n for n in ir.walk(function.body) if isinstance(n, ir.Loop) and n.number == turn.number)
         if _BOUND.search(program.text, function.span.start, function.span.end):
             return cls(why="there are structured bindings")
-        return _Names(program, turn, function, loop).found()
+        return _Names(program, turn, function, loop, in_memory).found()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class _Names:
     turn: Turn
     function: ir.Function
     loop: ir.Loop
+    in_memory: Mapping[int, Type]
 
     def found(self) -> Names:
         groups = self._groups()
@@ -69,7 +73,7 @@ class _Names:
         changing = _changed([*around, *body])
         mine, changed = _declared(part), _changed(part)
         named = {**_named(part), **self._written()}
-        held, own = list[str](), set[int]()
+        held, own, made = list[str](), set[int](), set[int]()
         for key, one in sorted(named.items(), key=lambda item: item[1].span.start):
             if key in mine or one.scope not in _LOCAL:
                 continue
@@ -81,6 +85,12 @@ class _Names:
                 continue
             if key not in gone and key in changed:
                 continue  # they meet
+            statement = self._made_in(one, groups)
+            if statement is not None and key not in _named(around):
+                held.append(f"{one.name} = std::move({one.name})")
+                own.add(one.span.start)
+                made.add(statement)
+                continue
             if (text := self._held(one)) is None:
                 return Names(why=f"'{one.name}' is gone when the next turn has launched")
             held.append(text)
@@ -88,7 +98,7 @@ class _Names:
         shared = {key for key in changed if key not in mine and key not in gone}
         meets = {n for n, one in enumerate(others) if not shared.isdisjoint(_named(one))}
         meets |= {AROUND} if not shared.isdisjoint(_named(around)) else set()
-        return Names(tuple(held), frozenset(own), frozenset(meets))
+        return Names(tuple(held), frozenset(own), frozenset(made), frozenset(meets))
 
     def _head(self) -> Iterator[ir.Expr | ir.Stmt]:
         yield from self.loop.before
@@ -116,6 +126,24 @@ class _Names:
         names = [one.name for one in every]
         return {one.key: one for one in every if names.count(one.name) == 1}
 
+    def _made_in(self, one: ir.Variable, groups: list[list[ir.Stmt]]) -> int | None:
+        """The statement that makes a vector of numbers which copies of CUDA's alone are then given; None for others."""
+        holds = one.type.holds
+        plain = holds is not None and (holds.shape is ir.Shape.INTEGER or holds.spelling in _NUMBERS)
+        if one.type.shape is not ir.Shape.RECORD or not one.type.spelling.startswith("std::vector<") or not plain:
+            return None
+        found = None
+        for number, group in enumerate(groups[: self.turn.kept]):
+            nodes = [n for each in group for n in ir.walk(each)]
+            if len(group) == 1 and isinstance(group[0], ir.Declare) and group[0].variable.key == one.key:
+                found = number
+                continue
+            copies = [n for n in nodes if isinstance(n, ir.Call) and n.name.startswith("cudaMemcpy")]
+            given = [m for n in copies for each in n.arguments for m in ir.walk(each)]
+            if _mentions(nodes, one) > _mentions(given, one):
+                return None
+        return found
+
     def _held(self, one: ir.Variable) -> str | None:
         """How a variable of the turn is held; None if it cannot be."""
         kind = one.type
@@ -136,9 +164,25 @@ class _Names:
             if value is None:
                 continue
             for one in _addressed(value, refers=isinstance(n, ir.Declare) and _refers(n.variable)):
-                if one.scope in _LOCAL and (one.key in here or (holder is not None and holder.key in here)):
+                by = holder is not None and holder.key in here
+                if one.scope in _LOCAL and (one.key in here or by) and not self._is_in_memory(one):
                     return one.name
         return ""
+
+    def _is_in_memory(self, one: ir.Variable) -> bool:
+        """Whether all of a variable is in memory: an aggregate may be there in part."""
+        kind, found = one.type, self.in_memory.get(one.span.start)
+        if found is None:
+            return False
+        if kind.shape is ir.Shape.ARRAY:
+            return found.kind == "array" and found.number == kind.count
+        if kind.shape is ir.Shape.RECORD:
+            return found.kind == "named" and found.name.partition(".")[2].startswith(kind.record)
+        return found.kind in ("int", "float", "ptr")
+
+
+def _mentions(nodes: Iterable[ir.Expr | ir.Stmt], one: ir.Variable) -> int:
+    return sum(isinstance(n, ir.Name) and n.variable.key == one.key for n in nodes)
 
 
 def _is_variable_array(kind: ir.Type) -> bool:
@@ -161,8 +205,8 @@ def _assigned(node: ir.Expr | ir.Stmt) -> tuple[ir.Variable | None, ir.Expr | No
 def _addressed(value: ir.Expr, *, refers: bool) -> Iterator[ir.Variable]:
     """The variables whose address a value is, or holds; not those that only a call in it is given."""
     todo: list[ir.Expr] = [value]
-    if refers and (one := _root(value)) is not None:
-        yield one
+    if refers:
+        yield from _referred(value)
     while todo:
         node = todo.pop()
         inner = node.target if isinstance(node, ir.AddressOf) else node.array if isinstance(node, ir.Decay) else None
@@ -172,14 +216,26 @@ def _addressed(value: ir.Expr, *, refers: bool) -> Iterator[ir.Variable]:
             todo += [n for n in ir.children(node) if isinstance(n, ir.Expr)]
 
 
+def _referred(value: ir.Expr) -> Iterator[ir.Variable]:
+    """The variables that a reference with this value may name."""
+    value = ir.bare(value)
+    if isinstance(value, ir.Branch):
+        yield from _referred(value.then)
+        yield from _referred(value.other)
+    elif (one := _root(value)) is not None:
+        yield one
+
+
 def _root(target: ir.Expr) -> ir.Variable | None:
     """The variable that an lvalue is, or is a part of."""
     while True:
         if isinstance(target, ir.Cast):
             target = target.operand
-        elif isinstance(target, ir.Select) and target.base is not None and not target.arrow:
-            target = target.base
         elif isinstance(target, ir.Subscript) and target.array:
+            target = target.base
+        elif isinstance(target, ir.Select) and not target.arrow:
+            if target.base is None:
+                return None
             target = target.base
         elif isinstance(target, ir.Decay):
             target = target.array

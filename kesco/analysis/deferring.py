@@ -37,6 +37,7 @@ from kesco.ir import program as ir
 from kesco.ir.deferred import AROUND, Turn, TurnFacts
 from kesco.llvm.canonical import canonical
 from kesco.llvm.module import Module
+from kesco.llvm.types import Type
 from kesco.llvm.values import Function, Instruction, Local, callee
 
 _CLOCK = re.compile(
@@ -60,22 +61,46 @@ _WORKS = re.compile(r"Async$|^cuda(?:LaunchKernel|Memset)")
 def turn_facts(program: ir.Program, ir_text: str, turns: Sequence[Turn]) -> tuple[TurnFacts, ...]:
     """What was found of each loop; `InputError` (K110) if LLVM cannot read the IR."""
     module = Module(canonical(ir_text, "host", sroa=True))
-    names = [Names.of(program, turn) for turn in turns]
-    places = _Places(Texts(program, module), turns, names)
+    texts = Texts(program, module)
+    variables = _variables(texts, turns)
+    places = _Places(texts, turns, [Names.of(program, turn, variables) for turn in turns])
     engine = Engine(module, Models())
     engine.weak = program.weak
     engine.orders = Orders(places.parts_at)
     seen = _Seen(engine, places)
     engine.watcher = seen
     refused = refused_by(lambda: everywhere(engine))
-    return tuple(
-        TurnFacts(why=refused) if refused else _facts(places, seen, number) for number in range(len(turns))
-    )
+    return tuple(TurnFacts(why=refused) if refused else _facts(places, seen, number) for number in range(len(turns)))
+
+
+def _variables(texts: Texts, turns: Sequence[Turn]) -> dict[int, Type]:
+    """The variables in memory of the functions with these loops, by where their lives begin in the text."""
+    found: dict[int, Type] = {}
+    for name in texts.module.defined():
+        function = texts.module.function(name)
+        text = texts.function(function) if function is not None else None
+        if function is None or text is None or not any(_is_in(text, turn) for turn in turns):
+            continue
+        every = [one for block in function.blocks for one in block.instructions]
+        made = {one.result.name: one.about for one in every if one.opcode == "alloca" and one.result is not None}
+        for one in every:
+            local = one.operands[0] if callee(one).startswith("llvm.lifetime.start") else None
+            kind = made.get(local.name) if isinstance(local, Local) else None
+            if kind is not None and (offset := texts.offset(one.place)) >= 0:
+                found[offset] = kind
+    return found
+
+
+def _is_in(function: ir.Function, turn: Turn) -> bool:
+    return function.span.start <= turn.whole.start < function.span.end
 
 
 @dataclass(slots=True)
 class _Places:
-    """Which statements an instruction belongs to. `Part.argument` is a statement's number, `AROUND`, or the kept one's."""
+    """Which statements an instruction belongs to.
+
+    `Part.argument` is a statement's number, `AROUND`, or for what is kept that of its first one.
+    """
 
     texts: Texts
     turns: Sequence[Turn]
@@ -269,7 +294,10 @@ class _Seen:
         """A trip of a loop begins."""
 
     def makes(self, one: Object) -> None:
-        """Memory is made."""
+        """Memory is made: that of a vector which is held belongs to its turn."""
+        parts = self._here()
+        if one.kind == "heap" and any(p.argument in self.places.names[p.expression].made for p in parts):
+            self.own.add(one)
 
     def answers(self, name: str, values: list[Value], state: State) -> Value | None:
         """Nothing is known of functions without a body."""

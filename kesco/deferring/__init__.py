@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from kesco.ir import program as ir
 from kesco.ir.deferred import AROUND, Deferred, Turn, TurnFacts, place_of, statements_of
+from kesco.ir.pieces import pieces
 from kesco.source import Span
 
 _WALKS = frozenset(
@@ -33,9 +34,11 @@ def turns_of(program: ir.Program) -> tuple[Turn, ...]:
     """The loops whose turns end with work of the host that may be worth deferring, none inside another."""
     if any(name in ("threads", "coroutines", "per-thread-stream") for name, _ in program.constructs):
         return ()
-    functions = {one.key: one for one in program.functions}
+    functions, headers = {one.key: one for one in program.functions}, pieces("", program.text)
     found: list[Turn] = []
     for function in (one for one in program.functions if one.here and not one.template):
+        if headers.is_header(function.span.start):
+            continue  # other files may have the same text
         text = program.text[function.span.start : function.span.end]
         if any(name in text for name in _OURS) or any(isinstance(n, ir.Obstacle) for n in ir.walk(function.body)):
             continue
@@ -59,9 +62,7 @@ def deferred(turn: Turn, facts: TurnFacts) -> Deferred | None:
     return Deferred(turn, due, facts.held) if due >= 0 else None
 
 
-def _turn(
-    program: ir.Program, functions: dict[str, ir.Function], function: ir.Function, loop: ir.Loop
-) -> Turn | None:
+def _turn(program: ir.Program, functions: dict[str, ir.Function], function: ir.Function, loop: ir.Loop) -> Turn | None:
     body, text = loop.inner, program.text
     if not isinstance(body, ir.Block) or text[body.span.start : body.span.start + 1] != b"{" or body.end >= 0:
         return None

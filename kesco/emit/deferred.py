@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from kesco.emit.edits import Edit, newline_of
@@ -33,7 +32,8 @@ _OURS = re.compile(rb"\bkesco_deferred\w*|\bKescoDeferred\b")
 _LINE = re.compile(
     rb"^[ \t]*(?:(?P<make>KescoDeferred kesco_deferred_(?P<made>\d+);)  // kesco: [^\r\n\\]*"
     rb"|kesco_deferred_(?P<run>\d+)\.run\(\);  // kesco: [^\r\n\\]*"
-    rb"|kesco_deferred_(?P<keep>\d+)\.keep\(\[&(?P<held>(?:, (?:\w+|&(?P<r>\w+) = (?P=r)))*)\]\(\) mutable \{  // kesco: [^\r\n\\]*"
+    rb"|kesco_deferred_(?P<keep>\d+)\.keep\(\[&(?P<held>(?:, (?:\w+|&?\w+ = \w+|\w+ = std::move\(\w+\)))*)\]"
+    rb"\(\) mutable \{  // kesco: [^\r\n\\]*"
     rb"|(?P<end>\}\);)  // kesco: until here)\r?$",
     re.MULTILINE,
 )

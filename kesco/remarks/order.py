@@ -1,4 +1,4 @@
-"""What the author is told of statements that are issued in another order.
+"""What the author is told of statements that are issued in another order, or run later.
 
 In: the file, and what was made of its functions. Out: diagnostics. Apart from the other remarks because its places are
 those of the author's text already.
@@ -6,17 +6,23 @@ those of the author's text already.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from kesco.diagnostics import Diagnostic, Note, Severity
+from kesco.ir.compilation import FunctionResult
+from kesco.ir.deferred import Deferred
 from kesco.ir.flow import Region
 from kesco.ir.issue import Reordered
 from kesco.ir.pieces import pieces
+from kesco.ir.verdicts import Word
+from kesco.remarks.verdicts import HELD
 from kesco.source import Span
 
 _HELP = "what is needed first goes first; '--order keep' keeps the order of the text"
 _REFUSED_HELP = "the output is right all the same; please report it: there may be a mistake in kesco"
+_DEFERRED_HELP = "'--syncs keep' runs it in its own turn, and so does KESCO_DEFERRED=off in the environment"
 _MOST = 4
 
 
@@ -41,6 +47,39 @@ def said_of_order(path: str, text: bytes, functions: Sequence[_Result]) -> tuple
             notes = tuple(_notes(path, text, one.reordered))[:_MOST]
             found.append(Diagnostic("K219", Severity.REMARK, message, one.serial.span, notes, _HELP))
     return tuple(found)
+
+
+def said_of_deferred(path: str, text: bytes, loops: Sequence[Deferred]) -> tuple[Diagnostic, ...]:
+    """In which loops the host uses the results of a turn when the next one has launched (K224)."""
+    places, found = pieces(path, text), list[Diagnostic]()
+    for one in loops:
+        begin, end = one.turn.part
+        due = one.turn.statements[one.due]
+        message = f"'{one.turn.function}': what uses the results of a turn runs while the device works on the next one"
+        notes = (Note("in the next turn it runs ahead of this", places.span(due.start, due.end)),)
+        found.append(Diagnostic("K224", Severity.REMARK, message, places.span(begin, end), notes, _DEFERRED_HELP))
+    return tuple(found)
+
+
+def with_deferred(
+    found: Iterable[Diagnostic], functions: Sequence[FunctionResult], loops: Sequence[Deferred]
+) -> tuple[tuple[Diagnostic, ...], tuple[FunctionResult, ...]]:
+    """What is said, and the verdicts, where the host works beside the device: of what held it nothing is lost."""
+
+    def judged(one: FunctionResult) -> FunctionResult:
+        mine = {each.turn.whole for each in loops if _is_in(one.region.span, each.turn.whole)}
+        if one.verdict is None or not mine:
+            return one
+        within = tuple(replace(v, word=Word.CONCURRENT, why="") if v.span in mine else v for v in one.verdict.loops)
+        return replace(one, verdict=replace(one.verdict, word=Word.CONCURRENT, why="", reason="", loops=within))
+
+    held = {one.region.span for one in functions if HELD in one.left_because and judged(one) is not one}
+    kept = tuple(each for each in found if each.code != "K204" or each.span not in held)
+    return kept, tuple(map(judged, functions))
+
+
+def _is_in(function: Span, loop: Span) -> bool:
+    return function.start <= loop.start and loop.end <= function.end
 
 
 def said_of_refused(functions: Sequence[Region]) -> tuple[Diagnostic, ...]:

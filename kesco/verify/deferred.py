@@ -3,9 +3,9 @@
 In: a text without the lines that defer (`emit.deferred`), parsed, and where these stood. Out: the loop that each is
 about; then, with what its statements do (`ir.deferred.TurnFacts`), what speaks against it.
 
-What a turn keeps is run in the next one, or behind the loop. So it changes places with the loop's head, with what stands
-behind it in the turn, and with what stands ahead of where it is run: it may meet none of that. What is run last must
-stand right behind the loop, and what is kept must neither leave the loop, nor be entered but through its beginning.
+What a turn keeps is run in the next one, or behind the loop. So it changes places with the loop's head, with what
+stands behind it in the turn, and with what stands ahead of where it is run: it may meet none of that. What is run last
+must stand right behind the loop, and what is kept must neither leave the loop, nor be entered from elsewhere.
 """
 
 from __future__ import annotations

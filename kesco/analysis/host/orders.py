@@ -144,8 +144,7 @@ class Orders:
             _may_touch(a, b) if a.writes else _may_touch(b, a)
             for a in self._accesses.get(part, ())
             for b in self._accesses.get(other, ())
-            if (a.writes or b.writes)
-            and a.object not in own
+            if (a.writes or b.writes) and a.object not in own
         )
 
     def known_in(self, part: Part) -> set[Object]:
