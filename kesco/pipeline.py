@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,12 +118,12 @@ def _compiled(
         observe("text", text)
         verify(session, functions, text)
     text, kept, loops = _batched(session, text, kept)
-    text, kept, later = _deferring(session, text, kept)
+    text, kept, later, others = _deferring(session, text, kept)
     seen = functions if better is None else better.seen()
-    if later:
+    if later or others:
         from kesco.remarks.order import said_of_deferred, with_deferred
 
-        found, seen = with_deferred(found, seen, later)
+        found, seen = with_deferred(found, seen, later, others)
         found += said_of_deferred(session.path, session.text, later)
     result = Compilation(path, source, text, seen, found, kept, shown, batches=loops, deferred=later)
     return result if session.text == source else _in_files(session, result)
@@ -174,53 +175,41 @@ def _batched(
 
 def _deferring(
     session: Session, text: bytes, before: tuple[tuple[int, int, int], ...]
-) -> tuple[bytes, tuple[tuple[int, int, int], ...], tuple[Deferred, ...]]:
-    """A proven text in which the host uses results of loops later, proven, what it keeps, and the loops."""
-    from kesco.deferring import deferred, turns_of
+) -> tuple[bytes, tuple[tuple[int, int, int], ...], tuple[Deferred, ...], tuple[tuple[str, Span], ...]]:
+    """A proven text in which the host uses results later, proven, what it keeps, the loops, and why not others."""
+    from kesco.deferring import deferred, in_the_way, turns_of
     from kesco.emit.deferred import deferring, same_text
     from kesco.emit.edits import OverlapError, apply, kept, kept_through
+    from kesco.emit.issue import places_before
     from kesco.emit.places import CannotInsert
 
     options = session.options
     if options.syncs == "keep" or session.plain_only or options.memory == "reuse" or options.fikit:
-        return text, before, ()
+        return text, before, (), ()
     program = session.again if text != session.text else session.program
     if not (turns := turns_of(program)):
-        return text, before, ()
+        return text, before, (), ()
+    back = places_before(session.path, session.text, before if text != session.text else ((0, len(text), 0),))
+    others: tuple[tuple[str, Span], ...] = ()
     try:
         facts = session.facts_of(program, text, turns)
         session.observe("turns", tuple(zip(turns, facts, strict=True)))
         found = tuple(one for turn, each in zip(turns, facts, strict=True) if (one := deferred(turn, each)) is not None)
+        left = [pair for pair in zip(turns, facts, strict=True) if deferred(*pair) is None]
+        others = tuple((why, back(place)) for why, place in starmap(in_the_way, left))
         if not found:
-            return text, before, ()
+            return text, before, (), others
         edits = deferring(program, found)
         more = apply(text, edits)
         problems = session.deferred_problems(more)
     except (CannotInsert, OverlapError, InputError) as error:
         session.observe("undeferred", error)
-        return text, before, ()
+        return text, before, (), others
     if problems or not same_text(more, text):
         session.observe("undeferred", problems)
-        return text, before, ()
+        return text, before, (), others
     session.observe("deferred", found)
-    places = before if text != session.text else ((0, len(text), 0),)
-    return more, kept_through(before, kept(text, edits)), tuple(_in_source(session, one, places) for one in found)
-
-
-def _in_source(session: Session, one: Deferred, kept: tuple[tuple[int, int, int], ...]) -> Deferred:
-    """A loop with its places in the text that the program was read from; `kept` is what was kept of that."""
-    from kesco.ir.pieces import pieces
-
-    files = pieces(session.path, session.text)
-
-    def back(span: Span) -> Span:
-        begin, end = (
-            next((s + at - p for s, e, p in kept if p <= at <= p + e - s), 0) for at in (span.start, span.end)
-        )
-        return files.span(begin, end)
-
-    statements = tuple(map(back, one.turn.statements))
-    return replace(one, turn=replace(one.turn, whole=back(one.turn.whole), statements=statements))
+    return more, kept_through(before, kept(text, edits)), tuple(one.placed(back) for one in found), others
 
 
 def _in_files(session: Session, done: Compilation) -> Compilation:

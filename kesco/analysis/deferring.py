@@ -55,7 +55,7 @@ _PLAIN = re.compile(
 _QUIET_KINDS = ("pure", "memory", "swap", "container")
 _THROWS = ("__cxa_throw", "__cxa_rethrow")
 _GOES_ON = re.compile(r"Async$|^cuda(?:Get|Peek|SetDevice$|LaunchKernel|Memset$|FuncSet)|^__cuda(?:Push|Pop)")
-_WORKS = re.compile(r"Async$|^cuda(?:LaunchKernel|Memset)")
+_WORKS = re.compile(r"^cudaMemcpy\w*Async$|^cudaLaunchKernel")
 
 
 def turn_facts(program: ir.Program, ir_text: str, turns: Sequence[Turn]) -> tuple[TurnFacts, ...]:

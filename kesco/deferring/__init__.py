@@ -50,8 +50,26 @@ def turns_of(program: ir.Program) -> tuple[Turn, ...]:
 
 def deferred(turn: Turn, facts: TurnFacts) -> Deferred | None:
     """Where the last part of a loop's turns is run; None where nothing would be at work then."""
+    due = _due(turn, facts)
+    return Deferred(turn, due, facts.held) if due >= 0 else None
+
+
+def in_the_way(turn: Turn, facts: TurnFacts) -> tuple[str, Span]:
+    """Why the last part of a loop's turns is not kept for the next one, and what the place is."""
+    part = turn.statements[turn.kept]
+    if facts.why:
+        return facts.why, part
+    if AROUND in facts.meets:
+        return "the loop's head, or what stands behind it, touches the same", part
+    if facts.meets:
+        return "this touches the same", turn.statements[min(facts.meets)]
+    return "nothing is at work where it could be run", part
+
+
+def _due(turn: Turn, facts: TurnFacts) -> int:
+    """The statement that the last part is run ahead of; -1 if there is none."""
     if facts.why or AROUND in facts.meets:
-        return None
+        return -1
     pending, due = False, -1
     for number in range(turn.kept):
         if pending:
@@ -59,7 +77,7 @@ def deferred(turn: Turn, facts: TurnFacts) -> Deferred | None:
         if number in facts.meets:
             break
         pending = number not in facts.waits and (pending or number in facts.launches)
-    return Deferred(turn, due, facts.held) if due >= 0 else None
+    return due
 
 
 def _turn(program: ir.Program, functions: dict[str, ir.Function], function: ir.Function, loop: ir.Loop) -> Turn | None:

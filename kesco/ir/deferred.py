@@ -7,7 +7,8 @@ loop. Nothing else moves, so the device gets the same work in the same order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from kesco.ir.tree import Block, Stmt
 from kesco.source import Span
@@ -62,6 +63,11 @@ class Deferred:
     turn: Turn
     due: int
     held: tuple[str, ...]
+
+    def placed(self, at: Callable[[Span], Span]) -> Deferred:
+        """The same with other places."""
+        statements = tuple(map(at, self.turn.statements))
+        return replace(self, turn=replace(self.turn, whole=at(self.turn.whole), statements=statements))
 
 
 @dataclass(frozen=True, slots=True)

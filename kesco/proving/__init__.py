@@ -98,6 +98,9 @@ def _verify_files(serial: str, concurrent: str, options: Options, observe: Obser
     try:
         if late := after.late_problems(after.text):
             return (FunctionVerdict("", 0, tuple(_late(late))),)
+        if kept := after.deferred_problems(after.text):
+            wrong = (Diagnostic("K402", Severity.ERROR, what, span) for span, what in kept)
+            return (FunctionVerdict("", 0, tuple(wrong)),)
         for rolling in (True, False):  # somebody may tell trips apart by streams whose trips do the same
             before.rolling, after.rolling = before.rolling and rolling, after.rolling and rolling
             verdicts = _of_texts(before, after)

@@ -23,6 +23,8 @@ from kesco.source import Span
 _HELP = "what is needed first goes first; '--order keep' keeps the order of the text"
 _REFUSED_HELP = "the output is right all the same; please report it: there may be a mistake in kesco"
 _DEFERRED_HELP = "'--syncs keep' runs it in its own turn, and so does KESCO_DEFERRED=off in the environment"
+_NOT_KEPT = "what uses the results cannot be kept until the next turn has launched"
+_NOWHERE = Span("", 0, 0, 0, 0)
 _MOST = 4
 
 
@@ -62,9 +64,15 @@ def said_of_deferred(path: str, text: bytes, loops: Sequence[Deferred]) -> tuple
 
 
 def with_deferred(
-    found: Iterable[Diagnostic], functions: Sequence[FunctionResult], loops: Sequence[Deferred]
+    found: Iterable[Diagnostic],
+    functions: Sequence[FunctionResult],
+    loops: Sequence[Deferred],
+    others: Sequence[tuple[str, Span]],
 ) -> tuple[tuple[Diagnostic, ...], tuple[FunctionResult, ...]]:
-    """What is said, and the verdicts, where the host works beside the device: of what held it nothing is lost."""
+    """What is said, and the verdicts, where the host works beside the device: of what held it nothing is lost.
+
+    `others` are the reasons, with their places, why it does not in other loops.
+    """
 
     def judged(one: FunctionResult) -> FunctionResult:
         mine = {each.turn.whole for each in loops if _is_in(one.region.span, each.turn.whole)}
@@ -73,8 +81,15 @@ def with_deferred(
         within = tuple(replace(v, word=Word.CONCURRENT, why="") if v.span in mine else v for v in one.verdict.loops)
         return replace(one, verdict=replace(one.verdict, word=Word.CONCURRENT, why="", reason="", loops=within))
 
-    held = {one.region.span for one in functions if HELD in one.left_because and judged(one) is not one}
-    kept = tuple(each for each in found if each.code != "K204" or each.span not in held)
+    spans = {(one.region.span.start, one.region.span.end): one.region.span for one in functions}
+    held = {one.region.span: judged(one) is not one for one in functions if HELD in one.left_because}
+
+    def told(one: Diagnostic) -> Diagnostic:
+        function = spans.get((one.span.start, one.span.end)) if one.code == "K204" and one.span is not None else None
+        mine = [(why, place) for why, place in others if function is not None and _is_in(function, place)]
+        return replace(one, notes=(*one.notes, *(Note(f"{_NOT_KEPT}: {why}", place) for why, place in mine)))
+
+    kept = tuple(told(each) for each in found if each.code != "K204" or not held.get(each.span or _NOWHERE))
     return kept, tuple(map(judged, functions))
 
 

@@ -1,0 +1,191 @@
+"""What uses the results of a turn and waits for the next one: which loops, what the proof refuses, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kesco.emit.deferred import same_text, without_deferred, written
+from kesco.options import Options
+from kesco.pipeline import Compilation, compile_file
+from kesco.proving import verify_files
+from kesco.session import Session
+
+pytestmark = pytest.mark.usefixtures("toolchain")
+
+HEAD = """\
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#define CHECK(x) do { if ((x) != cudaSuccess) { fprintf(stderr, "no\\n"); exit(1); } } while (0)
+__global__ void k(float* x, float f) { x[threadIdx.x] += f; }
+const int n = 32, bytes = n * sizeof(float);
+struct Plain { int at; float weight; };
+struct Noted { int at; ~Noted() { puts("gone"); } };
+struct Totals { double sum = 0; int count = 0; };
+static float sum(const float* of) { float found = 0; for (int j = 0; j < n; ++j) found += of[j]; return found; }
+static int calls = 0;
+static int counted() { return ++calls; }
+void unseen();
+"""
+USES = "for (int j = 0; j < n; ++j) total += out[j];"
+HOME = "cudaMemcpy(out.data(), d, bytes, cudaMemcpyDeviceToHost);"
+DEFERRED = {
+    "a vector that is there": f"k<<<1, n>>>(d, 1.f); {HOME} {USES}",
+    "checks that end the process": f"k<<<1, n>>>(d, 1.f); CHECK(cudaGetLastError()); CHECK({HOME[:-1]}); {USES}",
+    "a wait in front of the copy": f"k<<<1, n>>>(d, 1.f); cudaDeviceSynchronize(); {HOME} {USES}",
+    "output": f'k<<<1, n>>>(d, 1.f); {HOME} {USES} printf("%d %f\\n", i, total);',
+    "input of the next turn": f"for (int j = 0; j < n; ++j) in[j] = i; cudaMemcpy(d, in.data(), bytes, cudaMemcpyHostToDevice); k<<<1, n>>>(d, 1.f); {HOME} {USES}",  # noqa: E501
+    "a number of the turn": f"float f = 0.f; k<<<1, n>>>(d, i); cudaMemcpy(&f, d, 4, cudaMemcpyDeviceToHost); {HOME} {USES} total += f;",  # noqa: E501
+    "a struct of the turn": f"Plain p = {{i, 2.f}}; k<<<1, n>>>(d, p.weight); {HOME} {USES} total += p.at;",
+    "a vector of the turn": f"std::vector<float> mine(n); k<<<1, n>>>(d, i); cudaMemcpy(mine.data(), d, bytes, cudaMemcpyDeviceToHost); {USES.replace('out', 'mine')}",  # noqa: E501
+    "a function": f"k<<<1, n>>>(d, 1.f); {HOME} total += sum(out.data());",
+    "a member": f"k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) totals.sum += out[j]; ++totals.count;",
+    "a turn that is left out": f"if (i == 3) continue; k<<<1, n>>>(d, 1.f); {HOME} {USES}",
+    "a turn that is the last": f"if (i == 8) break; k<<<1, n>>>(d, 1.f); {HOME} {USES}",
+    "page-locked memory": "k<<<1, n>>>(d, 1.f); cudaMemcpy(locked, d, bytes, cudaMemcpyDeviceToHost); "
+    + USES.replace("out", "locked"),
+    "a result of another kind in between": f"k<<<1, n>>>(d, 1.f); {HOME} k<<<1, n>>>(e, 2.f); cudaMemcpy(in.data(), e, bytes, cudaMemcpyDeviceToHost); for (int j = 0; j < n; ++j) total += in[j];",  # noqa: E501
+}
+KEPT = {
+    "the next launch needs it": f"k<<<1, n>>>(d, total); {HOME} {USES}",
+    "a number of the head": f"k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) limit -= out[j] > 1e9f;",
+    "managed memory": "k<<<1, n>>>(managed, 1.f); cudaDeviceSynchronize(); " + USES.replace("out", "managed"),
+    "unified, by a pointer": "k<<<1, n>>>(managed, 1.f); cudaDeviceSynchronize(); float* p = managed; "
+    + USES.replace("out", "p"),
+    "it writes what is copied up": f"cudaMemcpy(d, out.data(), bytes, cudaMemcpyHostToDevice); k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) out[j] *= 0.5f;",  # noqa: E501
+    "both print": f'printf("turn\\n"); k<<<1, n>>>(d, 1.f); {HOME} {USES} printf("%f\\n", total);',
+    "both draw": f"k<<<1, n>>>(d, rand() % 3); {HOME} for (int j = 0; j < n; ++j) total += out[j] * (rand() % 2);",
+    "both count": f"k<<<1, n>>>(d, counted()); {HOME} for (int j = 0; j < n; ++j) total += out[j] * counted();",
+    "code that is not seen, which may print": f'unseen(); k<<<1, n>>>(d, 1.f); {HOME} {USES} printf("%f\\n", total);',
+    "it returns": f"k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) if (out[j] > 9.f) return 1.0;",
+    "it ends the loop": f"k<<<1, n>>>(d, 1.f); {HOME} {USES} if (total > 9.f) break;",
+    "it throws": f'k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) if (out[j] > 9.f) throw std::runtime_error("large");',  # noqa: E501
+    "it launches": f"k<<<1, n>>>(d, 1.f); {HOME} {USES} k<<<1, n>>>(e, 1.f);",
+    "a destructor behind it": f'Noted noted{{i}}; k<<<1, n>>>(d, 1.f); {HOME} {USES} printf("%f\\n", total);',
+    "an array of the turn": "float mine[32]; k<<<1, n>>>(d, 1.f); cudaMemcpy(mine, d, bytes, cudaMemcpyDeviceToHost); "
+    + USES.replace("out", "mine"),
+    "a reference to what a turn makes": f"const std::string& name = std::to_string(i); k<<<1, n>>>(d, 1.f); {HOME} for (char one : name) total += one;",  # noqa: E501
+    "a pointer to a number of the turn": f"float f = 1.f; float* p = &f; k<<<1, n>>>(d, 1.f); {HOME} for (int j = 0; j < n; ++j) total += *p * out[j];",  # noqa: E501
+    "a reference to a variable": f"float& alias = total; k<<<1, n>>>(d, alias); {HOME} for (int j = 0; j < n; ++j) total += out[j];",  # noqa: E501
+    "nothing is at work": f"{HOME} k<<<1, n>>>(d, 1.f); cudaDeviceSynchronize(); {HOME} {USES} in[0] = total; cudaMemcpy(e, in.data(), 4, cudaMemcpyHostToDevice);",  # noqa: E501
+}
+
+
+def text_of(bodies: Iterable[str]) -> str:
+    """A program with one function for each body of a loop."""
+    lines = [body.replace("; ", ";\n    ") for body in bodies]
+    functions = [
+        f"double run{number}(float* d, float* e, float* managed, float* locked, int limit) {{\n"
+        "  std::vector<float> out(n), in(n);\n  float total = 0;\n  Totals totals;\n"
+        f"  for (int i = 0; i < limit; ++i) {{\n    {body}\n  }}\n"
+        "  return total + totals.sum + totals.count;\n}\n"
+        for number, body in enumerate(lines)
+    ]
+    calls = "".join(f'  printf("%f\\n", run{n}(d, e, managed, locked, 10));\n' for n in range(len(functions)))
+    return (
+        f"{HEAD}{''.join(functions)}int main() {{\n  float *d, *e, *managed, *locked;\n  cudaMalloc(&d, bytes);\n"
+        "  cudaMalloc(&e, bytes);\n  cudaMallocManaged(&managed, bytes);\n  cudaMallocHost(&locked, bytes);\n"
+        f"{calls}}}\n"
+    )
+
+
+def compiled(bodies: Iterable[str], folder: Path) -> Compilation:
+    source = folder / "app.cu"
+    source.write_text(text_of(bodies))
+    return compile_file(str(source), Options(launches="keep"))
+
+
+@pytest.fixture(scope="module")
+def deferred(tmp_path_factory: pytest.TempPathFactory) -> Compilation:
+    return compiled(DEFERRED.values(), tmp_path_factory.mktemp("deferred"))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Compilation:
+    return compiled(KEPT.values(), tmp_path_factory.mktemp("kept"))
+
+
+def names(done: Compilation, table: dict[str, str]) -> set[str]:
+    return {list(table)[int(one.turn.function.removeprefix("run"))] for one in done.deferred}
+
+
+def test_results_are_used_later(deferred: Compilation) -> None:
+    assert names(deferred, DEFERRED) == set(DEFERRED)
+    assert same_text(deferred.text, deferred.source)
+    assert [one.code for one in deferred.diagnostics].count("K224") == len(DEFERRED)
+
+
+def test_results_are_used_in_their_turn(kept: Compilation) -> None:
+    assert names(kept, KEPT) == set()
+    assert b"kesco_deferred" not in kept.text
+
+
+CHANGES = {
+    "it is run behind the copy": lambda text: _moved(text, ".run();", behind="DeviceToHost"),
+    "it is run at the end of the turn": lambda text: _moved(text, ".run();", behind="// kesco: until here"),
+    "the last one is not run": lambda text: text.replace("kesco_deferred_0.run();  // kesco: what the last", "// "),
+    "something stands behind the loop": lambda text: text.replace(
+        "\n  kesco_deferred_0.run()", "\n  ++total;\n  kesco_deferred_0.run()"
+    ),
+    "the counter is not held": lambda text: text.replace("[&, i]", "[&]"),
+    "the copy is kept, too": lambda text: _moved(text, ".keep(", behind="cudaGetLastError"),
+    "the class is another one": lambda text: text.replace("    work = nullptr;\n", ""),
+}
+
+
+def _moved(text: str, what: str, behind: str) -> str:
+    """The text with its first line with `what` behind the first one with `behind` that follows, or stands before."""
+    lines = text.split("\n")
+    at = next(n for n, line in enumerate(lines) if what in line and "kesco_deferred_0" in line)
+    line = lines.pop(at)
+    to = next(n for n, other in enumerate(lines) if behind in other and "#define" not in other)
+    return "\n".join([*lines[: to + 1], line, *lines[to + 1 :]])
+
+
+TURN = f'k<<<1, n>>>(d, 1.f); cudaGetLastError(); {HOME} {USES} printf("%d\\n", i);'
+
+
+def test_the_proof_follows_what_is_written(tmp_path: Path) -> None:
+    done = compiled([TURN], tmp_path)
+    session = Session(done.path, Options(launches="keep"))
+    assert session.deferred_problems(done.text) == []
+    assert len(without_deferred(done.text)) == len(done.text)
+    (tmp_path / "out.cu").write_bytes(done.text)
+    assert not any(one.problems for one in verify_files(done.path, str(tmp_path / "out.cu"), Options()))
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_proof_refuses(name: str, tmp_path: Path) -> None:
+    done = compiled([TURN], tmp_path)
+    text = CHANGES[name](done.text.decode()).encode()
+    assert text != done.text
+    session = Session(done.path, Options(launches="keep"))
+    assert session.deferred_problems(text) or written(text) is None or not same_text(text, done.source)
+
+
+def test_what_keeps_it_is_said(tmp_path: Path) -> None:
+    source = tmp_path / "app.cu"
+    turn = f"k<<<1, n>>>(d, total);\n    {HOME}\n    {USES}"
+    source.write_text(
+        f"{HEAD}int main() {{\n  float *d, total = 0;\n  cudaMalloc(&d, bytes);\n  std::vector<float> out(n);\n"
+        f'  for (int i = 0; i < 9; ++i) {{\n    {turn}\n  }}\n  printf("%f\\n", total);\n}}\n'
+    )
+    notes = [note for one in compile_file(str(source), Options()).diagnostics for note in one.notes]
+    told = [note for note in notes if "cannot be kept until the next turn has launched" in note.message]
+    assert [note.span.line for note in told if note.span is not None] == [turn_line(source, "k<<<")]
+
+
+def turn_line(source: Path, word: str) -> int:
+    return next(n for n, line in enumerate(source.read_text().split("\n"), 1) if line.strip().startswith(word))
+
+
+def test_waits_that_stay_keep_it(tmp_path: Path) -> None:
+    source = tmp_path / "app.cu"
+    source.write_bytes(compiled([TURN], tmp_path).source)
+    assert compile_file(str(source), Options(launches="keep", syncs="keep")).deferred == ()
